@@ -185,6 +185,17 @@ done << 'END'
 1023 bcd5968c3e95b2f5
 1025 b449a70b16eefafa
 END
+# counted by a plain C program of the network's definition
+while read -r n hash; do
+	example snn --n "$n" --steps 300
+	has "hash of their counts $hash"
+done << 'END'
+1 af63b94c8601b113
+2 0824f307b4dfe862
+255 ada8631b1ac3ce5d
+257 af4b2e7d6c810529
+4099 295a133827657ee7
+END
 for e in "binomial --n 5" "bitonic_sort --n 37" "black_scholes --n 33" "histogram --n 1025" \
 	"layernorm -c rows=3 --n 97" "mandelbrot -c width=33 -c height=3" "matmul -c m=3 -c n=33 -c k=7" \
 	"noise -c width=33 -c height=2" "prefix_sum --n 1025" "saxpy --n 1023" "silu --n 31" \
