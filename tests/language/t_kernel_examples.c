@@ -45,7 +45,7 @@ static void *fill(const struct run *r, const char *name, unsigned n, unsigned se
 
 static const unsigned sizes[] = { 0, 1, 7, 31, 32, 33, 97, 1023, 1024, 1025 };
 enum { SIZES = sizeof sizes / sizeof *sizes };
-static enum run_machines machines_for(unsigned n) { return n < 98 ? RUN_CARDS : RUN_CPUS; }
+static enum run_machines machines_for(unsigned n) { return n < 98 || n == 1025 ? RUN_CARDS : RUN_CPUS; }
 
 static void open_of_size(struct run *r, const char *example, unsigned n)
 {
