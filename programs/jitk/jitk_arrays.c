@@ -298,17 +298,18 @@ static bool open_array(struct jitk_array *a, struct error *err)
 	const char *spec = given(&jitk.in, a->is.name);
 	bool filled = false;
 
+	if (!spec && a->is.access == JIT_SCALAR && jitk.fill && jitk.fill(a, &filled, err) && filled)
+		return true;
 	if (a->is.access == JIT_SCALAR)
-		return !spec && jitk.fill && jitk.fill(a, &filled, err) && filled ? true
-		       : spec                                                     ? take_scalar(a, spec, err)
-		              : error_set(err, ERROR_ARGUMENT, "the scalar %.64s has no value; give --in %.64s=NUMBER",
-		                          a->is.name, a->is.name);
+		return spec ? take_scalar(a, spec, err)
+		            : error_set(err, ERROR_ARGUMENT, "the scalar %.64s has no value; give --in %.64s=NUMBER",
+		                        a->is.name, a->is.name);
 	if (a->is.bytes > SIZE_MAX / 2 || !(a->data = calloc(a->is.bytes ? (size_t)a->is.bytes : 1, 1)))
 		return error_set(err, ERROR_MEMORY, "no memory for the %" PRIu64 " bytes of array %.64s", a->is.bytes,
 		                 a->is.name);
 	if (!spec && jitk.fill && !jitk.fill(a, &filled, err))
 		return false;
-	if (!spec && !filled && a->is.access == JIT_IN && !jitk.fill)
+	if (!spec && a->is.access == JIT_IN && !jitk.fill)
 		return error_set(err, ERROR_ARGUMENT,
 		                 "the array %.64s has no values; give --in %.64s=FILE.npy, or random:1", a->is.name,
 		                 a->is.name);
