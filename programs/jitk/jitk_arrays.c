@@ -418,7 +418,7 @@ bool jitk_arrays_out(const struct jitk_arrays *a, struct error *err)
 		const bool raw = spec && strncmp(spec, "raw:", 4) == 0;
 		if (spec && !write_file(raw ? spec + 4 : spec, raw, x, err))
 			return false;
-		if (jitk_is_written(x) && (!jitk.quiet || jitk.fill)) /* an example has nowhere else to leave them */
+		if (jitk_is_written(x) && (!jitk.quiet || jitk.fill)) /* of an example always */
 			jitk_array_print(x);
 	}
 	return true;
