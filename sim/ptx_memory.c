@@ -322,7 +322,8 @@ bool ptx_access(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *
 	                      (k->bytes == 8 ? PTX_WIDE : 0u);
 	const bool loads = !k->store || k->atomic;
 
-	if (!loads && !are_apart(base, mask, bytes))
+	/* Relaxed stores to one word are in some order; weak ones are a race. */
+	if (!loads && s->order == PTX_WEAK && !are_apart(base, mask, bytes))
 		return ptx_trap(b, w, -1, "two lanes of a store have the same place");
 	for (unsigned l = 0; l < PTX_LANES; l++) {
 		if (!(mask >> l & 1))

@@ -257,7 +257,7 @@ static void check_ptx(const struct ir *ir, uint32_t capability, uint32_t seed, i
 {
 	const char *name = capability < 90 ? "sm80" : "sm90";
 	struct memory *want = fresh(seed), *got = fresh(seed);
-	const struct ptx_block_of block = { got, sizeof *got, got->arg, 2 };
+	const struct ptx_block_of block = { got, sizeof *got, got->arg, 2, 0 };
 	struct error err = { 0 };
 	struct ptx_card *card = ptx_card_open(capability, &err);
 	struct object o;
