@@ -258,10 +258,12 @@ static bool compare_value(struct comparison *c, const struct pass *pass, size_t 
 	static const char *const forms[] = { [FORM_FLOATS] = "floats", [FORM_INT8] = "int8", [FORM_SCALES] = "scales" };
 	const struct plan_buffers *a = &c->card.session->engine->memory.buf, *b = &c->cpu.session->engine->memory.buf;
 	const uint64_t bytes = a->layout->room[v][form] / a->layout->tokens * pass->tokens;
-	uint8_t *at = a->values + a->layout->at[v][form];
 	char name[TEXT];
 
-	if (!bytes || !is_handed(&c->card, step, at, bytes))
+	if (!bytes) /* and it has no place */
+		return true;
+	uint8_t *at = a->values + a->layout->at[v][form];
+	if (!is_handed(&c->card, step, at, bytes))
 		return true;
 	snprintf(name, sizeof name, "value %u (%s)", v, forms[form]);
 	return compare_buffer(c, pass, step, name, at, b->values + b->layout->at[v][form], element_bytes(form), bytes,
