@@ -97,7 +97,8 @@ static void print_uses(const struct jk_kernel *k)
 	}
 }
 
-int jitk_check(void)
+/* Every kernel of the file, or the one that was asked for. */
+static int each_kernel(void (*visit)(const struct look *l, const char *name))
 {
 	struct error e = { 0 };
 	int status;
@@ -107,21 +108,27 @@ int jitk_check(void)
 		return status;
 	for (size_t i = 0; e.code == ERROR_NONE && i < jk_kernels(l->file); i++) {
 		const char *name = jk_kernel_name(l->file, i);
-		if ((jitk.kernel && strcmp(jitk.kernel, name) != 0) || !bind(l, name, &e))
-			continue;
-		if (!jitk.quiet) {
-			printf("kernel %s: %" PRIu64 " work units, reads %" PRIu64 " bytes, writes %" PRIu64
-			       ", %" PRIu64 " operations\n",
-			       name, jk_units(l->kernel), jk_bytes_read(l->kernel), jk_bytes_written(l->kernel),
-			       jk_operations(l->kernel));
-			print_uses(l->kernel);
-		}
+		if ((!jitk.kernel || strcmp(jitk.kernel, name) == 0) && bind(l, name, &e))
+			visit(l, name);
 	}
 	if (e.code == ERROR_NONE && jitk.kernel && !l->kernel)
-		bind(l, jitk.kernel, &e);
+		bind(l, jitk.kernel, &e); /* which says that the file has no such kernel */
 	look_close(l);
 	return e.code == ERROR_NONE ? JITK_DONE : jitk_fail(e.text);
 }
+
+static void check_kernel(const struct look *l, const char *name)
+{
+	if (jitk.quiet)
+		return;
+	printf("kernel %s: %" PRIu64 " work units, reads %" PRIu64 " bytes, writes %" PRIu64 ", %" PRIu64
+	       " operations\n",
+	       name, jk_units(l->kernel), jk_bytes_read(l->kernel), jk_bytes_written(l->kernel),
+	       jk_operations(l->kernel));
+	print_uses(l->kernel);
+}
+
+int jitk_check(void) { return each_kernel(check_kernel); }
 
 /* ---- IR and machine code */
 
@@ -223,25 +230,14 @@ static void report_target(const struct look *l, const struct target *t, const ch
 	object_free(&o);
 }
 
-int jitk_report(void)
+static void report_kernel(const struct look *l, const char *name)
 {
-	struct error e = { 0 };
-	int status;
-	struct look *l = look_open(&status);
-
-	if (!l)
-		return status;
-	for (size_t i = 0; e.code == ERROR_NONE && i < jk_kernels(l->file); i++) {
-		const char *name = jk_kernel_name(l->file, i);
-		if ((jitk.kernel && strcmp(jitk.kernel, name) != 0) || !bind(l, name, &e))
-			continue;
-		for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++)
-			if (target_table[t].cards <= 1)
-				report_target(l, &target_table[t], name);
-	}
-	look_close(l);
-	return e.code == ERROR_NONE ? JITK_DONE : jitk_fail(e.text);
+	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++)
+		if (target_table[t].cards <= 1)
+			report_target(l, &target_table[t], name);
 }
+
+int jitk_report(void) { return each_kernel(report_kernel); }
 
 /* ---- --device auto */
 

@@ -113,6 +113,10 @@ is 0 $j disassemble "$f" -c n=100 -d sim:sm90
 has ".entry"
 is 0 $j report "$f" -c n=100
 check "a line for each target: $(cat "$dir/out")" [ "$(grep -c '^saxpy ' "$dir/out")" -ge 20 ]
+for command in check report; do
+	is 1 $j $command "$f" -c n=100 -k nosuch
+	says "there is no kernel nosuch in this file; the first one is saxpy"
+done
 
 # test and bench
 is 0 $j test "$f" -c n=77 -i a=1.5 -i x=random:1 -i y=random:2
