@@ -115,7 +115,7 @@ typedef struct jit_parameter {
 size_t jit_kernel_parameters(const jit_kernel *k);
 /* By number from 0. */
 int jit_kernel_parameter(const jit_kernel *k, size_t number, jit_parameter *out, jit_error *err);
-/* The number of the parameter of that name; -1: there is none. */
+/* The number of the parameter of that name; -1: no parameter has it. */
 int jit_kernel_find(const jit_kernel *k, const char *name);
 
 enum { JIT_RUNS_NATIVE, JIT_RUNS_INTERPRETED };

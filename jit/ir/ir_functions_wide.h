@@ -136,12 +136,12 @@ static inline ir_d ir_cos_rest(struct ir *b, struct ir_pair r)
 	const ir_d z = ir_dmul(b, r.high, r.high), half = ir_dmul(b, z, ir_dconst(b, 0.5)), one = ir_dconst(b, 1);
 	const ir_d near = ir_dsub(b, one, half), lost = ir_dsub(b, ir_dsub(b, one, near), half);
 	const ir_d fourth = ir_dmul(b, ir_dmul(b, z, z), IR_SERIES(b, z, series));
-	const ir_d turned = ir_dmul(b, r.high, r.low);
+	const ir_d slope = ir_dmul(b, r.high, r.low); /* what the low part changes */
 
-	return ir_dadd(b, near, ir_dadd(b, lost, ir_dsub(b, fourth, turned)));
+	return ir_dadd(b, near, ir_dadd(b, lost, ir_dsub(b, fourth, slope)));
 }
 
-/* By so many right angles more, and turned over where `minus` is set. */
+/* The sine of the angle plus `more` right angles. Its sign is changed where the top bit of `minus` is set. */
 static inline ir_d ir_circle(struct ir *b, struct ir_angle a, int64_t more, ir_l minus)
 {
 	const ir_l turns = ir_ladd(b, a.right_angles, ir_lconst(b, more)), one = ir_lconst(b, 1);
@@ -152,7 +152,7 @@ static inline ir_d ir_circle(struct ir *b, struct ir_angle a, int64_t more, ir_l
 	return ir_dbits(b, ir_lxor(b, ir_lbits(b, ir_dsel(b, across, cosine, sine)), sign));
 }
 
-/* Of what is infinite there is none, and a NaN gives itself. */
+/* y, but NaN where x is infinite (size: its magnitude); a NaN gives itself. */
 static inline ir_d ir_of_angle(struct ir *b, ir_d x, ir_d size, ir_d y)
 {
 	const ir_m endless = ir_deq(b, size, ir_dconst(b, __builtin_inf()));
