@@ -17,10 +17,10 @@ static inline ir_l ir_quotient_below(struct ir *b, ir_l x, ir_d y)
 	return ir_d2ul_cut(b, ir_dmul(b, quotient, ir_dconst(b, 1 - 0x1p-50)));
 }
 
-/* A step of the division: where the remainder is not less than y, the quotient grows by 1 and the remainder loses y. */
 struct ir_divided {
 	ir_l quotient, left;
 };
+/* A step of the division: where the remainder is not less than y, the quotient grows by 1 and the remainder loses y. */
 static inline struct ir_divided ir_divided_again(struct ir *b, struct ir_divided d, ir_l y)
 {
 	const ir_m more = ir_lule(b, y, d.left);
