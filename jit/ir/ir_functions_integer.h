@@ -30,7 +30,8 @@ static inline struct ir_divided ir_divided_again(struct ir *b, struct ir_divided
 	return (struct ir_divided){ ir_ladd(b, d.quotient, by), ir_lsub(b, d.left, less) };
 }
 
-/* The first quotient is less than 2^15 too small, the second less than 2. By 0: all bits. */
+/* The first quotient is at most 2^15 too small. The second is then of a number below 2^16 and at most 1 too small, for
+ * its error is below 2^-33; none is too large. By 0: all bits. */
 static inline ir_l ir_fn_div_u64(struct ir *b, ir_l x, ir_l y)
 {
 	const ir_d by = ir_ul2d(b, y);
@@ -39,7 +40,7 @@ static inline ir_l ir_fn_div_u64(struct ir *b, ir_l x, ir_l y)
 	struct ir_divided d = { ir_ladd(b, first, second), rest };
 	const ir_l zero = ir_lconst(b, 0), ones = ir_lconst(b, -1);
 
-	d = ir_divided_again(b, ir_divided_again(b, d, y), y);
+	d = ir_divided_again(b, d, y);
 	return ir_lsel(b, ir_leq(b, y, zero), ones, d.quotient);
 }
 

@@ -160,15 +160,13 @@ static inline ir_d ir_of_angle(struct ir *b, ir_d x, ir_d size, ir_d y)
 	return ir_or_nan_wide(b, x, ir_dsel(b, endless, ir_nan_wide(b), y));
 }
 
-/* Below 2^-27 it is x. */
 static inline ir_d ir_fn_sin_f64(struct ir *b, ir_d x)
 {
 	const ir_d size = ir_dabs(b, x);
 	const struct ir_angle angle = ir_reduce(b, size);
 	const ir_d y = ir_circle(b, angle, 0, ir_sign_wide(b, x));
-	const ir_m tiny = ir_dlt(b, size, ir_dconst(b, 0x1p-27));
 
-	return ir_of_angle(b, x, size, ir_dsel(b, tiny, x, y));
+	return ir_of_angle(b, x, size, y);
 }
 
 static inline ir_d ir_fn_cos_f64(struct ir *b, ir_d x)
