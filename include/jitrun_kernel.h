@@ -189,8 +189,8 @@ typedef struct jit_work {
 #define JIT_WORK(...) JIT_STRUCT(jit_work, __VA_ARGS__)
 
 /* How long a device will take: the greater of its memory's and its arithmetic's time, and the copies', and the start of
- * a launch. bandwidth, arithmetic, link: the bytes, operations and copied bytes a second behind that; of the CPU
- * measured, of a card as its driver tells. */
+ * a launch. bandwidth, arithmetic, link: peaks in bytes, operations and copied bytes a second; of the CPU measured, of
+ * a card as its driver tells. Kernels are expected to reach a part of the first two. link 0: nothing is copied. */
 typedef struct jit_prediction {
 	size_t size;
 	char device[32];

@@ -7,10 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "include/jitrun_kernel.h"
 #include "tests/support/shared.h"
@@ -299,6 +301,17 @@ static void test_predictions(void **state)
 		}
 		assert_true(p.seconds >= best.seconds);
 		assert_true(p.seconds >= p.memory_seconds + p.start_seconds);
+		/* kernels reach a part of each peak */
+		jit_work more = work;
+		more.bytes *= 2, more.operations *= 3, more.copied *= 5;
+		jit_prediction q = JIT_PREDICTION();
+		good(jit_device_predict(i, &more, &q, &err), &err);
+		assert_true(q.bandwidth == p.bandwidth && q.arithmetic == p.arithmetic && q.link == p.link);
+		assert_true(p.memory_seconds >= (double)work.bytes / p.bandwidth);
+		assert_true(p.arithmetic_seconds >= (double)work.operations / p.arithmetic);
+		assert_true(fabs(q.memory_seconds / p.memory_seconds - 2) < 1e-9);
+		assert_true(fabs(q.arithmetic_seconds / p.arithmetic_seconds - 3) < 1e-9);
+		assert_true(p.link > 0 ? fabs(q.copy_seconds / p.copy_seconds - 5) < 1e-9 : p.copy_seconds == 0);
 		assert_true(strncmp(p.device, "sim:", 4) != 0 && strcmp(p.device, "ref") != 0);
 		seen |= strcmp(p.device, best.device) == 0;
 	}
@@ -306,11 +319,118 @@ static void test_predictions(void **state)
 	assert_int_equal(jit_device_predict(jit_device_count(), &work, &p, &err), JIT_ERROR_ARGUMENT);
 }
 
+/* ---- what a jit_compute keeps and tells */
+
+static jit_compute_info info_of(const jit_compute *c)
+{
+	jit_compute_info i = JIT_COMPUTE_INFO();
+
+	assert_int_equal(jit_compute_get_info(c, &i, NULL), JIT_OK);
+	return i;
+}
+
+/* Opens the kernel once and runs it; its report. */
+static jit_kernel_report run_once(jit_compute *c)
+{
+	jit_kernel_report r = JIT_KERNEL_REPORT();
+	jit_kernel *k = open_kernel(c, "scale", "n=100", 0);
+
+	run_scale(k, 100, 3);
+	assert_int_equal(jit_kernel_get_report(k, &r, NULL), JIT_OK);
+	assert_true(r.launches == 1 && r.last_ns > 0);
+	assert_true(r.code_bytes > 0 && r.code_ns > 0);
+	jit_kernel_close(k);
+	return r;
+}
+
+static void test_kept_code(void **state)
+{
+	char dir[] = "/tmp/t_kernel_source.XXXXXX", small[] = "/tmp/t_kernel_source.XXXXXX", command[128];
+
+	assert_non_null(mkdtemp(dir));
+	assert_non_null(mkdtemp(small));
+	for (int again = 0; again < 2; again++) {
+		jit_compute *c = open_compute("cpu", dir, 2);
+		assert_int_equal(run_once(c).code, again ? JIT_CODE_DISK : JIT_CODE_GENERATED);
+		assert_int_equal(run_once(c).code, JIT_CODE_MEMORY);
+		const jit_compute_info i = info_of(c);
+		assert_true(i.in_place && i.threads == 2);
+		assert_true(i.generated == (again ? 0 : 1) && i.from_disk == (again ? 1 : 0) && i.from_pack == 0);
+		assert_true((i.generated_ns > 0) == !again && (i.from_disk_ns > 0) == (again != 0));
+		assert_true(i.code_bytes > 0);
+		jit_compute_close(c);
+	}
+	/* where the directory may hold one byte, what another process left goes when something is stored */
+	for (int i = 0; i < 3; i++) {
+		jit_error err = { 0 };
+		jit_compute *c = jit_compute_open(&JIT_COMPUTE_OPTIONS(.cache_dir = small, .cache_limit = 1), &err);
+		good(!c, &err);
+		if (i == 1)
+			jit_kernel_close(open_kernel(c, "scale", "n=101", 0));
+		else
+			assert_int_equal(run_once(c).code, JIT_CODE_GENERATED);
+		jit_compute_close(c);
+	}
+	snprintf(command, sizeof command, "rm -r %s %s", dir, small);
+	assert_int_equal(system(command), 0);
+}
+
+static void test_cards_copy(void **state)
+{
+	jit_compute *c = open_compute("sim:gfx1100", "", 1);
+
+	assert_string_equal(info_of(c).device, "sim:gfx1100");
+	assert_string_equal(info_of(c).target, "gfx1100");
+	jit_compute_close(c);
+}
+
+/* Whether a file has the text. */
+static bool has_text(const char *path, const char *wanted)
+{
+	size_t n;
+	uint8_t *p = file_bytes(path, &n);
+	const bool found = memmem(p, n, wanted, strlen(wanted)) != NULL;
+
+	free(p);
+	return found;
+}
+
+static void test_dumps(void **state)
+{
+	char dir[] = "/tmp/t_kernel_source.XXXXXX", ir[64], code[64], jit[64], perf[64], command[160];
+	jit_error err = { 0 };
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(ir, sizeof ir, "%s/ir", dir);
+	snprintf(code, sizeof code, "%s/asm", dir);
+	snprintf(jit, sizeof jit, "%s/jit-%ld.dump", dir, (long)getpid());
+	snprintf(perf, sizeof perf, "/tmp/perf-%ld.map", (long)getpid());
+	jit_compute *c = jit_compute_open(&JIT_COMPUTE_OPTIONS(.cache_dir = "", .dump_ir = ir, .dump_asm = code,
+	                                                       .jitdump = dir, .perf_map = 1, .gdb = 1),
+	                                  &err);
+	good(!c, &err);
+	run_once(c);
+	good(jit_compute_written(c, &err), &err);
+	jit_compute_close(c);
+	assert_true(has_text(ir, "loop") && has_text(code, ".byte"));
+	assert_true(has_text(jit, "user.") && has_text(perf, "user."));
+	/* a file that cannot be written whole */
+	c = jit_compute_open(&JIT_COMPUTE_OPTIONS(.cache_dir = "", .dump_ir = "/dev/full"), &err);
+	good(!c, &err);
+	run_once(c);
+	assert_int_equal(jit_compute_written(c, &err), JIT_ERROR_IO);
+	assert_non_null(strstr(err.message, "IR"));
+	jit_compute_close(c);
+	snprintf(command, sizeof command, "rm -r %s %s", dir, perf);
+	assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes), cmocka_unit_test(test_refused), cmocka_unit_test(test_check),
-		cmocka_unit_test(test_tune),  cmocka_unit_test(test_threads), cmocka_unit_test(test_predictions),
+		cmocka_unit_test(test_sizes),     cmocka_unit_test(test_refused),    cmocka_unit_test(test_check),
+		cmocka_unit_test(test_tune),      cmocka_unit_test(test_threads),    cmocka_unit_test(test_predictions),
+		cmocka_unit_test(test_kept_code), cmocka_unit_test(test_cards_copy), cmocka_unit_test(test_dumps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
