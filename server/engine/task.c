@@ -368,7 +368,7 @@ static bool read_seed(struct task *t, const json_t *body, struct refusal *r)
 	return true;
 }
 
-/* Only events have a place for what is told on the way. */
+/* Only events have a place for what is told of a prompt on the way. */
 static bool read_telling(struct task *t, const json_t *body, struct refusal *r)
 {
 	bool stream = false;
@@ -377,7 +377,6 @@ static bool read_telling(struct task *t, const json_t *body, struct refusal *r)
 	    !field_flag(body, "timings_per_token", &t->timings, r))
 		return false;
 	t->progress = t->progress && stream;
-	t->timings = t->timings && stream;
 	return true;
 }
 

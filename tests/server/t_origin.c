@@ -145,6 +145,34 @@ static void test_given_names(void **state)
 	}
 }
 
+/* Schemes and names are the same in all letters: in pages that are given, and in those that ask. */
+static void test_letters(void **state)
+{
+	static const char *const page[] = { "HTTPS://Models.example:8443", "http://other.example" };
+	const struct origin_rules given = { .page = page, .n_pages = 2 }, none = { 0 };
+	static const char *const taken[] = { "https://models.example:8443", "HTTPS://MODELS.EXAMPLE:8443",
+		                             "Http://Other.Example" };
+	static const char *const refused[] = { "http://models.example:8443", "https://models.example",
+		                               "https://other.example", "HTTP://OTHER.EXAMPLE:80" };
+	static const char *const own[] = { "HTTP://LOCALHOST:3000", "hTTpS://LocalHost", "HTTPS://127.0.0.1:1" };
+	static const char *const local[] = { "localhost" };
+	const struct origin_rules locals = { .page = local, .n_pages = 1 };
+	struct refusal r = { 0 };
+	(void)state;
+
+	for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+		assert_ptr_equal(origin_allowed(&given, taken[i]), taken[i]);
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+		assert_null(origin_allowed(&given, refused[i]));
+	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+		assert_ptr_equal(origin_allowed(&locals, own[i]), own[i]);
+	/* a page of this server itself */
+	assert_true(origin_takes_page(&none, "models.example:80", "HTTP://MODELS.example:80", &r));
+	assert_true(origin_takes_page(&none, "MODELS.EXAMPLE", "https://models.example", &r));
+	assert_false(origin_takes_page(&none, "models.example", "https://models.exampl", &r));
+	assert_int_equal(r.status, 403);
+}
+
 /* Nothing but "http://" or "https://" and a name of ours is a page of this machine, or of this server. */
 static void test_origins(void **state)
 {
@@ -280,9 +308,10 @@ static void test_encoded_bodies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hosts),       cmocka_unit_test(test_near_names),
-		cmocka_unit_test(test_given_names), cmocka_unit_test(test_origins),
-		cmocka_unit_test(test_preflight),   cmocka_unit_test(test_encoded_bodies),
+		cmocka_unit_test(test_hosts),          cmocka_unit_test(test_near_names),
+		cmocka_unit_test(test_given_names),    cmocka_unit_test(test_letters),
+		cmocka_unit_test(test_origins),        cmocka_unit_test(test_preflight),
+		cmocka_unit_test(test_encoded_bodies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

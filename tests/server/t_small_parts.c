@@ -1,0 +1,253 @@
+/* tests/server/t_small_parts.c - single parts of requests and answers: what stands in the first and the last event of a
+ * stream, texts that end answers and are kept with a model, reasoning that stays in the text, and what ollama's API
+ * makes of numbers, results of functions and raw prompts.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/server/said_lines.h"
+#include "tests/server/made_models.h"
+
+#define SAYS(text) "\"grammar\":\"root ::= \\\"" text "\\\"\""
+
+/* ---- events without text */
+
+/* The events of a stream, but for "[DONE]". */
+static json_t *events_of(const char *path, const char *members)
+{
+	char *body = body_of(members, "\"stream\":true");
+	struct answer a = client_ask(&server, path, NULL, body);
+	json_t *list = json_array();
+
+	assert_int_equal(a.status, 200);
+	for (const char *at = a.body; (at = strstr(at, "data: {")); at++) {
+		json_t *o = json_loadb(at + 6, strcspn(at + 6, "\n"), 0, NULL);
+		assert_non_null(o);
+		json_array_append_new(list, o);
+	}
+	answer_free(&a);
+	free(body);
+	return list;
+}
+
+/* What says nothing has an empty piece, of the kind that pieces are of. */
+static void check_empty(const json_t *event, bool chat)
+{
+	const json_t *piece = at(event, chat ? "choices.0.delta" : "choices.0.text");
+
+	if (chat ? !json_is_object(piece) || json_object_size(piece) != 0
+	         : !json_is_string(piece) || json_string_length(piece) != 0)
+		fail_msg("%s", json_dumps(event, 0));
+}
+
+static void test_empty_pieces(void **state)
+{
+	(void)state;
+	for (int chat = 0; chat < 2; chat++) {
+		json_t *list = events_of(chat ? "/v1/chat/completions" : "/v1/completions",
+		                         chat ? "\"messages\":[" HI "],\"return_progress\":true,\"max_tokens\":3"
+		                              : "\"prompt\":\"Hi\",\"return_progress\":true,\"max_tokens\":3");
+		const json_t *event;
+		size_t i, progress = 0, ends = 0;
+		json_array_foreach(list, i, event)
+		{
+			const bool told = at(event, "prompt_progress") != NULL;
+			const bool last = json_is_string(at(event, "choices.0.finish_reason"));
+			progress += told;
+			ends += last;
+			if (told || last)
+				check_empty(event, chat);
+			else if (chat && i > 0 && at(event, "choices.0"))
+				assert_true(json_object_size(at(event, "choices.0.delta")) == 1 ||
+				            at(event, "choices.0.delta.role"));
+		}
+		assert_true(progress > 0);
+		assert_int_equal(ends, 1);
+		json_decref(list);
+	}
+}
+
+/* ---- texts that end answers */
+
+static void check_answer(const char *name, const char *more, const char *expected)
+{
+	char with[500];
+
+	snprintf(with, sizeof with, "\"model\":\"%s\",\"messages\":[" HI "]," SAYS("one two three four") "%s", name,
+	         more);
+	json_t *o = ask(&server, "/v1/chat/completions", with, "");
+	if (strcmp(text_at(o, "choices.0.message.content"), expected) != 0)
+		fail_msg("%s: %s", with, json_dumps(o, 0));
+	json_decref(o);
+}
+
+/* A request's own texts stand instead of those that are kept with the model, and none of its own are none at all. */
+static void test_kept_stops(void **state)
+{
+	(void)state;
+	make("stops", "\"from\":\"tale\",\"parameters\":{\"stop\":[\"three\",\"four\"]}");
+	check_answer("stops", "", "one two ");
+	check_answer("stops", ",\"stop\":null", "one two ");
+	check_answer("stops", ",\"stop\":\"two\"", "one ");
+	check_answer("stops", ",\"stop\":\"four\"", "one two three ");
+	check_answer("stops", ",\"stop\":[\"seven\",\"eight\",\"nine\"]", "one two three four");
+	check_answer("stops", ",\"stop\":[]", "one two three four");
+	check_answer("tale", "", "one two three four");
+	must_delete("stops", 200);
+}
+
+/* ---- reasoning */
+
+#define THINKS SAYS("<think>so it is</think>done")
+
+static void check_thoughts(const char *more, const char *thoughts, const char *text)
+{
+	char with[500];
+
+	snprintf(with, sizeof with, "\"messages\":[" HI "]," THINKS "%s", more);
+	json_t *o = ask(&server, "/v1/chat/completions", with, "");
+	const json_t *told = at(o, "choices.0.message.reasoning_content");
+	assert_string_equal(told ? json_string_value(told) : "", thoughts);
+	assert_string_equal(text_at(o, "choices.0.message.content"), text);
+	json_decref(o);
+	if (*more)
+		return;
+	o = ask(&server, "/api/chat", with, "\"stream\":false");
+	told = at(o, "message.thinking");
+	assert_string_equal(told ? json_string_value(told) : "", thoughts);
+	assert_string_equal(text_at(o, "message.content"), text);
+	json_decref(o);
+}
+
+/* What --reasoning-format says counts where a request does not say. */
+static void test_reasoning_format(void **state)
+{
+	static const char all[] = "<think>so it is</think>done";
+	const struct child own = server;
+	(void)state;
+
+	check_thoughts("", "so it is", "done");
+	check_thoughts(",\"reasoning_format\":\"none\"", "", all);
+	check_thoughts(",\"reasoning_format\":\"deepseek\"", "so it is", "done");
+	server = child_start((const char *[]){ "--no-cache", "--reasoning-format", "none", NULL });
+	check_thoughts("", "", all);
+	check_thoughts(",\"reasoning_format\":\"none\"", "", all);
+	check_thoughts(",\"reasoning_format\":\"deepseek\"", "so it is", "done");
+	assert_int_equal(child_stop(&server), 0);
+	server = own;
+}
+
+/* ---- ollama's API */
+
+static void test_num_predict(void **state)
+{
+	static const struct {
+		int most;
+		bool whole;
+	} rows[] = { { 0, true }, { -1, true }, { -2, true }, { -7, true }, { 1, false }, { 2, false } };
+	char with[300];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		snprintf(with, sizeof with,
+		         "\"messages\":[" HI "]," SAYS("one two three four") ",\"options\":{\"num_predict\":%d}",
+		         rows[i].most);
+		json_t *o = ask(&server, "/api/chat", with, "\"stream\":false");
+		assert_string_equal(text_at(o, "done_reason"), rows[i].whole ? "stop" : "length");
+		assert_int_equal(strcmp(text_at(o, "message.content"), "one two three four") == 0, rows[i].whole);
+		if (!rows[i].whole)
+			assert_int_equal((int)number_at(o, "eval_count"), rows[i].most);
+		json_decref(o);
+	}
+}
+
+/* A raw prompt is the whole prompt. */
+static void test_raw(void **state)
+{
+	static const char *const with[] = { "\"template\":\"{{ .Prompt }}\"", "\"system\":\"Be short.\"",
+		                            "\"context\":[1,2]" };
+	char body[300];
+	(void)state;
+
+	for (int i = 0; i < 3; i++) {
+		snprintf(body, sizeof body, "{\"prompt\":\"Hi\",\"raw\":true,\"stream\":false,%s}", with[i]);
+		json_t *o = client_json(&server, "/api/generate", body, 400);
+		assert_string_equal(text_at(o, "error"), "raw mode does not support template, system, or context");
+		json_decref(o);
+		snprintf(body, sizeof body, "\"prompt\":\"Hi\",\"stream\":false,\"options\":{\"num_predict\":1},%s",
+		         with[i]);
+		json_decref(ask(&server, "/api/generate", body, "\"raw\":false"));
+	}
+	json_t *o = ask(&server, "/api/generate",
+	                "\"prompt\":\"Hi\",\"raw\":true,\"template\":\"\",\"system\":\"\",\"context\":[],"
+	                "\"options\":{\"num_predict\":1}",
+	                "\"stream\":false");
+	assert_null(at(o, "context"));
+	json_decref(o);
+}
+
+static const char calls_template[] =
+	"{% for m in messages %}{{ m.role }}{% for c in m.tool_calls %}[{{ c.id }}{{ c.answered }}]{% endfor %}"
+	"{{ m.tool_call_id }}={{ m.content }};{% endfor %}";
+
+/* Each result belongs to the last call of its function that has none yet, and a template sees no mark of that. */
+static void test_results(void **state)
+{
+	static const char ollama[] =
+		"\"messages\":[" HI ",{\"role\":\"assistant\",\"tool_calls\":["
+		"{\"function\":{\"name\":\"get\",\"arguments\":{}}},{\"function\":{\"name\":\"get\",\"arguments\":{}}},"
+		"{\"function\":{\"name\":\"put\",\"arguments\":{}}}]},"
+		"{\"role\":\"tool\",\"tool_name\":\"get\",\"content\":\"a\"},"
+		"{\"role\":\"tool\",\"tool_name\":\"put\",\"content\":\"b\"},"
+		"{\"role\":\"tool\",\"tool_name\":\"get\",\"content\":\"c\"},"
+		"{\"role\":\"tool\",\"tool_name\":\"get\",\"content\":\"d\"}]";
+	static const char openai[] =
+		"\"messages\":[" HI ",{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":["
+		"{\"id\":\"call_1_0\",\"type\":\"function\",\"function\":{\"name\":\"get\",\"arguments\":\"{}\"}},"
+		"{\"id\":\"call_1_1\",\"type\":\"function\",\"function\":{\"name\":\"get\",\"arguments\":\"{}\"}},"
+		"{\"id\":\"call_1_2\",\"type\":\"function\",\"function\":{\"name\":\"put\",\"arguments\":\"{}\"}}]},"
+		"{\"role\":\"tool\",\"tool_call_id\":\"call_1_0\",\"content\":\"a\"},"
+		"{\"role\":\"tool\",\"tool_call_id\":\"call_1_2\",\"content\":\"b\"},"
+		"{\"role\":\"tool\",\"tool_call_id\":\"call_1_1\",\"content\":\"c\"},"
+		"{\"role\":\"tool\",\"content\":\"d\"}]";
+	static const char more[] = "\"max_tokens\":9,\"seed\":4,\"stream\":false";
+	const struct child own = server;
+	char path[80];
+	(void)state;
+
+	snprintf(path, sizeof path, "%s.jinja", folder);
+	FILE *f = fopen(path, "w");
+	assert_true(f && fputs(calls_template, f) >= 0 && fclose(f) == 0);
+	server = child_start((const char *[]){ "--no-cache", "--template", path, NULL });
+	json_t *a = ask(&server, "/api/chat", ollama, more), *b = ask(&server, "/v1/chat/completions", openai, more);
+	assert_string_equal(text_at(a, "message.content"), text_at(b, "choices.0.message.content"));
+	assert_int_equal((int)number_at(a, "prompt_eval_count"), (int)number_at(b, "usage.prompt_tokens"));
+	json_decref(a);
+	json_decref(b);
+	assert_int_equal(child_stop(&server), 0);
+	assert_int_equal(unlink(path), 0);
+	server = own;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_empty_pieces),
+		cmocka_unit_test(test_kept_stops),
+		cmocka_unit_test(test_reasoning_format),
+		cmocka_unit_test(test_num_predict),
+		cmocka_unit_test(test_raw),
+		cmocka_unit_test(test_results),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}
