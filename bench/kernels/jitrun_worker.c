@@ -1,0 +1,159 @@
+/* bench/kernels/jitrun_worker.c - jitrun as a worker of compare.py: the examples of docs/examples/kernels.
+ *   bench/kernel_worker FOLDER [DEVICE [ISA [THREADS [CACHE]]]]
+ * FOLDER has the .jk files. On devices that do not work in the host's memory arrays are copied before the first run,
+ * and stay there.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bench/kernels/worker.h"
+#include "include/jitrun_kernel.h"
+
+static struct {
+	const char *folder;
+	jit_compute *compute;
+	jit_compute_info info;
+	jit_kernel *kernel;
+	jit_launch *launch;
+	jit_buffer *buffer[WORKER_ARRAYS];
+	uint64_t open_ns;
+} it;
+
+static bool failed(const jit_error *err)
+{
+	fprintf(stderr, "%s\n", err->message);
+	return false;
+}
+
+static void close_case(struct worker_case *c)
+{
+	jit_launch_close(it.launch);
+	it.launch = NULL;
+	for (int i = 0; i < WORKER_ARRAYS; i++) {
+		jit_buffer_close(it.buffer[i]);
+		it.buffer[i] = NULL;
+	}
+	jit_kernel_close(it.kernel);
+	it.kernel = NULL;
+	(void)c;
+}
+
+static bool give(struct worker_case *c, size_t parameter, size_t from, jit_error *err)
+{
+	const struct worker_array *a = &c->array[from];
+
+	if (worker_is_scalar(a))
+		return jit_launch_set_real(it.launch, parameter, &a->value, err) == JIT_OK;
+	if (it.info.in_place)
+		return jit_launch_set_memory(it.launch, parameter, a->data, a->bytes, err) == JIT_OK;
+	if (!it.buffer[from])
+		it.buffer[from] = jit_buffer_open(it.compute, a->bytes, err);
+	return it.buffer[from] && jit_launch_set_buffer(it.launch, parameter, it.buffer[from], 0, err) == JIT_OK;
+}
+
+static bool is_sort(const struct worker_case *c) { return strcmp(c->name, "bitonic_sort") == 0; }
+
+static const char *open_case(struct worker_case *c)
+{
+	char path[512];
+	jit_error err = { 0 };
+
+	snprintf(path, sizeof path, "%s/%s.jk", it.folder, c->name);
+	const uint64_t begin = worker_now(CLOCK_MONOTONIC);
+	it.kernel = jit_kernel_open(
+		it.compute,
+		&JIT_KERNEL_OPTIONS(.path = path, .constants = c->constants, .kernel = is_sort(c) ? "step" : NULL),
+		&err);
+	it.open_ns = worker_now(CLOCK_MONOTONIC) - begin;
+	it.launch = it.kernel ? jit_launch_open(it.kernel, &err) : NULL;
+	bool ok = it.launch != NULL && jit_kernel_parameters(it.kernel) == (size_t)c->arrays;
+	for (size_t i = 0; ok && i < (size_t)c->arrays; i++)
+		ok = give(c, i, i, &err);
+	if (!ok)
+		failed(&err);
+	return ok ? NULL : "jitrun refused it";
+}
+
+/* For d = 1, 2, 4 ...: flips 2d - 1, then d / 2 ... 1, from one array to the other. The result ends in array 2. */
+static bool sort(struct worker_case *c, jit_error *err)
+{
+	const uint64_t n = (uint64_t)worker_constant(c, "n");
+	uint64_t steps = 0;
+	bool ok = true;
+
+	for (uint64_t d = 1, more = 1; d < n; d *= 2, more++)
+		steps += more;
+	uint64_t from = 1, to = 2, before = steps;
+	for (uint64_t d = 1; ok && d < n; d *= 2)
+		for (uint64_t flip = 2 * d - 1; ok && flip; before--) {
+			ok = jit_launch_set_bits(it.launch, 0, flip, err) == JIT_OK && give(c, 1, from, err) &&
+			     give(c, 2, to, err) && jit_launch_run(it.launch, err) == JIT_OK;
+			flip = flip == 2 * d - 1 ? d / 2 : flip / 2;
+			from ^= 3;
+			to ^= 3;
+		}
+	return ok;
+}
+
+static bool run_case(struct worker_case *c)
+{
+	jit_error err = { 0 };
+
+	return (is_sort(c) ? sort(c, &err) : jit_launch_run(it.launch, &err) == JIT_OK) || failed(&err);
+}
+
+static bool move(struct worker_case *c, bool to_device)
+{
+	jit_error err = { 0 };
+	bool ok = true;
+
+	for (int i = 0; ok && i < c->arrays; i++) {
+		struct worker_array *a = &c->array[i];
+		if (!it.buffer[i] || (!to_device && !worker_writes(a)))
+			continue;
+		ok = (to_device ? jit_buffer_write(it.buffer[i], 0, a->data, a->bytes, &err)
+		                : jit_buffer_read(it.buffer[i], 0, a->data, a->bytes, &err)) == JIT_OK;
+	}
+	return ok || failed(&err);
+}
+
+/* How the code came, what that and the whole of opening took, its size, and what a launch moves and computes. */
+static const char *facts(struct worker_case *c)
+{
+	static char text[256];
+	jit_kernel_report r = JIT_KERNEL_REPORT();
+
+	jit_kernel_get_report(it.kernel, &r, NULL);
+	snprintf(text, sizeof text,
+	         "code=%d code_ns=%llu open_ns=%llu code_bytes=%llu read=%llu written=%llu operations=%llu", r.code,
+	         (unsigned long long)r.code_ns, (unsigned long long)it.open_ns, (unsigned long long)r.code_bytes,
+	         (unsigned long long)r.bytes_read, (unsigned long long)r.bytes_written,
+	         (unsigned long long)r.operations);
+	(void)c;
+	return text;
+}
+
+int main(int argc, char **argv)
+{
+	const struct worker w = { open_case, run_case, move, close_case, facts };
+	jit_error err = { 0 };
+
+	if (argc < 2) {
+		fputs("usage: kernel_worker FOLDER [DEVICE [ISA [THREADS [CACHE]]]]\n", stderr);
+		return 2;
+	}
+	it.folder = argv[1];
+	it.info = JIT_COMPUTE_INFO();
+	it.compute = jit_compute_open(
+		&JIT_COMPUTE_OPTIONS(.device = argc > 2 ? argv[2] : "cpu",
+	                             .isa = argc > 3 && argv[3][0] != '-' ? argv[3] : NULL,
+	                             .threads = argc > 4 ? atoi(argv[4]) : 1, .cache_dir = argc > 5 ? argv[5] : ""),
+		&err);
+	if (!it.compute || jit_compute_get_info(it.compute, &it.info, &err) != JIT_OK) {
+		failed(&err);
+		return 1;
+	}
+	const int status = worker_main(&w);
+	jit_compute_close(it.compute);
+	return status;
+}
