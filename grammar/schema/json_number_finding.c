@@ -66,11 +66,16 @@ static wide common(wide a, wide b)
 static wide units_of(const struct decimal *d, int32_t places)
 {
 	const int32_t more = decimal_places(d) - places;
-	wide v = scaled(d, decimal_places(d) > places ? decimal_places(d) : places), ten = 1;
+	wide v = scaled(d, more > 0 ? decimal_places(d) : places);
 
-	for (int32_t i = 0; i < more; i++)
-		ten *= 10;
-	return d->n == 0 || v <= 0 || v >> 80 ? 0 : v / common(v, ten);
+	if (d->n == 0 || v <= 0 || v >> 80)
+		return 0;
+	/* Without what it has in common with ten to the power of `more`, which may be far larger than a word. */
+	for (int32_t i = 0; i < more && v % 2 == 0; i++)
+		v /= 2;
+	for (int32_t i = 0; i < more && v % 5 == 0; i++)
+		v /= 5;
+	return v;
 }
 
 struct stretch {
@@ -133,32 +138,43 @@ static void try_stretch(struct number_finder *d, struct stretch *s)
 	try_point(d, s, s->high);
 }
 
+/* False: the product is larger than anything that is looked for, and far enough from the largest to add to it. */
+static bool multiply(wide *v, wide by) { return !__builtin_mul_overflow(*v, by, v) && *v >> 120 == 0; }
+
+/* Those with so many more digits than the text has, each worth `unit`; digits < 0: none so far. False: too large. */
+static bool set_stretch(struct stretch *s, wide digits, wide unit, bool first)
+{
+	s->low = digits < 0 ? 1 : digits;
+	s->high = digits < 0 ? 10 : digits + 1;
+	if (!multiply(&s->low, unit) || !multiply(&s->high, unit))
+		return false;
+	if (digits < 0 && first)
+		s->low = 0;
+	s->high--;
+	return true;
+}
+
 /* Numbers with so many places whose digits begin with those of the text. */
 static void try_places(struct number_finder *d, bool negative, int32_t places, wide digits, bool point)
 {
 	struct stretch s = { .negative = negative, .places = places };
-	wide ten = 1, farthest = 0, shift = 1;
+	wide unit = 1, farthest = 0;
 
 	for (unsigned i = 0; i < d->n_spoken; i++) {
 		const wide at = scaled(d->spoken[i], places);
 		farthest = at > farthest ? at : farthest;
 	}
 	for (unsigned i = 0; i < d->n_divisors; i++) {
-		const wide unit = units_of(d->divisor[i], places);
-		farthest = farthest > 100 * unit ? farthest : 100 * unit;
+		const wide one = units_of(d->divisor[i], places);
+		farthest = farthest > 100 * one ? farthest : 100 * one;
 	}
 	for (int32_t i = 0; i < places && !point; i++)
-		shift *= 10;
-	for (int32_t k = 0; k <= SPELLED_WHOLE && !number_over(d) && ten < (wide)1 << 80; k++, ten *= 10) {
-		if (digits < 0) { /* none so far: those with k + 1 */
-			s.low = k ? ten * shift : 0;
-			s.high = 10 * ten * shift - 1;
-		} else {
-			s.low = digits * ten * shift;
-			s.high = (digits + 1) * ten * shift - 1;
-		}
+		unit *= 10;
+	for (int32_t k = 0; k <= SPELLED_WHOLE && !number_over(d); k++) {
+		if (!set_stretch(&s, digits, unit, k == 0))
+			break;
 		try_stretch(d, &s);
-		if (point || digits == 0 || s.low > farthest)
+		if (point || digits == 0 || s.low > farthest || !multiply(&unit, 10))
 			break;
 	}
 }
@@ -272,8 +288,13 @@ static void try_signed(struct number_finder *d, bool negative, bool fractions)
 	int32_t most = 0;
 	wide digits = from == end ? -1 : 0;
 
-	for (const char *p = from; p < end; p++)
-		digits = *p == '.' ? digits : 10 * digits + (*p - '0');
+	for (const char *p = from; p < end; p++) {
+		if (*p == '.')
+			continue;
+		if (!multiply(&digits, 10))
+			return;
+		digits += *p - '0';
+	}
 	for (unsigned i = 0; i < d->n_spoken; i++)
 		most = decimal_places(d->spoken[i]) > most ? decimal_places(d->spoken[i]) : most;
 	for (unsigned i = 0; i < d->n_divisors; i++)
@@ -281,7 +302,8 @@ static void try_signed(struct number_finder *d, bool negative, bool fractions)
 	most = !fractions ? 0 : (most > had ? most : had) + MORE_PLACES;
 	for (int32_t places = had; places <= most && places <= SPELLED_WHOLE && !number_over(d); places++) {
 		try_places(d, negative, places, digits, point != NULL);
-		digits = point ? 10 * digits : digits;
+		if (point && !multiply(&digits, 10))
+			return;
 	}
 }
 

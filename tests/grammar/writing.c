@@ -233,6 +233,7 @@ static void check(const json_t *schema, const char *source, const char *text, st
 	const char *fault = writing_fault(text);
 
 	c->ended++;
+	snprintf(c->last, sizeof c->last, "%.*s", (int)sizeof c->last - 1, text);
 	if (writing_prints) {
 		char *own = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
 		printf("%s\t%s\n", source, own ? own : text);

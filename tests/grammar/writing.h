@@ -12,6 +12,7 @@
 struct counts {
 	unsigned ended, stuck /* no token may follow, and the text may not end */, longer, limited, refused, wrong;
 	uint64_t steps; /* of the token that took most (grammar/machine/effort.h) */
+	char last[100]; /* the beginning of the text that ended last */
 };
 
 extern uint64_t writing_seed;
