@@ -5,6 +5,7 @@
 #include "jit/target.h"
 #include "language/fold.h"
 #include "language/lower.h"
+#include "language/tidy.h"
 
 /* --- values of constants */
 
@@ -295,29 +296,77 @@ uint64_t jk_operations(const struct jk_kernel *k) { return k->operations; }
 
 /* --- IR */
 
-bool jk_build_lanes(struct ir *ir, const struct jk_kernel *k, unsigned lanes, unsigned waves, bool check,
-                    struct error *err)
+static bool build(struct ir *ir, const struct jk_kernel *k, unsigned lanes, unsigned waves, struct lower *l,
+                  struct error *err)
 {
-	struct lower *l = calloc(1, sizeof *l);
 	bool ok;
 
-	if (!l)
-		return error_set(err, ERROR_MEMORY, "no memory to build the kernel %.60s", k->source->name->text);
 	ir_init(ir, lanes);
 	ir->waves = waves;
-	*l = (struct lower){ .k = k, .ir = ir, .check = check };
+	l->k = k;
+	l->ir = ir;
 	ok = jk_lower_kernel(l, err);
 	free(l->quantity);
 	jk_arena_free(&l->arena);
-	free(l);
 	if (!ok)
 		ir_free(ir);
 	return ok;
 }
 
+static struct lower *lower_new(const struct jk_kernel *k, struct error *err)
+{
+	struct lower *l = calloc(1, sizeof *l);
+
+	if (!l)
+		error_set(err, ERROR_MEMORY, "no memory to build the kernel %.60s", k->source->name->text);
+	return l;
+}
+
+bool jk_build_lanes(struct ir *ir, const struct jk_kernel *k, unsigned lanes, unsigned waves, bool check,
+                    struct error *err)
+{
+	struct lower *l = lower_new(k, err);
+
+	if (!l)
+		return false;
+	l->check = check;
+	const bool ok = build(ir, k, lanes, waves, l, err);
+	free(l);
+	return ok;
+}
+
+/* Cards keep more in registers, and their own compilers move what they like. */
+static bool tidied(struct ir *ir, const struct jk_kernel *k, const struct target *t, const struct lower *l,
+                   struct error *err)
+{
+	const struct jk_tidy_rules rules = {
+		.steady = l->steady,
+		.loops = t->backend->host_runs,
+		.vectors = t->vector_regs / 4 * 3,
+		.scalars = 6,
+	};
+
+	if (jk_tidy(ir, &rules))
+		return true;
+	ir_free(ir);
+	return error_set(err, ERROR_MEMORY, "no memory to build the kernel %.60s", k->source->name->text);
+}
+
 bool jk_build(struct ir *ir, const struct jk_kernel *k, const struct target *t, bool check, struct error *err)
 {
-	return jk_build_lanes(ir, k, t->lanes, t->waves ? t->waves : 1, check, err);
+	struct lower *l = lower_new(k, err);
+
+	if (!l)
+		return false;
+	l->check = check;
+	l->quick = t->backend->host_runs;
+	l->steady = calloc(IR_MAX_REGS / 64, sizeof *l->steady);
+	bool ok =
+		l->steady || error_set(err, ERROR_MEMORY, "no memory to build the kernel %.60s", k->source->name->text);
+	ok = ok && build(ir, k, t->lanes, t->waves ? t->waves : 1, l, err) && tidied(ir, k, t, l, err);
+	free(l->steady);
+	free(l);
+	return ok;
 }
 
 bool jk_fault_text(const struct jk_kernel *k, const uint64_t fault[4], char *out, size_t cap)

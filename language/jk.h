@@ -94,7 +94,8 @@ const uint8_t *jk_id(const struct jk_kernel *k, bool check);
  * argument more, the address of 4 zeroed uint64_t that receive the lowest instance's first access out of bounds. Units
  * of such a launch are run by one thread. */
 bool jk_build(struct ir *ir, const struct jk_kernel *k, const struct target *t, bool check, struct error *err);
-/* The same for a number of lanes, for the interpreter and tests. waves: of a group, 1 for CPUs. */
+/* The same for a number of lanes, and as it was written: nothing is joined, moved or computed otherwise. For the
+ * interpreter and tests. waves: of a group, 1 for CPUs. */
 bool jk_build_lanes(struct ir *ir, const struct jk_kernel *k, unsigned lanes, unsigned waves, bool check,
                     struct error *err);
 

@@ -336,14 +336,37 @@ static uint16_t load_linear(struct lower *l, struct spot *at, uint16_t mask)
 	return type == JK_F32 ? jk_lower_emit(l, IR_fbits, r, 0, 0, 0) : r;
 }
 
+/* What was read since the instruction `from` is the same wherever it is read. */
+static void note_steady(const struct lower *l, size_t from)
+{
+	for (size_t k = from; l->steady && k < l->ir->n_ins; k++) {
+		const struct ir_ins *i = &l->ir->ins[k];
+		if (i->dst && !l->ir->is_var[i->dst] && ir_does(i->op, IR_READS))
+			l->steady[i->dst / 64] |= UINT64_C(1) << i->dst % 64;
+	}
+}
+
+static struct value load_at(struct lower *l, const struct node *element, struct spot *spot);
+
 struct value jk_lower_load(struct lower *l, const struct node *element)
 {
 	struct spot at;
-	uint16_t reg;
 
 	find(l, element, &at);
 	note(l, &at, false, OP_NONE, false);
 	jk_note_fault(l, &at);
+	const size_t from = l->ir->n_ins;
+	const struct value v = load_at(l, element, &at);
+	if (at.s->kind == SYMBOL_ARRAY && at.s->access == JK_IN)
+		note_steady(l, from);
+	return v;
+}
+
+static struct value load_at(struct lower *l, const struct node *element, struct spot *spot)
+{
+	struct spot at = *spot;
+	uint16_t reg;
+
 	if (at.ok.kind == VALUE_CONSTANT && !at.ok.bits)
 		return jk_value_bits(element->type, 0);
 	if (at.s->kind == SYMBOL_PRIVATE)

@@ -17,6 +17,7 @@ static struct {
 	jit_launch *launch;
 	jit_buffer *buffer[WORKER_ARRAYS];
 	uint64_t open_ns;
+	size_t sorted; /* the array that a sort ended in */
 } it;
 
 static bool failed(const jit_error *err)
@@ -74,24 +75,18 @@ static const char *open_case(struct worker_case *c)
 	return ok ? NULL : "jitrun refused it";
 }
 
-/* For d = 1, 2, 4 ...: flips 2d - 1, then d / 2 ... 1, from one array to the other. The result ends in array 2. */
+/* For d = 1, 2, 4 ...: flips 2d - 1, then d / 2 ... 1, from one array to the other. */
 static bool sort(struct worker_case *c, jit_error *err)
 {
 	const uint64_t n = (uint64_t)worker_constant(c, "n");
-	uint64_t steps = 0;
+	size_t from = 1;
 	bool ok = true;
 
-	for (uint64_t d = 1, more = 1; d < n; d *= 2, more++)
-		steps += more;
-	uint64_t from = 1, to = 2, before = steps;
 	for (uint64_t d = 1; ok && d < n; d *= 2)
-		for (uint64_t flip = 2 * d - 1; ok && flip; before--) {
+		for (uint64_t flip = 2 * d - 1, next = d / 2; ok && flip; flip = next, next /= 2, from ^= 3)
 			ok = jit_launch_set_bits(it.launch, 0, flip, err) == JIT_OK && give(c, 1, from, err) &&
-			     give(c, 2, to, err) && jit_launch_run(it.launch, err) == JIT_OK;
-			flip = flip == 2 * d - 1 ? d / 2 : flip / 2;
-			from ^= 3;
-			to ^= 3;
-		}
+			     give(c, 2, from ^ 3, err) && jit_launch_run(it.launch, err) == JIT_OK;
+	it.sorted = from;
 	return ok;
 }
 
@@ -109,10 +104,14 @@ static bool move(struct worker_case *c, bool to_device)
 
 	for (int i = 0; ok && i < c->arrays; i++) {
 		struct worker_array *a = &c->array[i];
-		if (!it.buffer[i] || (!to_device && !worker_writes(a)))
+		const int from = !to_device && is_sort(c) ? (int)it.sorted : i;
+		if (!to_device && !worker_writes(a))
 			continue;
-		ok = (to_device ? jit_buffer_write(it.buffer[i], 0, a->data, a->bytes, &err)
-		                : jit_buffer_read(it.buffer[i], 0, a->data, a->bytes, &err)) == JIT_OK;
+		if (!it.buffer[from] && from != i)
+			memcpy(a->data, c->array[from].data, a->bytes);
+		else if (it.buffer[from])
+			ok = (to_device ? jit_buffer_write(it.buffer[i], 0, a->data, a->bytes, &err)
+			                : jit_buffer_read(it.buffer[from], 0, a->data, a->bytes, &err)) == JIT_OK;
 	}
 	return ok || failed(&err);
 }

@@ -1,8 +1,9 @@
 /* jit/ir/ir_functions.h - exp, log and tanh of floats as sequences of instructions, the same bits on every target.
  *
- * Owns: the series and the reductions of arguments. They are computed in lanes of 64 bits and rounded once, so that
- * results are those of exact functions but for arguments whose result is within 2^-20 units of the middle between two
- * floats (t_functions looks at all arguments). A NaN gives itself.
+ * Owns: the series and the reductions of arguments. Of exp and log, in floats alone, results are less than 1 unit in
+ * the last place from exact ones (t_functions looks at all arguments). tanh is computed in lanes of 64 bits and rounded
+ * once, so that it is the exact function but where that is within 2^-20 units of the middle between two floats. A NaN
+ * gives itself.
  */
 #ifndef JIT_IR_FUNCTIONS_H
 #define JIT_IR_FUNCTIONS_H
@@ -47,32 +48,64 @@ static inline ir_f ir_or_nan(struct ir *b, ir_f x, ir_f y)
 	return ir_fsel(b, nan, x, y);
 }
 
-/* Beyond -120 and 100 the result is 0 or infinity all the same. */
-static inline ir_f ir_fexp(struct ir *b, ir_f x)
+/* Horner's rule of floats. */
+static inline ir_f ir_series_f32(struct ir *b, ir_f x, const float *coefficient, unsigned n)
 {
-	const ir_d least = ir_dconst(b, -120), most = ir_dconst(b, 100);
-	const ir_d d = ir_dmin(b, ir_dmax(b, ir_f2d(b, x), least), most);
+	ir_f sum = ir_fconst(b, coefficient[0]);
 
-	return ir_or_nan(b, x, ir_d2f(b, ir_exp_wide(b, d)));
+	for (unsigned k = 1; k < n; k++) {
+		const ir_f next = ir_fconst(b, coefficient[k]);
+		sum = ir_ffma(b, sum, x, next);
+	}
+	return sum;
 }
 
-/* x = 2^e m, m between the roots of 1/2 and of 2. ln m = 2 artanh s, s = (m - 1) / (m + 1), by its series up to s^21,
- * which leaves out 2^-60 of it. Of 0 it is minus infinity, of what is less a NaN. */
+/* ln 2 as the sum of two floats; whole numbers below 2^8 times the first one are exact. */
+#define IR_LN2_F32 0x1.62e400p-1f
+#define IR_LN2_REST_F32 0x1.7f7d1cp-20f
+
+/* 2^k e^r, k the whole number nearest to x / ln 2. e^r is 1 + r + r^2 q, q a polynomial of 4 degrees that is fitted for
+ * the least relative error (2^-28). 2^k goes in two steps, so that results below the normal numbers are rounded once:
+ * half of k is added to an exponent, which is exact. Beyond -150 and 100 the result is 0 or infinity all the same. */
+static inline ir_f ir_fexp(struct ir *b, ir_f x)
+{
+	static const float series[] = {
+		0x1.6a2434p-10f, 0x1.1239e2p-7f, 0x1.5558f2p-5f, 0x1.555492p-3f, 0x1.fffffcp-2f, 1, 1
+	};
+	const ir_f least = ir_fconst(b, -150), most = ir_fconst(b, 100), per_ln2 = ir_fconst(b, 0x1.715476p+0f),
+		   ln2 = ir_fconst(b, -IR_LN2_F32), ln2_rest = ir_fconst(b, -IR_LN2_REST_F32);
+	const ir_f inside = ir_fmin(b, ir_fmax(b, x, least), most);
+	const ir_f k = ir_fround(b, ir_fmul(b, inside, per_ln2));
+	const ir_f near = ir_ffma(b, k, ln2, inside), r = ir_ffma(b, k, ln2_rest, near);
+	const ir_f sum = ir_series_f32(b, r, series, sizeof series / sizeof *series);
+	const ir_i whole = ir_f2i_cut(b, k), half = ir_isar(b, whole, 1), other = ir_isub(b, whole, half);
+	const ir_f scaled = ir_fbits(b, ir_iadd(b, ir_ibits(b, sum), ir_ishl(b, half, 23)));
+	const ir_i power = ir_ishl(b, ir_iadd(b, other, ir_iconst(b, 127)), 23);
+
+	return ir_or_nan(b, x, ir_fmul(b, scaled, ir_fbits(b, power)));
+}
+
+/* x = 2^e m, m between the roots of 1/2 and of 2, and f = m - 1. ln m = f - f^2 / 2 + f^3 q, q a polynomial of 7
+ * degrees that is fitted for the least relative error (2^-27). Of 0 it is minus infinity, of what is less a NaN. */
 static inline ir_f ir_flog(struct ir *b, ir_f x)
 {
-	static const double odd[] = { 2.0 / 21, 2.0 / 19, 2.0 / 17, 2.0 / 15, 2.0 / 13, 2.0 / 11,
-		                      2.0 / 9,  2.0 / 7,  2.0 / 5,  2.0 / 3,  2 };
-	const ir_d one = ir_dconst(b, 1), ln2 = ir_dconst(b, 0x1.62e42fefa39efp-1);
-	const ir_l root_half = ir_lconst(b, 0x3fe6a09e667f3bcd), bits = ir_lbits(b, ir_f2d(b, x));
-	const ir_l e = ir_lsar(b, ir_lsub(b, bits, root_half), 52), whole = ir_lshl(b, e, 52);
-	const ir_d m = ir_dbits(b, ir_lsub(b, bits, whole));
-	const ir_d above = ir_dadd(b, m, one), below = ir_dsub(b, m, one), s = ir_ddiv(b, below, above);
-	const ir_d sum = ir_series(b, ir_dmul(b, s, s), odd, sizeof odd / sizeof *odd);
-	const ir_d exact = ir_dfma(b, ir_l2d(b, e), ln2, ir_dmul(b, s, sum));
-	const ir_f zero = ir_fconst(b, 0), infinity = ir_fconst(b, __builtin_inff()),
-		   lowest = ir_fconst(b, -__builtin_inff()), nan = ir_fbits(b, ir_iconst(b, 0x7fc00000));
-	const ir_m is_zero = ir_feq(b, x, zero), is_less = ir_flt(b, x, zero), is_infinity = ir_feq(b, x, infinity);
-	const ir_f finite = ir_fsel(b, is_infinity, x, ir_d2f(b, exact));
+	static const float series[] = { -0x1.38b580p-4f, 0x1.055b6ap-3f, -0x1.0d8542p-3f, 0x1.22da1cp-3f,
+		                        -0x1.547244p-3f, 0x1.99a008p-3f, -0x1.000226p-2f, 0x1.555554p-2f };
+	const ir_f one = ir_fconst(b, 1), zero = ir_fconst(b, 0), infinity = ir_fconst(b, __builtin_inff()),
+		   lowest = ir_fconst(b, -__builtin_inff()), nan = ir_fbits(b, ir_iconst(b, 0x7fc00000)),
+		   ln2 = ir_fconst(b, IR_LN2_F32), ln2_rest = ir_fconst(b, IR_LN2_REST_F32);
+	const ir_m is_small = ir_flt(b, x, ir_fconst(b, 0x1p-126f)), is_zero = ir_feq(b, x, zero),
+		   is_less = ir_flt(b, x, zero), is_infinity = ir_feq(b, x, infinity);
+	const ir_f large = ir_fmul(b, x, ir_fconst(b, 0x1p23f));
+	const ir_i bits = ir_ibits(b, ir_fsel(b, is_small, large, x)), from = ir_iconst(b, 0x3f3504f3);
+	const ir_i exponent = ir_isar(b, ir_isub(b, bits, from), 23), whole = ir_ishl(b, exponent, 23);
+	const ir_f e = ir_i2f(b, ir_isub(b, exponent, ir_isel(b, is_small, ir_iconst(b, 23), ir_iconst(b, 0))));
+	const ir_f f = ir_fsub(b, ir_fbits(b, ir_isub(b, bits, whole)), one);
+	const ir_f q = ir_series_f32(b, f, series, sizeof series / sizeof *series), square = ir_fmul(b, f, f);
+	const ir_f half = ir_fmul(b, square, ir_fconst(b, -0.5f));
+	const ir_f low = ir_ffma(b, ir_fmul(b, square, f), q, ir_ffma(b, e, ln2_rest, half));
+	const ir_f number = ir_ffma(b, e, ln2, ir_fadd(b, f, low));
+	const ir_f finite = ir_fsel(b, is_infinity, x, number);
 
 	return ir_or_nan(b, x, ir_fsel(b, is_less, nan, ir_fsel(b, is_zero, lowest, finite)));
 }

@@ -68,7 +68,7 @@ struct source_kernel {
 	struct jk_kernel *bound;
 	jit_parameter *parameter;
 	char *kernel, *constants; /* as they were asked for; kernel NULL: the only one */
-	bool check;
+	bool check, interpreted;
 	size_t variants;   /* combinations of the constants that are left to tuning */
 	char tuned[256];   /* those of this one, "block=128"; "": the first choices, because nothing is known */
 	struct key tuning; /* under which the fastest combination is kept, its number in `schedule` */

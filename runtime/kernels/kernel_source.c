@@ -176,7 +176,10 @@ static bool build(const void *user, struct ir *ir, const struct target *target, 
 	const struct source_kernel *s = user;
 	struct ir made;
 
-	if (!jk_build(&made, s->bound, target, s->check, err))
+	/* the interpreter judges what is made for machines, so it runs the kernel as it was written */
+	if (!(s->interpreted
+	              ? jk_build_lanes(&made, s->bound, target->lanes, target->waves ? target->waves : 1, s->check, err)
+	              : jk_build(&made, s->bound, target, s->check, err)))
 		return false;
 	ir_free(ir);
 	*ir = made;
@@ -248,6 +251,7 @@ void kernel_source_close(struct source_kernel *s)
 
 static jit_kernel *open_bound(jit_compute *c, struct source_kernel *s, struct error *err)
 {
+	s->interpreted = c->device->facts.interprets;
 	struct kernel_description is = {
 		.name = name_of(s->file, s->kernel),
 		.build = build,

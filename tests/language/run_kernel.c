@@ -204,7 +204,12 @@ static bool compile(const struct run *r, const struct target *t, struct ir *ir, 
 {
 	struct error err = { 0 };
 
-	build(r, t->lanes, t->waves ? t->waves : 1, ir);
+	if (!jk_build(ir, r->kernel, t, false, &err))
+		fail_msg("%s: %s", t->name, err.text);
+	if (!ir_verify(ir, &err)) {
+		ir_print(ir, stderr);
+		fail_msg("%s: %s", t->name, err.text);
+	}
 	if (compile_ir(object, ir, t, &(struct compile_options){ .verify_passes = true }, NULL, &err))
 		return true;
 	if (err.code != ERROR_UNSUPPORTED || !strstr(err.text, "has no instruction")) {

@@ -170,7 +170,7 @@ says "ran in"
 example black_scholes --n 3
 has "99.9605026 99.9605026 99.9605026"
 example binomial --n 3
-has "94.1799622 94.1799622 94.1799622"
+has "94.1797714 94.1797714 94.1797714"
 example snn --n 1000 --steps 2000 -t 1
 has "33107 spikes of 1000 neurons in 2000 steps, hash of their counts 709fd8f542241e24"
 example snn --n 1000 --steps 2000 -t 3 -q

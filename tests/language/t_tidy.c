@@ -1,0 +1,102 @@
+/* tests/language/t_tidy.c - what a target's IR has less of than the IR that the interpreter runs (language/tidy.c).
+ * That results stay the same is what every other test of kernels looks at.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "jit/ir/ir.h"
+#include "jit/target.h"
+#include "tests/language/run_kernel.h"
+
+struct counts {
+	unsigned all, in_loops,
+		in_inner_loops; /* of an operation: in any loop, and where loops of instances have one */
+};
+
+static struct counts count(const struct run *r, const char *target, unsigned op)
+{
+	const struct target *t = target_find(target);
+	struct counts c = { 0 };
+	struct error err = { 0 };
+	unsigned loops = 0;
+	struct ir ir;
+
+	if (!(t ? jk_build(&ir, r->kernel, t, false, &err) : jk_build_lanes(&ir, r->kernel, 8, 1, false, &err)))
+		fail_msg("%s", err.text);
+	assert_true(ir_verify(&ir, &err));
+	for (size_t k = 0; k < ir.n_ins; k++) {
+		loops += ir.ins[k].op == IR_loop;
+		loops -= ir.ins[k].op == IR_endloop;
+		c.all += ir.ins[k].op == op;
+		c.in_loops += ir.ins[k].op == op && loops > 0;
+		c.in_inner_loops += ir.ins[k].op == op && loops > 2;
+	}
+	ir_free(&ir);
+	return c;
+}
+
+static void test_joined(void **state)
+{
+	static const char text[] =
+		"const i64 n;\n"
+		"fn f32 twice(in i32 p[256], in f32 x[n], i64 i) { return x[p[p[i & 255] & 255] & 7]; }\n"
+		"kernel k(in i32 p[256], in f32 x[n], out f32 y[n]) over (i in n) {\n"
+		"	f32 a = twice(p, x, i); f32 b = twice(p, x, i);\n"
+		"	y[i] = exp(a) + exp(b);\n"
+		"}\n";
+	struct run r;
+
+	run_open(&r, text, NULL, "n=64");
+	/* as written: each call has its gathers */
+	const struct counts written = count(&r, "none", IR_gather), once = count(&r, "avx2", IR_gather),
+			    card = count(&r, "sm90", IR_gather);
+	assert_int_equal(written.all, 2 * once.all);
+	assert_int_equal(card.all, once.all);
+	/* and its series */
+	assert_int_equal(count(&r, "none", IR_fma).all, 2 * count(&r, "avx2", IR_fma).all);
+	run_close(&r);
+}
+
+/* What instances write is read again. */
+static void test_not_joined(void **state)
+{
+	static const char text[] =
+		"const i64 n;\n"
+		"kernel k(inout f32 y[n]) over (i in n) { f32 a = y[i]; y[i] = a + 1; y[i] = y[i] * a; }\n";
+	struct run r;
+
+	run_open(&r, text, NULL, "n=64");
+	assert_int_equal(count(&r, "avx2", IR_load).all, count(&r, "none", IR_load).all);
+	run_close(&r);
+}
+
+static void test_moved(void **state)
+{
+	static const char text[] =
+		"const i64 n;\n"
+		"kernel k(in f32 x[n], out f32 y[n]) over (i in n) {\n"
+		"	f32 s = 0;\n"
+		"	for (k in 0..9) { s += exp(x[i]) / (1 + f32(k)); }\n"
+		"	y[i] = s;\n"
+		"}\n";
+	struct run r;
+
+	run_open(&r, text, NULL, "n=64");
+	/* lowering moves what the text shows; exp's reduction of the argument stands before the loop either way */
+	assert_int_equal(count(&r, "avx2", IR_round).in_inner_loops, 0);
+	/* constants and whatever follows from them alone stand before all loops */
+	assert_true(count(&r, "none", IR_const).in_loops > 0);
+	assert_int_equal(count(&r, "avx2", IR_const).in_loops, 0);
+	run_close(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_joined), cmocka_unit_test(test_not_joined),
+		                            cmocka_unit_test(test_moved) };
+
+	return cmocka_run_group_tests_name("t_tidy", tests, NULL, NULL);
+}
