@@ -1,4 +1,5 @@
 /* grammar/schema/schema_scalars.c - keywords about numbers, strings, and values as a whole. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,7 +72,7 @@ bool schema_count(struct schema_reader *r, const json_t *value, uint32_t *count)
 {
 	double v = json_number_value(value);
 
-	if (!json_is_number(value) || v < 0 || v != (double)(uint64_t)v)
+	if (!json_is_number(value) || v < 0 || v != floor(v))
 		return schema_fail(r, "a count was expected: 0 or more, without a fraction");
 	*count = v < COUNT_ANY ? (uint32_t)v : COUNT_ANY;
 	return true;

@@ -209,6 +209,9 @@ static const struct {
 	  { "{\"x", "{\"a\"" } },
 	{ "{\"type\":\"object\",\"minProperties\":2}", { "{\"a\":1,\"b\":1}" }, { "{\"a\":1,\"a\"", "{\"a\":1}" } },
 	{ "{\"type\":\"string\",\"pattern\":\"^a+$\",\"maxLength\":3}", { "\"aaa\"" }, { "\"b", "\"aaaa" } },
+	/* Counts beyond any integer type. */
+	{ "{\"type\":\"string\",\"maxLength\":18446744073709551616}", { "\"aaa\"" }, { "1" } },
+	{ "{\"type\":\"array\",\"minItems\":1,\"maxItems\":1e300}", { "[1,2]" }, { "[]" } },
 	{ "{\"type\":\"string\",\"minLength\":2}",
 	  { "\"\\ud83d\\ude00x\"", "\"öö\"" },
 	  { "\"\\ud83d\\ude00\"", "\"\\ud83d\"" } },
@@ -407,6 +410,7 @@ static const struct {
 	  "\"maximum\":2}]}",
 	  "no value satisfies the schema: see #/anyOf/0/minItems" },
 	{ "[]", "a schema was expected: an object, true or false" },
+	{ "{\"minLength\":4294967296.5}", "a count was expected: 0 or more, without a fraction" },
 	{ "{\"minLength\":-1}", "a count was expected: 0 or more, without a fraction" },
 	{ "{", "the schema" },
 	{ "", "the schema" },
