@@ -25,6 +25,7 @@ quantise: base kernels-templates
 jit: base encoders
 kernels-templates: base jit
 language: base jit
+graph: base include jit
 loaders: base
 chat: base loaders
 grammar: base
