@@ -96,12 +96,12 @@ def snn(n):
 
 def all_cases(card=False):
     """By label. On a card arrays are larger, so that a launch is not all there is to measure."""
-    n = 1 << 26 if card else 1000000
+    n = 1 << 25 if card else 1000000
     options = 1 << 22 if card else 131072
     rows, columns = (16384, 4096) if card else (1000, 1000)
     side = 2048 if card else 256
     width, height = (6144, 4096) if card else (768, 512)
-    cube = 512 if card else 256
+    cube = 384 if card else 256
     stencil = lambda c: case("stencil", {"n": c}, [("a", "f32", "in", field), ("vsq", "f32", "in", velocity),
                                                    ("o", "f32", "inout", lambda m: numpy.zeros(m, numpy.float32))],
                              [c ** 3] * 3, work=2.0 * 4 * c ** 3)
@@ -131,8 +131,8 @@ def all_cases(card=False):
                                [side * side] * 3, 1e-4),
         "histogram": lambda: case("histogram", {"n": n}, [("x", "u32", "in", words), ("bins", "u32", "inout",
                                   lambda m: numpy.zeros(m, numpy.uint32))], [n, 256]),
-        "prefix_sum": lambda: case("prefix_sum", {"n": n}, [("x", "u32", "in", words), ("y", "u32", "out", None)],
-                                   [n, n]),
+        "prefix_sum": lambda: case("prefix_sum", {"n": min(n, 1 << 20)},
+                                   [("x", "u32", "in", words), ("y", "u32", "out", None)], [min(n, 1 << 20)] * 2),
         "bitonic_sort": lambda: case("bitonic_sort", {"n": min(n, 1000000)},
                                      [("flip", "u64", "scalar", 1), ("x", "u32", "in", words),
                                       ("y", "u32", "out", None)], [1] + [min(n, 1000000)] * 2),

@@ -74,7 +74,8 @@ def start(name, options, folder):
         return Worker(name, [built(folder, "opencl", ["-lOpenCL"])], env=dict(os.environ, POCL_MAX_PTHREAD_COUNT="1"))
     python = options.python if name == "numba" else sys.executable
     return Worker(name, [python, os.path.join(HERE, name + "_worker.py")],
-                  env=dict(os.environ, NUMBA_NUM_THREADS="1", NUMBA_CPU_NAME=options.numba_cpu))
+                  env=dict(os.environ, NUMBA_NUM_THREADS="1",
+                           **({"NUMBA_CPU_NAME": options.numba_cpu} if options.numba_cpu else {})))
 
 
 def results_of(worker, case, folder):
@@ -92,16 +93,20 @@ def results_of(worker, case, folder):
     return arrays, None
 
 
-def differs(case, a, b):
+CONTRACT = ("triton", "pocl")  # a product and a sum may be rounded together there, which moves steps in a result
+
+
+def differs(case, a, b, contracted):
     """None, or which array of two results differs, and by how much."""
+    tolerance, share = (max(case["tolerance"], 1e-4), 0.02) if contracted else (case["tolerance"], 0)
     for (name, x), (_, y) in zip(a, b):
         if x.tobytes() == y.tobytes():
             continue
         x, y = x.astype(numpy.float64), y.astype(numpy.float64)
         size = numpy.maximum(numpy.maximum(abs(x), abs(y)), numpy.mean(abs(x)))
-        off = float(numpy.max(numpy.abs(x - y) / size))
-        if not off <= case["tolerance"]:
-            return "%s differs by %g of its size" % (name, off)
+        off = numpy.abs(x - y) / numpy.maximum(size, 1e-300)
+        if numpy.mean(~(off <= tolerance)) > share:
+            return "%s differs by %g of its size" % (name, numpy.max(off))
     return None
 
 
@@ -155,9 +160,11 @@ def one_case(label, make, workers, options, folder):
             print("%-14s %-8s has none: %s" % (label, w.name, why))
             continue
         reference = reference or result
-        wrong = differs(case, reference, result)
+        wrong = differs(case, reference, result, w.name in CONTRACT or (ready and ready[0].name in CONTRACT))
         if wrong:
-            sys.exit("%s: %s and %s: %s" % (label, ready[0].name, w.name, wrong))
+            print("%-14s %-8s WRONG, beside %s: %s" % (label, w.name, ready[0].name, wrong))
+            options.wrong = True
+            continue
         if facts.strip():
             print("%-14s %-8s %s" % (label, w.name, facts.strip()))
         ready.append(w)
@@ -182,11 +189,10 @@ def main():
     parser.add_argument("--python", default="/usr/bin/python3", help="the Python that has numba")
     parser.add_argument("--numba-cpu", default="", help="NUMBA_CPU_NAME: what numba generates code for")
     options = parser.parse_args()
+    options.wrong = False
     options.card = "cuda" in options.jitrun
     options.against = options.against or ["serial"]
     options.jitrun = options.jitrun or ["avx2", "avx512"]
-    if not options.numba_cpu:
-        options.numba_cpu = "native"
     table = cases.all_cases(options.card)
     unknown = [name for name in options.case if name not in table]
     if unknown:
@@ -205,7 +211,8 @@ def main():
         for w in workers:
             w.close()
         shutil.rmtree(folder)
+    return 1 if options.wrong else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
