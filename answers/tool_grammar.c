@@ -46,17 +46,36 @@ static json_t *object_of(json_t *o, json_t *properties, json_t *required)
 	return o;
 }
 
-/* The schema of a function's arguments, as it stands in another one: what it refers to is in it. */
+/* Whether a schema's "type" takes objects; absent, it does. */
+static bool takes_objects(const json_t *type)
+{
+	const json_t *one;
+	size_t i;
+
+	if (!json_is_array(type))
+		return !type || !json_is_string(type) || strcmp(json_string_value(type), "object") == 0;
+	json_array_foreach(type, i,
+	                   one) if (json_is_string(one) && strcmp(json_string_value(one), "object") == 0) return true;
+	return false;
+}
+
+/* The schema of a function's arguments, as it stands in another one: what it refers to is in it. They are an object,
+ * also where the schema takes other values. */
 static json_t *arguments_of(const json_t *function)
 {
 	json_t *parameters = json_object_get(function, "parameters");
+	const json_t *type = json_object_get(parameters, "type");
 
-	if (!parameters || json_is_null(parameters))
+	if (!parameters || json_is_null(parameters) || json_is_true(parameters))
 		return json_pack("{s:s}", "type", "object");
 	if (!json_is_object(parameters))
 		return json_incref(parameters);
+	if (!takes_objects(type))
+		return json_false();
 	json_t *own = json_copied(parameters, false);
 	json_put(own, CALL_DOCUMENT, json_string("own"));
+	if (!type || json_is_array(type))
+		json_put(own, "type", json_string("object"));
 	return own;
 }
 

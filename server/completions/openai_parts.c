@@ -10,7 +10,7 @@
 
 const char *openai_fingerprint(void)
 {
-	static char text[64];
+	static _Thread_local char text[64];
 
 	if (!text[0])
 		snprintf(text, sizeof text, "b-jitrun-%s", jit_version());

@@ -40,15 +40,18 @@ static bool is_called(const char *own, const char *name)
 	       (n == m || strcmp(own + both, latest) == 0 || strcmp(name + both, latest) == 0);
 }
 
+/* The names of one that is gone may just be replaced (models_entry): they are not looked at. */
 static struct served *find_named(struct models *all, const char *name)
 {
 	for (size_t how = 0; how < 3; how++)
 		for (size_t i = 0; i < all->n; i++) {
 			struct served *m = &all->list[i];
+			if (m->gone)
+				continue;
 			bool called = how == 0   ? strcmp(m->name, name) == 0
 			              : how == 1 ? is_called(m->name, name)
 			                         : is_called(m->file, name);
-			if (called && !m->gone)
+			if (called)
 				return m;
 		}
 	return NULL;

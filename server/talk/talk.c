@@ -18,6 +18,19 @@ bool talk_refuse_tool(size_t number, const char *type, struct refusal *r)
 	              number, type);
 }
 
+/* Without a name it cannot be called. */
+static bool has_name(const json_t *tool, size_t number, struct refusal *r)
+{
+	const json_t *function = field_value(tool, "function"), *name = field_value(function, "name");
+
+	if (!json_is_object(function))
+		return refuse(r, 400, "tools", "tools[%zu].function is %s, expected an object", number,
+		              json_kind(function));
+	return json_string_length(name) > 0 ||
+	       refuse(r, 400, "tools", "tools[%zu] has a function whose name is %s, expected a text that is not empty",
+	              number, json_is_string(name) ? "empty" : json_kind(name));
+}
+
 /* The model is told of functions alone; what it never hears of it cannot call. What came as a function is noted. */
 static bool has_functions(const json_t *body, struct refusal *r)
 {
@@ -34,6 +47,8 @@ static bool has_functions(const json_t *body, struct refusal *r)
 			return refuse(r, 400, "tools", "tools[%zu].type is %s, expected a text", i, json_kind(type));
 		if (type && strcmp(json_string_value(type), "function") != 0)
 			return talk_refuse_tool(i, json_string_value(type), r);
+		if (!has_name(tool, i, r))
+			return false;
 		if (!tool_path(tool)) {
 			snprintf(path, sizeof path, "tools[%zu].function.parameters", i);
 			tool_note(tool, path, false);

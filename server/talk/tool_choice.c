@@ -16,15 +16,17 @@
 #include "server/talk/held_calls.h"
 #include "server/request/tool_notes.h"
 
-/* A schema, or nothing. */
+/* A schema of objects, as far as it says at once, or nothing. */
 static bool are_parameters(const json_t *tool, struct refusal *r)
 {
 	const json_t *v = field_value(json_object_get(tool, "function"), "parameters");
-	const char *path = tool_path(tool);
+	const char *path = tool_path(tool) ? tool_path(tool) : "tools",
+		   *type = json_string_value(field_value(v, "type"));
 
+	if (type && strcmp(type, "object") != 0)
+		return refuse(r, 400, path, "%s has the type %.60s, expected object: arguments have names", path, type);
 	return !v || json_is_object(v) || json_is_boolean(v) ||
-	       refuse(r, 400, path ? path : "tools", "%s is %s, expected a JSON Schema", path ? path : "tools",
-	              json_kind(v));
+	       refuse(r, 400, path, "%s is %s, expected a JSON Schema", path, json_kind(v));
 }
 
 /* The functions that may be called, or the one of that name: n of them, 0: refused. The task notes their places.

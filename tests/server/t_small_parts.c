@@ -1,6 +1,6 @@
 /* tests/server/t_small_parts.c - single parts of requests and answers: what stands in the first and the last event of a
- * stream, texts that end answers and are kept with a model, reasoning that stays in the text, and what ollama's API
- * makes of numbers, results of functions and raw prompts.
+ * stream, texts that end answers and are kept with a model, reasoning that stays in the text, parameters of functions
+ * that say little, and what ollama's API makes of numbers, results of functions and raw prompts.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -146,6 +146,71 @@ static void test_reasoning_format(void **state)
 	server = own;
 }
 
+/* ---- functions */
+
+#define TOOL(function) "\"tools\":[" function "]"
+#define WITH(parameters) TOOL("{\"type\":\"function\",\"function\":{\"name\":\"f\",\"parameters\":" parameters "}}")
+
+/* Arguments are an object, also where a schema takes other values: they are a call, whatever the model writes. */
+static void test_any_parameters(void **state)
+{
+	static const char *const rows[][2] = {
+		{ WITH("{\"maxProperties\":0}"), "{}" },
+		{ WITH("{\"anyOf\":[{\"type\":\"string\"},{\"maxProperties\":0}],\"minLength\":1}"), "{}" },
+		{ WITH("{\"enum\":[7,\"x\",{\"a\":1}]}"), "{\"a\":1}" },
+		{ WITH("{\"type\":[\"object\",\"null\"],\"enum\":[null,{\"b\":2}]}"), "{\"b\":2}" },
+		{ WITH("{\"properties\":{\"c\":{\"const\":3}},\"required\":[\"c\"]}"), "{\"c\":3}" },
+		{ WITH("{\"$ref\":\"#/$defs/d\",\"$defs\":{\"d\":{\"enum\":[\"x\",{\"d\":4}]}}}"), "{\"d\":4}" },
+		{ WITH("{}"), NULL },
+		{ WITH("true"), NULL },
+		{ WITH("null"), NULL },
+		{ TOOL("{\"function\":{\"name\":\"f\"}}"), NULL },
+	};
+	char with[600];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		snprintf(with, sizeof with,
+		         "\"messages\":[" HI "],\"tool_choice\":\"required\",\"seed\":%zu,\"max_tokens\":60,%s", i,
+		         rows[i][0]);
+		json_t *o = ask(&server, "/v1/chat/completions", with, "");
+		const char *said = text_at(o, "choices.0.message.tool_calls.0.function.arguments");
+		assert_string_equal(text_at(o, "choices.0.message.content"), "");
+		assert_true(rows[i][1] ? strcmp(said, rows[i][1]) == 0 : said[0] == '{');
+		json_decref(o);
+	}
+}
+
+/* What cannot be called, or has arguments without names, is no function. */
+static void test_no_functions(void **state)
+{
+	static const struct {
+		const char *tools, *choice, *says;
+	} rows[] = {
+		{ TOOL("{}"), "auto", "tools[0].function is absent" },
+		{ TOOL("{\"type\":\"function\"}"), "auto", "tools[0].function is absent" },
+		{ TOOL("{\"function\":7}"), "auto", "tools[0].function is an integer" },
+		{ TOOL("{\"function\":{}}"), "auto", "tools[0] has a function whose name is absent" },
+		{ TOOL("{\"function\":{\"name\":7}}"), "auto", "whose name is an integer" },
+		{ TOOL("{\"function\":{\"name\":\"f\"}},{\"function\":{\"name\":\"\"}}"), "none",
+		  "tools[1] has a function whose name is empty" },
+		{ WITH("{\"type\":\"string\"}"), "required",
+		  "tools[0].function.parameters has the type string, expected object" },
+		{ WITH("7"), "required", "tools[0].function.parameters is an integer, expected a JSON Schema" },
+	};
+	char body[500];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		snprintf(body, sizeof body, "{\"messages\":[" HI "],\"tool_choice\":\"%s\",%s}", rows[i].choice,
+		         rows[i].tools);
+		json_t *o = client_json(&server, "/v1/chat/completions", body, 400);
+		if (!strstr(text_at(o, "error.message"), rows[i].says))
+			fail_msg("%s: %s", body, text_at(o, "error.message"));
+		json_decref(o);
+	}
+}
+
 /* ---- ollama's API */
 
 static void test_num_predict(void **state)
@@ -245,6 +310,8 @@ int main(void)
 		cmocka_unit_test(test_kept_stops),
 		cmocka_unit_test(test_reasoning_format),
 		cmocka_unit_test(test_num_predict),
+		cmocka_unit_test(test_any_parameters),
+		cmocka_unit_test(test_no_functions),
 		cmocka_unit_test(test_raw),
 		cmocka_unit_test(test_results),
 	};
