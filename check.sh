@@ -191,6 +191,13 @@ check_sources scripts/format.sh --check
 check_sources scripts/sizes.sh
 check_sources scripts/rooms.sh
 check_sources scripts/words.sh
+# What the last commit changed takes seconds; all takes a minute of two cores, and the tools a download.
+analysed=--changed
+if [ $size != quick ]; then
+	analysed=
+	need_packages clang-tidy cppcheck || say "(sources are analysed by what is here)"
+fi
+check_sources scripts/analyse.sh $analysed
 # Of what does not depend on the compiler (tests/support/shared.h) gcc has all but one of 32 shares at the quick size,
 # and the build with sanitizers that one: these see nothing of generated code, and what simulates it takes six times as
 # long with them. Else it is halves.

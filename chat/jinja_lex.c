@@ -301,7 +301,7 @@ static bool next_number(struct lexer *l, struct token *out)
 		from = at;
 	}
 	for (size_t i = from; i < end; i++) {
-		int c = l->p[i], d = is_digit((char)c) ? c - '0' : (c | 32) - 'a' + 10;
+		int c = (unsigned char)l->p[i], d = is_digit((char)c) ? c - '0' : (c | 32) - 'a' + 10;
 		if (c != '_' && (__builtin_mul_overflow(v, base, &v) || __builtin_add_overflow(v, d, &v)))
 			return lex_fail(l, l->line, "an integer does not fit 64 bits");
 	}
@@ -428,7 +428,7 @@ static bool next_operator(struct lexer *l, struct token *out)
 		return lex_fail(l, l->line, "unexpected \"%s\"",
 		                error_quote(text, sizeof text, l->p + l->at, n ? n : 1));
 	}
-	out->op = c;
+	out->op = (unsigned char)c;
 	l->at++;
 	return bracket(l, c);
 }

@@ -171,7 +171,8 @@ static bool some_code(uint32_t low, uint32_t high, text_test *ok, void *user)
 /* The same where each character has one spelling. */
 static bool plain_escape_ends(const struct text_state *t, text_test *ok, void *user)
 {
-	for (uint8_t code = 0; code <= '\\'; code++) {
+	for (unsigned c = 0; c <= '\\'; c++) {
+		const uint8_t code = (uint8_t)c;
 		const bool control = code < 0x20 && (code == 0 || !strchr(meant, code));
 		const bool letter = code && code != '/' && strchr(meant, code);
 		const unsigned missing = 16 - 4 * (t->escape >> 4 & 7);

@@ -93,7 +93,7 @@ static void print_virtual(const struct rdna_lir *l, const struct rdna_lir_operan
 	} else if (o->n == 1) {
 		fprintf(out, "[%u]", o->sub);
 	} else {
-		fprintf(out, "[%u:%u]", o->sub, o->sub + o->n - 1);
+		fprintf(out, "[%u:%u]", o->sub, o->sub + o->n - 1U);
 	}
 }
 

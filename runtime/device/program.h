@@ -31,7 +31,7 @@ bool program_make(struct program *out, const struct plan *p, const uint64_t *arg
                   const struct target *target, struct error *err);
 /* Cuts op i into parts[i] commands of its units, at most as many as it has, which must not go into one launch; before
  * program_partition(). False: no memory, and nothing has changed. */
-bool program_split(struct program *p, const struct plan *plan, const uint32_t *parts);
+bool program_split(struct program *program, const struct plan *p, const uint32_t *parts);
 /* Before the first launch: distributes the units of all commands to so many workgroups. How many can be is known when
  * the code is: the backend's resident(). */
 void program_partition(struct program *program, const struct plan *p, uint32_t workgroups);

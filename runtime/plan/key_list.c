@@ -52,35 +52,41 @@ static bool set_add(struct key_set *s, const struct key *key)
 	return true;
 }
 
-/* ---- layers that are alike need the same kernels: one of each sort is planned */
+/* ---- layers that are alike need the same kernels: one of each kind is planned */
 
-struct sort {
+struct layer_kind {
 	enum dtype type[MATRIX_SLOTS];
 	bool matrix[MATRIX_SLOTS], vector[VECTOR_SLOTS], sliding;
 	struct model_sizes sizes;
 	uint8_t mixer;
 };
 
-static struct sort sort_of(const struct model_spec *s, uint32_t layer)
+static struct layer_kind kind_of(const struct model_spec *s, uint32_t layer)
 {
 	const struct model_layer *l = &s->layer[layer];
-	struct sort sort;
+	struct layer_kind kind;
 
-	memset(&sort, 0, sizeof sort);
 	for (int i = 0; i < MATRIX_SLOTS; i++) {
-		sort.type[i] = l->matrix[i].type;
-		sort.matrix[i] = l->matrix[i].bytes != 0;
+		kind.type[i] = l->matrix[i].type;
+		kind.matrix[i] = l->matrix[i].bytes != 0;
 	}
 	for (int i = 0; i < VECTOR_SLOTS; i++)
-		sort.vector[i] = l->vector[i].bytes != 0;
-	sort.mixer = (uint8_t)model_layer_mixer(s, layer);
-	sort.sliding = s->layer_is_sliding && s->layer_is_sliding[layer];
-	sort.sizes = model_sizes_of(s, layer);
-	sort.sizes.kv_layer = 0; /* has no part in a key */
-	return sort;
+		kind.vector[i] = l->vector[i].bytes != 0;
+	kind.mixer = (uint8_t)model_layer_mixer(s, layer);
+	kind.sliding = s->layer_is_sliding && s->layer_is_sliding[layer];
+	kind.sizes = model_sizes_of(s, layer);
+	kind.sizes.kv_layer = 0; /* has no part in a key */
+	return kind;
 }
 
-/* A model of one layer of each sort. */
+static bool same_kind(const struct layer_kind *a, const struct layer_kind *b)
+{
+	return memcmp(a->type, b->type, sizeof a->type) == 0 && memcmp(a->matrix, b->matrix, sizeof a->matrix) == 0 &&
+	       memcmp(a->vector, b->vector, sizeof a->vector) == 0 &&
+	       memcmp(&a->sizes, &b->sizes, sizeof a->sizes) == 0 && a->sliding == b->sliding && a->mixer == b->mixer;
+}
+
+/* A model of one layer of each kind. */
 struct warm_passes {
 	struct model_spec spec;
 	struct model_layer *layer;
@@ -107,22 +113,22 @@ static bool sample_make(struct warm_passes *m, const struct model_spec *spec, st
 		                   .sliding = calloc(spec->layers, 1),
 		                   .mixer = calloc(spec->layers, 1),
 		                   .sizes = calloc(spec->layers, sizeof *m->sizes) };
-	struct sort *seen = calloc(spec->layers, sizeof *seen);
+	struct layer_kind *seen = calloc(spec->layers, sizeof *seen);
 	bool ok = m->layer && m->sliding && m->mixer && m->sizes && seen
 	                  ? true
 	                  : error_set(err, ERROR_MEMORY, "no memory to tell %u layers apart", spec->layers);
 	for (uint32_t i = 0; ok && i < spec->layers; i++) {
-		struct sort sort = sort_of(spec, i);
+		const struct layer_kind kind = kind_of(spec, i);
 		uint32_t j = 0;
-		while (j < n && memcmp(&seen[j], &sort, sizeof sort) != 0)
+		while (j < n && !same_kind(&seen[j], &kind))
 			j++;
 		if (j < n)
 			continue;
-		seen[n] = sort;
+		seen[n] = kind;
 		m->layer[n] = spec->layer[i];
-		m->sizes[n] = sort.sizes;
-		m->mixer[n] = sort.mixer;
-		m->sliding[n++] = sort.sliding;
+		m->sizes[n] = kind.sizes;
+		m->mixer[n] = kind.mixer;
+		m->sliding[n++] = kind.sliding;
 	}
 	free(seen);
 	m->spec.layers = n;
