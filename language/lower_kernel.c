@@ -140,56 +140,122 @@ struct along {
 	const struct symbol *s;
 	uint16_t first;  /* of this unit: how far behind the index's beginning */
 	uint16_t number; /* with check: the number of the row's first instance */
+	bool one_unit;   /* is the whole row */
 };
 
-static void chunk(struct lower *l, const struct along *a, uint16_t at)
+/* Instances from the number `at` of the index's beginning on, and `more` times as many behind them. */
+static void chunk(struct lower *l, const struct along *a, uint16_t at, unsigned more)
 {
-	const uint32_t scope = jk_lower_scope(l);
 	const struct symbol *s = a->s;
 	const uint16_t reg = s->first ? jk_lower_emit(l, IR_saddi, at, 0, 0, s->first) : at;
-	const uint32_t q = jk_lower_quantity(l, QUANTITY_INSTANCE, s->number, reg, true, s->first, s->behind - 1);
-	const struct value v = jk_value_of_quantity(l, s->type, q);
+	const uint32_t q = jk_lower_quantity(l, QUANTITY_INSTANCE, s->number, reg, true, s->first,
+	                                     s->behind - 1 - (int64_t)more * l->lanes);
 
-	jk_lower_remember_symbol(l, s, &v);
-	if (l->check)
-		l->instance = jk_lower_emit(l, IR_sadd, a->number, at, 0, 0);
-	jk_lower_statements(l, l->k->body);
-	jk_lower_faults_end(l);
-	jk_lower_unscope(l, scope);
+	for (unsigned k = 0; k <= more; k++) {
+		const uint32_t scope = jk_lower_scope(l);
+		const struct linear f = { .constant = (int64_t)k * l->lanes, .n = 1, .term = { { q, 1 } } };
+		struct value v = jk_value_linear(l, s->type, &f);
+		jk_lower_remember_symbol(l, s, &v);
+		if (l->check)
+			l->instance = jk_lower_emit(l, IR_sadd, a->number, at, 0, 0);
+		jk_lower_statements(l, l->k->body);
+		jk_lower_faults_end(l);
+		jk_lower_unscope(l, scope);
+	}
+}
+
+/* Whether a turn of the loop over lanes is so short that its own work shows, and has no loops. */
+static unsigned weight_of(const struct node *n)
+{
+	enum { LONG = 1000 };
+	unsigned sum = 0;
+
+	for (; n && sum < LONG; n = n->next) {
+		if (n->kind == NODE_FOR || n->kind == NODE_WHILE || n->kind == NODE_EACH || n->kind == NODE_SCAN ||
+		    n->kind == NODE_IF || n->kind == NODE_REDUCE || n->kind == NODE_ATOMIC)
+			return LONG;
+		sum += 1 + (n->kind == NODE_BUILTIN ? 8 : 0);
+		sum += n->a ? weight_of(n->a) : 0;
+		sum += n->b ? weight_of(n->b) : 0;
+		sum += n->c ? weight_of(n->c) : 0;
+		sum += n->d ? weight_of(n->d) : 0;
+	}
+	return sum;
+}
+
+/* count: whole vectors; known: how many, or -1. They begin at the number `from` of the unit's first one. */
+static void whole_chunks(struct lower *l, const struct along *a, uint16_t count, int64_t known, int64_t from)
+{
+	const unsigned copies = l->quick && !l->check && weight_of(l->k->body) <= 40 ? 4 : 1;
+	const unsigned passes = copies > 1 && (known < 0 || known % copies) ? 2 : 1;
+	uint16_t done = 0;
+
+	for (unsigned pass = 0; pass < passes; pass++) {
+		const unsigned each = pass ? 1 : copies;
+		uint16_t turns = count;
+		if (each > 1)
+			turns = jk_lower_emit(l, IR_sshri, count, 0, 0, 2);
+		else if (pass)
+			turns = jk_lower_emit(l, IR_sandi, count, 0, 0, copies - 1);
+		const uint16_t t = ir_emit(l->ir, IR_loop, 0, turns, 0, 0, 0);
+		jk_lower_check(l);
+		const uint32_t scope = jk_lower_scope(l);
+		uint16_t at = jk_lower_emit(l, IR_sshli, t, 0, 0, l->log_lanes + (each > 1 ? 2 : 0));
+		at = done ? jk_lower_emit(l, IR_sadd, done, at, 0, 0) : at;
+		at = from ? jk_lower_emit(l, IR_saddi, at, 0, 0, from) : at;
+		at = a->one_unit ? at : jk_lower_emit(l, IR_sadd, a->first, at, 0, 0);
+		chunk(l, a, at, each - 1);
+		jk_lower_unscope(l, scope);
+		ir_endloop(l->ir);
+		if (pass + 1 < passes)
+			done = jk_lower_emit(l, IR_sshli, jk_lower_emit(l, IR_sshri, count, 0, 0, 2), 0, 0,
+			                     l->log_lanes + 2);
+	}
+}
+
+static void some_chunk(struct lower *l, const struct along *a, int64_t n, uint16_t at, int64_t rows)
+{
+	l->turns = (uint64_t)(rows * n);
+	l->some = (unsigned)n;
+	chunk(l, a, at, 0);
+	l->some = 0;
+}
+
+/* Of rows that begin between two vectors' places, as those of fields with a border do, so many come first, so that
+ * vectors lie within lines of the cache. */
+static int64_t head_of(const struct lower *l, const struct along *a, int64_t n)
+{
+	const int64_t past = a->s->first & (l->lanes - 1);
+
+	return l->quick && !l->check && a->one_unit && past && n >= 4 * l->lanes ? l->lanes - past : 0;
 }
 
 static void chunks(struct lower *l, const struct along *a, uint16_t in_row)
 {
 	const struct jk_kernel *k = l->k;
 	const int64_t n = a->s->behind - a->s->first, block = (int64_t)k->block, blocks = (n + block - 1) / block;
-	const int64_t rows = n ? (int64_t)k->instances / n : 0, rest = n & (l->lanes - 1);
+	const int64_t rows = n ? (int64_t)k->instances / n : 0, head = head_of(l, a, n);
+	const int64_t rest = (n - head) & (l->lanes - 1);
 
-	if (n >= l->lanes) {
-		uint16_t count = constant(l, (n < block ? n : block) >> l->log_lanes);
-		if (n % block && blocks > 1) {
+	if (head)
+		some_chunk(l, a, head, constant(l, 0), rows);
+	if (n - head >= l->lanes) {
+		const int64_t known = (n - head < block ? n - head : block) >> l->log_lanes;
+		const bool differs = n % block && blocks > 1;
+		uint16_t count = constant(l, known);
+		if (differs) {
 			const uint16_t left = jk_lower_emit(l, IR_ssub, constant(l, n), a->first, 0, 0);
 			count = jk_lower_emit(l, IR_smin, left, constant(l, block), 0, 0);
 			count = jk_lower_emit(l, IR_sshri, count, 0, 0, l->log_lanes);
 		}
-		const uint16_t t = ir_emit(l->ir, IR_loop, 0, count, 0, 0, 0);
-		jk_lower_check(l);
-		const uint32_t scope = jk_lower_scope(l);
-		l->turns = (uint64_t)(rows * (n - rest));
-		uint16_t at = jk_lower_emit(l, IR_sshli, t, 0, 0, l->log_lanes);
-		if (blocks > 1)
-			at = jk_lower_emit(l, IR_sadd, a->first, at, 0, 0);
-		chunk(l, a, at);
-		jk_lower_unscope(l, scope);
-		ir_endloop(l->ir);
+		l->turns = (uint64_t)(rows * (n - head - rest));
+		whole_chunks(l, a, count, differs ? -1 : known, head);
 	}
 	if (!rest)
 		return;
 	if (blocks > 1)
 		jk_lower_open_if(l, jk_lower_emit(l, IR_seq, in_row, constant(l, blocks - 1), 0, 0));
-	l->turns = (uint64_t)(rows * rest);
-	l->some = (unsigned)rest;
-	chunk(l, a, constant(l, n - rest));
-	l->some = 0;
+	some_chunk(l, a, rest, constant(l, n - rest), rows);
 	if (blocks > 1)
 		jk_lower_close_if(l);
 }
@@ -215,6 +281,7 @@ static void units(struct lower *l, uint16_t begin, uint16_t end)
 		const uint16_t whole = jk_lower_emit(l, IR_smuli, row, 0, 0, blocks);
 		in_row = jk_lower_emit(l, IR_ssub, unit, whole, 0, 0);
 	}
+	a.one_unit = blocks <= 1;
 	a.first = blocks > 1 ? jk_lower_emit(l, IR_smuli, in_row, 0, 0, (int64_t)k->block) : constant(l, 0);
 	if (l->check)
 		a.number = jk_lower_emit(l, IR_smul, row, constant(l, size), 0, 0);
