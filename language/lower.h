@@ -100,6 +100,7 @@ struct lower {
 	struct value **memo;   /* by node */
 	struct value **symbol; /* by symbol: what it is worth, or the variable that it is */
 	uint16_t *address;     /* by symbol: of arrays, private arrays and tiles */
+	uint16_t *counted;     /* by symbol: of an array whose copy is at `address`, or 0 */
 	uint32_t bucket[4096];
 	struct cse *cse;
 	uint32_t n_cse, cse_capacity;
@@ -208,6 +209,10 @@ void jk_lower_range(struct lower *l, const struct node *n, struct lanes_of *to);
 
 /* --- lower_kernel.c: the whole kernel into ir, which is initialised. False: l->m or err has a message. */
 bool jk_lower_kernel(struct lower *l, struct error *err);
+
+/* --- lower_counts.c: around the whole body */
+void jk_lower_counts_begin(struct lower *l);
+void jk_lower_counts_end(struct lower *l);
 
 /* --- own.c: whether instances and turns write what is theirs. False: a message. */
 bool jk_own_check(struct lower *l);

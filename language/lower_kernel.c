@@ -174,7 +174,7 @@ static unsigned weight_of(const struct node *n)
 		if (n->kind == NODE_FOR || n->kind == NODE_WHILE || n->kind == NODE_EACH || n->kind == NODE_SCAN ||
 		    n->kind == NODE_IF || n->kind == NODE_REDUCE || n->kind == NODE_ATOMIC)
 			return LONG;
-		sum += 1 + (n->kind == NODE_BUILTIN ? 8 : 0);
+		sum += n->kind == NODE_BUILTIN ? 9u : 1u;
 		sum += n->a ? weight_of(n->a) : 0;
 		sum += n->b ? weight_of(n->b) : 0;
 		sum += n->c ? weight_of(n->c) : 0;
@@ -302,11 +302,13 @@ static void whole(struct lower *l)
 	jk_lower_check(l);
 	if (!l->k->instances)
 		return;
+	jk_lower_counts_begin(l);
 	jk_lower_hoist(l, l->k->body, 1);
 	if (l->k->cooperates)
 		instances(l, begin, end);
 	else
 		units(l, begin, end);
+	jk_lower_counts_end(l);
 	jk_lower_check(l);
 }
 
@@ -341,13 +343,15 @@ bool jk_lower_kernel(struct lower *l, struct error *err)
 	l->memo = calloc(k->n_nodes + 1, sizeof *l->memo);
 	l->symbol = calloc(k->n_symbols + 1, sizeof *l->symbol);
 	l->address = calloc(k->n_symbols + 1, sizeof *l->address);
-	if (!l->memo || !l->symbol || !l->address)
+	l->counted = calloc(k->n_symbols + 1, sizeof *l->counted);
+	if (!l->memo || !l->symbol || !l->address || !l->counted)
 		why = 1;
 	else if ((why = setjmp(out)) == 0)
 		whole(l);
 	free(l->memo);
 	free(l->symbol);
 	free(l->address);
+	free(l->counted);
 	free(l->cse);
 	free(l->undo);
 	l->arena.out = NULL;

@@ -158,6 +158,8 @@ static void note(struct lower *l, const struct spot *at, bool write, unsigned at
 	const bool uniform = at->linear ? !at->by : !at->varying;
 
 	k->use_of[at->n->use] = 1;
+	if (atomic_op)
+		((struct symbol *)(uintptr_t)at->s)->atomic = (uint8_t)atomic_op;
 	*u = (struct jk_use){ .line = at->n->at.line,
 		              .column = at->n->at.column,
 		              .array = at->s->name->text,

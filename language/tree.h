@@ -91,6 +91,7 @@ struct symbol {
 	uint8_t control, lanes;  /* how much control that differs between lanes, and how many each, are around it */
 	uint8_t loops;           /* how many loops are around it */
 	uint8_t depth;           /* the loop in whose body its value is known first: infer.c */
+	uint8_t atomic;          /* of a parameter: the operation that alone reaches it, or 0 */
 };
 
 /* --- nodes */

@@ -329,7 +329,7 @@ static void emit_at_once(struct emitter *e, const struct lir_ins *i)
 {
 	static const uint8_t lock = 0xf0;
 	const int r = e->l->phys[i->form == LIR_XCHG ? i->dst : i->a];
-	if (i->form == LIR_LOCK)
+	if (i->form == LIR_LOCK && !i->imm)
 		x86_bytes(&e->x, &lock, sizeof lock);
 	emit2(e, i->op, memory(e, i), i->form == LIR_XCHG || i->ws == X86_GPR32 ? x86_r32(r) : x86_r64(r));
 }

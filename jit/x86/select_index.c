@@ -163,10 +163,21 @@ static void exchange_until(struct sel *s, const struct ir_ins *i, uint32_t v, st
 	sel_ins(s, LIR_ENDLOOP, X86_JNE, 0, turns, 0, sel_no_place);
 }
 
-static void update_lane(struct sel *s, const struct ir_ins *i, uint32_t from, unsigned part, struct lir_ins to)
+/* Bytes of the frame, which nobody else reaches. */
+static bool in_frame(const struct sel *s, uint16_t address)
+{
+	const struct ir_ins *i = &s->ir->ins[s->scan.reg[address].def];
+	while (!s->ir->is_var[i->dst] && (i->op == IR_add || i->op == IR_addi) && i->type == IR_TYPE_a)
+		i = &s->ir->ins[s->scan.reg[i->a].def];
+	return !s->ir->is_var[i->dst] && i->op == IR_local;
+}
+
+/* constant: what every lane adds, or 0. */
+static void update_lane(struct sel *s, const struct ir_ins *i, uint32_t constant, uint32_t from, unsigned part,
+                        struct lir_ins to)
 {
 	const bool wide = ir_types[i->type].bytes == 8;
-	uint32_t v = extracted(s, wide ? X86_VPEXTRQ : X86_VPEXTRD, from, part);
+	uint32_t v = constant ? constant : extracted(s, wide ? X86_VPEXTRQ : X86_VPEXTRD, from, part);
 	if (i->op != IR_atomic_add && i->op != IR_atomic_and && i->op != IR_atomic_or) {
 		exchange_until(s, i, v, to);
 		return;
@@ -178,6 +189,7 @@ static void update_lane(struct sel *s, const struct ir_ins *i, uint32_t from, un
 	                                         : X86_OR,
 	                0, v, 0, sel_no_place);
 	n->ws = wide ? X86_GPR64 : X86_GPR32;
+	n->imm = in_frame(s, i->a); /* of a frame's bytes: without lock */
 	at_lane(n, to);
 }
 
@@ -185,22 +197,25 @@ static void update_lane(struct sel *s, const struct ir_ins *i, uint32_t from, un
 void sel_each_lane(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	const unsigned shift = log2_of(ir_types[i->type].bytes);
-	uint32_t index = sel_vec(s, i->b), bits = i->mask ? sel_bits(s, i->mask) : 0, four = index;
+	const struct ir_ins *what = &s->ir->ins[s->scan.reg[i->c].def];
+	const bool once =
+		i->op == IR_atomic_add && !s->ir->is_var[i->c] && what->op == IR_const && ir_types[i->type].bytes == 4;
+	uint32_t bits = i->mask ? sel_bits(s, i->mask) : 0;
+	uint32_t index = shift ? sel_op2i(s, X86_VPSLLD, sel_vec(s, i->b), shift) : sel_vec(s, i->b), four = index;
+	uint32_t constant = once ? sel_scalar_constant(s, lir_reg(s->l, LIR_GPR), what->imm) : 0;
 	struct lir_ins to = { .base = sel_gpr(s, i->a), .disp = (int32_t)i->imm };
 	for (unsigned l = 0; l < s->l->lanes; l++) {
 		unsigned part = 0;
 		if (l % 4 == 0)
 			four = sel_xmm(s, index, s->width, l / 4);
-		uint32_t from = sixteen_bytes(s, i, l, &part);
+		uint32_t from = once ? 0 : sixteen_bytes(s, i, l, &part);
 		if (bits)
 			sel_if_bit(s, bits, l);
 		to.index = extracted(s, X86_VPEXTRD, four, l % 4);
-		if (shift)
-			to.index = with_immediate(s, X86_SHL, to.index, shift);
 		if (i->op == IR_scatter)
 			store_lane(s, i, from, part, to);
 		else
-			update_lane(s, i, from, part, to);
+			update_lane(s, i, constant, from, part, to);
 		if (bits)
 			sel_end_bit(s);
 	}
