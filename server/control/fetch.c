@@ -290,6 +290,16 @@ static void see_to_its_end(struct fetch *f)
 	f->ends = now + patience;
 }
 
+/* What a program said before it ended is there when it has ended. What it has left may go on for ever. */
+static void read_rest(struct fetch *f, struct pollfd *from)
+{
+	enum { READS = 64 }; /* more than a pipe holds */
+
+	for (int i = 0; i < READS && from->fd >= 0 && poll(from, 1, 0) > 0; i++)
+		if (!read_some(f))
+			from->fd = -1;
+}
+
 /* Until the program has ended and all that it said is read. What a killed one has left may hold the pipe for ever, and
  * a program may go on without its output. */
 static void see_it_through(struct fetch *f)
@@ -301,8 +311,10 @@ static void see_it_through(struct fetch *f)
 		see_to_its_end(f);
 		if (ready > 0 && !read_some(f))
 			wait.fd = -1;
-		if ((ready == 0 || wait.fd < 0 || f->signalled == SIGKILL) && has_exited(f))
+		if ((ready == 0 || wait.fd < 0 || f->signalled == SIGKILL) && has_exited(f)) {
+			read_rest(f, &wait); /* it may have said more since poll() */
 			return;
+		}
 	}
 }
 

@@ -16,6 +16,16 @@
 
 enum { WIDTHS = 16 };
 
+/* What there is to tell of: models that are found by their names, each name once. */
+struct told {
+	const struct served *model;
+	struct model_status s;
+};
+struct all_told {
+	struct told *one;
+	size_t n;
+};
+
 static void put_help(struct bytes *b, const char *name, const char *type, const char *help)
 {
 	bytes_print(b, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
@@ -38,7 +48,7 @@ static double seconds_of(const struct batcher_numbers *n, int which)
 	return which == 0 ? n->prompt_seconds : which == 1 ? n->decode_seconds : n->batch.seconds;
 }
 
-static void put_reals(struct bytes *b, const struct models *all, const struct batcher_numbers *n)
+static void put_reals(struct bytes *b, const struct all_told *all)
 {
 	static const struct {
 		const char *name, *help;
@@ -51,8 +61,8 @@ static void put_reals(struct bytes *b, const struct models *all, const struct ba
 	for (int i = 0; i < 3; i++) {
 		put_help(b, rows[i].name, "counter", rows[i].help);
 		for (size_t m = 0; m < all->n; m++) {
-			put_name(b, rows[i].name, &all->list[m]);
-			bytes_print(b, "} %.6f\n", seconds_of(&n[m], i));
+			put_name(b, rows[i].name, all->one[m].model);
+			bytes_print(b, "} %.6f\n", seconds_of(&all->one[m].s.numbers, i));
 		}
 	}
 }
@@ -93,59 +103,59 @@ static const struct {
 	{ "jitserve_kv_bytes", "gauge", "Memory for the KV cache.", N(batch.kv_bytes) },
 };
 
-static void put_integers(struct bytes *b, const struct models *all, const struct batcher_numbers *n)
+static void put_integers(struct bytes *b, const struct all_told *all)
 {
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		put_help(b, rows[i].name, rows[i].type, rows[i].help);
 		for (size_t m = 0; m < all->n; m++) {
 			uint64_t value;
-			memcpy(&value, (const char *)&n[m] + rows[i].at, sizeof value);
-			put_name(b, rows[i].name, &all->list[m]);
+			memcpy(&value, (const char *)&all->one[m].s.numbers + rows[i].at, sizeof value);
+			put_name(b, rows[i].name, all->one[m].model);
 			bytes_print(b, "} %" PRIu64 "\n", value);
 		}
 	}
 }
 
-static void put_gauges(struct bytes *b, const struct models *all, const struct batcher_numbers *n)
+static void put_gauges(struct bytes *b, const struct all_told *all)
 {
 	put_help(b, "llamacpp:requests_processing", "gauge", "Answers being computed.");
 	for (size_t m = 0; m < all->n; m++) {
-		put_name(b, "llamacpp:requests_processing", &all->list[m]);
-		bytes_print(b, "} %u\n", n[m].running);
+		put_name(b, "llamacpp:requests_processing", all->one[m].model);
+		bytes_print(b, "} %u\n", all->one[m].s.numbers.running);
 	}
 	put_help(b, "llamacpp:requests_deferred", "gauge", "Answers that wait.");
 	for (size_t m = 0; m < all->n; m++) {
-		put_name(b, "llamacpp:requests_deferred", &all->list[m]);
-		bytes_print(b, "} %u\n", n[m].waiting);
+		put_name(b, "llamacpp:requests_deferred", all->one[m].model);
+		bytes_print(b, "} %u\n", all->one[m].s.numbers.waiting);
 	}
 }
 
 /* width[i] counts passes of 2^(i-1) + 1 to 2^i sessions. */
-static void put_widths(struct bytes *b, const struct models *all, const struct batcher_numbers *n)
+static void put_widths(struct bytes *b, const struct all_told *all)
 {
 	put_help(b, "jitserve_pass_width", "histogram", "Passes by the number of answers they compute.");
 	for (size_t m = 0; m < all->n; m++) {
 		uint64_t sum = 0;
 		for (int i = 0; i < WIDTHS; i++) {
-			sum += n[m].batch.width[i];
-			put_name(b, "jitserve_pass_width_bucket", &all->list[m]);
+			sum += all->one[m].s.numbers.batch.width[i];
+			put_name(b, "jitserve_pass_width_bucket", all->one[m].model);
 			bytes_print(b, ",le=\"%d\"} %" PRIu64 "\n", 1 << i, sum);
 		}
-		put_name(b, "jitserve_pass_width_bucket", &all->list[m]);
+		put_name(b, "jitserve_pass_width_bucket", all->one[m].model);
 		bytes_print(b, ",le=\"+Inf\"} %" PRIu64 "\n", sum);
-		put_name(b, "jitserve_pass_width_count", &all->list[m]);
+		put_name(b, "jitserve_pass_width_count", all->one[m].model);
 		bytes_print(b, "} %" PRIu64 "\n", sum);
-		put_name(b, "jitserve_pass_width_sum", &all->list[m]);
-		bytes_print(b, "} %" PRIu64 "\n", n[m].batch.tokens);
+		put_name(b, "jitserve_pass_width_sum", all->one[m].model);
+		bytes_print(b, "} %" PRIu64 "\n", all->one[m].s.numbers.batch.tokens);
 	}
 }
 
 /* Which models are in memory, and what they take there. */
-static void put_models(struct bytes *b, const struct models *all, const struct model_status *s)
+static void put_models(struct bytes *b, const struct all_told *all)
 {
 	static const struct {
 		const char *name, *type, *help;
-	} rows[] = {
+	} of_models[] = {
 		{ "jitserve_model_loaded", "gauge", "1 for models that are in memory." },
 		{ "jitserve_model_bytes", "gauge", "Memory that a model may take, with its KV cache." },
 		{ "jitserve_model_loads_total", "counter", "How often a model was loaded." },
@@ -153,11 +163,12 @@ static void put_models(struct bytes *b, const struct models *all, const struct m
 	};
 
 	for (int i = 0; i < 4; i++) {
-		put_help(b, rows[i].name, rows[i].type, rows[i].help);
+		put_help(b, of_models[i].name, of_models[i].type, of_models[i].help);
 		for (size_t m = 0; m < all->n; m++) {
-			const uint64_t value[] = { s[m].state == MODEL_LOADED, s[m].bytes, s[m].loads,
-				                   s[m].failure.code != JIT_OK };
-			put_name(b, rows[i].name, &all->list[m]);
+			const struct model_status *s = &all->one[m].s;
+			const uint64_t value[] = { s->state == MODEL_LOADED, s->bytes, s->loads,
+				                   s->failure.code != JIT_OK };
+			put_name(b, of_models[i].name, all->one[m].model);
 			bytes_print(b, "} %" PRIu64 "\n", value[i]);
 		}
 	}
@@ -165,29 +176,33 @@ static void put_models(struct bytes *b, const struct models *all, const struct m
 	bytes_print(b, "jitserve_mapped_bytes %" PRIu64 "\n", system_mapped_bytes());
 }
 
+/* One that was replaced, or whose file has gone, may have its name in common with another. */
+static void read_models(struct all_told *all, const struct models *models)
+{
+	for (size_t m = 0; m < models->n; m++) {
+		struct told *t = &all->one[all->n];
+		if (models->list[m].gone)
+			continue;
+		t->model = &models->list[m];
+		loader_status(models->loader, &models->list[m], &t->s);
+		all->n++;
+	}
+}
+
 bool answer_metrics(struct exchange *x)
 {
-	const struct models *all = x->server->models;
 	/* There may be more of them at any moment. */
-	struct model_status *s = calloc(MODELS_MOST, sizeof *s);
-	struct batcher_numbers *n = calloc(MODELS_MOST, sizeof *n);
+	struct all_told all = { .one = calloc(MODELS_MOST, sizeof *all.one) };
 
-	if (!s || !n) {
-		free(s);
-		free(n);
+	if (!all.one)
 		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
-	}
-	for (size_t m = 0; m < all->n; m++) {
-		loader_status(all->loader, &all->list[m], &s[m]);
-		n[m] = s[m].numbers;
-	}
-	put_models(&x->answer, all, s);
-	put_integers(&x->answer, all, n);
-	put_reals(&x->answer, all, n);
-	put_gauges(&x->answer, all, n);
-	put_widths(&x->answer, all, n);
-	free(s);
-	free(n);
+	read_models(&all, x->server->models);
+	put_models(&x->answer, &all);
+	put_integers(&x->answer, &all);
+	put_reals(&x->answer, &all);
+	put_gauges(&x->answer, &all);
+	put_widths(&x->answer, &all);
+	free(all.one);
 	put_help(&x->answer, "jitserve_requests_open", "gauge", "Requests being read or answered.");
 	bytes_print(&x->answer, "jitserve_requests_open %d\n", atomic_load(&x->server->requests));
 	x->type = "text/plain; version=0.0.4; charset=utf-8";

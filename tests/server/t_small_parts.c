@@ -1,6 +1,6 @@
 /* tests/server/t_small_parts.c - single parts of requests and answers: what stands in the first and the last event of a
  * stream, texts that end answers and are kept with a model, reasoning that stays in the text, parameters of functions
- * that say little, and what ollama's API makes of numbers, results of functions and raw prompts.
+ * that say little, series of /metrics, and what ollama's API makes of numbers, results of functions and raw prompts.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -211,6 +211,40 @@ static void test_no_functions(void **state)
 	}
 }
 
+/* ---- metrics */
+
+/* Each series once, also where a model was replaced; of models that are gone there is nothing. */
+static void test_series(void **state)
+{
+	json_t *seen = json_object();
+	char *save = NULL;
+	(void)state;
+
+	for (int i = 0; i < 3; i++) {
+		make("again", "\"from\":\"tale\"");
+		json_decref(talk("again", HI, "\"max_tokens\":1"));
+	}
+	make("gone", "\"from\":\"tale\"");
+	must_delete("gone", 200);
+	struct answer a = client_ask(&server, "/metrics", NULL, NULL);
+	assert_int_equal(a.status, 200);
+	for (char *line = strtok_r(a.body, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+		char *value = strrchr(line, ' ');
+		if (*line == '#')
+			continue;
+		assert_non_null(value);
+		*value = 0;
+		if (json_object_get(seen, line) || strstr(line, "gone"))
+			fail_msg("a series that is there already, or of a model that is not: %s", line);
+		json_object_set_new(seen, line, json_true());
+	}
+	assert_non_null(json_object_get(seen, "jitserve_model_loads_total{model=\"again:latest\"}"));
+	assert_non_null(json_object_get(seen, "jitserve_model_loaded{model=\"tale\"}"));
+	json_decref(seen);
+	answer_free(&a);
+	must_delete("again", 200);
+}
+
 /* ---- ollama's API */
 
 static void test_num_predict(void **state)
@@ -306,13 +340,10 @@ static void test_results(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_empty_pieces),
-		cmocka_unit_test(test_kept_stops),
-		cmocka_unit_test(test_reasoning_format),
-		cmocka_unit_test(test_num_predict),
-		cmocka_unit_test(test_any_parameters),
-		cmocka_unit_test(test_no_functions),
-		cmocka_unit_test(test_raw),
+		cmocka_unit_test(test_empty_pieces),     cmocka_unit_test(test_kept_stops),
+		cmocka_unit_test(test_reasoning_format), cmocka_unit_test(test_num_predict),
+		cmocka_unit_test(test_series),           cmocka_unit_test(test_any_parameters),
+		cmocka_unit_test(test_no_functions),     cmocka_unit_test(test_raw),
 		cmocka_unit_test(test_results),
 	};
 
