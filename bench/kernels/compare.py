@@ -71,7 +71,8 @@ def start(name, options, folder):
     if name == "serial":
         return Worker(name, [built(folder, "serial", [])])
     if name == "pocl":
-        return Worker(name, [built(folder, "opencl", ["-lOpenCL"])], env=dict(os.environ, POCL_MAX_PTHREAD_COUNT="1"))
+        return Worker(name, [built(folder, "opencl", ["-lOpenCL"]), os.path.join(HERE, "kernels.cl")],
+                      env=dict(os.environ, POCL_MAX_PTHREAD_COUNT="1"))
     python = options.python if name == "numba" else sys.executable
     return Worker(name, [python, os.path.join(HERE, name + "_worker.py")],
                   env=dict(os.environ, NUMBA_NUM_THREADS="1",
