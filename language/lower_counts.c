@@ -6,7 +6,7 @@
  */
 #include "language/lower.h"
 
-enum { MOST_BYTES = 16 << 10, MANY = 8 /* instances for each element */ };
+enum { MOST_BYTES = 16 << 10, MANY = 64 /* instances for each element */ };
 
 static bool has_copy(const struct lower *l, const struct symbol *s)
 {

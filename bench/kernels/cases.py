@@ -69,8 +69,9 @@ def network(n):
 
 
 def spikes(n):
-    """About one neuron in 60 has just spiked, as in the network after its first steps."""
-    return (words(n) % numpy.uint32(60) == 0).astype(numpy.uint8)
+    """n words of bits: about one neuron in 60 has just spiked, as in the network after its first steps."""
+    fires = (words(32 * n) % numpy.uint32(60) == 0).reshape(n, 32)
+    return (fires << numpy.arange(32, dtype=numpy.uint32)).sum(axis=1).astype(numpy.uint32)
 
 
 OPTIONS = [("s", "f32", "in", same(100)), ("x", "f32", "in", same(98)), ("t", "f32", "in", same(2)),
@@ -87,11 +88,12 @@ def snn(n):
     fixed = lambda a: (lambda _n: a)
     zeros = lambda dtype: (lambda m: numpy.zeros(m, dtype))
     arrays = [("first", "u32", "in", fixed(first)), ("source", "u32", "in", fixed(source)),
-              ("spiked", "u8", "in", spikes), ("next", "u8", "out", None),
+              ("spiked", "u32", "in", spikes), ("next", "u32", "inout", zeros(numpy.uint32)),
+              ("clear", "u32", "out", None),
               ("v", "f64", "inout", lambda m: numpy.full(m, -65.0)), ("se", "f64", "inout", zeros(numpy.float64)),
               ("si", "f64", "inout", zeros(numpy.float64)), ("rest", "u8", "inout", zeros(numpy.uint8)),
               ("spikes", "u32", "inout", zeros(numpy.uint32))]
-    return case("snn", {"n": n}, arrays, [n + 1, 4 * n, n, n, n, n, n, n, n])
+    return case("snn", {"n": n}, arrays, [n + 1, 4 * n] + [(n + 31) // 32] * 3 + [n] * 5)
 
 
 def all_cases(card=False):

@@ -207,14 +207,15 @@ def sort(x, y):
     y[:] = numpy.sort(x)
 
 
-@jit
-def snn(first, source, spiked, following, v, se, si, rest, spikes, n):
+@inline
+def snn(first, source, spiked, following, clear, v, se, si, rest, spikes, n):
     excitatory = n // 5 * 4
-    for i in numba.prange(n):
+    clear[:] = 0
+    for i in range(n):
         e, h = se[i], si[i]
         gain = 0.2 if i < excitatory else 0.3
         for k in range(first[i], first[i + 1]):
-            if spiked[source[k]] != 0:
+            if spiked[source[k] >> 5] >> (source[k] & 31) & 1:
                 if source[k] < excitatory:
                     e += gain
                 else:
@@ -228,8 +229,9 @@ def snn(first, source, spiked, following, v, se, si, rest, spikes, n):
         spike = waits == 0 and moved >= -50.0
         v[i] = -70.0 if waits != 0 or spike else moved
         rest[i] = waits - 1 if waits != 0 else (20 if spike else 0)
-        following[i] = 1 if spike else 0
-        spikes[i] += 1 if spike else 0
+        if spike:
+            following[i >> 5] |= numpy.uint32(1) << numpy.uint32(i & 31)
+            spikes[i] += 1
 
 
 KERNELS = {f.__name__: f for f in (mandelbrot, noise, stencil, black_scholes, binomial, saxpy, silu, softmax, layernorm,

@@ -290,17 +290,17 @@ static void sort(const struct worker_case *c)
 static void snn(const struct worker_case *c)
 {
 	const long n = worker_constant(c, "n"), excitatory = n / 5 * 4;
-	const uint32_t *first = ARRAY(uint32_t, 0), *source = ARRAY(uint32_t, 1);
-	const uint8_t *spiked = ARRAY(uint8_t, 2);
-	uint8_t *next = ARRAY(uint8_t, 3), *rest = ARRAY(uint8_t, 7);
-	double *v = ARRAY(double, 4), *se = ARRAY(double, 5), *si = ARRAY(double, 6);
-	uint32_t *spikes = ARRAY(uint32_t, 8);
+	const uint32_t *first = ARRAY(uint32_t, 0), *source = ARRAY(uint32_t, 1), *spiked = ARRAY(uint32_t, 2);
+	uint32_t *next = ARRAY(uint32_t, 3), *clear = ARRAY(uint32_t, 4), *spikes = ARRAY(uint32_t, 9);
+	double *v = ARRAY(double, 5), *se = ARRAY(double, 6), *si = ARRAY(double, 7);
+	uint8_t *rest = ARRAY(uint8_t, 8);
 
+	memset(clear, 0, (size_t)(n + 31) / 32 * 4);
 	for (long i = 0; i < n; i++) {
 		double e = se[i], h = si[i];
 		const double weight_in = i < excitatory ? 0.2 : 0.3;
 		for (uint32_t k = first[i]; k < first[i + 1]; k++)
-			if (spiked[source[k]]) {
+			if (spiked[source[k] >> 5] >> (source[k] & 31) & 1) {
 				if (source[k] < (uint32_t)excitatory)
 					e += weight_in;
 				else
@@ -316,8 +316,10 @@ static void snn(const struct worker_case *c)
 		const bool spike = waits == 0 && moved >= -50;
 		v[i] = waits != 0 || spike ? -70 : moved;
 		rest[i] = (uint8_t)(waits ? waits - 1 : spike ? 20 : 0);
-		next[i] = spike;
-		spikes[i] += spike;
+		if (spike) {
+			next[i >> 5] |= UINT32_C(1) << (i & 31);
+			spikes[i]++;
+		}
 	}
 }
 

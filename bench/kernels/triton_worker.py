@@ -207,7 +207,7 @@ def noise_kernel(perm, o, width, height, step_x, step_y, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def snn_kernel(first, source, spiked, following, pv, pse, psi, prest, pspikes, n, slope, per10, per5,
+def snn_kernel(first, source, spiked, following, clear, pv, pse, psi, prest, pspikes, n, slope, per10, per5,
                BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     m = i < n
@@ -221,7 +221,7 @@ def snn_kernel(first, source, spiked, following, pv, pse, psi, prest, pspikes, n
     for k in range(0, most):
         there = m & (begin + k < end)
         come = tl.load(source + begin + k, mask=there, other=0)
-        fires = there & (tl.load(spiked + come, mask=there, other=0) != 0)
+        fires = there & (((tl.load(spiked + (come >> 5), mask=there, other=0) >> (come & 31)) & 1) != 0)
         e += tl.where(fires & (come < excitatory), gain, 0.0)
         h += tl.where(fires & (come >= excitatory), tl.full((BLOCK,), 0.3, tl.float64), 0.0)
     e -= e * per10
@@ -235,8 +235,10 @@ def snn_kernel(first, source, spiked, following, pv, pse, psi, prest, pspikes, n
     spike = (waits == 0) & (moved >= -50.0)
     tl.store(pv + i, tl.where((waits != 0) | spike, -70.0, moved), mask=m)
     tl.store(prest + i, tl.where(waits != 0, waits - 1, tl.where(spike, 20, 0)).to(tl.uint8), mask=m)
-    tl.store(following + i, spike.to(tl.uint8), mask=m)
-    tl.store(pspikes + i, tl.load(pspikes + i, mask=m, other=0) + spike.to(tl.int32), mask=m)
+    tl.store(clear + i, tl.zeros((BLOCK,), dtype=tl.int32), mask=i < (n + 31) // 32)
+    fired = m & spike
+    tl.atomic_or(following + (i >> 5), tl.full((BLOCK,), 1, tl.int32) << (i & 31), mask=fired)
+    tl.store(pspikes + i, tl.load(pspikes + i, mask=fired, other=0) + 1, mask=fired)
 
 
 def flat(kernel, arrays, n, extra=(), block=1024, **options):

@@ -100,6 +100,7 @@ const struct example example_list[] = {
 	  .fill = example_fill_snn,
 	  .now = "spiked",
 	  .next = "next",
+	  .third = "clear",
 	  .steps = 200,
 	  .print = example_print_snn },
 	{ .name = "softmax",
@@ -138,7 +139,8 @@ struct stepped {
 	jit_launch *launch;
 	struct jitk_arrays arrays;
 	jit_buffer **buffer; /* by parameter; NULL: kernels work on the arrays themselves */
-	size_t now, next;    /* numbers of parameters */
+	size_t turning[3];   /* numbers of the parameters that change places: now, next, third */
+	size_t turns;        /* how many those are */
 	long steps;
 	double seconds;
 };
@@ -188,7 +190,7 @@ static bool copy_back(struct stepped *s, jit_error *err)
 
 	for (size_t i = 0; s->buffer && ok && i < s->arrays.n; i++) {
 		const struct jitk_array *a = &s->arrays.list[i];
-		if (jitk_is_written(a) || i == s->now)
+		if (jitk_is_written(a) || i == s->turning[0])
 			ok = jit_buffer_read(s->buffer[i], 0, a->data, a->is.bytes, err) == JIT_OK;
 	}
 	return ok;
@@ -210,9 +212,9 @@ static bool run_steps(struct stepped *s, const struct example *x, jit_error *err
 		ok = give(s, i, i, err);
 	const double begin = now();
 	for (long step = 0; ok && step < s->steps; step++) {
-		ok = give(s, s->now, step & 1 ? s->next : s->now, err) &&
-		     give(s, s->next, step & 1 ? s->now : s->next, err) &&
-		     (!x->before_step || x->before_step(s->launch, step, err)) &&
+		for (size_t k = 0; ok && k < s->turns; k++)
+			ok = give(s, s->turning[k], s->turning[(k + (size_t)step) % s->turns], err);
+		ok = ok && (!x->before_step || x->before_step(s->launch, step, err)) &&
 		     jit_launch_run(s->launch, err) == JIT_OK;
 	}
 	s->seconds = now() - begin;
@@ -224,17 +226,19 @@ static void print_steps(struct stepped *s, const struct example *x)
 {
 	struct jitk_array *list = s->arrays.list;
 
-	if (s->steps % 2 == 0) {
-		uint8_t *data = list[s->now].data;
-		list[s->now].data = list[s->next].data;
-		list[s->next].data = data;
+	const size_t now = s->turning[0], next = s->turning[1];
+
+	if (s->turns == 2 && s->steps % 2 == 0) {
+		uint8_t *data = list[now].data;
+		list[now].data = list[next].data;
+		list[next].data = data;
 	}
 	if (x->print) {
 		x->print(&s->arrays, s->steps);
 		return;
 	}
-	jitk_array_print(&list[s->now]);
-	jitk_array_print(&list[s->next]);
+	jitk_array_print(&list[now]);
+	jitk_array_print(&list[next]);
 }
 
 static int run_stepped(const struct example *x)
@@ -252,8 +256,10 @@ static int run_stepped(const struct example *x)
 	} else if (!jitk_arrays_open(&s.arrays, s.kernel, &e)) {
 		status = jitk_fail(e.text);
 	} else {
-		s.now = (size_t)jit_kernel_find(s.kernel, x->now);
-		s.next = (size_t)jit_kernel_find(s.kernel, x->next);
+		s.turning[0] = (size_t)jit_kernel_find(s.kernel, x->now);
+		s.turning[1] = (size_t)jit_kernel_find(s.kernel, x->next);
+		s.turning[2] = x->third ? (size_t)jit_kernel_find(s.kernel, x->third) : 0;
+		s.turns = x->third ? 3 : 2;
 		s.steps = x->count_steps ? x->count_steps(&s.arrays) : jitk.steps >= 0 ? jitk.steps : x->steps;
 		if (!copy_there(&s, &err) || !run_steps(&s, x, &err) || !copy_back(&s, &err) ||
 		    jit_compute_written(s.compute, &err) != JIT_OK) {

@@ -26,8 +26,9 @@ struct example {
 	struct example_values values[EXAMPLE_VALUES];
 	/* For arrays that are none of those; false: err. *done: it was one. */
 	bool (*fill)(struct jitk_array *a, bool *done, struct error *err);
-	/* Of more than one launch: the arrays that change places after each, and how many there are. */
-	const char *now, *next;
+	/* Of more than one launch: the arrays that change places after each (third: NULL where two do), and how many
+	 * launches there are. now becomes third, third next, and next now. */
+	const char *now, *next, *third;
 	long steps;
 	long (*count_steps)(const struct jitk_arrays *a); /* NULL: `steps`, or what --steps says */
 	bool (*before_step)(jit_launch *l, long step, jit_error *err);

@@ -340,7 +340,13 @@ static void put_state(const struct run *r, const struct network *w)
 	memcpy(run_array(r, "se"), w->se, w->n * sizeof *w->se);
 	memcpy(run_array(r, "si"), w->si, w->n * sizeof *w->si);
 	memcpy(run_array(r, "rest"), w->rest, w->n);
-	memcpy(run_array(r, "spiked"), w->spiked, w->n);
+	uint32_t *spiked = run_array(r, "spiked"), *next = run_array(r, "next"), *clear = run_array(r, "clear");
+	for (unsigned k = 0; k < (w->n + 31) / 32; k++) {
+		spiked[k] = next[k] = 0;
+		clear[k] = 0x12345678;
+	}
+	for (unsigned i = 0; i < w->n; i++)
+		spiked[i / 32] |= (uint32_t)(w->spiked[i] != 0) << i % 32;
 	memcpy(run_array(r, "spikes"), w->spikes, w->n * sizeof *w->spikes);
 }
 
@@ -350,7 +356,11 @@ static void check_state(const struct run *r, const struct network *w)
 	assert_memory_equal(run_array(r, "se"), w->se, w->n * sizeof *w->se);
 	assert_memory_equal(run_array(r, "si"), w->si, w->n * sizeof *w->si);
 	assert_memory_equal(run_array(r, "rest"), w->rest, w->n);
-	assert_memory_equal(run_array(r, "next"), w->spiked, w->n);
+	const uint32_t *next = run_array(r, "next"), *clear = run_array(r, "clear");
+	for (unsigned i = 0; i < w->n; i++)
+		assert_int_equal(next[i / 32] >> i % 32 & 1, w->spiked[i] != 0);
+	for (unsigned k = 0; k < (w->n + 31) / 32; k++)
+		assert_int_equal(clear[k], 0);
 	assert_memory_equal(run_array(r, "spikes"), w->spikes, w->n * sizeof *w->spikes);
 }
 

@@ -108,7 +108,7 @@ static void test_counts(void **state)
 	uint32_t a[13], b[21], c[100];
 	struct run r;
 
-	run_open(&r, text, NULL, "n=301");
+	run_open(&r, text, NULL, "n=3001");
 	uint32_t *x = run_array(&r, "x"), *given_a = run_array(&r, "a"), *given_b = run_array(&r, "b"),
 		 *given_c = run_array(&r, "c");
 	for (unsigned k = 0; k < 13; k++)
@@ -117,7 +117,7 @@ static void test_counts(void **state)
 		b[k] = given_b[k] = 1u << k;
 	for (unsigned k = 0; k < 100; k++)
 		c[k] = given_c[k] = ~k;
-	for (unsigned k = 0; k < 301; k++) {
+	for (unsigned k = 0; k < 3001; k++) {
 		x[k] = k * 2654435761u;
 		a[x[k] % 13] += 3;
 		b[x[k] % 21] |= x[k];
