@@ -24,9 +24,9 @@ static const struct {
 
 /* What a file may say that changes no text here. */
 static const char *const passed[] = {
-	"parent",  "license",  "requires",   "description",      "num-thread", "num-batch",
-	"num-gpu", "main-gpu", "low-vram",   "use-mmap",         "use-mlock",  "numa",
-	"f16-kv",  "num-keep", "vocab-only", "penalize-newline", "num-gqa",    "draft-num-predict"
+	"parent",     "license",          "requires", "description",       "num-thread", "num-batch", "num-gpu",
+	"main-gpu",   "low-vram",         "use-mmap", "use-mlock",         "numa",       "f16-kv",    "num-keep",
+	"vocab-only", "penalize-newline", "num-gqa",  "draft-num-predict", "parser",     "logits-all"
 };
 
 /* The options that a preset may set, beside the numbers of sampling. */
@@ -136,6 +136,14 @@ static bool take(struct preset *p, const char *key, const char *value, struct er
 		size_t n = strcspn(value, " \t");
 		return add_message(p, value, n, value + n + strspn(value + n, " \t"), err);
 	}
+	if (strcmp(name, "renderer") == 0) { /* ollama's own code, and not the template, writes prompts */
+		p->other_template = true;
+		return true;
+	}
+	if (strcmp(name, "tfs-z") == 0) /* 1, the usual value of old files, is off */
+		return strtod(value, NULL) == 1 ||
+		       error_set(err, ERROR_UNSUPPORTED,
+		                 "%s: tfs_z is %.20s, expected 1 (off): there is no such sampler", p->path, value);
 	if (is_in(passed, sizeof passed / sizeof *passed, name))
 		return true;
 	if (!sampling_by_option(name) && !is_in(known, sizeof known / sizeof *known, name))
@@ -257,13 +265,13 @@ static bool read_line(struct preset *p, char **at, struct error *err)
 	if (!*value || *value == '\n')
 		return error_set(err, ERROR_FORMAT, "%s: \"%.40s\" has no value", p->path, name);
 	*at = value;
-	const char *text = read_value(p, at, err);
-	if (text && strcasecmp(name, "message") == 0) { /* its text may be quoted behind the role */
-		size_t n = strcspn(text, " \t");
-		char *rest = value + (text - value) + n;
-		rest += strspn(rest, " \t");
-		return add_message(p, text, n, read_value(p, &rest, err), err);
+	if (strcasecmp(name, "message") == 0 && *value != '"') { /* its text may be quoted behind the role */
+		const size_t n = strcspn(value, " \t\n");
+		*at = value + n + strspn(value + n, " \t");
+		const char *said = read_value(p, at, err);
+		return said && add_message(p, value, n, said, err);
 	}
+	const char *text = read_value(p, at, err);
 	return text && take(p, name, text, err);
 }
 
@@ -298,6 +306,10 @@ static bool read_file(struct preset *p, const char *path, const char *key, struc
 		ok = strchr("{[", text[strspn(text, " \t\r\n")]) && text[strspn(text, " \t\r\n")] && strstr(text, "\"")
 		             ? read_json(p, &f, err)
 		             : read_lines(p, text, err);
+	if (!key && p->other_template) {
+		free(p->template);
+		p->template = NULL;
+	}
 	free(text);
 	file_close(&f);
 	return ok;

@@ -189,6 +189,29 @@ fi
 printf 'FROM ./m.gguf\nTEMPLATE """[{{ .Prompt }}]{{ .Response }}"""\n' > "$dir/Modelfile"
 run "$dir/Modelfile" --no-cache --chat --single-turn --prompt "And?" -n 3 --show-prompt
 check "a Modelfile's template: $(cat "$dir/out" "$dir/err")" grep -qF '[And?]' "$dir/out"
+# which is not used where ollama's own code writes prompts
+cp "$dir/m.gguf" "$dir/plain.gguf" && cp "$dir/t.jinja" "$dir/code.jinja"
+printf 'FROM ./plain.gguf\nTEMPLATE """[{{ .Prompt }}]"""\nRENDERER qwen3-coder\nPARSER qwen3-coder\nREQUIRES 0.9.0\n' \
+	> "$dir/Modelfile"
+run "$dir/Modelfile" --no-cache --chat --single-turn --prompt "And?" -n 3 --show-prompt --template "$dir/code.jinja"
+check "beside a RENDERER another template is used: $(cat "$dir/out" "$dir/err")" grep -qF '<user>And?' "$dir/out"
+run info "$dir/Modelfile" --json
+check "and that of the file is none" sh -c '! grep -qF "\"template\":true" "$1"' - "$dir/out"
+# messages of several lines, and what old files say
+{
+	printf 'FROM ./plain.gguf\nMESSAGE user """Two\nlines"""\nMESSAGE assistant "Yes." \nMESSAGE user plain\n'
+	printf 'MESSAGE assistant """no"""\nPARAMETER tfs_z 1.0\nPARAMETER logits_all false\n'
+} > "$dir/Modelfile"
+run "$dir/Modelfile" --no-cache --chat --single-turn --prompt "And?" -n 3 --show-prompt --template "$dir/code.jinja"
+tr '\n' '|' < "$dir/out" > "$dir/line"
+check "messages of several lines: $(cat "$dir/line" "$dir/err")" grep -qF \
+	'<user>Two|lines<assistant>Yes.<user>plain<assistant>no<user>And?' "$dir/line"
+printf 'FROM ./plain.gguf\nPARAMETER tfs_z 0.5\n' > "$dir/Modelfile"
+refused "tfs_z is 0.5, expected 1 (off)" 1 "$dir/Modelfile" --prompt x
+printf 'FROM ./plain.gguf\nMESSAGE user """open\n' > "$dir/Modelfile"
+refused 'a text that begins with """ does not end' 1 "$dir/Modelfile" --prompt x
+printf 'FROM ./plain.gguf\nMESSAGE wizard """a\nb"""\n' > "$dir/Modelfile"
+refused 'a message is of "wizard", expected system, user or assistant' 1 "$dir/Modelfile" --prompt x
 run tale --no-cache --chat --single-turn --prompt "And?" -n 3 --show-prompt --template "$dir/t.jinja"
 check "it is used: $(cat "$dir/err")" grep -qF '<system>Be kind.<user>And?' "$dir/out"
 finish
