@@ -113,11 +113,10 @@ static union number conv_at(const struct evaluation *e, const struct windows *w,
 	for (uint64_t c = 0; c < channels && taps; c++) {
 		uint64_t tap = 0, element;
 		do {
-			if (is_inside(w, at + 2, k, in->dim + 2, &element)) {
-				const uint64_t x = (at[0] * in->dim[1] + group * channels + c) * size + element;
-				total = eval_fused(wide, tensor_get(e->in[0], x),
-				                   tensor_get(e->in[1], (at[1] * channels + c) * taps + tap), total);
-			}
+			union number x = { .u = 0 }; /* beside the operand, and between its elements */
+			if (is_inside(w, at + 2, k, in->dim + 2, &element))
+				x = tensor_get(e->in[0], (at[0] * in->dim[1] + group * channels + c) * size + element);
+			total = eval_fused(wide, x, tensor_get(e->in[1], (at[1] * channels + c) * taps + tap), total);
 			tap++;
 		} while (shape_next(&window, k));
 	}

@@ -30,7 +30,7 @@ loaders: base
 chat: base loaders
 grammar: base
 answers: base grammar
-runtime: base include answers jit kernels-templates language loaders chat grammar sim
+runtime: base include answers graph jit kernels-templates language loaders chat grammar sim
 pull: base loaders
 server: base include answers chat loaders runtime
 programs: base include answers jit kernels-templates language loaders chat pull quantise runtime server

@@ -1,0 +1,286 @@
+/* graph/passes.c - a graph copied into a simpler one. */
+#include "graph/passes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/eval.h"
+
+enum { FOLDED_MOST = 1 << 24 }; /* elements of a result that is computed ahead, and that stays in memory */
+
+struct copying {
+	struct tensor_graph *to;
+	const struct tensor_graph *from;
+	tensor_value *is; /* what a value of `from` is in `to` */
+	bool *live;
+	uint32_t *bucket, *next; /* nodes of `to` by hash, numbers from 1 */
+	struct error *err;
+};
+enum { BUCKETS = 4096 };
+
+/* ---- what is needed */
+
+static void mark_live(struct copying *c)
+{
+	for (uint32_t i = 0; i < c->from->outputs; i++)
+		c->live[c->from->output[i]] = true;
+	for (uint32_t i = c->from->nodes; i-- > 0;) {
+		const struct tensor_node *n = &c->from->node[i];
+		bool any = false;
+		for (uint32_t k = 0; k < n->results; k++)
+			any = any || c->live[n->first + k];
+		for (uint32_t k = 0; any && k < n->operands; k++)
+			c->live[n->operand[k]] = true;
+	}
+}
+
+static bool is_live(const struct copying *c, const struct tensor_node *n)
+{
+	for (uint32_t k = 0; k < n->results; k++)
+		if (c->live[n->first + k])
+			return true;
+	return false;
+}
+
+/* ---- equal nodes */
+
+static uint32_t hash_of(const struct tensor_node *n)
+{
+	uint64_t h = n->op;
+
+	for (uint32_t k = 0; k < n->operands; k++)
+		h = h * 1000003 + n->operand[k];
+	for (uint32_t k = 0; k < n->attributes; k++)
+		for (uint32_t i = 0; i < n->attribute[k].n; i++)
+			h = h * 1000003 + (uint64_t)n->attribute[k].whole[i] + n->attribute[k].name;
+	if (n->constant && n->constant->data)
+		for (uint64_t i = 0; i < tensor_bytes(n->constant) && i < 256; i++)
+			h = h * 1000003 + ((const uint8_t *)n->constant->data)[i];
+	return (uint32_t)(h ^ h >> 32) % BUCKETS;
+}
+
+static bool same_attribute(const struct attribute *a, const struct attribute *b)
+{
+	return a->name == b->name && a->n == b->n && a->real == b->real &&
+	       (a->n == 0 || memcmp(a->whole, b->whole, a->n * sizeof *a->whole) == 0);
+}
+
+static bool same_constant(const struct tensor *a, const struct tensor *b)
+{
+	return !a || (a->type == b->type && shape_equal(&a->shape, &b->shape) &&
+	              (!a->data || memcmp(a->data, b->data, (size_t)tensor_bytes(a)) == 0));
+}
+
+static bool same_node(const struct tensor_node *a, const struct tensor_node *b)
+{
+	if (a->op != b->op || a->operands != b->operands || a->attributes != b->attributes)
+		return false;
+	for (uint32_t k = 0; k < a->attributes; k++)
+		if (!same_attribute(&a->attribute[k], &b->attribute[k]))
+			return false;
+	return (a->operands == 0 || memcmp(a->operand, b->operand, a->operands * sizeof *a->operand) == 0) &&
+	       same_constant(a->constant, b->constant);
+}
+
+/* The first result of a node that is there; 0: none is. */
+static tensor_value find_same(const struct copying *c, const struct tensor_node *n, uint32_t hash)
+{
+	for (uint32_t i = c->bucket[hash]; i; i = c->next[i])
+		if (same_node(&c->to->node[i - 1], n))
+			return c->to->node[i - 1].first;
+	return 0;
+}
+
+static void enter(struct copying *c, tensor_value v, uint32_t hash)
+{
+	const uint32_t number = c->to->value[v].node + 1;
+
+	c->next[number] = c->bucket[hash];
+	c->bucket[hash] = number;
+}
+
+/* ---- nodes */
+
+static bool is_known(const struct copying *c, const struct tensor_node *n)
+{
+	for (uint32_t k = 0; k < n->operands; k++) {
+		const struct tensor_node *by = tensor_node_of(c->to, n->operand[k]);
+		if (!by || by->op != OP_constant)
+			return false;
+	}
+	return true;
+}
+
+/* A node of constants becomes constants. */
+static tensor_value folded(struct copying *c, const struct tensor_node *n, const struct inferred *shapes)
+{
+	const struct tensor *in[TENSOR_MAX_OPERANDS];
+	struct tensor out[1];
+	tensor_value v;
+
+	for (uint32_t k = 0; k < n->operands; k++)
+		in[k] = tensor_node_of(c->to, n->operand[k])->constant;
+	/* The interpreter asks the graph for the result's shape: it is given one that has nothing else. */
+	struct tensor_value_info value[2] = { { 0 }, { NULL, shapes->type[0], shapes->shape[0], 0 } };
+	struct tensor_node own = *n;
+	own.first = 1;
+	own.results = 1;
+	const struct tensor_graph one = { .value = value, .node = &own, .values = 2, .nodes = 1 };
+	if (!tensor_node_eval(&one, &own, in, out, c->err))
+		return 0;
+	const struct tensor_node constant = { .op = OP_constant, .constant = &out[0] };
+	const uint32_t hash = hash_of(&constant);
+	v = find_same(c, &constant, hash);
+	if (!v && (v = tensor_graph_constant(c->to, &out[0], c->err)))
+		enter(c, v, hash);
+	tensor_free(&out[0]);
+	return v;
+}
+
+/* A node with operands of `to`: one that is there, a constant, or a new one. */
+static tensor_value put(struct copying *c, const struct tensor_node *n)
+{
+	const uint32_t hash = hash_of(n);
+	struct inferred shapes = { .results = 0 };
+	tensor_value v = find_same(c, n, hash);
+
+	if (v)
+		return v;
+	if (!tensor_infer(c->to, n, &shapes, c->err))
+		return 0;
+	if (shapes.results == 1 && n->operands && is_known(c, n) && shape_elements(&shapes.shape[0]) <= FOLDED_MOST &&
+	    n->op != OP_broadcast)
+		return folded(c, n, &shapes);
+	v = tensor_graph_add(c->to, n->op, n->operand, n->operands, n->attribute, n->attributes, c->err);
+	if (v)
+		enter(c, v, hash);
+	return v;
+}
+
+/* An operand of a product with other axes in front: batches, then its own or those that are summed. */
+static tensor_value turned(struct copying *c, tensor_value v, const unsigned order[TENSOR_MAX_RANK])
+{
+	int64_t axes[TENSOR_MAX_RANK];
+	const uint32_t rank = c->to->value[v].shape.rank;
+	struct attribute a = { ATTRIBUTE_axes, rank, axes, 0 };
+	bool same = true;
+
+	for (uint32_t i = 0; i < rank; i++) {
+		axes[i] = order[i];
+		same = same && order[i] == i;
+	}
+	const struct tensor_node n = {
+		.op = OP_transpose, .operands = 1, .operand = &v, .attribute = &a, .attributes = 1
+	};
+	return same ? v : put(c, &n);
+}
+
+static bool has(const struct attribute *a, unsigned axis)
+{
+	for (uint32_t i = 0; a && i < a->n; i++)
+		if (a->whole[i] == (int64_t)axis)
+			return true;
+	return false;
+}
+
+/* The right operand's own axes go to its end, so that lanes read them one beside the other. Where it has few of them,
+ * kernels have lanes along the left one, whose summed axes then go in front of its own. */
+static tensor_value put_dot(struct copying *c, const struct tensor_node *n)
+{
+	struct tensor_node own = *n;
+	tensor_value operand[] = { n->operand[0], n->operand[1] };
+	struct attribute attribute[4];
+	int64_t number[4][TENSOR_MAX_RANK];
+	uint64_t size[2] = { 1, 1 };
+
+	for (uint32_t k = 0; k < n->attributes; k++) {
+		attribute[k] = n->attribute[k];
+		if (attribute[k].n)
+			memcpy(number[k], attribute[k].whole, attribute[k].n * sizeof **number);
+		attribute[k].whole = number[k];
+	}
+	own.attribute = attribute;
+	own.operand = operand;
+	for (unsigned side = 0; side < 2; side++)
+		for (unsigned d = 0; d < c->to->value[operand[side]].shape.rank; d++)
+			if (!has(tensor_node_attribute(n, side ? ATTRIBUTE_right : ATTRIBUTE_left), d) &&
+			    !has(tensor_node_attribute(n, side ? ATTRIBUTE_right_batch : ATTRIBUTE_left_batch), d))
+				size[side] *= c->to->value[operand[side]].shape.dim[d];
+	const unsigned side = size[1] >= 8 || size[1] >= size[0] ? 1 : 0;
+	struct attribute *sums = (struct attribute *)(uintptr_t)tensor_node_attribute(
+				 &own, side ? ATTRIBUTE_right : ATTRIBUTE_left),
+			 *batches = (struct attribute *)(uintptr_t)tensor_node_attribute(
+				 &own, side ? ATTRIBUTE_right_batch : ATTRIBUTE_left_batch);
+	unsigned order[TENSOR_MAX_RANK], count = 0;
+	for (uint32_t i = 0; batches && i < batches->n; i++)
+		order[count++] = (unsigned)batches->whole[i];
+	for (uint32_t i = 0; i < sums->n; i++)
+		order[count++] = (unsigned)sums->whole[i];
+	for (unsigned d = 0; d < c->to->value[operand[side]].shape.rank; d++)
+		if (!has(sums, d) && !has(batches, d))
+			order[count++] = d;
+	operand[side] = turned(c, operand[side], order);
+	for (uint32_t i = 0; batches && i < batches->n; i++)
+		batches->whole[i] = i;
+	for (uint32_t i = 0; i < sums->n; i++)
+		sums->whole[i] = (batches ? batches->n : 0) + i;
+	return operand[side] ? put(c, &own) : 0;
+}
+
+static bool copy_node(struct copying *c, const struct tensor_node *n)
+{
+	tensor_value operand[TENSOR_MAX_OPERANDS], v;
+	struct tensor_node own = *n;
+
+	for (uint32_t k = 0; k < n->operands; k++)
+		operand[k] = c->is[n->operand[k]];
+	own.operand = operand;
+	if (n->op == OP_constant) {
+		const uint32_t hash = hash_of(n);
+		v = find_same(c, n, hash);
+		if (!v && (v = tensor_graph_constant(c->to, n->constant, c->err)))
+			enter(c, v, hash);
+	} else {
+		v = n->op == OP_dot ? put_dot(c, &own) : put(c, &own);
+	}
+	for (uint32_t k = 0; v && k < n->results; k++)
+		c->is[n->first + k] = v + k;
+	return v != 0;
+}
+
+static bool copy_all(struct copying *c)
+{
+	for (uint32_t i = 0; i < c->from->inputs; i++) {
+		const struct tensor_value_info *v = &c->from->value[c->from->input[i]];
+		if (!(c->is[c->from->input[i]] = tensor_graph_input(c->to, v->name, v->type, &v->shape, c->err)))
+			return false;
+	}
+	for (uint32_t i = 0; i < c->from->nodes; i++)
+		if (is_live(c, &c->from->node[i]) && !copy_node(c, &c->from->node[i]))
+			return false;
+	for (uint32_t i = 0; i < c->from->outputs; i++)
+		if (!tensor_graph_output(c->to, c->from->output_name[i], c->is[c->from->output[i]], c->err))
+			return false;
+	return true;
+}
+
+bool passes_run(struct tensor_graph *to, const struct tensor_graph *from, struct error *err)
+{
+	struct copying c = { .to = to, .from = from, .err = err };
+
+	c.is = calloc(from->values, sizeof *c.is);
+	c.live = calloc(from->values, sizeof *c.live);
+	c.bucket = calloc(BUCKETS, sizeof *c.bucket);
+	c.next = calloc(from->nodes * (size_t)2 + 2, sizeof *c.next); /* a product may add a transposition */
+	bool ok = (c.is && c.live && c.bucket && c.next) ||
+	          error_set(err, ERROR_MEMORY, "there is no memory for a graph");
+	if (ok) {
+		mark_live(&c);
+		ok = copy_all(&c);
+	}
+	free(c.is);
+	free(c.live);
+	free(c.bucket);
+	free(c.next);
+	return ok;
+}

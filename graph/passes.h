@@ -1,0 +1,11 @@
+/* graph/passes.h - a graph made simpler: what nothing needs is left out, equal nodes are one, what depends on constants
+ * alone is computed, and products are written so that their operands lie as kernels read them. None changes a bit. */
+#ifndef GRAPH_PASSES_H
+#define GRAPH_PASSES_H
+
+#include "graph/graph.h"
+
+/* to: initialised, and empty; it has the same inputs and outputs. False: err, and `to` is to be freed all the same. */
+bool passes_run(struct tensor_graph *to, const struct tensor_graph *from, struct error *err);
+
+#endif

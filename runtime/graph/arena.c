@@ -1,0 +1,119 @@
+/* runtime/graph/arena.c - live ranges, and first fit. */
+#include "runtime/graph/arena.h"
+
+#include <stdlib.h>
+
+/* A value is live from the step that makes it to the last one that reads it, both included: what a step writes may not
+ * overlap what it reads. Inputs are there before the first step (0), outputs behind the last one. */
+struct range {
+	uint32_t from, to;
+	uint64_t bytes;
+	tensor_value v;
+};
+
+struct ranging {
+	const struct tensor_graph *g;
+	const struct partition *p;
+	struct range *of; /* each value */
+	uint32_t step;
+};
+
+/* Everything that is read for an element of v. */
+static void reads(struct ranging *r, tensor_value v)
+{
+	const struct tensor_node *n = tensor_node_of(r->g, v);
+
+	if (r->p->home[v] == HOME_INLINE || r->p->home[v] == HOME_ALIAS)
+		for (uint32_t k = 0; k < n->operands; k++)
+			reads(r, n->operand[k]);
+	else if (r->of[v].to < r->step)
+		r->of[v].to = r->step;
+}
+
+static void find_ranges(struct ranging *r)
+{
+	for (uint32_t i = 0; i < r->p->groups; i++) {
+		const struct tensor_node *n = &r->g->node[r->p->group[i].node];
+		r->step = i + 1;
+		for (uint32_t k = 0; k < n->results; k++)
+			r->of[n->first + k].from = r->of[n->first + k].to = r->step;
+		for (uint32_t k = 0; k < n->operands; k++)
+			reads(r, n->operand[k]);
+	}
+	r->step = r->p->groups + 1;
+	for (uint32_t i = 0; i < r->g->outputs; i++)
+		reads(r, r->g->output[i]);
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct range *x = a, *y = b;
+
+	return x->from != y->from ? (x->from > y->from) - (x->from < y->from) : (x->v > y->v) - (x->v < y->v);
+}
+
+/* The lowest place that is free as long as r is live. */
+static uint64_t first_fit(const struct range *all, uint32_t n, const struct range *r, const uint64_t *at)
+{
+	uint64_t place = 0;
+	bool moved = true;
+
+	while (moved) {
+		moved = false;
+		for (uint32_t i = 0; i < n; i++) {
+			const struct range *o = &all[i];
+			if (o->to < r->from || o->bytes == 0 || at[o->v] + o->bytes <= place ||
+			    place + r->bytes <= at[o->v])
+				continue;
+			place = at[o->v] + o->bytes;
+			moved = true;
+		}
+	}
+	return place;
+}
+
+static uint64_t rounded_bytes(const struct tensor_graph *g, tensor_value v)
+{
+	const uint64_t n = shape_elements(&g->value[v].shape) * tensor_type_bytes(g->value[v].type);
+
+	return (n + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+}
+
+bool arena_make(struct arena *a, const struct tensor_graph *g, const struct partition *p, struct error *err)
+{
+	struct ranging r = { .g = g, .p = p, .of = calloc(g->values, sizeof *r.of) };
+	struct range *all = calloc(g->values, sizeof *all);
+	uint32_t n = 0;
+
+	*a = (struct arena){ .at = calloc(g->values, sizeof *a->at) };
+	const bool ok = (r.of && all && a->at) || error_set(err, ERROR_MEMORY, "there is no memory for a graph");
+	if (ok) {
+		find_ranges(&r);
+		for (tensor_value v = 1; v < g->values; v++) {
+			const struct tensor_node *by = tensor_node_of(g, v);
+			if (p->home[v] != HOME_STORED || (by && by->op == OP_constant))
+				continue;
+			all[n] = r.of[v];
+			all[n].v = v;
+			all[n].bytes = rounded_bytes(g, v);
+			a->all_bytes += all[n++].bytes;
+		}
+		qsort(all, n, sizeof *all, by_start);
+		for (uint32_t i = 0; i < n; i++) {
+			a->at[all[i].v] = first_fit(all, i, &all[i], a->at);
+			if (a->at[all[i].v] + all[i].bytes > a->bytes)
+				a->bytes = a->at[all[i].v] + all[i].bytes;
+		}
+	}
+	free(r.of);
+	free(all);
+	if (!ok)
+		arena_free(a);
+	return ok;
+}
+
+void arena_free(struct arena *a)
+{
+	free(a->at);
+	*a = (struct arena){ 0 };
+}

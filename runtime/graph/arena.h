@@ -1,0 +1,18 @@
+/* runtime/graph/arena.h - where the values of a graph lie in one buffer: by live ranges, so that values that are not
+ * needed at the same time share bytes. */
+#ifndef RUNTIME_GRAPH_ARENA_H
+#define RUNTIME_GRAPH_ARENA_H
+
+#include "runtime/graph/partition.h"
+
+enum { ARENA_ALIGN = 64 };
+
+struct arena {
+	uint64_t *at;              /* of each stored value that is no constant: the byte where it begins */
+	uint64_t bytes, all_bytes; /* of the buffer; of all values, one behind the other */
+};
+
+bool arena_make(struct arena *a, const struct tensor_graph *g, const struct partition *p, struct error *err);
+void arena_free(struct arena *a);
+
+#endif

@@ -1,0 +1,254 @@
+/* runtime/graph/partition.c - a graph cut into groups of nodes. */
+#include "runtime/graph/partition.h"
+
+#include <stdlib.h>
+
+enum {
+	WEIGHT_MOST = 48,    /* operations of an expression: what is larger is slower to compile than to store */
+	WEIGHT_FUNCTION = 8, /* of exp and its kind, and of divisions */
+	WEIGHT_CHEAP = 2,    /* what is computed again rather than stored, when several groups read it */
+	READS_MOST = 16,     /* arrays that an expression reads */
+	JOINED_MOST = 8      /* operands of a concatenation that is an expression */
+};
+
+struct weighing {
+	const struct tensor_graph *g;
+	struct partition *p;
+	uint32_t *users, *weight, *reads;
+	bool *needed; /* its bytes are: an output, or an operand of what is no expression */
+};
+
+static const struct tensor_value_info *info(const struct tensor_graph *g, tensor_value v) { return &g->value[v]; }
+
+bool partition_is_literal(const struct tensor_graph *g, tensor_value v)
+{
+	const struct tensor_node *n = tensor_node_of(g, v);
+
+	return n && n->op == OP_constant && shape_elements(&info(g, v)->shape) == 1;
+}
+
+/* Stores round elements of narrow types, and so they are stored. */
+static bool is_wide(const struct tensor_graph *g, tensor_value v)
+{
+	return tensor_wide_type(info(g, v)->type) == info(g, v)->type;
+}
+
+bool partition_is_element(const struct tensor_graph *g, const struct tensor_node *n)
+{
+	const int from = n->operands ? info(g, n->operand[0])->type : 0;
+
+	switch (tensor_ops[n->op].kind) {
+	case KIND_NUMBERS: return !(n->op == OP_rem && tensor_is_float(from));
+	case KIND_BITCAST: return tensor_type_bytes(from) >= 4;
+	case KIND_FLOATS:
+	case KIND_BITS:
+	case KIND_INTEGERS:
+	case KIND_COMPARE:
+	case KIND_SELECT:
+	case KIND_CONVERT:
+	case KIND_IOTA:
+	case KIND_BROADCAST:
+	case KIND_RESHAPE:
+	case KIND_TRANSPOSE:
+	case KIND_SLICE:
+	case KIND_PAD:
+	case KIND_REVERSE:
+	case KIND_TAKE:
+	case KIND_TAKE_ALONG: return true;
+	case KIND_CONCATENATE: return n->operands <= JOINED_MOST;
+	default: return false;
+	}
+}
+
+/* Whether a kernel can be written for what is no expression. */
+static bool has_kernel(const struct tensor_node *n)
+{
+	switch (tensor_ops[n->op].kind) {
+	case KIND_REDUCE:
+	case KIND_REDUCE_BOOL:
+	case KIND_ARG:
+	case KIND_SCAN:
+	case KIND_DOT:
+	case KIND_CONV:
+	case KIND_WINDOW: return true;
+	default: return false;
+	}
+}
+
+/* Whether a node may read its operand as an expression: reductions read each element once. */
+static bool takes_expression(const struct tensor_graph *g, const struct tensor_node *n)
+{
+	const uint8_t kind = tensor_ops[n->op].kind;
+
+	return partition_is_element(g, n) || kind == KIND_REDUCE || kind == KIND_REDUCE_BOOL;
+}
+
+static bool is_move(const struct tensor_node *n)
+{
+	const uint8_t kind = tensor_ops[n->op].kind;
+
+	return kind >= KIND_IOTA && kind <= KIND_TAKE_ALONG;
+}
+
+static uint32_t own_weight(const struct tensor_node *n)
+{
+	switch (n->op) {
+	case OP_exp:
+	case OP_log:
+	case OP_sin:
+	case OP_cos:
+	case OP_tanh:
+	case OP_erf:
+	case OP_pow:
+	case OP_logistic:
+	case OP_div:
+	case OP_rem:
+	case OP_sqrt:
+	case OP_rsqrt: return WEIGHT_FUNCTION;
+	default: return 1;
+	}
+}
+
+/* Whether a node reads elements of its operand several times. */
+static bool repeats(const struct tensor_graph *g, const struct tensor_node *n, tensor_value operand)
+{
+	const uint64_t had = shape_elements(&info(g, operand)->shape), has = shape_elements(&info(g, n->first)->shape);
+
+	return is_move(n) && had < has;
+}
+
+static void count_users(struct weighing *w)
+{
+	for (uint32_t i = 0; i < w->g->nodes; i++) {
+		const struct tensor_node *n = &w->g->node[i];
+		for (uint32_t k = 0; k < n->operands; k++) {
+			w->users[n->operand[k]]++;
+			if (!takes_expression(w->g, n))
+				w->needed[n->operand[k]] = true;
+		}
+	}
+	for (uint32_t i = 0; i < w->g->outputs; i++) {
+		w->users[w->g->output[i]]++;
+		w->needed[w->g->output[i]] = true;
+	}
+}
+
+/* What an expression of this node costs, with those of its operands that are none in memory. */
+static void weigh(struct weighing *w, const struct tensor_node *n)
+{
+	uint32_t weight = own_weight(n), reads = 0;
+
+	for (uint32_t k = 0; k < n->operands; k++) {
+		const tensor_value v = n->operand[k];
+		const bool is_inline = w->p->home[v] == HOME_INLINE;
+		weight += is_inline ? w->weight[v] : 0;
+		reads += is_inline ? w->reads[v] : !partition_is_literal(w->g, v);
+	}
+	w->weight[n->first] = weight;
+	w->reads[n->first] = reads;
+}
+
+/* Operands that an expression may not have inside itself become stored. */
+static void settle_operands(struct weighing *w, const struct tensor_node *n)
+{
+	for (uint32_t k = 0; k < n->operands; k++) {
+		const tensor_value v = n->operand[k];
+		if (w->p->home[v] == HOME_INLINE && repeats(w->g, n, v) && w->weight[v] >= WEIGHT_FUNCTION)
+			w->p->home[v] = HOME_STORED;
+	}
+	weigh(w, n);
+	for (uint32_t k = 0; k < n->operands && (w->weight[n->first] > WEIGHT_MOST || w->reads[n->first] > READS_MOST);
+	     k++) {
+		if (w->p->home[n->operand[k]] == HOME_INLINE &&
+		    w->reads[n->operand[k]] + w->weight[n->operand[k]] > 2) {
+			w->p->home[n->operand[k]] = HOME_STORED;
+			weigh(w, n);
+		}
+	}
+}
+
+static bool is_alias(const struct weighing *w, const struct tensor_node *n)
+{
+	return (n->op == OP_reshape || n->op == OP_bitcast) && w->p->home[n->operand[0]] != HOME_INLINE &&
+	       !partition_is_literal(w->g, n->operand[0]);
+}
+
+static void settle(struct weighing *w, const struct tensor_node *n)
+{
+	const tensor_value v = n->first;
+	uint8_t home = HOME_STORED;
+
+	if (takes_expression(w->g, n))
+		settle_operands(w, n);
+	if (n->op == OP_constant)
+		home = HOME_STORED;
+	else if (is_alias(w, n))
+		home = HOME_ALIAS;
+	else if (partition_is_element(w->g, n) && is_wide(w->g, v) && !w->needed[v] &&
+	         (w->users[v] == 1 || w->weight[v] <= WEIGHT_CHEAP))
+		home = HOME_INLINE;
+	for (uint32_t k = 0; k < n->results; k++)
+		w->p->home[v + k] = home;
+}
+
+static bool list_groups(struct partition *p, const struct tensor_graph *g, struct error *err)
+{
+	p->group = calloc(g->nodes + (size_t)1, sizeof *p->group);
+	if (!p->group)
+		return error_set(err, ERROR_MEMORY, "there is no memory for a graph");
+	for (uint32_t i = 0; i < g->nodes; i++) {
+		const struct tensor_node *n = &g->node[i];
+		if (n->op == OP_constant || p->home[n->first] != HOME_STORED)
+			continue;
+		const bool host = !partition_is_element(g, n) && !has_kernel(n);
+		p->group[p->groups++] = (struct group){ i, host };
+		p->kernels += !host;
+	}
+	return true;
+}
+
+bool partition_make(struct partition *p, const struct tensor_graph *g, struct error *err)
+{
+	struct weighing w = { .g = g, .p = p };
+
+	*p = (struct partition){ .home = calloc(g->values, 1) };
+	w.users = calloc(g->values, sizeof *w.users);
+	w.weight = calloc(g->values, sizeof *w.weight);
+	w.reads = calloc(g->values, sizeof *w.reads);
+	w.needed = calloc(g->values, sizeof *w.needed);
+	bool ok = (p->home && w.users && w.weight && w.reads && w.needed) ||
+	          error_set(err, ERROR_MEMORY, "there is no memory for a graph");
+	if (ok) {
+		count_users(&w);
+		for (uint32_t i = 0; i < g->inputs; i++)
+			p->home[g->input[i]] = HOME_STORED;
+		for (uint32_t i = 0; i < g->nodes; i++)
+			settle(&w, &g->node[i]);
+		/* What is not stored in the end, because nothing reads it, makes no group. */
+		for (uint32_t i = 0; i < g->nodes; i++)
+			if (g->node[i].results == 1 && w.users[g->node[i].first] == 0)
+				p->home[g->node[i].first] = HOME_NONE;
+		ok = list_groups(p, g, err);
+	}
+	free(w.users);
+	free(w.weight);
+	free(w.reads);
+	free(w.needed);
+	if (!ok)
+		partition_free(p);
+	return ok;
+}
+
+void partition_free(struct partition *p)
+{
+	free(p->home);
+	free(p->group);
+	*p = (struct partition){ 0 };
+}
+
+tensor_value partition_root(const struct partition *p, const struct tensor_graph *g, tensor_value v)
+{
+	while (p->home[v] == HOME_ALIAS)
+		v = tensor_node_of(g, v)->operand[0];
+	return v;
+}

@@ -1,0 +1,84 @@
+/* runtime/graph/source.h - the text of a group's kernel, in the kernel language (language/jk.h).
+ *
+ * Owns: how elements of a group's result are written as expressions of elements of stored values. Arrays are declared
+ * flat, as [elements]; a position is a sum of indices with constant factors wherever that is possible, so that bounds
+ * are proven and accesses are contiguous.
+ */
+#ifndef RUNTIME_GRAPH_SOURCE_H
+#define RUNTIME_GRAPH_SOURCE_H
+
+#include "base/bytes.h"
+#include "runtime/graph/partition.h"
+
+enum { SOURCE_ARRAYS_MOST = 30 };
+
+struct source {
+	const struct tensor_graph *g;
+	const struct partition *p;
+	struct bytes text;                     /* the kernel, 0 behind its end */
+	tensor_value read[SOURCE_ARRAYS_MOST]; /* stored values, in the order of the kernel's parameters */
+	unsigned reads, names;                 /* names: of locals, which are counted */
+	struct bytes head, body;
+	bool inlines; /* statements may not be written now: all is one expression */
+	bool lost;    /* there was no memory, or there are too many arrays */
+	char **kept;  /* texts */
+	size_t n_kept, kept_room;
+	struct seen {
+		tensor_value v;
+		const char *at, *name;
+	} * seen; /* elements that locals of this block have */
+	size_t n_seen, seen_room;
+};
+
+/* Writes the kernel of a group into s->text. Its parameters are s->read[], and then the result. False: err. */
+bool source_write(struct source *s, const struct tensor_graph *g, const struct partition *p, const struct group *group,
+                  struct error *err);
+void source_free(struct source *s);
+
+/* ---- for the files of this room */
+
+/* A position: in a flat array, or in each dimension, as texts. Either may be missing (NULL), then it is made of the
+ * other. Texts live as long as the memory of `keep`. */
+struct position {
+	const char *flat;
+	const char *dim[TENSOR_MAX_RANK];
+	bool has_dims;
+};
+
+/* Writes a statement, unless s->inlines; a local of that type for an expression, which it returns the name of. */
+void source_line(struct source *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+const char *source_local(struct source *s, const char *type, const char *x);
+/* What locals of this block have is not known outside of it. */
+void source_forget(struct source *s);
+/* A text that lives until the source is freed. NULL: s->lost. */
+const char *source_text(struct source *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The position in each dimension, and in the flat array, of a value of that shape. */
+void position_dims(struct source *s, const struct shape *shape, struct position *at);
+const char *position_flat(struct source *s, const struct shape *shape, struct position *at);
+/* The type that a value's elements are computed in, and that of its array: "f32", "u8". */
+const char *source_type(int type);
+/* A number of a wide type. */
+const char *source_literal(struct source *s, int wide, union number x);
+const char *source_number(struct source *s, int wide, double x);
+/* The name of a stored value's array; it becomes a parameter. */
+const char *source_array(struct source *s, tensor_value v);
+/* An element of a value: an expression without side effects. */
+const char *source_element(struct source *s, tensor_value v, struct position at);
+/* One number of each operand gives one: the operation applied to texts. */
+const char *source_apply(struct source *s, const struct tensor_node *n, const char *const x[]);
+/* a op b, for add, mul, min, max, and, or, on a wide type. */
+const char *source_pair(struct source *s, enum tensor_op op, int wide, const char *a, const char *b);
+/* What op leaves unchanged. */
+const char *source_neutral(struct source *s, enum tensor_op op, int wide);
+/* What is stored into an array of that type. */
+const char *source_stored(struct source *s, int type, const char *x);
+
+void source_elements(struct source *s, const struct tensor_node *n);
+void source_reduce(struct source *s, const struct tensor_node *n);
+void source_arg(struct source *s, const struct tensor_node *n);
+void source_scan(struct source *s, const struct tensor_node *n);
+void source_dot(struct source *s, const struct tensor_node *n);
+void source_conv(struct source *s, const struct tensor_node *n);
+void source_window(struct source *s, const struct tensor_node *n);
+
+#endif

@@ -1,0 +1,174 @@
+/* tests/graph/t_executable.c - compiled graphs beside the interpreter, bit for bit: random graphs of all operations on
+ * odd shapes, on each instruction set of this CPU, by interpreted kernels, and on a simulated card of each kind; with
+ * one thread and three.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/eval.h"
+#include "graph/text.h"
+#include "runtime/graph/executable.h"
+#include "tests/graph/random_graph.h"
+#include "tests/support/shared.h"
+
+enum { OUTPUTS = 8 };
+
+static const struct place {
+	const char *device, *isa;
+	int threads;
+} places[] = { { "cpu", NULL, 1 },
+	       { "cpu", "avx2", 3 },
+	       { "ref", NULL, 1 },
+	       { "sim:gfx1101", NULL, 1 },
+	       { "sim:sm90", NULL, 1 } };
+enum { PLACES = sizeof places / sizeof *places };
+
+static jit_compute *computes[PLACES];
+static uint32_t graphs, kernels, hosted;
+
+static int open_all(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < PLACES; i++) {
+		jit_error e = { 0 };
+		computes[i] = jit_compute_open(&JIT_COMPUTE_OPTIONS(.device = places[i].device, .isa = places[i].isa,
+		                                                    .threads = places[i].threads),
+		                               &e);
+		if (!computes[i])
+			printf("# skipped: %s %s: %s\n", places[i].device, places[i].isa ? places[i].isa : "",
+			       e.message);
+	}
+	return 0;
+}
+
+static int close_all(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < PLACES; i++)
+		jit_compute_close(computes[i]);
+	printf("# %u runs of graphs, %u kernels, %u groups on the host\n", graphs, kernels, hosted);
+	return 0;
+}
+
+static void say(const struct tensor_graph *g, const struct executable *x, const char *what, const char *why)
+{
+	printf("%s: %s\n", what, why);
+	graph_text_write(g, stdout, 8);
+	if (x)
+		executable_print(x, stdout, true);
+	fflush(stdout);
+	fail_msg("%s: %s", what, why);
+}
+
+/* Which bits a NaN has is the machine's affair. */
+static bool is_nan(int type, union number x)
+{
+	const int wide = tensor_wide_type(type);
+
+	return wide == JIT_TYPE_F32 ? isnan(x.f) : wide == JIT_TYPE_F64 && isnan(x.d);
+}
+
+static void compare(const struct tensor_graph *g, const struct executable *x, const struct tensor *expected,
+                    const struct tensor *found, const char *what)
+{
+	for (uint32_t i = 0; i < g->outputs; i++)
+		for (uint64_t k = 0; k < shape_elements(&expected[i].shape); k++) {
+			const union number a = tensor_get(&expected[i], k), b = tensor_get(&found[i], k);
+			char why[200], first[40], second[40];
+			if (a.u == b.u || (is_nan(expected[i].type, a) && is_nan(expected[i].type, b)))
+				continue;
+			graph_text_number(first, expected[i].type, a);
+			graph_text_number(second, expected[i].type, b);
+			snprintf(why, sizeof why, "element %llu of output %s is %s (%llx), expected %s (%llx)",
+			         (unsigned long long)k, g->output_name[i], second, (unsigned long long)b.u, first,
+			         (unsigned long long)a.u);
+			say(g, x, what, why);
+		}
+}
+
+static void check_at(const struct tensor_graph *g, unsigned p, const struct tensor *in, const struct tensor *expected,
+                     const char *what)
+{
+	const void *from[8];
+	void *to[OUTPUTS];
+	struct tensor found[OUTPUTS];
+	struct error err = { 0 };
+	struct executable_report r;
+	char at[200];
+	struct executable *x = executable_open(computes[p], g, &err);
+
+	snprintf(at, sizeof at, "%s on %s %s", what, places[p].device, places[p].isa ? places[p].isa : "");
+	if (!x)
+		say(g, NULL, at, err.text);
+	for (uint32_t i = 0; i < g->inputs; i++)
+		from[i] = in[i].data;
+	for (uint32_t i = 0; i < g->outputs; i++) {
+		assert_true(tensor_make(&found[i], expected[i].type, &expected[i].shape, &err));
+		to[i] = found[i].data;
+	}
+	/* Twice: memory that values share is that of the run before. */
+	for (int run = 0; run < 2; run++)
+		if (!executable_run(x, from, to, &err))
+			say(g, x, at, err.text);
+	compare(g, x, expected, found, at);
+	executable_get_report(x, &r);
+	kernels += r.kernels;
+	hosted += r.hosted;
+	graphs++;
+	for (uint32_t i = 0; i < g->outputs; i++)
+		tensor_free(&found[i]);
+	executable_close(x);
+}
+
+static void check(const struct tensor_graph *g, uint64_t seed, const char *what, unsigned which)
+{
+	struct tensor in[8], out[OUTPUTS];
+	const struct tensor *operand[8];
+	struct error err = { 0 };
+
+	for (uint32_t i = 0; i < g->inputs; i++) {
+		random_tensor(&in[i], g->value[g->input[i]].type, &g->value[g->input[i]].shape, seed + i);
+		operand[i] = &in[i];
+	}
+	if (!tensor_graph_eval(g, operand, out, &err))
+		say(g, NULL, what, err.text);
+	for (unsigned p = 0; p < PLACES; p++)
+		if (computes[p] && (which >> p & 1))
+			check_at(g, p, in, out, what);
+	for (uint32_t i = 0; i < g->inputs; i++)
+		tensor_free(&in[i]);
+	for (uint32_t i = 0; i < g->outputs; i++)
+		tensor_free(&out[i]);
+}
+
+static void test_random(void **state)
+{
+	const unsigned n = test_full() ? 20000 : test_quick() ? (SANITIZED ? 40 : 120) : 1000;
+	const char *seed = getenv("JITRUN_TEST_SEED");
+	(void)state;
+
+	for (unsigned i = seed ? (unsigned)atoi(seed) : 0; i < (seed ? (unsigned)atoi(seed) + 1 : n); i++) {
+		struct tensor_graph g;
+		char what[80];
+		random_graph(&g, i, 4 + i % 24);
+		snprintf(what, sizeof what, "JITRUN_TEST_SEED=%u", i);
+		/* The CPU always; what simulates in turns. */
+		check(&g, i, what, seed ? 31 : 3 | 4u << i % 3);
+		tensor_graph_free(&g);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_random) };
+
+	return cmocka_run_group_tests(tests, open_all, close_all);
+}
