@@ -322,17 +322,16 @@ static uint16_t load_linear(struct lower *l, struct spot *at, uint16_t mask)
 
 	if (at->by == 1)
 		return jk_load_lanes(l, type, p, disp, n, mask);
-	if (!strided) {
-		uint16_t m = mask;
-		if (!m && l->some) {
-			const uint16_t old = l->mask;
-			l->mask = 0;
-			m = jk_lower_full_mask(l);
-			l->mask = old;
-		}
-		return jk_gather(l, at, p, index, disp, m);
+	/* Both have all lanes, or a mask. */
+	if (!mask && l->some) {
+		const uint16_t old = l->mask;
+		l->mask = 0;
+		mask = jk_lower_full_mask(l);
+		l->mask = old;
 	}
-	r = ir_emit(l->ir, IR_iload_s, 0, p, 0, 0, ir_x(disp, n, (unsigned)at->by * 4));
+	if (!strided)
+		return jk_gather(l, at, p, index, disp, mask);
+	r = ir_emit(l->ir, IR_iload_s, 0, p, 0, 0, ir_x(disp, 0, (unsigned)at->by * 4));
 	if (mask)
 		ir_where(l->ir, (ir_m){ mask });
 	return type == JK_F32 ? jk_lower_emit(l, IR_fbits, r, 0, 0, 0) : r;
@@ -468,7 +467,8 @@ void jk_lower_store(struct lower *l, const struct node *element, struct value v,
 		mask = jk_lower_to_mask(l, &at.ok);
 	if (mask || l->mask || l->some_mask || atomic_op || !at.linear)
 		mask = jk_lower_and(l, jk_lower_full_mask(l), mask);
-	if (!l->in_lanes) { /* an instance's atomic: one lane's */
+	/* An instance's atomic, and what is written where all lanes would: by one lane. */
+	if (!l->in_lanes || (at.linear && !at.by && !atomic_op)) {
 		const uint16_t one = jk_lower_emit(l, IR_iconst, 0, 0, 0, 1),
 			       lane = jk_lower_emit(l, IR_ilane, 0, 0, 0, 0);
 		mask = jk_lower_and(l, mask, jk_lower_emit(l, IR_ilt, lane, one, 0, 0));

@@ -264,6 +264,50 @@ static void test_ragged_loops(void **state)
 	}
 }
 
+/* --- elements that lie apart, as many as no block of lanes has; and one place, which one instance writes */
+
+static void test_apart(void **state)
+{
+	static const char text[] =
+		"const i32 n;\n"
+		"kernel apart(in f32 x[3 * n + 1], in u8 b[2 * n], out f32 o[n], out u32 p[2 * n]) "
+		"over (i in n) {\n"
+		"	o[i] = x[3 * i + 1];\n"
+		"	p[2 * i + 1] = u32(b[2 * i]);\n"
+		"}\n"
+		"kernel alone(in f32 x[3 * n + 1], out f32 q[2]) over (k in n - n + 1) {\n"
+		"	q[0] = x[3];\n"
+		"	if (x[4] > 1) { q[1] = x[0]; }\n"
+		"}\n";
+	static const uint8_t sizes[] = { 1, 2, 7, 8, 15, 16, 17, 31, 33, 40, 64, 65, 100 };
+	char constants[16];
+	struct run r;
+	(void)state;
+
+	for (size_t k = 0; k < sizeof sizes; k++) {
+		const uint32_t n = sizes[k];
+		snprintf(constants, sizeof constants, "n=%u", n);
+		run_open(&r, text, "apart", constants);
+		for (uint32_t i = 0; i < 3 * n + 1; i++)
+			((float *)run_array(&r, "x"))[i] = (float)i;
+		for (uint32_t i = 0; i < 2 * n; i++)
+			((uint8_t *)run_array(&r, "b"))[i] = (uint8_t)(i + 1);
+		run_everywhere(&r, RUN_CARDS);
+		for (uint32_t i = 0; i < n; i++) {
+			assert_true(((float *)run_array(&r, "o"))[i] == (float)(3 * i + 1));
+			assert_int_equal(((uint32_t *)run_array(&r, "p"))[2 * i + 1], 2 * i + 1);
+		}
+		run_close(&r);
+		run_open(&r, text, "alone", constants);
+		for (uint32_t i = 0; i < 3 * n + 1; i++)
+			((float *)run_array(&r, "x"))[i] = (float)(i + 5);
+		run_everywhere(&r, RUN_CARDS);
+		assert_true(((float *)run_array(&r, "q"))[0] == 8);
+		assert_true(((float *)run_array(&r, "q"))[1] == (n > 1 ? 5 : 0));
+		run_close(&r);
+	}
+}
+
 /* More turns than a card counts. */
 static void test_many_turns(void **state)
 {
@@ -312,7 +356,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_saxpy),        cmocka_unit_test(test_mandelbrot), cmocka_unit_test(test_stencil),
 		cmocka_unit_test(test_noise),        cmocka_unit_test(test_types),      cmocka_unit_test(test_options),
-		cmocka_unit_test(test_ragged_loops), cmocka_unit_test(test_many_turns),
+		cmocka_unit_test(test_ragged_loops), cmocka_unit_test(test_many_turns), cmocka_unit_test(test_apart),
 	};
 
 	return cmocka_run_group_tests_name("t_kernels", tests, NULL, NULL);
