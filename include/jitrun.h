@@ -189,6 +189,7 @@ typedef struct jit_model_info {
 	int pooling;         /* of embeddings, as its files say: JIT_POOL_LAST and so on; JIT_POOL_NONE: not said */
 	int bounded;         /* JIT_BOUNDED_NONE and so on */
 	double bounded_gain; /* how many times as many products of BF16 pairs as of floats this CPU makes; 0: unasked */
+	int encodes, embedding; /* it generates nothing (jitrun_texts.h); floats of a text's embedding */
 } jit_model_info;
 #define JIT_MODEL_INFO() JIT_STRUCT(jit_model_info, )
 int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err);
@@ -381,23 +382,22 @@ const float *jit_session_logits(jit_session *s, jit_error *err);
  * same on every machine. Slower than a feed: it computes all logits. logprob NULL: to be timed, says nothing. */
 int jit_session_score(jit_session *s, const int32_t *ids, size_t n, float *logprob, jit_error *err);
 
-/* EMBEDDINGS. A row is a token's hidden state behind the final norm, of which the output matrix makes the logits:
- * `hidden` floats (jit_model_info). A text's embedding is the row of its last token, or the mean of all. Which of them
- * a model was trained for, jit_model_info.pooling says; what belongs before and behind the text, its makers say. */
-enum { JIT_POOL_LAST, JIT_POOL_MEAN, JIT_POOL_NONE, JIT_POOL_RANK };
+/* EMBEDDINGS. A row is a token's hidden state behind the final norm: `hidden` floats. A text's embedding is made of its
+ * tokens' rows, jit_model_info.pooling says how; what belongs before and behind the text, the model's makers say. */
+enum { JIT_POOL_LAST, JIT_POOL_MEAN, JIT_POOL_NONE, JIT_POOL_RANK, JIT_POOL_CLS };
 typedef struct jit_embedding_options {
 	size_t size;
-	int pooling;   /* JIT_POOL_LAST; JIT_POOL_MEAN: the sum of the n tokens' rows in double, from the first to the
-	                  last, divided by n, then rounded to float; JIT_POOL_NONE: all n rows, one after the other;
-	                  JIT_POOL_RANK: one float, the text's score by the model's classifier (docs/serving.md) */
+	int pooling;   /* LAST: the last token's row; CLS: the first's; MEAN: the sum of all in double, from the first
+	                  on, divided by n, then rounded to float; NONE: all n rows, one after the other;
+	                  RANK: one float, the text's score by the model's classifier (docs/serving.md) */
 	int normalise; /* non-zero: each row that is given has the Euclidean length 1, unless it is all zeros */
 } jit_embedding_options;
 #define JIT_EMBEDDING_OPTIONS(...) JIT_STRUCT(jit_embedding_options, __VA_ARGS__)
 
 /* Appends n tokens, at least one, as jit_session_feed does, and gives their embedding instead of logits: n_out finite
- * floats, which must be `hidden`, and n times as many for JIT_POOL_NONE. They see what the session had before, which is
- * in no mean; for a text of its own, rewind to 0. The same tokens give the same bits, as logits do. options NULL: all
- * defaults. Then feed at least one token before asking for logits. After an error `out` holds nothing of use. */
+ * floats: `embedding` of jit_model_info, with NONE n times `hidden`. They see what the session had before, which is in
+ * no mean; rewind to 0 for a text of its own. The same tokens give the same bits. options NULL: all defaults. Then feed
+ * at least one token before asking for logits. */
 int jit_session_embed(jit_session *s, const int32_t *ids, size_t n, const jit_embedding_options *options, float *out,
                       size_t n_out, jit_error *err);
 

@@ -42,6 +42,7 @@ static const struct {
 	{ KEY_LATENT, "latent" },       { KEY_BY_HEAD, "byhead" },  { KEY_VALUE_NORM, "vnorm" },
 	{ KEY_SINKS, "sinks" },         { KEY_ROTATES, "rotates" }, { KEY_SCALED, "scaled" },
 	{ KEY_NORM_IN, "normin" },      { KEY_AWAITED, "awaited" }, { KEY_GREATEST, "greatest" },
+	{ KEY_BOTH, "both" },
 };
 enum { FLAG_COUNT = sizeof flag_text / sizeof flag_text[0] };
 

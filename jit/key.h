@@ -71,6 +71,7 @@ enum key_flags {
 	KEY_QK_NORM = 1 << 4,     /* (qknorm) RMS norm per head before rotation */
 	KEY_WINDOW = 1 << 5,      /* (win) sliding window */
 	KEY_UNSIGNED = 1 << 9,    /* (uns) int8 come out as unsigned bytes, 128 larger */
+	KEY_BOTH = 1 << 11,       /* (both) attention to what is behind a token, too */
 	KEY_CAP = 1 << 12,        /* (cap) bounded by a tanh */
 	KEY_NORM_LAST = 1 << 13,  /* (last) with QK_NORM: behind the rotation */
 	KEY_VALUE_NORM = 1 << 15, /* (vnorm) RMS norm per head of values, without weights */
@@ -87,7 +88,11 @@ enum key_flags {
 };
 
 /* The activation function of a feed-forward layer: id, text */
-#define KEY_ACTS(X) X(SILU, "silu") X(GELU, "gelu") X(RELU2, "relu2") X(SIGMOID, "sigmoid") X(SWIGLU_OAI, "swiglu_oai")
+#define KEY_ACTS(X) \
+	X(SILU, "silu") \
+	X(GELU, "gelu") \
+	X(RELU2, "relu2") \
+	X(SIGMOID, "sigmoid") X(SWIGLU_OAI, "swiglu_oai") X(GELU_ERF, "gelu_erf")
 enum key_act {
 	ACT_NONE,
 #define X(id, text) ACT_##id,

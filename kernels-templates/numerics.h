@@ -67,6 +67,9 @@
  *       swiglu_oai: act(first) * second is (x / (1 + exp(-(x * NUMERICS_SWIGLU_SLOPE)))) * (y + 1), where
  *                   x = min(first, NUMERICS_SWIGLU_MOST) and y = second clamped to +-NUMERICS_SWIGLU_MOST;
  *                   act(value) is the first factor
+ *       gelu_erf(g) = fma(-a, q, max(g, +0)), where a = |g|. q, the share of the normal distribution that lies beyond
+ *                   a, is (t * p) * exp(-(a * (a * 0.5))); t = 1 / fma(a, NUMERICS_ERF_SLOPE, 1), and p is a Horner
+ *                   chain of fma in t with NUMERICS_ERF_C7 .. NUMERICS_ERF_C0
  *
  *  6. Sums across lanes (norms, softmax). There are 32 partial sums from +0. Element i goes into partial i mod 32, in
  *     ascending order: by partial = fma(x, x, partial) for sums of squares, else by addition. Then, for all lanes at
@@ -76,7 +79,8 @@
  *       r = 1 / sqrt(ss / n + eps)
  *       y = (x * r) * weight
  *     Where a norm follows a layer, the stream becomes stream + y. A norm that subtracts the mean:
- *       m = (the sum of x, by addition, rule 6) / n;  c = x - m;  ss is that of c;  y = (c * r) * weight
+ *       m = (the sum of x, by addition, rule 6) / n;  c = x - m;  ss is that of c;  y = (c * r) * weight,
+ *     or where the norm has biases y = fma(c * r, weight, bias)
  *
  *  8. Rotary embedding of the pair (a, b) = (x[i], x[i + dims/2]), the products b * sin and a * sin rounded:
  *       a' = fma(a, cos, -(b * sin))
@@ -99,6 +103,9 @@
  *       M' = max(M, m);  a = exp(M - M');  b = exp(m - M');  L = fma(L, a, l * b);  O = fma(O, a, o * b)
  *     The result is O / L. Where heads have sinks, the state begins with M = the head's sink and L = 1: one more term
  *     of the softmax, without a value.
+ *     Where a model encodes a text, all of the text's positions are visible, or with a window of w those that are w or
+ *     less away. A model may add to each score a number that depends on the head and on j less the query's position:
+ *     s_j + b, after the bound.
  *     A cache of int8 (Q8_0) holds keys after rotation, and values. For each position and head they are blocks of 32
  *     along the dimensions, the last one shorter, with d = amax / 127 and q as in rule 4. A key or value is then the
  *     float d * (float)q, rounded once. All else is the same.
@@ -237,6 +244,17 @@ static inline unsigned numerics_spans(uint64_t k)
 /* 0.044715 and sqrt(8 / pi), of rule 5's gelu. */
 #define NUMERICS_GELU_CUBE 0.044715f
 #define NUMERICS_GELU_SLOPE 1.5957691216057308f
+
+/* Of rule 5's gelu_erf: fitted for the least relative error of q up to a = 13, behind which it counts as 0. */
+#define NUMERICS_ERF_SLOPE 0.3f
+#define NUMERICS_ERF_C0 0.11962326f
+#define NUMERICS_ERF_C1 0.120845526f
+#define NUMERICS_ERF_C2 0.0993471537f
+#define NUMERICS_ERF_C3 0.130416343f
+#define NUMERICS_ERF_C4 -0.0571671305f
+#define NUMERICS_ERF_C5 0.210118131f
+#define NUMERICS_ERF_C6 -0.159378134f
+#define NUMERICS_ERF_C7 0.0361948101f
 
 /* Of rule 5's swiglu_oai. */
 #define NUMERICS_SWIGLU_MOST 7.0f

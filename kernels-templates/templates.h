@@ -58,7 +58,7 @@ enum { TEMPLATE_SIDE_BY_SIDE = 0x2000, TEMPLATE_SIDES = 7 /* the bits of that nu
 enum { INTERLEAVE_X, INTERLEAVE_XS, INTERLEAVE_OUT, INTERLEAVE_OUTS, INTERLEAVE_ARGS };
 
 /* Slots of KEY_NORM. */
-enum { NORM_X, NORM_WEIGHT, NORM_OUT, NORM_EPS, NORM_OUTQ, NORM_OUTS, NORM_ARGS };
+enum { NORM_X, NORM_WEIGHT, NORM_OUT, NORM_EPS, NORM_OUTQ, NORM_OUTS, NORM_BIAS, NORM_ARGS };
 
 bool template_norm_awaits(const struct target *target, uint32_t k);
 
@@ -159,6 +159,8 @@ enum {
 	ATTENTION_EPS,
 	ATTENTION_OUTQ,
 	ATTENTION_OUTS,
+	ATTENTION_BIAS,
+	ATTENTION_REACH,
 	ATTENTION_ARGS
 };
 /* True if attention of one column can have the flag ROTATES. */

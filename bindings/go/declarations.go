@@ -67,6 +67,7 @@ const (
 	jitPoolMean = 1
 	jitPoolNone = 2
 	jitPoolRank = 3
+	jitPoolCls  = 4
 )
 
 const (
@@ -197,6 +198,8 @@ type jitModelInfo struct {
 	pooling            int32
 	bounded            int32
 	boundedGain        float64
+	encodes            int32
+	embedding          int32
 }
 
 // jitMetadata is jit_metadata of jitrun.h.
@@ -301,6 +304,13 @@ type jitEmbeddingOptions struct {
 	size      uintptr
 	pooling   int32
 	normalise int32
+}
+
+// jitEmbeddingText is jit_embedding_text of jitrun.h.
+type jitEmbeddingText struct {
+	ids   uintptr
+	types uintptr
+	n     uintptr
 }
 
 // jitLogprob is jit_logprob of jitrun.h.
@@ -645,6 +655,7 @@ const (
 	jitSessionLogits
 	jitSessionScore
 	jitSessionEmbed
+	jitSessionEmbedTexts
 	jitSessionLogprobs
 	jitSessionSampledLogprobs
 	jitSessionText
@@ -766,6 +777,7 @@ var functionNames = [...]string{
 	"jit_session_logits",
 	"jit_session_score",
 	"jit_session_embed",
+	"jit_session_embed_texts",
 	"jit_session_logprobs",
 	"jit_session_sampled_logprobs",
 	"jit_session_text",

@@ -147,11 +147,13 @@ func TestEveryResultIsTheOneThatItsNameSays(t *testing.T) {
 		description: h.text("", "what"), vocab: 1, layers: 2, hidden: 3, contextTrained: 4, hasTokenizer: 5,
 		fileBytes: 6, weightBytes: 7, tokenBytes: 8, loadSeconds: 9, hasChatTemplate: 10, hasSampling: 11,
 		weightCacheTrouble: h.text("", "why"), pooling: jitPoolRank, bounded: jitBoundedAll, boundedGain: 12,
+		encodes: 1, embedding: 13,
 	})
 	same(t, "of a model", info, ModelInfo{
 		Description: "what", Vocab: 1, Layers: 2, Hidden: 3, ContextTrained: 4, HasTokenizer: true, FileBytes: 6,
 		WeightBytes: 7, TokenBytes: 8, LoadSeconds: 9, HasChatTemplate: true, HasSampling: true,
 		WeightCacheTrouble: "why", Pooling: PoolRank, Bounded: BoundedAll, BoundedGain: 12,
+		Encodes: true, Embedding: 13,
 	})
 	fromC(&info, &jitModelInfo{layers: 2, hasSampling: 11})
 	same(t, "of another model", info, ModelInfo{Layers: 2, HasSampling: true, Pooling: PoolLast, Bounded: BoundedNone})

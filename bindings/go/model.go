@@ -12,10 +12,11 @@ import (
 //
 // Sessions go on after the model's Close; its memory is given back when the last of them is closed, too.
 type Model struct {
-	h     *handle
-	vocab int
-	width int // floats of an embedding
-	ends  map[int32]bool
+	h         *handle
+	vocab     int
+	width     int // floats of a token's row
+	embedding int // ... of a text's embedding
+	ends      map[int32]bool
 }
 
 // Bounded is what of a model's products is within an error instead of exact.
@@ -46,6 +47,8 @@ type ModelInfo struct {
 	Pooling            Pooling // of embeddings, as its files say; PoolNone: they do not
 	Bounded            Bounded
 	BoundedGain        float64 // products of BF16 pairs for one of floats, on this processor; 0: not measured
+	Encodes            bool    // it encodes texts and generates none
+	Embedding          int     // floats of a text's embedding
 }
 
 // Open opens a .gguf file, a .safetensors file with config.json beside it, or a directory that holds either. options
@@ -84,7 +87,7 @@ func Open(ctx context.Context, path string, options *ModelOptions) (*Model, erro
 		m.Close()
 		return nil, err
 	}
-	m.vocab, m.width = info.Vocab, info.Hidden
+	m.vocab, m.width, m.embedding = info.Vocab, info.Hidden, info.Embedding
 	m.findEnds()
 	runtime.SetFinalizer(m, func(m *Model) { go m.Close() })
 	return m, nil

@@ -82,6 +82,7 @@ const (
 	PoolMean = Pooling(jitPoolMean) // the mean of all rows
 	PoolNone = Pooling(jitPoolNone) // all rows, one after the other
 	PoolRank = Pooling(jitPoolRank) // one number: the text's score by the model's classifier
+	PoolCLS  = Pooling(jitPoolCls)  // the first token's row
 )
 
 // EmbedOptions are those of embeddings.
@@ -367,10 +368,10 @@ func (s *Session) Embed(ctx context.Context, ids []int32, options EmbedOptions) 
 		return nil, err
 	}
 	defer s.c.mu.Unlock()
-	n := s.model.width
+	n := s.model.embedding
 	switch options.Pooling {
 	case PoolNone:
-		n *= len(ids)
+		n = s.model.width * len(ids)
 	case PoolRank:
 		n = 1
 	}

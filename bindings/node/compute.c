@@ -41,7 +41,10 @@ static void run_embed(struct job *j)
 	jit_embedding_options o = JIT_EMBEDDING_OPTIONS(.pooling = j->number, .normalise = j->flag);
 	jit_model_info m;
 	if (about(j, &m) && room_for(j, j->number == JIT_POOL_NONE ? j->n_ids : 1,
-	                             j->number == JIT_POOL_RANK ? 1 : (size_t)m.hidden, "an embedding"))
+	                             j->number == JIT_POOL_RANK   ? 1
+	                             : j->number == JIT_POOL_NONE ? (size_t)m.hidden
+	                                                          : (size_t)m.embedding,
+	                             "an embedding"))
 		jit_session_embed(j->box->p, j->ids, j->n_ids, &o, j->floats, j->n_floats, &j->err);
 }
 

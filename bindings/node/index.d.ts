@@ -102,7 +102,7 @@ export interface BehindReasoning extends TemplateOptions {
   prompt: string;
 }
 
-export type Pooling = "last" | "mean" | "none" | "rank";
+export type Pooling = "last" | "mean" | "none" | "rank" | "cls";
 
 export interface EmbedOptions {
   /** "none": a row for each token, one behind the other, which are its hidden states. */
@@ -230,6 +230,10 @@ export interface ModelInfo {
   /** What of the results depends on more than the tokens, where `boundedNumerics` was asked for. */
   bounded: "none" | "prompts" | "all";
   boundedGain: number;
+  /** It encodes texts and generates none. */
+  encodes: boolean;
+  /** Numbers of a text's embedding. */
+  embedding: number;
   /** Why packed weights could not be kept for the next time; null: they were, or need not be. */
   weightCacheTrouble: string | null;
 }

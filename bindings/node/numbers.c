@@ -68,7 +68,9 @@ napi_value info_of(napi_env env, const jit_model_info *i)
 		FIELD(jit_model_info, weight_cache_trouble),
 		FIELD(jit_model_info, pooling),
 		FIELD(jit_model_info, bounded),
-		FIELD(jit_model_info, bounded_gain)
+		FIELD(jit_model_info, bounded_gain),
+		FLAG_OF(jit_model_info, encodes),
+		FIELD(jit_model_info, embedding)
 	};
 	return object_of(env, i, fields, COUNT(fields));
 }
@@ -221,13 +223,13 @@ void export_constants(napi_env env, napi_value exports)
 	static const struct {
 		const char *name;
 		int value;
-	} all[] = { CONSTANT(JIT_POOL_LAST),          CONSTANT(JIT_POOL_MEAN),    CONSTANT(JIT_POOL_NONE),
-		    CONSTANT(JIT_POOL_RANK),          CONSTANT(JIT_BOUNDED_NONE), CONSTANT(JIT_BOUNDED_PROMPTS),
-		    CONSTANT(JIT_BOUNDED_ALL),        CONSTANT(JIT_GRAMMAR_NONE), CONSTANT(JIT_GRAMMAR_JSON_SCHEMA),
-		    CONSTANT(JIT_GRAMMAR_REGEX),      CONSTANT(JIT_GRAMMAR_GBNF), CONSTANT(JIT_GRAMMAR_LARK),
-		    CONSTANT(JIT_GRAMMAR_ADDITIONAL), CONSTANT(JIT_TOKEN_NORMAL), CONSTANT(JIT_TOKEN_UNKNOWN),
-		    CONSTANT(JIT_TOKEN_CONTROL),      CONSTANT(JIT_TOKEN_USER),   CONSTANT(JIT_TOKEN_UNUSED),
-		    CONSTANT(JIT_TOKEN_BYTE),         CONSTANT(JIT_LOGPROBS_MOST) };
+	} all[] = { CONSTANT(JIT_POOL_LAST),           CONSTANT(JIT_POOL_MEAN),          CONSTANT(JIT_POOL_NONE),
+		    CONSTANT(JIT_POOL_RANK),           CONSTANT(JIT_POOL_CLS),           CONSTANT(JIT_BOUNDED_NONE),
+		    CONSTANT(JIT_BOUNDED_PROMPTS),     CONSTANT(JIT_BOUNDED_ALL),        CONSTANT(JIT_GRAMMAR_NONE),
+		    CONSTANT(JIT_GRAMMAR_JSON_SCHEMA), CONSTANT(JIT_GRAMMAR_REGEX),      CONSTANT(JIT_GRAMMAR_GBNF),
+		    CONSTANT(JIT_GRAMMAR_LARK),        CONSTANT(JIT_GRAMMAR_ADDITIONAL), CONSTANT(JIT_TOKEN_NORMAL),
+		    CONSTANT(JIT_TOKEN_UNKNOWN),       CONSTANT(JIT_TOKEN_CONTROL),      CONSTANT(JIT_TOKEN_USER),
+		    CONSTANT(JIT_TOKEN_UNUSED),        CONSTANT(JIT_TOKEN_BYTE),         CONSTANT(JIT_LOGPROBS_MOST) };
 	napi_value out = NULL;
 	napi_create_object(env, &out);
 	for (size_t i = 0; i < COUNT(all); i++)

@@ -6,6 +6,7 @@ const { constants } = addon;
 const POOLING = {
   last: constants.JIT_POOL_LAST, mean: constants.JIT_POOL_MEAN, none: constants.JIT_POOL_NONE,
   rank: constants.JIT_POOL_RANK,
+  cls: constants.JIT_POOL_CLS,
 };
 const GRAMMARS = {
   schema: constants.JIT_GRAMMAR_JSON_SCHEMA,

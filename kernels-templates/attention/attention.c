@@ -31,12 +31,19 @@ static void end_head(const struct attention *t)
 		ir_endloop(t->b);
 }
 
-ir_s attention_chunk_end(const struct attention *t) { return ir_smin(t->b, t->hi, ir_sconst(t->b, NUMERICS_CHUNK)); }
+/* Not past the chunk, nor, where columns see what is behind them, past the last position. */
+static ir_s not_past(const struct attention *t, ir_s end)
+{
+	end = ir_smin(t->b, end, ir_sconst(t->b, NUMERICS_CHUNK));
+	return t->both ? ir_smin(t->b, end, t->left) : end;
+}
+
+ir_s attention_chunk_end(const struct attention *t) { return not_past(t, t->hi); }
 
 ir_s attention_column_end(const struct attention *t, ir_s column)
 {
 	ir_s hi = t->columns > 1 ? ir_sadd(t->b, ir_saddi(t->b, t->hi, 1 - (int64_t)t->columns), column) : t->hi;
-	return ir_smin(t->b, hi, ir_sconst(t->b, NUMERICS_CHUNK));
+	return not_past(t, hi);
 }
 
 ir_s attention_first_begin(const struct attention *t)
@@ -63,7 +70,7 @@ ir_s attention_common_begin(const struct attention *t)
 
 ir_s attention_common_end(const struct attention *t)
 {
-	ir_s end = ir_smin(t->b, ir_saddi(t->b, t->hi, 1 - (int64_t)t->columns), ir_sconst(t->b, NUMERICS_CHUNK));
+	ir_s end = not_past(t, ir_saddi(t->b, t->hi, 1 - (int64_t)t->columns));
 	return t->window ? ir_smax(t->b, end, attention_common_begin(t)) : end;
 }
 
@@ -109,7 +116,12 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 	ir_s p = t->columns > 1     ? ir_saddi(b, attention_tile_base(t, u.column), t->columns - 1)
 	         : t->context_parts ? ir_sload64(b, t->arg, ATTENTION_POS0 * 8)
 	                            : ir_sadd(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8), u.column);
-	ir_s chunks = ir_saddi(b, ir_sshri(b, p, 7), 1);
+	ir_s last = p;
+	if (t->both) {
+		t->left = ir_var_s(b, ir_sload64(b, t->arg, ATTENTION_COLUMNS * 8));
+		last = ir_smin(b, p, ir_saddi(b, t->left, -1));
+	}
+	ir_s chunks = ir_saddi(b, ir_sshri(b, last, 7), 1);
 	if (t->columns > 1) { /* a tile past the last column has none */
 		ir_s end = ir_sadd(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8),
 		                   ir_sload64(b, t->arg, ATTENTION_COLUMNS * 8));
@@ -124,6 +136,8 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 		chunks = ir_ssub(b, chunks, skip);
 		ir_set_a(b, t->page, ir_aadd(b, t->page, ir_sshli(b, skip, 3)));
 		ir_set_s(b, t->hi, ir_ssub(b, t->hi, ir_sshli(b, skip, 7)));
+		if (t->both)
+			ir_set_s(b, t->left, ir_ssub(b, t->left, ir_sshli(b, skip, 7)));
 	}
 	if (t->context_parts)
 		chunks = begin_part(t, u, t->window ? skip : ir_sconst(b, 0), chunks);
@@ -149,6 +163,8 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 		ir_set_a(b, t->record, ir_aaddi(b, t->record, t->kv_heads * t->group * attention_record_bytes(t)));
 	ir_set_a(b, t->page, ir_aaddi(b, t->page, 8));
 	ir_set_s(b, t->hi, ir_saddi(b, t->hi, -NUMERICS_CHUNK));
+	if (t->both)
+		ir_set_s(b, t->left, ir_saddi(b, t->left, -NUMERICS_CHUNK));
 	ir_endloop(b);
 }
 
@@ -172,6 +188,10 @@ static const char *attention_refusal(const struct key *key, const struct target 
 		return "a context has a power of two of parts, 64 at most, of one column or of what rotates, and not "
 		       "of "
 		       "latent attention";
+	if (key->flags & KEY_BOTH && (key->rows || key->flags & (KEY_ROTATES | KEY_LATENT)))
+		return "what sees both sides rotates nothing, has no parts, and is not latent attention";
+	if (key->flags & KEY_BIAS && !(key->flags & KEY_BOTH))
+		return "scores are biased where both sides are seen";
 	if (!heads_kv_bytes(key))
 		return "the cache must be F16, F32 or Q8_0";
 	if (key->flags & KEY_AWAITED && (!(key->flags & KEY_ROTATES) || !key->rows))
@@ -239,6 +259,7 @@ static void run_body(struct attention *t, struct heads_unit u)
 
 	if (t->context_parts)
 		rows.column = ir_sconst(t->b, 0);
+	t->first_head = u.head;
 	each_head(t);
 	attention_begin_rows(t, head_of(t, rows));
 	end_head(t);
@@ -311,6 +332,8 @@ bool attention_build(struct ir *b, const struct key *key, const struct target *t
 		.cap = key->flags & KEY_CAP,
 		.latent = key->flags & KEY_LATENT,
 		.sinks = key->flags & KEY_SINKS,
+		.both = key->flags & KEY_BOTH,
+		.biased = key->flags & KEY_BIAS,
 		.context_parts = key->rows,
 		.columns = key->tile_n ? key->tile_n : 1
 	};

@@ -22,7 +22,7 @@ struct attention {
 	unsigned context_parts;      /* of which a unit does one, and leaves records of chunks; 0: it does all */
 	unsigned columns, rows;      /* of a tile; rows: the queries of a unit, [column][group] */
 	unsigned regs, head_tile;
-	bool window, cap, latent, sinks;
+	bool window, cap, latent, sinks, both, biased;
 	unsigned kv_heads, run; /* run: the most heads that go through the chunks together */
 	bool streams; /* keys and values are each prefetched a little ahead of where they are read; else values while
 	                 keys are read, and the other way round */
@@ -32,9 +32,11 @@ struct attention {
 	                             but for scores each head of a run has its own */
 	ir_a chunk_o;             /* several columns, and latent: a chunk's o, [rows][vectors * w] */
 	ir_a arg;
-	ir_a page;   /* variable: this chunk's entry of the table of pages */
-	ir_a record; /* variable: parts: of this chunk and the run's first row */
-	ir_a keys;   /* variable: this chunk's keys; its values lie as far behind for every head */
+	ir_a page;       /* variable: this chunk's entry of the table of pages */
+	ir_a record;     /* variable: parts: of this chunk and the run's first row */
+	ir_a keys;       /* variable: this chunk's keys; its values lie as far behind for every head */
+	ir_s first_head; /* biased: of the run */
+	ir_s left;       /* variable: both: one past the last position that there is, counted from the chunk's start */
 	ir_s hi; /* variable: one past the last position that is visible, to the last column, counted from the chunk's
 	            start */
 };

@@ -141,8 +141,32 @@ static int32_t score_at(const struct attention *t, unsigned r, unsigned v)
 	return (int32_t)(r * SCORE_BYTES) + attention_lanes_bytes(t, v);
 }
 
+/* Biased: where what is added to the scores of rows from number `row` of a column on begins, as their blocks do. */
+static void find_biases(const struct attention *t, ir_s column, ir_s row, unsigned rows, ir_a bias[])
+{
+	struct ir *b = t->b;
+	ir_s reach = ir_sload64(b, t->arg, ATTENTION_REACH * 8), head = t->first_head;
+
+	if (t->run > 1)
+		head = ir_sadd(b, head, t->at);
+	head = ir_sadd(b, ir_smuli(b, head, t->group), row);
+	ir_s columns = ir_sload64(b, t->arg, ATTENTION_COLUMNS * 8), start = ir_ssub(b, columns, t->left);
+	ir_s behind = ir_ssub(b, ir_ssub(b, ir_saddi(b, ir_sload64(b, t->arg, ATTENTION_POS0 * 8), t->columns), column),
+	                      t->hi);
+	if (t->columns > 1) { /* of columns that there are */
+		ir_s own = ir_smax(b, ir_ssub(b, start, behind), ir_sconst(b, 0));
+		behind = ir_ssub(b, start, ir_smin(b, own, ir_saddi(b, columns, -1)));
+	}
+	if (t->window)
+		behind = ir_sadd(b, behind, ir_sshli(b, ir_sshri(b, attention_chunk_begin(t), 5), 5));
+	ir_s at = ir_sadd(b, ir_smul(b, head, ir_sshli(b, reach, 1)), ir_sadd(b, reach, behind));
+	bias[0] = ir_var_a(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_BIAS * 8), ir_sshli(b, at, 2)));
+	for (unsigned r = 1; r < rows; r++)
+		bias[r] = ir_var_a(b, ir_aadd(b, bias[r - 1], ir_sshli(b, reach, 3)));
+}
+
 /* Scores of invisible positions become -inf, in `rows` rows of one column; max: the chunk's maxima. */
-static void mask_scores(const struct attention *t, ir_a scores, ir_s column, unsigned rows, ir_f max[])
+static void mask_scores(const struct attention *t, ir_a scores, ir_s column, ir_s row, unsigned rows, ir_f max[])
 {
 	struct ir *b = t->b;
 	ir_f hidden = ir_fconst(b, -INFINITY), part[SOFTMAX_ROWS][MATH_MAX_PARTS];
@@ -158,6 +182,9 @@ static void mask_scores(const struct attention *t, ir_a scores, ir_s column, uns
 	for (unsigned i = 0; i < rows * t->parts; i++)
 		part[i / t->parts][i % t->parts] = ir_var_f(b, hidden);
 	ir_f cap = t->cap ? ir_fbcast(b, t->arg, ATTENTION_CAP * 8) : hidden;
+	ir_a bias[SOFTMAX_ROWS];
+	if (t->biased)
+		find_biases(t, column, row, rows, bias);
 	ir_a s = each_block(t, scores);
 	for (unsigned v = 0; v < t->parts; v++) {
 		ir_i at = ir_iadd(b, ir_ilane(b), ir_iconst(b, (int32_t)(v * t->w)));
@@ -166,12 +193,18 @@ static void mask_scores(const struct attention *t, ir_a scores, ir_s column, uns
 			seen = ir_mand(b, seen, ir_igt(b, at, begin));
 		for (unsigned r = 0; r < rows; r++) {
 			ir_f score = ir_fload(b, s, score_at(t, r, v), 0);
-			ir_f x = ir_fsel(b, seen, t->cap ? math_cap(b, score, cap) : score, hidden);
+			if (t->cap)
+				score = math_cap(b, score, cap);
+			if (t->biased)
+				score = ir_fadd(b, score, ir_fload(b, bias[r], attention_lanes_bytes(t, v), 0));
+			ir_f x = ir_fsel(b, seen, score, hidden);
 			ir_fstore(b, s, x, score_at(t, r, v), 0);
 			ir_set_f(b, part[r][v], ir_fmax(b, x, part[r][v]));
 		}
 	}
 	ir_set_a(b, s, ir_aaddi(b, s, 128));
+	for (unsigned r = 0; t->biased && r < rows; r++)
+		ir_set_a(b, bias[r], ir_aaddi(b, bias[r], 128));
 	ir_set_i(b, end, ir_isub(b, end, ir_iconst(b, 32)));
 	if (t->window)
 		ir_set_i(b, begin, ir_isub(b, begin, ir_iconst(b, 32)));
@@ -229,11 +262,11 @@ static int32_t state_step(const struct attention *t)
 }
 
 /* Rows of one column side by side: a row by itself is a long chain of operations. */
-static void softmax_rows(const struct attention *t, ir_a scores, ir_a state, ir_s column, unsigned rows)
+static void softmax_rows(const struct attention *t, ir_a scores, ir_a state, ir_s column, ir_s row, unsigned rows)
 {
 	ir_f max[SOFTMAX_ROWS], sum[SOFTMAX_ROWS];
 
-	mask_scores(t, scores, column, rows, max);
+	mask_scores(t, scores, column, row, rows, max);
 	exp_scores(t, scores, rows, max, sum);
 	for (unsigned r = 0; r < rows; r++)
 		merge_state(t, ir_aaddi(t->b, state, (int64_t)r * state_step(t)), max[r], sum[r]);
@@ -254,14 +287,14 @@ void attention_softmax_chunk(const struct attention *t)
 	ir_a scores = ir_var_a(b, t->scores),
 	     state = ir_var_a(b, t->context_parts ? ir_aaddi(b, attention_record_of_head(t), attention_record_marks(t))
 	                                          : attention_of_head(t, t->state, attention_state_bytes(t)));
-	ir_s column = { 0 };
+	ir_s column = ir_sconst(b, 0);
 	if (t->columns > 1)
 		column = ir_loop(b, columns_that_see(t));
 	unsigned rows = t->regs < 32 ? 1 : SOFTMAX_ROWS;
 	while (t->group % rows)
 		rows--;
-	ir_loop(b, ir_sconst(b, t->group / rows));
-	softmax_rows(t, scores, state, column, rows);
+	ir_s turn = ir_loop(b, ir_sconst(b, t->group / rows));
+	softmax_rows(t, scores, state, column, ir_smuli(b, turn, rows), rows);
 	ir_set_a(b, scores, ir_aaddi(b, scores, rows * SCORE_BYTES));
 	ir_set_a(b, state, ir_aaddi(b, state, (int32_t)rows * state_step(t)));
 	ir_endloop(b);

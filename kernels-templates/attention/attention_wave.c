@@ -43,6 +43,8 @@ struct row attention_wave_find_row(const struct spread *t, ir_s row)
 ir_s attention_wave_row_end(const struct spread *t, const struct row *r, ir_s start)
 {
 	ir_s seen = ir_saddi(t->b, ir_ssub(t->b, r->position, start), 1);
+	if (t->both)
+		seen = ir_smin(t->b, seen, ir_ssub(t->b, load_slot(t, ATTENTION_COLUMNS), start));
 	return at_most(t, t->columns > 1 ? at_least(t, seen, 0) : seen,
 	               CHUNK); /* a single column sees something of each of its chunks */
 }
@@ -83,6 +85,25 @@ ir_f attention_wave_sink(const struct spread *t, const struct row *r)
 	struct ir *b = t->b;
 	ir_s head = ir_sadd(b, ir_smuli(b, t->head, t->group), within_group(t, r));
 	return ir_fbcast(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_SINKS * 8), ir_sshli(b, head, 2)), 0);
+}
+
+ir_a attention_wave_bias(const struct spread *t, const struct row *r, ir_s start)
+{
+	struct ir *b = t->b;
+	ir_s reach = load_slot(t, ATTENTION_REACH), column = attention_wave_launch_column(t, r->position),
+	     head = ir_sadd(b, ir_smuli(b, t->head, t->group), within_group(t, r));
+	ir_s at = ir_sadd(b, ir_smul(b, head, ir_sshli(b, reach, 1)), ir_sadd(b, reach, ir_ssub(b, start, column)));
+
+	return ir_aadd(b, ir_aload(b, t->arg, ATTENTION_BIAS * 8), ir_sshli(b, at, 2));
+}
+
+ir_s attention_wave_chunks_to(const struct spread *t, ir_s position)
+{
+	struct ir *b = t->b;
+
+	if (t->both)
+		position = ir_smin(b, position, ir_saddi(b, load_slot(t, ATTENTION_COLUMNS), -1));
+	return ir_saddi(b, ir_sshri(b, position, 7), 1);
 }
 
 ir_s attention_wave_launch_column(const struct spread *t, ir_s position)
@@ -280,7 +301,7 @@ static void do_unit(struct spread *t, ir_s unit)
 	t->head = u.head;
 	t->position = t->columns == 1 ? ir_sadd(b, pos0, u.column)
 	                              : ir_sshli(b, ir_sadd(b, ir_sshri(b, pos0, shift), u.column), shift);
-	ir_s chunks = ir_saddi(b, ir_sshri(b, ir_saddi(b, t->position, t->columns - 1), 7), 1);
+	ir_s chunks = attention_wave_chunks_to(t, ir_saddi(b, t->position, t->columns - 1));
 	if (t->window) {
 		ir_s lowest = at_least(t, ir_saddi(b, ir_ssub(b, t->position, load_slot(t, ATTENTION_SLIDING)), 1), 0);
 		first = ir_sshri(b, lowest, 7);
@@ -370,6 +391,8 @@ static struct spread spread_of(struct ir *b, const struct key *key, const struct
 		.cap = key->flags & KEY_CAP,
 		.latent = key->flags & KEY_LATENT,
 		.sinks = key->flags & KEY_SINKS,
+		.both = key->flags & KEY_BOTH,
+		.biased = key->flags & KEY_BIAS,
 		.rotates = key->flags & KEY_ROTATES,
 		.quantised = key->flags & KEY_QUANTISED_OUT
 	};

@@ -24,7 +24,7 @@ struct spread {
 	unsigned all;                /* columns of the launch */
 	bool apart;                  /* parts: of which a unit has `columns`, and rows for these alone */
 	unsigned element, row_bytes; /* of the cache: a number; a head at a position */
-	bool int8, pieces, window, cap, latent, sinks; /* pieces: templates.h */
+	bool int8, pieces, window, cap, latent, sinks, both, biased; /* pieces: templates.h */
 	unsigned tile, tiles, slot; /* rows of a tile; tiles of a unit; bytes a row has of a wave's share */
 	unsigned blocks;            /* of 32 positions, whose scores a wave does together */
 	unsigned many;              /* values: so many turns of a loop are one; parts: as many pieces of keys, too */
@@ -155,6 +155,10 @@ static inline ir_a attention_wave_mark(const struct spread *t, ir_s row)
 }
 /* The logit of a row's sink, in every lane. */
 ir_f attention_wave_sink(const struct spread *t, const struct row *r);
+/* What is added to its scores of the chunk that begins at `start`. */
+ir_a attention_wave_bias(const struct spread *t, const struct row *r, ir_s start);
+/* The chunks up to the last one that a column at that position sees. */
+ir_s attention_wave_chunks_to(const struct spread *t, ir_s position);
 /* 1 if one of so many columns from that position on is the launch's, else 0. */
 ir_s attention_wave_in_launch(const struct spread *t, ir_s position, unsigned columns);
 /* If `does` is 1: zeros behind the columns of the unit's last head. */

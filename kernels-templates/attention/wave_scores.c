@@ -202,13 +202,18 @@ void attention_wave_softmax_row(const struct spread *t, ir_s i, ir_s start, ir_a
 	if (t->window)
 		before = ir_isplat(b, ir_saddi(b, attention_wave_row_begin(t, &row, start), -1));
 	ir_f cap = t->cap ? ir_fbcast(b, t->arg, ATTENTION_CAP * 8) : (ir_f){ 0 };
+	ir_a bias = t->biased ? attention_wave_bias(t, &row, start) : scores;
 	for (unsigned k = 0; k < BLOCKS; k++) {
 		ir_i at = ir_iadd(b, ir_ilane(b), ir_iconst(b, (int32_t)(k * LANES)));
 		ir_m seen = ir_igt(b, end, at);
 		if (t->window)
 			seen = ir_mand(b, seen, ir_igt(b, at, before));
 		ir_f score = ir_fload(b, scores, (int32_t)(k * LANES * 4), 0);
-		s[k] = ir_fsel(b, seen, t->cap ? math_cap(b, score, cap) : score, ir_fconst(b, -INFINITY));
+		if (t->cap)
+			score = math_cap(b, score, cap);
+		if (t->biased)
+			score = ir_fadd(b, score, ir_fload(b, bias, (int32_t)(k * LANES * 4), 0));
+		s[k] = ir_fsel(b, seen, score, ir_fconst(b, -INFINITY));
 		max = k ? ir_fmax(b, s[k], max) : s[k];
 	}
 	max = math_lane_max(b, &max);

@@ -51,6 +51,21 @@ static ir_f gelu(struct ir *b, ir_f x)
 	return ir_fdiv(b, x, ir_fadd(b, ir_fconst(b, 1.0f), math_exp(b, ir_fneg(b, z))));
 }
 
+/* By the share of the normal distribution beyond |x|. */
+static ir_f gelu_erf(struct ir *b, ir_f x)
+{
+	static const float c[] = { NUMERICS_ERF_C6, NUMERICS_ERF_C5, NUMERICS_ERF_C4, NUMERICS_ERF_C3,
+		                   NUMERICS_ERF_C2, NUMERICS_ERF_C1, NUMERICS_ERF_C0 };
+	ir_f one = ir_fconst(b, 1.0f), a = ir_fabs(b, x), half = ir_fmul(b, a, ir_fconst(b, 0.5f));
+	ir_f t = ir_fdiv(b, one, ir_ffma(b, a, ir_fconst(b, NUMERICS_ERF_SLOPE), one));
+	ir_f p = ir_fconst(b, NUMERICS_ERF_C7);
+
+	for (unsigned i = 0; i < sizeof c / sizeof c[0]; i++)
+		p = ir_ffma(b, p, t, ir_fconst(b, c[i]));
+	ir_f q = ir_fmul(b, ir_fmul(b, t, p), math_exp(b, ir_fneg(b, ir_fmul(b, a, half))));
+	return ir_ffma(b, ir_fneg(b, a), q, ir_fmax(b, x, ir_fconst(b, 0.0f)));
+}
+
 ir_f math_act(struct ir *b, enum key_act act, ir_f x)
 {
 	switch (act) {
@@ -62,6 +77,7 @@ ir_f math_act(struct ir *b, enum key_act act, ir_f x)
 	}
 	case ACT_SIGMOID: return sigmoid(b, x);
 	case ACT_SWIGLU_OAI: return swiglu_oai(b, x);
+	case ACT_GELU_ERF: return gelu_erf(b, x);
 	case ACT_NONE:
 	case KEY_ACT_COUNT: break;
 	}

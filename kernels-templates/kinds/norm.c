@@ -14,14 +14,14 @@ enum { AT_ONCE = 16, SCALED_AT_ONCE = 4 };
 
 struct norm {
 	struct ir *b;
-	uint32_t k, blocks;              /* blocks of 32, the last one perhaps partly pad */
-	bool quantised, adds, centred;   /* adds: the result, to what is there; centred: less the mean */
-	bool blocks_alone;               /* quantised: nobody reads the floats */
-	bool packed;                     /* columns lie without pads between them, whose lanes are others' then */
-	unsigned waves;                  /* of a group; 1: each does columns of its own */
-	unsigned at_once;                /* blocks whose loads of the sum stand side by side */
-	ir_a x, weight, out, outq, outs; /* this column's */
-	ir_f mean;                       /* and its mean, where it is centred */
+	uint32_t k, blocks;                    /* blocks of 32, the last one perhaps partly pad */
+	bool quantised, adds, centred, biased; /* adds: the result, to what is there; centred: less the mean */
+	bool blocks_alone;                     /* quantised: nobody reads the floats */
+	bool packed;                           /* columns lie without pads between them, whose lanes are others' then */
+	unsigned waves;                        /* of a group; 1: each does columns of its own */
+	unsigned at_once;                      /* blocks whose loads of the sum stand side by side */
+	ir_a x, weight, bias, out, outq, outs; /* this column's */
+	ir_f mean;                             /* and its mean, where it is centred */
 };
 
 static int32_t part_bytes(const struct ir *b, unsigned v) { return (int32_t)(v * b->lanes * 4); }
@@ -140,27 +140,38 @@ static ir_f column_scale(struct norm *t, ir_f eps)
 	return math_rms_scale(t->b, t->centred ? sum_of_blocks(t, true) : sum_of_squares(t), t->k, eps);
 }
 
+/* ... and what becomes of it: times its weight, with its bias. */
+static ir_f weigh(const struct norm *t, ir_f scaled, ir_f weight, ir_f bias)
+{
+	return t->biased ? ir_ffma(t->b, scaled, weight, bias) : ir_fmul(t->b, scaled, weight);
+}
+
+static ir_f load_bias(const struct norm *t, ir_a bias, int32_t bytes)
+{
+	return t->biased ? ir_fload(t->b, bias, bytes, 0) : (ir_f){ 0 };
+}
+
 /* ---- one column, by one that does it alone */
 
 /* One block, of which `left` elements are real. */
-static void scale_block(const struct norm *t, ir_f scale, ir_a x, ir_a weight, ir_a out, ir_a outq, ir_a outs,
-                        uint32_t left)
+static void scale_block(const struct norm *t, ir_f scale, const struct norm *at, uint32_t left)
 {
 	struct ir *b = t->b;
 	unsigned parts = math_parts(b);
 	ir_f y[MATH_MAX_PARTS];
 
 	for (unsigned v = 0; v < parts; v++) {
-		ir_f e = ir_fmul(b, less_mean(t, ir_fload(b, x, part_bytes(b, v), 0)), scale);
-		y[v] = keep_lanes(b, ir_fmul(b, e, ir_fload(b, weight, part_bytes(b, v), 0)),
+		ir_f e = ir_fmul(b, less_mean(t, ir_fload(b, at->x, part_bytes(b, v), 0)), scale);
+		ir_f weight = ir_fload(b, at->weight, part_bytes(b, v), 0);
+		y[v] = keep_lanes(b, weigh(t, e, weight, load_bias(t, at->bias, part_bytes(b, v))),
 		                  (int)left - (int)(v * b->lanes));
 		if (t->adds)
-			y[v] = ir_fadd(b, ir_fload(b, out, part_bytes(b, v), 0), y[v]);
+			y[v] = ir_fadd(b, ir_fload(b, at->out, part_bytes(b, v), 0), y[v]);
 		if (!t->blocks_alone)
-			ir_fstore(b, out, y[v], part_bytes(b, v), 0);
+			ir_fstore(b, at->out, y[v], part_bytes(b, v), 0);
 	}
 	if (t->quantised)
-		quantise_emit_block(b, y, outq, 0, outs, 0);
+		quantise_emit_block(b, y, at->outq, 0, at->outs, 0);
 }
 
 static void scale_last(const struct norm *t, ir_f scale, ir_a x, ir_a weight, ir_a out)
@@ -178,27 +189,33 @@ static void scale_last(const struct norm *t, ir_f scale, ir_a x, ir_a weight, ir
 static void scale_column(const struct norm *t, ir_f scale)
 {
 	struct ir *b = t->b;
-	ir_a x = ir_var_a(b, t->x), weight = ir_var_a(b, t->weight), out = ir_var_a(b, t->out);
-	ir_a outq = t->outq, outs = t->outs;
+	struct norm at = *t;
 
+	at.x = ir_var_a(b, t->x);
+	at.weight = ir_var_a(b, t->weight);
+	if (t->biased)
+		at.bias = ir_var_a(b, t->bias);
+	at.out = ir_var_a(b, t->out);
 	if (t->quantised) {
-		outq = ir_var_a(b, outq);
-		outs = ir_var_a(b, outs);
+		at.outq = ir_var_a(b, t->outq);
+		at.outs = ir_var_a(b, t->outs);
 	}
 	ir_loop(b, ir_sconst(b, t->k / 32));
-	scale_block(t, scale, x, weight, out, outq, outs, 32);
-	ir_set_a(b, x, ir_aaddi(b, x, 128));
-	ir_set_a(b, weight, ir_aaddi(b, weight, 128));
-	ir_set_a(b, out, ir_aaddi(b, out, 128));
+	scale_block(t, scale, &at, 32);
+	ir_set_a(b, at.x, ir_aaddi(b, at.x, 128));
+	ir_set_a(b, at.weight, ir_aaddi(b, at.weight, 128));
+	if (t->biased)
+		ir_set_a(b, at.bias, ir_aaddi(b, at.bias, 128));
+	ir_set_a(b, at.out, ir_aaddi(b, at.out, 128));
 	if (t->quantised) {
-		ir_set_a(b, outq, ir_aaddi(b, outq, 32));
-		ir_set_a(b, outs, ir_aaddi(b, outs, sizeof(struct activation_block)));
+		ir_set_a(b, at.outq, ir_aaddi(b, at.outq, 32));
+		ir_set_a(b, at.outs, ir_aaddi(b, at.outs, sizeof(struct activation_block)));
 	}
 	ir_endloop(b);
 	if (t->packed)
-		scale_last(t, scale, x, weight, out);
+		scale_last(t, scale, at.x, at.weight, at.out);
 	else if (t->k % 32)
-		scale_block(t, scale, x, weight, out, outq, outs, t->k % 32);
+		scale_block(t, scale, &at, t->k % 32);
 }
 
 /* ---- groups of waves */
@@ -226,7 +243,7 @@ static void store_next(const struct norm *t, const struct norm *at, const ir_f y
 struct apart {
 	ir_s left;
 	bool all;
-	ir_f x[SCALED_AT_ONCE], weight[SCALED_AT_ONCE];
+	ir_f x[SCALED_AT_ONCE], weight[SCALED_AT_ONCE], bias[SCALED_AT_ONCE];
 };
 
 static void load_apart(const struct norm *t, const struct norm *at, struct apart *p)
@@ -240,6 +257,8 @@ static void load_apart(const struct norm *t, const struct norm *at, struct apart
 		                    : ir_smuli(b, ir_smin(b, ir_sconst(b, i), ir_saddi(b, p->left, -1)), step);
 		p->x[i] = ir_fload(b, ir_aadd(b, at->x, ahead), 0, 0);
 		p->weight[i] = ir_fload(b, ir_aadd(b, at->weight, ahead), 0, 0);
+		if (t->biased)
+			p->bias[i] = ir_fload(b, ir_aadd(b, at->bias, ahead), 0, 0);
 	}
 }
 
@@ -250,7 +269,7 @@ static void scale_apart(const struct norm *t, ir_f scale, const struct norm *at,
 	ir_f y[SCALED_AT_ONCE];
 
 	for (unsigned i = 0; i < SCALED_AT_ONCE; i++)
-		y[i] = ir_var_f(b, ir_fmul(b, ir_fmul(b, less_mean(t, p->x[i]), scale), p->weight[i]));
+		y[i] = ir_var_f(b, weigh(t, ir_fmul(b, less_mean(t, p->x[i]), scale), p->weight[i], p->bias[i]));
 	ir_s most = ir_sconst(b, SCALED_AT_ONCE), n = p->all ? most : ir_smin(b, p->left, most),
 	     bytes = ir_smuli(b, n, t->waves * 128);
 	ir_loop(b, n);
@@ -258,6 +277,8 @@ static void scale_apart(const struct norm *t, ir_f scale, const struct norm *at,
 	ir_endloop(b);
 	ir_set_a(b, at->x, ir_aadd(b, at->x, bytes));
 	ir_set_a(b, at->weight, ir_aadd(b, at->weight, bytes));
+	if (t->biased)
+		ir_set_a(b, at->bias, ir_aadd(b, at->bias, bytes));
 }
 
 /* The column's blocks from number `block` on: variables. */
@@ -268,6 +289,8 @@ static struct norm column_at(const struct norm *t, ir_s block)
 
 	at.x = ir_var_a(b, ir_aadd(b, t->x, ir_sshli(b, block, 7)));
 	at.weight = ir_var_a(b, ir_aadd(b, t->weight, ir_sshli(b, block, 7)));
+	if (t->biased)
+		at.bias = ir_var_a(b, ir_aadd(b, t->bias, ir_sshli(b, block, 7)));
 	if (!t->blocks_alone)
 		at.out = ir_var_a(b, ir_aadd(b, t->out, ir_sshli(b, block, 7)));
 	if (t->quantised) {
@@ -301,7 +324,7 @@ static void share_column(struct norm *t, ir_f eps)
 		/* The wave whose turn it is does the last, short block. */
 		ir_s other = ir_saddi(b, wave, -(int64_t)(whole % t->waves));
 		ir_loop(b, ir_ssub(b, ir_sconst(b, 1), ir_smin(b, ir_smul(b, other, other), ir_sconst(b, 1))));
-		scale_block(t, scale, at.x, at.weight, at.out, at.outq, at.outs, t->k % 32);
+		scale_block(t, scale, &at, t->k % 32);
 		ir_endloop(b);
 	}
 }
@@ -377,6 +400,16 @@ static void build_packed(struct ir *b, const struct key *key)
 	ir_endloop(b);
 }
 
+/* NULL, or which flags do not go together. */
+static const char *refusal_of(const struct key *key, const struct target *target)
+{
+	if (key->flags & KEY_RESIDUAL && key->flags & KEY_QUANTISED_OUT)
+		return "these flags do not go together";
+	if (key->flags & KEY_BIAS && (key->heads || !(key->flags & KEY_CENTRED) || key->flags & KEY_AWAITED))
+		return "biases are those of a norm that subtracts the mean and awaits nothing";
+	return norm_refuse_awaited(key, target);
+}
+
 bool norm_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	if (key->k == 0 || key->k > 1u << 24)
@@ -391,9 +424,7 @@ bool norm_build(struct ir *b, const struct key *key, const struct target *target
 		build_packed(b, key);
 		return true;
 	}
-	if (key->flags & KEY_RESIDUAL && key->flags & KEY_QUANTISED_OUT)
-		return build_refuse(key, err, "these flags do not go together");
-	const char *why = norm_refuse_awaited(key, target);
+	const char *why = refusal_of(key, target);
 	if (why)
 		return build_refuse(key, err, why);
 	if (key->flags & KEY_AWAITED) {
@@ -406,6 +437,7 @@ bool norm_build(struct ir *b, const struct key *key, const struct target *target
 		          .quantised = key->flags & KEY_QUANTISED_OUT,
 		          .adds = key->flags & KEY_RESIDUAL,
 		          .centred = key->flags & KEY_CENTRED,
+		          .biased = key->flags & KEY_BIAS,
 		          .waves = target->waves ? target->waves : 1,
 		          .at_once = target->waves > 1 ? AT_ONCE : 1 };
 	ir_a arg = ir_arg(b);
@@ -413,6 +445,8 @@ bool norm_build(struct ir *b, const struct key *key, const struct target *target
 
 	if (!key->heads)
 		t.weight = ir_aload(b, arg, NORM_WEIGHT * 8);
+	if (t.biased)
+		t.bias = ir_aload(b, arg, NORM_BIAS * 8);
 	ir_s i = ir_loop(b, ir_ssub(b, ir_end(b), begin));
 	ir_s column = ir_sadd(b, begin, i);
 	ir_s first = ir_smuli(b, column, t.blocks);

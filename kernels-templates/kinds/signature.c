@@ -9,7 +9,7 @@
 
 #include "kernels-templates/kinds/signature_spans.h"
 
-enum { ARGS_MOST = 22 };
+enum { ARGS_MOST = 24 };
 
 static uint32_t handed(const struct key *k, uint32_t access)
 {

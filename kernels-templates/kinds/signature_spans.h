@@ -313,7 +313,11 @@ static inline uint64_t chunks_seen(const struct key *k, const uint64_t *a, uint6
 {
 	const struct columns c = attention_columns(k, a, u);
 
-	return c.n ? (a[ATTENTION_POS0] + c.first + c.n - 1) / NUMERICS_CHUNK + 1 : 0;
+	uint64_t last = a[ATTENTION_POS0] + c.first + c.n - 1;
+
+	if (has(k, KEY_BOTH) && last >= a[ATTENTION_COLUMNS])
+		last = a[ATTENTION_COLUMNS] - 1;
+	return c.n ? last / NUMERICS_CHUNK + 1 : 0;
 }
 
 static inline struct spans queries(const struct key *k, const uint64_t *a, uint64_t u, uint64_t dims)
@@ -322,6 +326,16 @@ static inline struct spans queries(const struct key *k, const uint64_t *a, uint6
 	const uint64_t column = row(k->heads * dims), head = attention_head(k, u) * group(k);
 
 	return one(c.first * column + head * dims * 4, group(k) * dims * 4, c.n, column);
+}
+
+/* By distances of the unit's columns from all positions of the chunks that they see. */
+static inline struct spans biases(const struct key *k, const uint64_t *a, uint64_t u)
+{
+	const struct columns c = attention_columns(k, a, u);
+	const uint64_t reach = a[ATTENTION_REACH], behind = c.n ? c.first + c.n - 1 : 0;
+
+	return one((attention_head(k, u) * group(k) * 2 * reach + reach - behind) * 4,
+	           c.n ? (chunks_seen(k, a, u) * NUMERICS_CHUNK + behind - c.first) * 4 : 0, group(k), reach * 8);
 }
 
 static inline struct spans records(const struct key *k, const uint64_t *a, uint64_t u)

@@ -56,13 +56,13 @@ uint64_t traffic_matmul(const struct key *k, uint64_t units, uint64_t position, 
 	return matmul_weights(k, units) + columns * (heads * activation_bytes(k->activation, k->k) + out);
 }
 
-/* Columns see one position more each; those of a tile share what they see. */
+/* Columns see one position more each, or all of the launch's; those of a tile share what they see. */
 static uint64_t attention_cache(const struct key *k, uint64_t position, uint64_t columns)
 {
 	uint64_t tile = k->tile_n > 1 ? k->tile_n : 1, seen = 0;
 
 	for (uint64_t c = 0; c < columns; c += tile)
-		seen += position + (c + tile < columns ? c + tile : columns);
+		seen += k->flags & KEY_BOTH ? columns : position + (c + tile < columns ? c + tile : columns);
 	return seen * (k->flags & KEY_LATENT ? 1 : 2 * k->kv_heads) * cached_bytes(k);
 }
 
@@ -83,7 +83,7 @@ uint64_t traffic_norm(const struct key *k, uint64_t units, uint64_t position, ui
 {
 	return units * ((k->flags & KEY_RESIDUAL ? 12 : 8) * numerics_pad(k->k) +
 	                (k->flags & KEY_QUANTISED_OUT ? activation_bytes(key_type(DTYPE_Q8_0), k->k) : 0)) +
-	       4 * numerics_pad(k->k);
+	       (k->flags & KEY_BIAS ? 8 : 4) * numerics_pad(k->k);
 }
 
 uint64_t traffic_quantise(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)

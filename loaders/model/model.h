@@ -28,7 +28,7 @@
 
 /* The forms that layers have, each the sequence of steps in runtime/plan/arch_NAME.c: id, name. Architectures of one
  * form differ in which tensors they have. */
-#define MODEL_FORMS(X) X(LLAMA, llama) X(LATENT, latent)
+#define MODEL_FORMS(X) X(LLAMA, llama) X(LATENT, latent) X(BERT, bert)
 enum model_form {
 #define X(id, name) FORM_##id,
 	MODEL_FORMS(X)
@@ -36,7 +36,13 @@ enum model_form {
 };
 
 /* The activation function of the feed-forward layer. */
-enum model_act { MODEL_SILU, MODEL_GELU /* its approximation by tanh */, MODEL_RELU2, MODEL_SWIGLU_OAI /* gpt-oss */ };
+enum model_act {
+	MODEL_SILU,
+	MODEL_GELU, /* its approximation by tanh */
+	MODEL_RELU2,
+	MODEL_SWIGLU_OAI, /* gpt-oss */
+	MODEL_GELU_ERF    /* GELU itself */
+};
 
 /* What a layer rotates queries and keys by. */
 enum model_rotation {
@@ -217,6 +223,14 @@ struct model_spec {
 	bool experts_beside;                /* layers with experts have a dense feed-forward layer beside them */
 	struct model_scale router_scale;
 	struct model_rope rope, window_rope;
+	/* It encodes a text: tokens see what is behind them, too, a window reaches sliding_window / 2 to each side, and
+	 * nothing is generated. The embedding of a token is the sum of its row, of its position's, the first token's
+	 * being row positions_from, and of its type's; then comes a norm. All of these but the first may be missing. */
+	bool encodes;
+	uint32_t positions_from, token_types;
+	double alibi;     /* scores lose so much with distance, by head: the greatest bias of ALiBi; 0: none */
+	uint32_t buckets; /* of distances, for each of which scores have a number of a head's; 0: none */
+	struct model_tensor pos_embed, type_embed, embed_norm, embed_norm_bias, final_norm_bias, score_bias;
 	struct model_tensor embed, final_norm, lm_head;          /* lm_head is embed when tied */
 	struct model_tensor input_embed, input_proj, input_norm; /* with layer_input */
 	struct model_layer *layer;                               /* layers entries */
@@ -280,7 +294,8 @@ enum model_pooling {
 	POOLING_LAST, /* the last token's hidden state */
 	POOLING_MEAN, /* of all */
 	POOLING_NOT_SAID,
-	POOLING_RANK /* none: a score, by a classifier behind the last token's */
+	POOLING_RANK, /* none: a score, by a classifier behind the last token's */
+	POOLING_CLS   /* the first token's */
 };
 
 /* What makes scores of the last token's row; classes 0: the model has none. With MODEL_HEADER_ONLY there are no

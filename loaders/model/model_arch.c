@@ -61,6 +61,7 @@
 static const struct arch_row rows[] = {
 #include "loaders/model/model_arch_rows.def"
 #include "loaders/model/model_arch_mixtures.def"
+#include "loaders/model/model_arch_encoders.def"
 #include "loaders/model/model_arch_refused.def"
 };
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -155,7 +156,10 @@ struct model_needs arch_needs(const struct arch_row *row, bool rope_pairs)
 	struct model_needs n = { .rope_pairs = rope_pairs };
 
 	for (int g = 0; g < TENSOR_GROUPS; g++)
-		n.group[g] = (usual & ~row->without) >> g & 1 || row->groups >> g & 1 ? NEED_ALWAYS : NEED_NOT;
+		n.group[g] =
+			g < 32 && ((usual & ~row->without) >> g & 1 || row->groups >> g & 1) ? NEED_ALWAYS : NEED_NOT;
+	if (row->form == FORM_BERT)
+		n.group[GROUP_POST_NORM_BIAS] = NEED_ALWAYS;
 	return n;
 }
 

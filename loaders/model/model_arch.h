@@ -82,6 +82,7 @@ enum arch_switch {
 	SWITCH_HEAD_NORMS = 1 << 20,   /* norms of heads as use_qk_norm says, or the tensors of a GGUF file */
 	SWITCH_ALPHA = 1 << 28,        /* the rotary scaling "dynamic" is a larger base, by its alpha */
 	SWITCH_LOGIT_CAP = 1 << 27,    /* logits are bounded; with SWITCH_CAPS scores are, too */
+	SWITCH_ENCODES = 1 << 29,      /* arch_row.encoder says more */
 };
 
 /* How a mixture's router works. ROUTING: there may be one; in GGUF alone with ROUTING_GGUF. NORMED, HF_NORMED: shares
@@ -101,6 +102,23 @@ enum arch_routing {
 	ROUTING_BESIDE = 2048,   /* experts stand beside the feed-forward layer, where there are any */
 	ROUTING_OR_DENSE = 4096, /* with 0 experts config.json means usual feed-forward layers */
 	ROUTING_GROUPS = 512
+};
+
+/* Of what encodes a text. */
+struct arch_encoder {
+	bool positions,
+		from_pad; /* positions have embeddings; from_pad: from the row behind the pad token's number on */
+	bool types;       /* so have types of tokens */
+	bool rotates;
+	bool one_first; /* the first layer has no norm before attention */
+	double alibi;   /* model_spec.alibi */
+	uint32_t buckets;
+	const char *layers; /* of safetensors: what stands before a layer's number; NULL: "layers." */
+	/* Of safetensors, behind arch_row.base: embeddings of positions and types, the norm without ".weight", and the
+	 * numbers of buckets. */
+	const char *pos_embed, *type_embed, *norm, *score_bias;
+	const char *renames; /* fields of config.json by other names: "THEIRS=USUAL" */
+	const char *ranks;   /* of `classes`, those that rank texts */
 };
 
 /* Lists of names are words with a space between them; in those of tensors * stands for a number. NULL is an empty
@@ -148,6 +166,7 @@ struct arch_row {
 	const char *eps;    /* the field of config.json with the norms' epsilon; NULL: rms_norm_eps */
 	const char *base, *embed;  /* of safetensors: what names begin with, and the embedding's; NULL: as others */
 	const char *final_norm[2]; /* the tensor's name in GGUF, and in safetensors; NULL: the usual one */
+	const struct arch_encoder *encoder;    /* with SWITCH_ENCODES */
 	const char *wrapped, *wrapped_classes; /* model_type and architectures of a config.json that holds this one as
 	                                          its text_config, beside parts for images or sound */
 };

@@ -46,7 +46,6 @@ static const struct slot slots[TENSOR_SLOTS] = {
 };
 /* clang-format on */
 
-static const char *const layer_prefix[2] = { "blk.", "layers." };
 static const char *const embed_name[2] = { "token_embd.weight", "embed_tokens.weight" };
 static const char *const final_norm_name[2] = { "output_norm.weight", "norm.weight" };
 static const char *const lm_head_name[2] = { "output.weight", "lm_head.weight" };
@@ -343,8 +342,10 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	}
 	if (bind_by_heads(b, k) || bind_by_key(b, k))
 		part.first = 0;
-	snprintf(name, sizeof name, "%s%s%" PRIu32 ".%s", b->base, layer_prefix[b->f->format], layer,
+	snprintf(name, sizeof name, "%s%s%" PRIu32 ".%s", b->base, bind_layers_name(b->f), layer,
 	         fused ? fused : name_of(b->f, k));
+	if (s->encodes)
+		bind_old_norm_name(b, name);
 	bool other = other_name(b, layer, k, name),
 	     by_columns = b->f->format == MODEL_HF && b->f->arch->hf_fused & FUSED_BY_COLUMNS && !other;
 	fused = other ? NULL : fused;
@@ -421,8 +422,9 @@ static bool bind_outer(struct binder *b)
 	const char *final_norm = b->f->arch->final_norm[form];
 	snprintf(name[1], NAME_CAP, "%s%s", b->base, final_norm ? final_norm : final_norm_name[form]);
 	snprintf(name[2], NAME_CAP, "%s%s", b->head, lm_head_name[form]);
+	const enum model_need final = s->form == FORM_BERT ? NEED_NOT : NEED_ALWAYS;
 	if (!bind_tensor(b, name[0], s->vocab, s->hidden, false, NEED_ALWAYS, NULL, &s->embed) ||
-	    !bind_tensor(b, name[1], 1, s->hidden, true, NEED_ALWAYS, NULL, &s->final_norm) ||
+	    !bind_tensor(b, name[1], 1, s->hidden, true, final, NULL, &s->final_norm) ||
 	    !bind_tensor(b, name[2], s->vocab, s->hidden, false,
 	                 tied && !b->f->needs.head_apart ? NEED_NOT
 	                 : tied                          ? NEED_IF_PRESENT
@@ -430,7 +432,7 @@ static bool bind_outer(struct binder *b)
 	                                                 : NEED_ALWAYS,
 	                 NULL, &s->lm_head))
 		return false;
-	if (s->layer_input && !bind_inputs(b))
+	if ((s->layer_input && !bind_inputs(b)) || (s->encodes && !model_bind_encoder(b, b->err)))
 		return false;
 	s->final_norm.plus_one = plus_one(b);
 	s->tied = s->lm_head.bytes == 0;
@@ -447,6 +449,10 @@ static void find_prefix(struct binder *b)
 
 	if (b->f->format == MODEL_GGUF)
 		return;
+	if (b->f->arch->encoder) {
+		bind_encoder_prefix(b, name_of_embed(b->f));
+		return;
+	}
 	for (int i = HF_PREFIXES - 1; i >= 0; i--) {
 		snprintf(name, sizeof name, "%s%s", hf_prefixes[i].base, embed_name[MODEL_HF]);
 		b->base = hf_prefixes[i].base;
@@ -471,7 +477,7 @@ bool model_bind(struct model *m, const char *label, struct error *err)
 	bind_find_experts(&b); /* of layers whose number is checked by now */
 	b.norms_whole = bind_mlx_norms(&b);
 	s->layer = calloc(s->layers, sizeof *s->layer);
-	f->strings_size = ((size_t)s->layers * TENSOR_SLOTS + 6) * NAME_CAP;
+	f->strings_size = ((size_t)s->layers * TENSOR_SLOTS + 16) * NAME_CAP;
 	f->strings = malloc(f->strings_size);
 	if (!s->layer || !f->strings)
 		return error_set(err, ERROR_MEMORY, "%s: no memory to describe %" PRIu32 " layers", label, s->layers);
@@ -480,6 +486,7 @@ bool model_bind(struct model *m, const char *label, struct error *err)
 	for (uint32_t i = 0; i < s->layers; i++)
 		if (!bind_layer(&b, i))
 			return false;
+	model_move_last_norm(m);
 	char head[NAME_CAP], embed[NAME_CAP];
 	snprintf(head, NAME_CAP, "%s%s", b.head, lm_head_name[f->format]);
 	snprintf(embed, NAME_CAP, "%s%s", b.base, name_of_embed(f));

@@ -56,6 +56,12 @@ bool bind_flatten_taps(struct binder *b, const char *name, struct found_tensor *
 void bind_flatten(struct found_tensor *t, uint64_t elements);
 /* enum arch_fused: which matrices share tensors in these files. */
 uint32_t bind_fused(const struct model_file *f);
+/* model_encoder.c: what stands before a layer's number; what names begin with, of an encoder's class alone and of those
+ * around it. */
+const char *bind_layers_name(const struct model_file *f);
+void bind_encoder_prefix(struct binder *b, const char *embed);
+/* The tensor of a norm may have the name that the first files of BERT give it. */
+void bind_old_norm_name(const struct binder *b, char name[NAME_CAP]);
 /* A copy that lives as long as the file. */
 const char *bind_keep_name(struct model_file *f, const char *name);
 

@@ -171,8 +171,8 @@ static bool read_sizes(struct gguf_reader *r)
 	const char *eps_key = s->centred ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
 	double eps = 0;
 
-	if (s->one_part && !gguf_find(r->g, gguf_key(r, eps_key))) /* there, both names mean the same */
-		eps_key = "attention.layer_norm_epsilon";
+	if ((s->one_part || s->encodes) && !gguf_find(r->g, gguf_key(r, eps_key))) /* there, both names mean the same */
+		eps_key = s->centred ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon";
 	if (!read_layers(r) || !gguf_get_u32(r, "embedding_length", REQUIRED, &s->hidden) || !gguf_read_some_ffn(r) ||
 	    !gguf_get_u32(r, "attention.head_count", REQUIRED, &s->heads) ||
 	    !gguf_get_u32(r, "context_length", REQUIRED, &s->context_train) ||
@@ -346,8 +346,8 @@ bool model_read_gguf(struct model *m, struct error *err)
 	if (!r.read)
 		return error_set(err, ERROR_MEMORY, "%s: no memory for %" PRIu64 " keys", r.g->path, r.g->n_kv);
 	bool ok = check_kind(&r) && read_arch(&r) && read_name(&r) && read_sizes(&r) && gguf_read_mixers(&r) &&
-	          gguf_read_experts(&r) && gguf_read_rope(&r) && gguf_read_switches(&r) && check_offs(&r) &&
-	          check_unread(&r) && gguf_read_factors(&r) && check_token_count(&r);
+	          gguf_read_experts(&r) && gguf_read_rope(&r) && gguf_read_switches(&r) && gguf_read_encoder(&r) &&
+	          check_offs(&r) && check_unread(&r) && gguf_read_factors(&r) && check_token_count(&r);
 	free(r.read);
 	return ok;
 }

@@ -70,10 +70,13 @@ static bool read_row(struct hf_reader *r)
 }
 
 /* The words for each activation function; of the first a message speaks. */
-static const char *const act_names[] = { [MODEL_SILU] = "silu swish",
-	                                 [MODEL_GELU] = "gelu_pytorch_tanh gelu_python_tanh gelu_new gelu_fast",
-	                                 [MODEL_RELU2] = "relu2",
-	                                 [MODEL_SWIGLU_OAI] = "silu swish" };
+static const char *const act_names[] = {
+	[MODEL_SILU] = "silu swish",
+	[MODEL_GELU] = "gelu_pytorch_tanh gelu_python_tanh gelu_new gelu_fast",
+	[MODEL_RELU2] = "relu2",
+	[MODEL_SWIGLU_OAI] = "silu swish",
+	[MODEL_GELU_ERF] = "gelu gelu_python"
+};
 
 static bool check_act(struct hf_reader *r, const char *field)
 {
@@ -94,6 +97,15 @@ static bool read_act(struct hf_reader *r)
 {
 	const char *act = NULL;
 
+	if (r->row->act == MODEL_GELU_ERF) {
+		if (!hf_get_string(r, r->root, "hidden_act", &act) ||
+		    !hf_get_string(r, r->root, "hidden_activation", &act))
+			return false;
+		if (act && arch_word_in(act_names[MODEL_GELU], act))
+			r->m->spec.act = MODEL_GELU;
+		return r->m->spec.act == MODEL_GELU ||
+		       (check_act(r, "hidden_act") && check_act(r, "hidden_activation"));
+	}
 	if (r->row->act != MODEL_GELU)
 		return check_act(r, "hidden_act");
 	if (!hf_get_string(r, r->root, "hidden_act", &act) || !check_act(r, "hidden_activation"))
@@ -157,7 +169,7 @@ static bool read_arch(struct hf_reader *r)
 {
 	const char *gate = NULL;
 
-	if (!read_row(r) || !put_defaults(r) || !check_classes(r, r->root, r->row->classes) ||
+	if (!read_row(r) || !hf_rename_fields(r) || !put_defaults(r) || !check_classes(r, r->root, r->row->classes) ||
 	    !hf_get_string(r, r->root, "activation", &gate))
 		return false;
 	if (gate && strcmp(gate, "swiglu") != 0) /* Falcon 3 says it beside hidden_act */
@@ -216,7 +228,7 @@ static bool read_sizes(struct hf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
 	const json_t *c = r->root;
-	const char *eps_field = s->centred ? "layer_norm_eps" : r->row->eps ? r->row->eps : "rms_norm_eps";
+	const char *eps_field = r->row->eps ? r->row->eps : s->centred ? "layer_norm_eps" : "rms_norm_eps";
 	double eps = s->centred ? 1e-5 : 1e-6;
 
 	if (!read_number_of_layers(r) || !hf_get_u32(r, c, "hidden_size", REQUIRED, MODEL_MAX_WIDTH, &s->hidden) ||
@@ -261,14 +273,15 @@ static bool read_needs(struct hf_reader *r)
 {
 	struct model_needs *n = &r->m->file->needs;
 	const struct arch_row *row = r->row;
-	bool bias = row->qkv_bias, o_bias = false, mlp_bias = false;
+	bool bias = row->qkv_bias || row->groups >> GROUP_QKV_BIAS & 1, o_bias = row->groups >> GROUP_O_BIAS & 1,
+	     mlp_bias = row->groups >> GROUP_MLP_BIAS & 1;
 
 	*n = arch_needs(row, row->hf_pairs);
 	if (row->switches & SWITCH_LATENT && !arch_word_in(row->fields, "rope_interleave") &&
 	    !hf_get_bool_or_none(r, "rope_interleave", &n->rope_pairs))
 		return false;
 	model_low_queries(r->m);
-	n->tied_by_config = row->tied;
+	n->tied_by_config = row->tied || row->encoder;
 	n->head_apart = row->switches & SWITCH_ONE_PART; /* whose class ties nothing, whatever the file says */
 	if ((row->bias && !hf_get_bool(r, r->root, row->bias, &bias)) ||
 	    (row->o_bias && !hf_get_bool(r, r->root, row->o_bias, &o_bias)) ||
@@ -355,7 +368,7 @@ static bool read_fields(struct hf_reader *r)
 	if (!r->m->file->model_name)
 		return error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->label);
 	return read_arch(r) && read_sizes(r) && read_needs(r) && hf_read_mixers(r) && hf_read_experts(r) &&
-	       hf_read_window(r) && hf_read_layers(r) && hf_read_rope(r) && hf_read_switches(r) &&
+	       hf_read_window(r) && hf_read_layers(r) && hf_read_rope(r) && hf_read_switches(r) && hf_read_encoder(r) &&
 	       hf_check_unread(r, r->root, r->read, "", "");
 }
 

@@ -94,5 +94,7 @@ enum model_need model_need_of(const struct model_file *f, const struct model_spe
 		return f->format == MODEL_GGUF ? NEED_IF_PRESENT : f->values_are_keys ? NEED_NOT : NEED_ALWAYS;
 	if (s->layer_sizes && k == SLOT_v_bias && !slides(s, layer) && f->values_are_keys)
 		return NEED_NOT;
+	if (k == SLOT_attn_norm && layer == 0 && f->arch->encoder && f->arch->encoder->one_first)
+		return NEED_NOT;
 	return f->needs.group[group];
 }

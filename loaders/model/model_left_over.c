@@ -20,6 +20,34 @@ static bool of_other_part(struct name_ref name)
 	return false;
 }
 
+/* What encoders' files have beside the encoder: of guessing words that are left out, of a pooler that no embedding goes
+ * through, and lists of numbers that are their own. */
+static bool beside_encoder(const struct model_file *f, struct name_ref name)
+{
+	static const char *const begins[] = {
+		"pooler.",
+		"cls.",
+		"lm_head.",
+		"vocab_transform.",
+		"vocab_layer_norm.",
+		"vocab_projector.",
+		"decoder.",
+		"embeddings.position_ids",
+		"head."
+	};
+	const char *base = f->arch->base ? f->arch->base : "model.";
+	const size_t behind = name.n > strlen(base) && memcmp(name.p, base, strlen(base)) == 0 ? strlen(base) : 0;
+
+	if (!f->arch->encoder || f->format != MODEL_HF)
+		return false;
+	for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+		const size_t n = strlen(begins[i]);
+		if (name.n - behind >= n && memcmp(name.p + behind, begins[i], n) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Of layers that predict further tokens, under a name of their own. */
 static bool of_predictor(const struct model_file *f, struct name_ref name)
 {
@@ -66,7 +94,8 @@ bool model_check_left_over(const struct model *m, struct error *err)
 	for (uint32_t i = 0; i < f->n_entries; i++) {
 		struct name_ref n = model_entry_name(f, i);
 		if (!f->used[i] && !arch_tensor_harmless(f->format == MODEL_GGUF, n.p, n.n) &&
-		    !(f->wrapped && of_other_part(n)) && !of_later_layer(f, m->spec.layers, n) && !of_predictor(f, n))
+		    !(f->wrapped && of_other_part(n)) && !beside_encoder(f, n) &&
+		    !of_later_layer(f, m->spec.layers, n) && !of_predictor(f, n))
 			return error_set(err, ERROR_UNSUPPORTED,
 			                 "%s: the tensor %s is none that jitrun computes with in a %s model, and "
 			                 "without it the results might be wrong",

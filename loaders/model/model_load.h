@@ -11,6 +11,7 @@
  *   model_hf_window.c  windows and which layers have one, from config.json
  *   model_gguf_mixers.c, model_hf_mixers.c  which layers keep a state instead of keys and values
  *   model_gguf_scan.c, model_hf_scan.c  those of the selective scan
+ *   model_encoder.c, model_hf_encoder.c, model_gguf_encoder.c  what encoders have beside others
  *   model_layers.c, model_gguf_layers.c, model_hf_layers.c  layers that differ in sizes
  *   model_switches.c  what the row of an architecture says for both
  *   model_experts.c  mixtures of experts, for both
@@ -57,6 +58,9 @@ struct model_part {
 struct catalog_entry {
 	uint32_t part, tensor;
 };
+
+struct gguf_reader;
+struct hf_reader;
 
 struct model_file {
 	enum model_format format;
@@ -170,8 +174,6 @@ bool model_set_rotations(struct model *m, const uint8_t *rotates, const char *la
 bool model_check_factors(const char *label, const char *name, const float *factor, uint32_t n, struct error *err);
 
 /* model_experts.c. experts of a configuration are checked before anything is made for them. */
-struct gguf_reader;
-struct hf_reader;
 bool gguf_read_experts(struct gguf_reader *r);
 bool hf_read_experts(struct hf_reader *r);
 bool model_check_experts(const struct model *m, const char *label, struct error *err);
@@ -209,6 +211,15 @@ void model_free_chat_templates(struct model *m);
 /* model_sampling.c */
 bool model_read_sampling(struct model *m, struct error *err);
 void model_free_sampling(struct model *m);
+/* model_encoder.c: of what encodes a text. What the embeddings are made of beside the tokens' rows; behind the layers,
+ * the last layer's norm becomes the final one where there is none. */
+struct binder;
+bool model_bind_encoder(struct binder *b, struct error *err);
+void model_move_last_norm(struct model *m);
+void model_widen_window(struct model_spec *s);
+bool hf_rename_fields(struct hf_reader *r);
+bool hf_read_encoder(struct hf_reader *r);
+bool gguf_read_encoder(struct gguf_reader *r);
 /* model_pooling.c */
 bool model_read_pooling(struct model *m, struct error *err);
 /* model_classifier.c: behind the sizes; the tensors are taken */

@@ -74,6 +74,7 @@ enum tensor_group {
 	GROUP_SINKS,       /* of attention's heads */
 	GROUP_LAYER_INPUT, /* what a layer makes of a token's own */
 	GROUP_LAYER_SCALE, /* by which a layer ends */
+	GROUP_POST_NORM_BIAS,
 	TENSOR_GROUPS
 };
 
@@ -169,6 +170,10 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 	VECTOR(k_row_norm, "attn_k_norm.weight", "self_attn.k_norm.weight", KEYS, QK_ROW_NORM, ROTATED) \
 	VECTOR(attn_post_norm, "post_attention_norm.weight", "post_attention_layernorm.weight", \
 	       HIDDEN, POST_NORM, PLAIN) \
+	VECTOR(attn_post_norm_bias, "post_attention_norm.bias", "post_attention_layernorm.bias", \
+	       HIDDEN, POST_NORM_BIAS, PLAIN) \
+	VECTOR(ffn_post_norm_bias, "post_ffw_norm.bias", "post_feedforward_layernorm.bias", \
+	       HIDDEN, POST_NORM_BIAS, PLAIN) \
 	VECTOR(ffn_post_norm, "post_ffw_norm.weight", "post_feedforward_layernorm.weight", HIDDEN, POST_NORM, PLAIN)
 /* clang-format on */
 

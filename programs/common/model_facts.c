@@ -188,6 +188,11 @@ void model_facts_of(struct model_facts *f, const struct model *m, const char *fo
 	take_text(f->name, sizeof f->name, s->name ? s->name : "", s->name ? strlen(s->name) : 0);
 	add_used(f, &s->embed);
 	add_used(f, &s->final_norm);
+	add_used(f, &s->final_norm_bias);
+	add_used(f, &s->pos_embed);
+	add_used(f, &s->type_embed);
+	add_used(f, &s->embed_norm);
+	add_used(f, &s->embed_norm_bias);
 	add_used(f, &s->input_embed);
 	add_used(f, &s->input_proj);
 	add_used(f, &s->input_norm);

@@ -86,7 +86,7 @@ static bool find_plan(struct jit_batch *b, struct pass *p, const struct batch_ch
 	if (!engine_map_all_logits(e, err))
 		return false;
 	p->logits = e->memory.all_logits;
-	p->plan = engine_find_joint(e, p->span, n, err);
+	p->plan = engine_find_joint(e, p->span, n, false, err);
 	return p->plan != NULL;
 }
 

@@ -62,6 +62,8 @@ static bool open_regime(struct engine *e, struct error *err)
 		.finish = m->cache != NULL
 	};
 
+	if (m->file.spec.encodes) /* all that it makes is passes over texts, whose lengths nobody knows yet */
+		return true;
 	if (m->sealed || !m->device->facts.keeps_code || m->device->ready || m->dump_ir || m->dump_asm)
 		return true;
 	if (!(e->compile_ahead = compile_ahead_open(&o, err)))
@@ -87,7 +89,7 @@ static void set_parts(struct engine *e)
 {
 	const struct model_spec *s = &e->model->file.spec;
 
-	e->parts = !s->latent.rank &&
+	e->parts = !s->latent.rank && !s->encodes &&
 	           (!e->model->device->facts.host_runs || (uint32_t)pool_threads(e->pool) > s->kv_heads);
 	e->parts_from = e->model->device->facts.overlaps ? 0 : PLAN_PARTS_FROM;
 }
@@ -262,7 +264,7 @@ static struct engine_joint *joint_of(struct engine *e, struct error *err)
 }
 
 static bool build_joint(struct engine *e, struct engine_joint *j, const struct plan_span *span, uint32_t spans,
-                        struct error *err)
+                        bool normed, struct error *err)
 {
 	const struct plan_options opt = engine_plan_options(e);
 	uint32_t tokens = span[spans - 1].first + span[spans - 1].tokens;
@@ -281,22 +283,24 @@ static bool build_joint(struct engine *e, struct engine_joint *j, const struct p
 		return error_set(err, ERROR_MEMORY, "no memory for a plan");
 	memcpy(j->span, span, spans * sizeof *span);
 	j->spans = spans;
-	return plan_build_joint(j->plan, &e->model->file.spec, &e->model->weights, &buf, &e->kv, j->span, spans, &opt,
-	                        err) &&
+	j->normed = normed;
+	return plan_build_joint(j->plan, &e->model->file.spec, &e->model->weights, &buf, &e->kv, j->span, spans, normed,
+	                        &opt, err) &&
 	       (j->plan->one_sequence || e->stream->prepare(e->stream, j->plan, e->pool, err));
 }
 
-struct plan *engine_find_joint(struct engine *e, const struct plan_span *span, uint32_t spans, struct error *err)
+struct plan *engine_find_joint(struct engine *e, const struct plan_span *span, uint32_t spans, bool normed,
+                               struct error *err)
 {
 	for (struct engine_joint *j = e->joint; j && j < e->joint + ENGINE_JOINT_MOST; j++)
-		if (j->spans == spans && memcmp(j->span, span, spans * sizeof *span) == 0) {
+		if (j->spans == spans && j->normed == normed && memcmp(j->span, span, spans * sizeof *span) == 0) {
 			j->used = ++e->clock;
 			return j->plan->one_sequence ? NULL : j->plan;
 		}
 	struct engine_joint *j = joint_of(e, err);
 	if (!j)
 		return NULL;
-	if (!build_joint(e, j, span, spans, err)) {
+	if (!build_joint(e, j, span, spans, normed, err)) {
 		forget_joint(e, j);
 		return NULL;
 	}

@@ -26,6 +26,7 @@ enum {
 /* A plan over several sequences. */
 struct engine_joint {
 	struct plan *plan;
+	bool normed;
 	struct plan_span *span;
 	uint32_t spans;
 	uint64_t used;
@@ -78,9 +79,11 @@ void engine_request_drafts(struct engine *e);
 /* The plan of a pass for one session, whose first token is at that position. NULL: err. */
 struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t position, enum plan_logits logits,
                               enum profile_pass kind, struct error *err);
-/* The plan of a pass for several sequences, or one, which gives the logits of all rows (engine_map_all_logits()). NULL:
+/* The plan of a pass for several sequences, or one, which gives the logits of all rows (engine_map_all_logits()), or
+ * with `normed` their final norm. NULL:
  * err; with err->code 0: there is none, and each is to have a pass of its own. */
-struct plan *engine_find_joint(struct engine *e, const struct plan_span *span, uint32_t spans, struct error *err);
+struct plan *engine_find_joint(struct engine *e, const struct plan_span *span, uint32_t spans, bool normed,
+                               struct error *err);
 /* Memory for the logits of as many tokens as such passes give, and those of PLAN_ALL_LOGITS. */
 bool engine_map_all_logits(struct engine *e, struct error *err);
 /* Runs a plan, watched by the profile, and by the tuner while it is the tuner's. position: of its first token. cancel:

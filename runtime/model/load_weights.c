@@ -377,7 +377,11 @@ static bool convert_vector(float *out, void *raw, const struct model *m, const s
 /* How many bytes the longest takes in its file. */
 static size_t longest_vector(const struct model_spec *s)
 {
-	size_t longest = s->final_norm.bytes > s->input_norm.bytes ? s->final_norm.bytes : s->input_norm.bytes;
+	size_t longest = 0;
+
+#define X(name) longest = s->name.bytes > longest ? s->name.bytes : longest;
+	WEIGHTS_VECTORS_EACH(X)
+#undef X
 
 	for (uint32_t i = 0; i < s->layers; i++)
 		for (int v = 0; v < VECTOR_SLOTS; v++)
@@ -393,8 +397,11 @@ static float *twin(float *converted, const struct weights *w, const float *p)
 
 static bool convert_all(const struct weights *w, float *converted, void *raw, const struct model *m, struct error *err)
 {
-	bool ok = convert_vector(twin(converted, w, w->final_norm), raw, m, &m->spec.final_norm, err) &&
-	          convert_vector(twin(converted, w, w->input_norm), raw, m, &m->spec.input_norm, err);
+	bool ok = true;
+
+#define X(name) ok = ok && convert_vector(twin(converted, w, w->name), raw, m, &m->spec.name, err);
+	WEIGHTS_VECTORS_EACH(X)
+#undef X
 
 	for (uint32_t i = 0; i < m->spec.layers; i++)
 		for (int v = 0; v < VECTOR_SLOTS && ok; v++)

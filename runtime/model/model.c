@@ -338,6 +338,8 @@ static jit_model_info info_of(const jit_model *m)
 		.weight_cache_trouble = m->kept_trouble.code ? m->kept_trouble.text : NULL,
 		.has_sampling = m->file.sampling.given || m->file.sampling.samplers,
 		.pooling = (int)m->file.pooling,
+		.encodes = m->file.spec.encodes,
+		.embedding = (int)m->file.spec.hidden,
 		.bounded = model_bounded(m),
 		.bounded_gain = m->bounded_gain
 	};

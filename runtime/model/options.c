@@ -80,7 +80,7 @@ static const struct field batch_fields[] = {
 
 NO_PADDING(jit_embedding_options, normalise);
 static const struct field embedding_fields[] = {
-	INT(jit_embedding_options, pooling, JIT_POOL_LAST, JIT_POOL_RANK, "0, 1, 2 or 3"),
+	INT(jit_embedding_options, pooling, JIT_POOL_LAST, JIT_POOL_CLS, "0, 1, 2, 3 or 4"),
 };
 
 NO_PADDING(jit_objects_options, reserved);

@@ -6,7 +6,8 @@ enum key_act arch_act(const struct model_spec *spec)
 	static const enum key_act acts[] = { [MODEL_SILU] = ACT_SILU,
 		                             [MODEL_GELU] = ACT_GELU,
 		                             [MODEL_RELU2] = ACT_RELU2,
-		                             [MODEL_SWIGLU_OAI] = ACT_SWIGLU_OAI };
+		                             [MODEL_SWIGLU_OAI] = ACT_SWIGLU_OAI,
+		                             [MODEL_GELU_ERF] = ACT_GELU_ERF };
 	return acts[spec->act];
 }
 
@@ -43,16 +44,33 @@ graph_ref arch_feed_forward(const struct arch *a, graph_ref stream, graph_ref in
 	return arch_add(a, stream, graph_matmul(a->g, h, &l->down, l->down_bias), l->ffn_post_norm);
 }
 
-static graph_ref embed(const struct arch *a, const struct weights_matrix *w)
+static graph_ref embed(const struct arch *a, const struct weights_matrix *w, enum graph_ids ids)
 {
-	return graph_node(a->g, &(struct graph_node){ .kind = NODE_EMBED, .in = { [IN_W] = graph_matrix(a->g, w) } },
-	                  w->k);
+	const struct graph_node n = { .kind = NODE_EMBED, .rows = ids, .in = { [IN_W] = graph_matrix(a->g, w) } };
+
+	return graph_node(a->g, &n, w->k);
+}
+
+/* What the layers begin with. */
+static graph_ref token_embedding(const struct arch *a)
+{
+	const struct weights *w = a->w;
+	graph_ref e = embed(a, &w->embed, IDS_TOKENS);
+
+	if (w->type_embed.packed)
+		e = graph_add(a->g, e, embed(a, &w->type_embed, IDS_TYPES));
+	if (w->pos_embed.packed)
+		e = graph_add(a->g, e, embed(a, &w->pos_embed, IDS_POSITIONS));
+	if (w->embed_norm)
+		e = graph_biased_norm(a->g, e, w->embed_norm, w->embed_norm_bias, a->spec->norm_eps);
+	return a->spec->embed_scale.given ? graph_scale(a->g, e, a->spec->embed_scale.value) : e;
 }
 
 /* For all layers at once: of a second embedding, and of a product of the first. */
 static graph_ref layer_inputs(const struct arch *a, graph_ref stream)
 {
-	const graph_ref e = embed(a, &a->w->input_embed), p = graph_matmul(a->g, stream, &a->w->input_proj, NULL),
+	const graph_ref e = embed(a, &a->w->input_embed, IDS_TOKENS),
+			p = graph_matmul(a->g, stream, &a->w->input_proj, NULL),
 			norm = graph_vector(a->g, a->w->input_norm, a->spec->layer_input);
 	const struct graph_node n = { .kind = NODE_LAYER_INPUTS,
 		                      .rows = a->spec->layer_input,
@@ -86,9 +104,7 @@ static void draw(struct graph *g, const struct model_spec *spec, const struct we
 	struct arch a = { .g = g, .spec = spec, .w = w };
 
 	graph_section(g, 0);
-	graph_ref stream = embed(&a, &w->embed);
-	if (spec->embed_scale.given)
-		stream = graph_scale(g, stream, spec->embed_scale.value);
+	graph_ref stream = token_embedding(&a);
 	a.inputs = spec->layer_input ? layer_inputs(&a, stream) : 0;
 	for (uint32_t i = 0; i < spec->layers; i++) {
 		graph_section(g, i);
@@ -102,7 +118,8 @@ static void draw(struct graph *g, const struct model_spec *spec, const struct we
 	                                 .number = spec->norm_eps,
 	                                 .in = { [IN_X] = stream,
 	                                         [IN_W] = graph_matrix(g, &w->lm_head),
-	                                         [IN_BIAS] = graph_vector(g, w->final_norm, spec->hidden) } },
+	                                         [IN_BIAS] = graph_vector(g, w->final_norm, spec->hidden),
+	                                         [IN_BIAS2] = graph_vector(g, w->final_norm_bias, spec->hidden) } },
 	           spec->vocab);
 	graph_result(g, spec->hidden);
 	graph_end(g);

@@ -2,6 +2,7 @@
  *
  *   arch.c            a whole model: embeddings, layers, logits
  *   arch_llama.c      the layer of Llama, and of the families that differ from it by what tensors they have
+ *   arch_bert.c       the layer of BERT, whose norms stand behind its sums
  *   arch_latent.c     the layer with latent attention
  *   arch_recurrent.c  mixers that keep a state instead of keys and values
  *   arch_experts.c    mixtures of experts, in place of a feed-forward layer or beside one
@@ -25,7 +26,7 @@ struct arch {
 };
 
 /* Room of a graph for one layer, and for the rest. */
-enum { ARCH_NODES_LAYER = 40, ARCH_NODES_OUTSIDE = 12 };
+enum { ARCH_NODES_LAYER = 40, ARCH_NODES_OUTSIDE = 16 };
 
 /* A section for the embeddings, one for each layer, and one for the logits. False: err; else graph_close() is due. */
 bool arch_graph(struct graph *g, const struct model_spec *spec, const struct weights *w, struct error *err);
@@ -49,6 +50,9 @@ graph_ref arch_gated(const struct arch *a, graph_ref in, const struct weights_ma
                      const struct weights_matrix *up, const float *gate_bias, const float *up_bias);
 /* The dense feed-forward layer of `in`, added to the stream. */
 graph_ref arch_feed_forward(const struct arch *a, graph_ref stream, graph_ref in);
+
+/* Attention, from a layer's input to what its last matrix reads. */
+graph_ref arch_attention(const struct arch *a, graph_ref in);
 
 /* Mixers without keys and values, from a layer's input to what its last matrix reads. */
 graph_ref arch_convolution(const struct arch *a, graph_ref in);

@@ -29,8 +29,7 @@ static graph_ref store(const struct arch *a, graph_ref k, graph_ref v)
 	                  0);
 }
 
-/* From the layer's input to what its last matrix reads. */
-static graph_ref attention(const struct arch *a, graph_ref in)
+graph_ref arch_attention(const struct arch *a, graph_ref in)
 {
 	const struct weights_layer *l = a->l;
 	const uint64_t dim = model_sizes_of(a->spec, a->layer).head_dim, width = a->spec->heads * dim;
@@ -76,7 +75,7 @@ static graph_ref mix(const struct arch *a, enum model_mixer mixer, graph_ref str
 		return arch_add(a, stream, graph_matmul(a->g, arch_delta_rule(a, in), &l->delta_out, NULL), norm);
 	case MIXER_SCAN:
 		return arch_add(a, stream, graph_matmul(a->g, arch_selective_scan(a, in), &l->scan_out, NULL), norm);
-	default: return arch_add(a, stream, graph_matmul(a->g, attention(a, in), &l->o, l->o_bias), norm);
+	default: return arch_add(a, stream, graph_matmul(a->g, arch_attention(a, in), &l->o, l->o_bias), norm);
 	}
 }
 

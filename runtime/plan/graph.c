@@ -127,9 +127,16 @@ graph_ref graph_gated(struct graph *g, graph_ref x, const struct graph_gate *m)
 
 graph_ref graph_norm(struct graph *g, graph_ref x, const float *weight, float eps)
 {
+	return graph_biased_norm(g, x, weight, NULL, eps);
+}
+
+graph_ref graph_biased_norm(struct graph *g, graph_ref x, const float *weight, const float *bias, float eps)
+{
 	const uint64_t width = g->value[x].width;
 	const struct graph_node n = {
-		.kind = NODE_NORM, .number = eps, .in = { [IN_X] = x, [IN_W] = graph_vector(g, weight, width) }
+		.kind = NODE_NORM,
+		.number = eps,
+		.in = { [IN_X] = x, [IN_W] = graph_vector(g, weight, width), [IN_BIAS] = graph_vector(g, bias, width) }
 	};
 
 	return graph_node(g, &n, width);

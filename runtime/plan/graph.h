@@ -34,13 +34,14 @@ enum { GRAPH_OUTSIDE = -1 };
 
 /* What a node computes of its operands; operands in brackets may be missing. */
 enum graph_kind {
-	NODE_EMBED,   /* rows of W that the pass's ids choose */
-	NODE_NORM,    /* NORM(X) with weights W, of `groups` equal groups where not 0, the weights `shared` by them */
-	NODE_MATMUL,  /* act(W X + [BIAS]); with W2: act(W X + [BIAS]) * (W2 X + [BIAS2]) */
-	NODE_BY_HEAD, /* a matrix for each head: W X, into the first `rows` of each head of INTO */
-	NODE_ADD,     /* X + W */
-	NODE_SCALE,   /* X times `number`, or times the numbers W */
-	NODE_GATE,    /* X * act(W) */
+	NODE_EMBED, /* rows of W that the pass's ids, positions or types choose: `rows`, enum graph_ids */
+	NODE_NORM, /* NORM(X) with weights W [and biases], of `groups` equal groups where not 0, the weights `shared` by
+	              them */
+	NODE_MATMUL,       /* act(W X + [BIAS]); with W2: act(W X + [BIAS]) * (W2 X + [BIAS2]) */
+	NODE_BY_HEAD,      /* a matrix for each head: W X, into the first `rows` of each head of INTO */
+	NODE_ADD,          /* X + W */
+	NODE_SCALE,        /* X times `number`, or times the numbers W */
+	NODE_GATE,         /* X * act(W) */
 	NODE_LAYER_INPUTS, /* what each layer gets of a token's own: of a product X, an embedding W2, weights W */
 	NODE_ROTATE,  /* queries X with [W], the norm of heads, rotated and scaled; second result: what does not rotate
 	               */
@@ -53,14 +54,16 @@ enum graph_kind {
 	NODE_EXPERTS, /* NODE_MATMUL with the matrices that INTO chooses, for each slot; second result: X in their order
 	               */
 	NODE_COMBINE, /* the sum of slots X by the choice W, or X times the sigmoid of W */
-	NODE_HEAD,    /* of the rows that are wanted of X: the norm BIAS, and the product with W, scaled and bounded;
-	               * second    result: that norm */
+	NODE_HEAD, /* of the rows that are wanted of X: the norm BIAS [with BIAS2], and the product with W, scaled and
+	            * bounded; second    result: that norm */
 	NODE_KINDS
 };
 
 /* Operands by name. */
 enum { IN_X, IN_W, IN_BIAS, IN_W2, IN_BIAS2, IN_INTO, GRAPH_INS };
 enum { GRAPH_OUTS = 2 };
+/* Lists that a pass has a number of each token in. */
+enum graph_ids { IDS_TOKENS, IDS_POSITIONS, IDS_TYPES, GRAPH_IDS };
 
 struct graph_node {
 	uint8_t kind, act; /* enum graph_kind, enum key_act */
@@ -110,6 +113,8 @@ struct graph_gate {
 };
 graph_ref graph_gated(struct graph *g, graph_ref x, const struct graph_gate *m);
 graph_ref graph_norm(struct graph *g, graph_ref x, const float *weight, float eps);
+/* bias NULL: none. */
+graph_ref graph_biased_norm(struct graph *g, graph_ref x, const float *weight, const float *bias, float eps);
 graph_ref graph_add(struct graph *g, graph_ref x, graph_ref y);
 graph_ref graph_scale(struct graph *g, graph_ref x, float number);
 /* x times as many numbers, or one. */

@@ -108,8 +108,8 @@ static bool may_be_inside(const struct plan_builder *b, const struct graph_node 
 {
 	const struct graph_value *out = graph_value(b->g, n->out[0]);
 
-	return n->kind == NODE_NORM && !n->kept && !n->groups && n->number == b->spec->norm_eps && out->users &&
-	       out->last_user < b->of[n->in[IN_X]].overwritten;
+	return n->kind == NODE_NORM && !n->kept && !n->groups && !n->in[IN_BIAS] && n->number == b->spec->norm_eps &&
+	       out->users && out->last_user < b->of[n->in[IN_X]].overwritten;
 }
 
 static bool makes_norm(const struct plan_builder *b, const struct graph_node *n)

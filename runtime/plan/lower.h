@@ -147,7 +147,7 @@ void plan_handed_end(struct plan_builder *b);
 /* ---- caches and rotations (plan_rotation.c) */
 
 /* The slots of an op for a layer's cache: where its keys begin in a page, and its values (NULL: there are none); the
- * table of pages, and where the first token is. */
+ * table of pages, and where the first token is (NULL: that is no matter). */
 struct plan_cache_slots {
 	uint64_t *keys, *values, *pages, *position;
 };
@@ -228,6 +228,9 @@ void plan_quantise(struct plan_builder *b, struct activations a, uint64_t k);
 /* The norm of so many tokens of width k, with another vector as its result, or added to it. Returns its arguments. */
 uint64_t *plan_norm(struct plan_builder *b, const float *x, const float *weight, float *out, uint32_t k, uint32_t flags,
                     uint32_t tokens);
+/* The same, with biases: NULL, none. */
+uint64_t *plan_biased_norm(struct plan_builder *b, const float *x, const float *weight, const float *bias, float *out,
+                           uint32_t k, uint32_t flags, uint32_t tokens);
 
 /* ---- attention */
 

@@ -187,7 +187,7 @@ bool plan_build(struct plan *p, const struct model_spec *spec, const struct weig
 
 bool plan_build_joint(struct plan *p, const struct model_spec *spec, const struct weights *w,
                       const struct plan_buffers *buffers, const struct plan_cache *kv, const struct plan_span *span,
-                      uint32_t spans, const struct plan_options *opt, struct error *err)
+                      uint32_t spans, bool normed, const struct plan_options *opt, struct error *err)
 {
 	struct plan_builder b = {
 		.p = p, .spec = spec, .buf = buffers, .kv = kv, .opt = opt, .span = span, .spans = spans
@@ -198,7 +198,7 @@ bool plan_build_joint(struct plan *p, const struct model_spec *spec, const struc
 		b.n += span[i].tokens;
 		rows += span[i].rows;
 	}
-	return build(&b, w, rows ? PLAN_ALL_LOGITS : PLAN_NO_LOGITS, err);
+	return build(&b, w, normed ? PLAN_ALL_NORMED : rows ? PLAN_ALL_LOGITS : PLAN_NO_LOGITS, err);
 }
 
 /* Addresses of operands that nothing reads: as a session has them, so that ops are ordered as they are there. */
@@ -253,7 +253,7 @@ bool plan_outline_pair(struct plan *p, const struct model_spec *spec, const stru
 
 	if (!nowhere(&buffers, &layout, spec, w, 2, opt, err))
 		return false;
-	const bool ok = plan_build_joint(p, spec, w, &buffers, &cache, span, 2, opt, err);
+	const bool ok = plan_build_joint(p, spec, w, &buffers, &cache, span, 2, false, opt, err);
 	plan_layout_close(&layout);
 	return ok;
 }

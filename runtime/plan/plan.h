@@ -21,7 +21,8 @@ struct plan_layout;
 /* The memory that the passes of a session work in, for up to so many tokens. */
 struct plan_buffers {
 	uint32_t tokens;
-	/* What the host fills in before each run: plan_ids_bytes(), and plan_angles_bytes() each. */
+	/* What the host fills in before each run: plan_ids_bytes(), lists of `tokens` each (enum graph_ids), of which
+	 * encoders alone read those behind the first; and plan_angles_bytes() each. */
 	int32_t *ids;
 	float *cos, *sin;
 	/* What the pass computes on the way: the values of its graph, as the layout says (live.h). */
@@ -85,7 +86,8 @@ static inline bool plan_layer_slides(const struct model_spec *s, uint32_t layer)
 uint64_t plan_cache_keys(enum dtype type, const struct model_spec *s, uint32_t layer);
 /* Both together; of latent attention there are no values. */
 uint64_t plan_cache_bytes(enum dtype type, const struct model_spec *s, uint32_t layer);
-/* Where a layer's keys begin in a page. */
+/* Where a layer's keys begin in a page. Layers of an encoder have them in one place: its passes are over whole texts,
+ * and nobody reads a layer's keys when it is done. */
 uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer);
 
 /* The passes that plans are made for: of 1 to PLAN_TOKENS_MOST tokens, with no logits, with those of the last
@@ -165,7 +167,7 @@ struct plan_sequence {
 	uint8_t *behind;
 };
 
-enum { PLAN_ARGS_MOST = 22 /* slots of an op; those of the next one begin as many behind */ };
+enum { PLAN_ARGS_MOST = 24 /* slots of an op; those of the next one begin as many behind */ };
 
 struct plan {
 	uint32_t tokens;
@@ -200,10 +202,10 @@ bool plan_build(struct plan *p, const struct model_spec *spec, const struct weig
                 const struct plan_buffers *buffers, const struct plan_cache *kv, uint32_t tokens,
                 enum plan_logits logits, const struct plan_options *opt, struct error *err);
 /* A plan over the tokens of several sequences; the logits are of all rows, in the order of the spans. Its numerics are
- * exact. */
+ * exact. normed: it ends with the final norm of those rows instead (PLAN_ALL_NORMED). */
 bool plan_build_joint(struct plan *p, const struct model_spec *spec, const struct weights *w,
                       const struct plan_buffers *buffers, const struct plan_cache *kv, const struct plan_span *span,
-                      uint32_t spans, const struct plan_options *opt, struct error *err);
+                      uint32_t spans, bool normed, const struct plan_options *opt, struct error *err);
 /* The same as plan_build() for a plan that is never run, for its keys and ops: it has no memory to work on. w may come
  * from weights_describe(). */
 bool plan_outline(struct plan *p, const struct model_spec *spec, const struct weights *w, enum dtype kv,

@@ -15,7 +15,7 @@ static unsigned context_parts(const struct plan_builder *b, struct plan_attentio
 	const struct model_spec *s = b->spec;
 	bool is_short = plan_layer_slides(s, a.layer) && s->sliding_window <= SHORT;
 
-	if ((b->n > 1 && !a.parts) || is_short)
+	if ((b->n > 1 && !a.parts) || is_short || s->encodes)
 		return 0;
 	unsigned parts = template_attention_parts(b->opt->target, model_sizes_of(s, a.layer).kv_heads);
 	for (uint32_t n = 1; n < b->spans && parts > 1; n *= 2)
@@ -39,7 +39,7 @@ static bool can_rotate(const struct plan_builder *b, struct plan_attention a)
 {
 	const struct model_sizes z = model_sizes_of(b->spec, a.layer);
 
-	return a.l->k.packed && !a.l->q_norm == !a.l->k_norm &&
+	return a.l->k.packed && !a.l->q_norm == !a.l->k_norm && !b->spec->encodes &&
 	       template_attention_rotates(b->opt->target, b->spec->heads, z.kv_heads, z.head_dim);
 }
 
@@ -88,7 +88,7 @@ static struct key attention_key(const struct plan_builder *b, struct plan_attent
 	key.head_dim = z.head_dim;
 	key.kv = key_type(b->kv->type);
 	key.flags = (plan_layer_slides(s, a.layer) ? KEY_WINDOW : 0) | (s->score_cap.given ? KEY_CAP : 0) |
-	            (a.l->sinks ? KEY_SINKS : 0);
+	            (a.l->sinks ? KEY_SINKS : 0) | (s->encodes ? KEY_BOTH : 0);
 	if (plan_rotates_inside(b, a))
 		key.flags |= KEY_ROTATES | plan_head_norm(b, a.l->q_norm) | (s->value_norms ? KEY_VALUE_NORM : 0);
 	key.tile_n =
@@ -112,6 +112,9 @@ static struct key merge_key(const struct plan_builder *b, struct plan_attention 
 	return key;
 }
 
+/* More than a text has tokens; a multiple of what tiles are wide. */
+enum { SEES_ALL = 1 << 24 };
+
 /* Units [0, units) of attention of a span's tokens; returns its arguments. */
 static uint64_t *add_attention(struct plan_builder *b, const struct graph_node *n, const struct plan_span *span,
                                const struct key *key, int64_t units)
@@ -123,8 +126,10 @@ static uint64_t *add_attention(struct plan_builder *b, const struct graph_node *
 	if (key->flags & KEY_ROTATES)
 		plan_set_rotation(b, n, span->first, a);
 	plan_set_cache(b, n->layer,
-	               &(struct plan_cache_slots){
-			       &a[ATTENTION_KEYS], &a[ATTENTION_VALUES], &a[ATTENTION_PAGES], &a[ATTENTION_POS0] });
+	               &(struct plan_cache_slots){ &a[ATTENTION_KEYS], &a[ATTENTION_VALUES], &a[ATTENTION_PAGES],
+	                                           s->encodes ? NULL : &a[ATTENTION_POS0] });
+	if (s->encodes) /* how far a token sees beyond itself */
+		a[ATTENTION_POS0] = plan_layer_slides(s, n->layer) ? s->sliding_window / 2 : SEES_ALL;
 	a[ATTENTION_SLIDING] = s->sliding_window;
 	a[ATTENTION_COLUMNS] = span->tokens;
 	a[ATTENTION_CAP] = plan_f32_slot(s->score_cap.value);
@@ -173,8 +178,8 @@ static bool few_attend(const struct plan_builder *b, uint32_t layer)
 /* Of several sequences each has one token: others are too many sorts of passes to have kernels of. */
 bool plan_is_few(const struct plan_builder *b)
 {
-	bool all = b->n > 1 && b->n <= PLAN_HANDED_MOST && b->n <= b->buf->record_tokens && b->buf->records &&
-	           b->opt->target->lane_bytes && b->opt->context != PLAN_WHOLE && !b->opt->general &&
+	bool all = b->n > 1 && b->n <= PLAN_HANDED_MOST && !b->spec->encodes && b->n <= b->buf->record_tokens &&
+	           b->buf->records && b->opt->target->lane_bytes && b->opt->context != PLAN_WHOLE && !b->opt->general &&
 	           (b->spans == 1 || b->n == b->spans);
 
 	for (uint32_t i = 0; all && i < b->spec->layers; i++)

@@ -36,7 +36,8 @@ void plan_set_cache(struct plan_builder *b, uint32_t layer, const struct plan_ca
 	if (slots->values)
 		*slots->values = *slots->keys + plan_cache_keys(kv->type, b->spec, of);
 	plan_changing_slot(b, slots->pages, window ? PLAN_WINDOW_PAGES : PLAN_PAGES, 0);
-	plan_changing_slot(b, slots->position, PLAN_POSITION, 0);
+	if (slots->position)
+		plan_changing_slot(b, slots->position, PLAN_POSITION, 0);
 }
 
 static uint32_t rotation_of_queries(const struct plan_builder *b, uint32_t layer)

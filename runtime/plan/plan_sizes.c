@@ -4,6 +4,7 @@
  * (kernels-templates/signature.h); tests/runtime/t_plan_room.c holds what ops touch against the sizes here.
  */
 #include "kernels-templates/signature.h"
+#include "runtime/plan/graph.h"
 #include "runtime/plan/plan.h"
 #include "runtime/plan/rope.h"
 
@@ -34,7 +35,7 @@ uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *
 {
 	uint64_t at = 0;
 
-	for (uint32_t i = 0; i < layer; i++)
+	for (uint32_t i = 0; i < layer && !s->encodes; i++)
 		if (!kv->window_page_bytes || plan_layer_slides(s, i) == plan_layer_slides(s, layer))
 			at += plan_cache_bytes(kv->type, s, i);
 	return at;
@@ -79,7 +80,7 @@ uint64_t plan_state_offset(const struct model_spec *s, uint32_t layer)
 
 uint64_t plan_state_bytes(const struct model_spec *s) { return plan_state_offset(s, s->layers); }
 
-uint64_t plan_ids_bytes(uint32_t tokens) { return tokens * sizeof(int32_t); }
+uint64_t plan_ids_bytes(uint32_t tokens) { return (uint64_t)GRAPH_IDS * tokens * sizeof(int32_t); }
 
 uint64_t plan_angles_bytes(const struct model_spec *s, uint32_t tokens)
 {

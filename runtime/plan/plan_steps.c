@@ -24,6 +24,15 @@ uint64_t *plan_norm(struct plan_builder *b, const float *x, const float *weight,
 	return a;
 }
 
+uint64_t *plan_biased_norm(struct plan_builder *b, const float *x, const float *weight, const float *bias, float *out,
+                           uint32_t k, uint32_t flags, uint32_t tokens)
+{
+	uint64_t *a = plan_norm(b, x, weight, out, k, flags | (bias ? KEY_BIAS : 0), tokens);
+
+	a[NORM_BIAS] = plan_address(bias);
+	return a;
+}
+
 void plan_scale(struct plan_builder *b, const float *in, float *out, uint32_t n, uint64_t k, uint64_t by,
                 uint32_t flags)
 {
@@ -90,8 +99,9 @@ void lower_norm(struct plan_builder *b, const struct graph_node *n)
 		return;
 	}
 	const struct activations out = plan_operand(b, v);
-	uint64_t *a = plan_norm(b, plan_floats(b, n->in[IN_X]), graph_vector_of(b->g, n->in[IN_W]), out.x, k,
-	                        (to ? KEY_RESIDUAL : 0) | (int8 ? blocks_flags(b, n) : 0), b->n);
+	uint64_t *a = plan_biased_norm(b, plan_floats(b, n->in[IN_X]), graph_vector_of(b->g, n->in[IN_W]),
+	                               graph_vector_of(b->g, n->in[IN_BIAS]), out.x, k,
+	                               (to ? KEY_RESIDUAL : 0) | (int8 ? blocks_flags(b, n) : 0), b->n);
 	a[NORM_EPS] = plan_f32_slot(n->number);
 	if (int8) {
 		a[NORM_OUTQ] = plan_address(out.q);
@@ -158,7 +168,8 @@ static uint32_t next_rows(const struct plan_builder *b, uint32_t *i, uint32_t *f
  * the stream are one op. */
 static uint32_t norm_rows_wanted(struct plan_builder *b, const struct graph_node *node, bool int8)
 {
-	const float *weight = graph_vector_of(b->g, node->in[IN_BIAS]), *x = plan_floats(b, node->in[IN_X]);
+	const float *weight = graph_vector_of(b->g, node->in[IN_BIAS]), *x = plan_floats(b, node->in[IN_X]),
+		    *bias = graph_vector_of(b->g, node->in[IN_BIAS2]);
 	const struct activations out = plan_operand(b, node->out[1]);
 	uint64_t hidden = numerics_pad(b->spec->hidden);
 	uint32_t rows = 0, first;
@@ -166,8 +177,8 @@ static uint32_t norm_rows_wanted(struct plan_builder *b, const struct graph_node
 	for (uint32_t i = 0, n; i < b->spans; rows += n) {
 		if (!(n = next_rows(b, &i, &first)))
 			continue;
-		uint64_t *a = plan_norm(b, x + first * hidden, weight, out.x + rows * hidden, b->spec->hidden,
-		                        int8 ? blocks_flags(b, node) : 0, n);
+		uint64_t *a = plan_biased_norm(b, x + first * hidden, weight, bias, out.x + rows * hidden,
+		                               b->spec->hidden, int8 ? blocks_flags(b, node) : 0, n);
 		if (int8) {
 			a[NORM_OUTQ] = plan_address(out.q + rows * hidden);
 			a[NORM_OUTS] = plan_address(out.s + rows * (hidden / 32));
@@ -222,7 +233,7 @@ void lower_head(struct plan_builder *b, const struct graph_node *node)
 	const struct plan_buffers *f = b->buf;
 	const struct weights_matrix *w = graph_matrix_of(b->g, node->in[IN_W]);
 	const bool all_normed = b->p->logits == PLAN_ALL_NORMED;
-	uint32_t n = all_normed ? 0 : logits_with_norm(b, node);
+	uint32_t n = all_normed || node->in[IN_BIAS2] ? 0 : logits_with_norm(b, node);
 
 	if (!n) {
 		/* The same kernel whether or not the output matrix follows, so that no list of kernels grows by it. */

@@ -29,6 +29,10 @@ size_t weights_list(struct weights_entry *e, const struct model_spec *s, struct 
 		e[n++] = (struct weights_entry){ .tensor = &s->input_embed, .matrix = &w->input_embed };
 		e[n++] = (struct weights_entry){ .tensor = &s->input_proj, .matrix = &w->input_proj };
 	}
+	if (s->pos_embed.bytes)
+		e[n++] = (struct weights_entry){ .tensor = &s->pos_embed, .matrix = &w->pos_embed };
+	if (s->type_embed.bytes)
+		e[n++] = (struct weights_entry){ .tensor = &s->type_embed, .matrix = &w->type_embed };
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct model_layer *l = &s->layer[i];
 		struct weights_layer *wl = &w->layer[i];
@@ -77,8 +81,9 @@ uint64_t weights_point_vectors(struct weights *w, const struct model_spec *s, co
 {
 	uint64_t used = 0;
 
-	w->final_norm = point_vector(&used, &s->final_norm, there);
-	w->input_norm = point_vector(&used, &s->input_norm, there);
+#define X(name) w->name = point_vector(&used, &s->name, there);
+	WEIGHTS_VECTORS_EACH(X)
+#undef X
 	for (uint32_t i = 0; i < s->layers; i++)
 		for (int v = 0; v < VECTOR_SLOTS; v++)
 			w->layer[i].vector[v] = point_vector(&used, &s->layer[i].vector[v], there);
@@ -125,8 +130,9 @@ static const float somewhere[1];
 
 static void describe_vectors(struct weights *w, const struct model_spec *s)
 {
-	w->final_norm = somewhere;
-	w->input_norm = s->input_norm.bytes ? somewhere : NULL;
+#define X(name) w->name = s->name.bytes ? somewhere : NULL;
+	WEIGHTS_VECTORS_EACH(X)
+#undef X
 	for (uint32_t i = 0; i < s->layers; i++)
 		for (int v = 0; v < VECTOR_SLOTS; v++)
 			w->layer[i].vector[v] = s->layer[i].vector[v].bytes ? somewhere : NULL;

@@ -43,7 +43,8 @@ struct weights_layer {
 struct weights {
 	struct weights_matrix embed, lm_head;          /* lm_head.packed == embed.packed when tied */
 	struct weights_matrix input_embed, input_proj; /* with model_spec.layer_input */
-	const float *final_norm, *input_norm;
+	struct weights_matrix pos_embed, type_embed;   /* of encoders, where there are any */
+	const float *final_norm, *final_norm_bias, *input_norm, *embed_norm, *embed_norm_bias;
 	struct weights_layer *layer;
 	uint64_t packed_bytes, token_bytes; /* token_bytes: matrix bytes read for one token */
 	struct device *device;              /* whose memory holds them; NULL after weights_describe() */
@@ -53,6 +54,9 @@ struct weights {
 	float *vectors;
 	size_t vectors_bytes;
 };
+
+/* Those outside of layers, each by its name here and in struct model_spec. */
+#define WEIGHTS_VECTORS_EACH(X) X(final_norm) X(final_norm_bias) X(input_norm) X(embed_norm) X(embed_norm_bias)
 
 /* Without numbers: types, sizes and which vectors there are, enough to build a plan that is never run. Needs no tensor
  * data. */
@@ -72,7 +76,7 @@ struct weights_entry {
 	uint64_t at, stride, blocks, block_bytes;
 };
 /* e: layers * MATRIX_SLOTS + WEIGHTS_OUTSIDE. Returns how many. */
-enum { WEIGHTS_OUTSIDE = 4 };
+enum { WEIGHTS_OUTSIDE = 6 };
 size_t weights_list(struct weights_entry *e, const struct model_spec *s, struct weights *w);
 /* Where each matrix lies, one behind the other. Returns how many bytes they take together; INT64_MAX when that is more
  * than can be. */

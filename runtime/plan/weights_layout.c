@@ -114,9 +114,15 @@ static bool put_matrices(uint64_t *sum, const struct weights_entry *e, size_t n,
 
 static void put_vectors(uint64_t *sum, const struct model_spec *s)
 {
-	put_tensor(sum, &s->final_norm, 0);
-	if (s->input_norm.bytes)
-		put_tensor(sum, &s->input_norm, 0);
+	const struct model_tensor *const outside[] = {
+#define X(name) &s->name,
+		WEIGHTS_VECTORS_EACH(X)
+#undef X
+	};
+
+	for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
+		if (outside[i]->bytes)
+			put_tensor(sum, outside[i], 0);
 	for (uint32_t i = 0; i < s->layers; i++)
 		for (int v = 0; v < VECTOR_SLOTS; v++)
 			if (s->layer[i].vector[v].bytes)

@@ -5,6 +5,7 @@
 
 #include "runtime/host/system.h"
 #include "runtime/model/options.h"
+#include "runtime/session/session_encode.h"
 #include "runtime/session/session_state.h"
 #include "runtime/model/sized.h"
 
@@ -28,7 +29,7 @@ int session_check_room(const jit_session *s, size_t more, jit_error *err)
 	return JIT_ERROR_CONTEXT;
 }
 
-int session_check_tokens(const jit_session *s, const int32_t *ids, size_t n, jit_error *err)
+int session_check_ids(const jit_session *s, const int32_t *ids, size_t n, jit_error *err)
 {
 	struct error e = { 0 };
 
@@ -39,6 +40,16 @@ int session_check_tokens(const jit_session *s, const int32_t *ids, size_t n, jit
 			return model_report(err, &e);
 		}
 	return session_check_room(s, n, err);
+}
+
+int session_check_tokens(const jit_session *s, const int32_t *ids, size_t n, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (!s->model->file.spec.encodes)
+		return session_check_ids(s, ids, n, err);
+	session_refuse_to_generate(&e);
+	return model_report(err, &e);
 }
 
 struct session_mark session_mark(const jit_session *s)
@@ -128,7 +139,9 @@ static int give_logits(const jit_session *s, jit_error *err)
 {
 	struct error e = { 0 };
 
-	if (!s->logits_valid)
+	if (s->model->file.spec.encodes)
+		session_refuse_to_generate(&e);
+	else if (!s->logits_valid)
 		error_set(&e, ERROR_ARGUMENT, "there are no logits: feed at least one token first");
 	return model_report(err, &e);
 }

@@ -1,106 +1,44 @@
 /* runtime/session/session_embed.c - what a model holds of a text: rows of hidden state behind the final norm, and what
- * is made of them.
+ * is made of them (pooling.h).
  *
  * Rows come from plans that end with the final norm of all tokens, in passes as wide as a prompt's. They are kernels'
- * results, so that the numerics contract makes their bits; a mean and a length are made here, in double, in the order
- * that jitrun.h states.
+ * results, so that the numerics contract makes their bits. Models that encode have texts whole in a pass, several at
+ * once where there is room (session_encode.c).
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/math_host.h"
 #include "kernels-templates/numerics.h"
 #include "runtime/host/system.h"
-#include "runtime/model/classifier.h"
-#include "runtime/session/logits.h"
+#include "include/jitrun_texts.h"
 #include "runtime/model/options.h"
+#include "runtime/session/pooling.h"
+#include "runtime/session/session_encode.h"
 #include "runtime/session/session_state.h"
 #include "runtime/model/sized.h"
 
 /* An embedding in the making. */
 struct embedding {
-	jit_embedding_options options;
-	uint32_t hidden;
+	struct pooling pooling;
 	size_t first, n; /* its tokens, by position */
 	float *rows;     /* of a pass */
-	double *sum;     /* with JIT_POOL_MEAN */
-	float *out;
-	float *row; /* with JIT_POOL_RANK, the last token's */
 };
-
-static bool embedding_open(struct embedding *e, const jit_session *s, struct error *err)
-{
-	e->rows = malloc(s->engine->batch * numerics_pad(e->hidden) * sizeof *e->rows);
-	e->sum = calloc(e->hidden, sizeof *e->sum);
-	e->row = calloc(e->hidden, sizeof *e->row);
-	return (e->rows && e->sum && e->row) ||
-	       error_set(err, ERROR_MEMORY, "no memory for the rows of %u tokens", s->engine->batch);
-}
-
-static void embedding_close(struct embedding *e)
-{
-	free(e->rows);
-	free(e->sum);
-	free(e->row);
-}
-
-/* The row of the token at a position, from the first on in their order. */
-static void take_row(struct embedding *e, size_t position, const float *row)
-{
-	const size_t at = position - e->first;
-
-	if (e->options.pooling == JIT_POOL_NONE)
-		memcpy(e->out + at * e->hidden, row, e->hidden * sizeof *row);
-	else if (e->options.pooling == JIT_POOL_LAST && at + 1 == e->n)
-		memcpy(e->out, row, e->hidden * sizeof *row);
-	else if (e->options.pooling == JIT_POOL_RANK && at + 1 == e->n)
-		memcpy(e->row, row, e->hidden * sizeof *row);
-	else if (e->options.pooling == JIT_POOL_MEAN)
-		for (uint32_t i = 0; i < e->hidden; i++)
-			e->sum[i] += (double)row[i];
-}
-
-static void normalise(float *row, uint32_t n)
-{
-	double squares = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		squares += (double)row[i] * (double)row[i];
-	const double length = math_host_sqrt(squares);
-	for (uint32_t i = 0; i < n && length > 0; i++)
-		row[i] = (float)((double)row[i] / length);
-}
-
-static void embedding_finish(struct embedding *e)
-{
-	const size_t rows = e->options.pooling == JIT_POOL_NONE ? e->n : 1;
-
-	if (e->options.pooling == JIT_POOL_MEAN)
-		for (uint32_t i = 0; i < e->hidden; i++)
-			e->out[i] = (float)(e->sum[i] / (double)e->n);
-	for (size_t r = 0; e->options.normalise && r < rows; r++)
-		normalise(e->out + r * e->hidden, e->hidden);
-}
 
 /* The rows of a pass over n tokens from `computed` on. */
 static bool take_rows(struct embedding *e, const jit_session *s, uint32_t n, struct error *err)
 {
 	struct device *d = s->model->device;
-	const uint64_t stride = numerics_pad(e->hidden);
+	const uint64_t stride = numerics_pad(e->pooling.hidden);
 
 	if (!d->read(d, e->rows, plan_normed(&s->engine->memory.buf), n * stride * sizeof *e->rows, err))
 		return false;
 	for (uint32_t c = 0; c < n; c++) {
 		const float *row = e->rows + c * stride;
 		const size_t position = s->computed + c;
-		if (logits_first_bad(row, e->hidden) < e->hidden)
-			return error_set(
-				err, ERROR_FORMAT,
-				"the hidden state of token %zu (id %d) is not finite; the model's weights hold, "
-				"or lead to, numbers that are none",
-				position, s->ids[position]);
+		if (!pooling_check_row(&e->pooling, row, position, s->ids[position], err))
+			return false;
 		if (position >= e->first)
-			take_row(e, position, row);
+			pooling_row(&e->pooling, position - e->first, row);
 	}
 	return true;
 }
@@ -123,61 +61,124 @@ static bool compute_rows(struct embedding *e, jit_session *s, struct error *err)
 	return true;
 }
 
-static bool check_rank(const struct embedding *e, const struct model *m, size_t n_out, struct error *err)
+static bool check_sizes(const struct pooling *p, size_t n, size_t n_out, struct error *err)
 {
-	if (!m->classifier.classes)
-		return error_set(err, ERROR_UNSUPPORTED,
-		                 "a score was asked for of a model that has no classifier: its files do not say that "
-		                 "it ranks texts");
-	if (e->options.normalise)
-		return error_set(err, ERROR_ARGUMENT, "normalise: %d is not 0, and a score has no length",
-		                 e->options.normalise);
-	return n_out == 1 ||
-	       error_set(err, ERROR_ARGUMENT, "n_out: %zu floats were given for a score; expected 1", n_out);
+	const size_t want = pooling_floats(p, n);
+
+	if (n == 0)
+		return error_set(err, ERROR_ARGUMENT, "an embedding of 0 tokens was asked for; expected at least 1");
+	if (!pooling_check(p, err))
+		return false;
+	if (p->options.pooling == JIT_POOL_RANK)
+		return n_out == 1 ||
+		       error_set(err, ERROR_ARGUMENT, "n_out: %zu floats were given for a score; expected 1", n_out);
+	return n_out == want ||
+	       error_set(err, ERROR_ARGUMENT, "n_out: %zu floats were given for an embedding; expected %zu times %u",
+	                 n_out, want / p->hidden, p->hidden);
 }
 
-static bool check_sizes(const struct embedding *e, const struct model *m, size_t n_out, struct error *err)
+/* Behind what the session has. */
+static bool append(struct embedding *e, jit_session *s, const int32_t *ids, float *out, struct error *err)
 {
-	const size_t rows = e->options.pooling == JIT_POOL_NONE ? e->n : 1;
+	e->rows = malloc(s->engine->batch * numerics_pad(e->pooling.hidden) * sizeof *e->rows);
+	if (!e->rows)
+		return error_set(err, ERROR_MEMORY, "no memory for the rows of %u tokens", s->engine->batch);
+	memcpy(s->ids + s->length, ids, e->n * sizeof *ids);
+	s->length += e->n;
+	pooling_begin(&e->pooling, e->n, out);
+	const bool ok = compute_rows(e, s, err) && pooling_end(&e->pooling, err);
+	free(e->rows);
+	return ok;
+}
 
-	if (e->n == 0)
-		return error_set(err, ERROR_ARGUMENT, "an embedding of 0 tokens was asked for; expected at least 1");
-	if (e->options.pooling == JIT_POOL_RANK)
-		return check_rank(e, m, n_out, err);
-	return n_out / e->hidden == rows && n_out % e->hidden == 0
-	               ? true
-	               : error_set(err, ERROR_ARGUMENT,
-	                           "n_out: %zu floats were given for an embedding; expected %zu times %u", n_out, rows,
-	                           e->hidden);
+static int embed(jit_session *s, const int32_t *ids, size_t n, const jit_embedding_options *o, float *out, size_t n_out,
+                 jit_error *err)
+{
+	struct embedding e = { .first = s->length, .n = n };
+	const struct session_mark before = session_mark(s);
+	const double start = system_seconds();
+	struct error why = { 0 };
+	int status = JIT_OK;
+
+	bool ok = pooling_open(&e.pooling, &s->model->file, o, &why) && check_sizes(&e.pooling, n, n_out, &why);
+	if (ok && (status = session_check_tokens(s, ids, n, err)) == JIT_OK && !append(&e, s, ids, out, &why))
+		status = session_take_back(s, before, &why, err);
+	pooling_close(&e.pooling);
+	if (!ok)
+		return model_report(err, &why);
+	if (status == JIT_OK) {
+		s->prompt_tokens += s->computed - before.computed;
+		s->prompt_seconds += system_seconds() - start;
+	}
+	return status;
 }
 
 int jit_session_embed(jit_session *s, const int32_t *ids, size_t n, const jit_embedding_options *options, float *out,
                       size_t n_out, jit_error *err)
 {
 	struct error e = { 0 };
+	jit_embedding_options o;
 
-	if (!NEEDED(s, &e) || !NEEDED_LIST(ids, n, &e) || !NEEDED(out, &e))
+	if (!NEEDED(s, &e) || !NEEDED_LIST(ids, n, &e) || !NEEDED(out, &e) || !options_embedding(&o, options, &e))
 		return model_report(err, &e);
-	struct embedding embedding = { .hidden = s->model->file.spec.hidden, .first = s->length, .n = n, .out = out };
-	const struct session_mark before = session_mark(s);
-	const double start = system_seconds();
-	int status;
+	if (s->model->file.spec.encodes)
+		return jit_session_embed_texts(s, &(jit_embedding_text){ .ids = ids, .n = n }, 1, &o, out, n_out, err);
+	return embed(s, ids, n, &o, out, n_out, err);
+}
 
-	if (!options_embedding(&embedding.options, options, &e) || !check_sizes(&embedding, &s->model->file, n_out, &e))
+/* ---- several texts */
+
+/* What all texts together become. */
+static bool check_texts(const struct pooling *p, const jit_embedding_text *texts, size_t n, size_t n_out,
+                        struct error *err)
+{
+	size_t all = 0;
+
+	if (!pooling_check(p, err))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		if (texts[i].n == 0)
+			return error_set(err, ERROR_ARGUMENT, "text %zu has 0 tokens; expected at least 1", i);
+		if (!texts[i].ids)
+			return error_set(err, ERROR_ARGUMENT, "text %zu has no ids (NULL)", i);
+		all += pooling_floats(p, texts[i].n);
+	}
+	return n_out == all || error_set(err, ERROR_ARGUMENT,
+	                                 "n_out: %zu floats were given for %zu texts; expected %zu", n_out, n, all);
+}
+
+/* One after the other, each in an empty session. */
+static int embed_in_turn(jit_session *s, const jit_embedding_text *texts, size_t n, const struct pooling *p, float *out,
+                         jit_error *err)
+{
+	int status = JIT_OK;
+
+	for (size_t i = 0; status == JIT_OK && i < n; i++) {
+		const size_t floats = pooling_floats(p, texts[i].n);
+		status = jit_session_rewind(s, 0, err);
+		if (status == JIT_OK)
+			status = embed(s, texts[i].ids, texts[i].n, &p->options, out, floats, err);
+		out += floats;
+	}
+	return status;
+}
+
+int jit_session_embed_texts(jit_session *s, const jit_embedding_text *texts, size_t n,
+                            const jit_embedding_options *options, float *out, size_t n_out, jit_error *err)
+{
+	struct error e = { 0 };
+	jit_embedding_options o;
+	struct pooling p;
+
+	if (!NEEDED(s, &e) || !NEEDED_LIST(texts, n, &e) || !NEEDED_LIST(out, n, &e) ||
+	    !options_embedding(&o, options, &e))
 		return model_report(err, &e);
-	if ((status = session_check_tokens(s, ids, n, err)) != JIT_OK)
-		return status;
-	memcpy(s->ids + s->length, ids, n * sizeof *ids);
-	s->length += n;
-	bool ok = embedding_open(&embedding, s, &e) && compute_rows(&embedding, s, &e);
-	if (ok && embedding.options.pooling == JIT_POOL_RANK)
-		ok = classifier_score(&s->model->file.classifier, embedding.hidden, embedding.row, out, &e);
-	else if (ok)
-		embedding_finish(&embedding);
-	embedding_close(&embedding);
-	if (!ok)
-		return session_take_back(s, before, &e, err);
-	s->prompt_tokens += s->computed - before.computed;
-	s->prompt_seconds += system_seconds() - start;
-	return JIT_OK;
+	if (!pooling_open(&p, &s->model->file, &o, &e) || !check_texts(&p, texts, n, n_out, &e)) {
+		pooling_close(&p);
+		return model_report(err, &e);
+	}
+	const int status = s->model->file.spec.encodes ? session_encode(s, texts, n, &p, out, err)
+	                                               : embed_in_turn(s, texts, n, &p, out, err);
+	pooling_close(&p);
+	return status;
 }

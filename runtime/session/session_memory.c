@@ -8,6 +8,8 @@
 
 /* What kernels may read behind the cache. */
 enum { SLACK = SESSION_PAGE_SLACK };
+/* Of models that encode: texts of a pass that are shorter than a page. */
+enum { SHORT_TEXTS = 64 };
 /* Positions behind a window that stay all the same: short rewinds need not compute the text anew. */
 enum { KEEP = NUMERICS_CHUNK };
 
@@ -36,8 +38,16 @@ void session_memory_measure(struct session_memory *m, const struct model_spec *s
 	uint64_t sliding = 0, others = 0;
 
 	m->chunks = (uint32_t)(round_up(context, NUMERICS_CHUNK) / NUMERICS_CHUNK);
+	if (s->encodes) /* texts of a pass have pages of their own, however short they are */
+		m->chunks = (uint32_t)(round_up(tokens, NUMERICS_CHUNK) / NUMERICS_CHUNK) + SHORT_TEXTS;
 	for (uint32_t layer = 0; layer < s->layers; layer++)
 		*(plan_layer_slides(s, layer) ? &sliding : &others) += plan_cache_bytes(kv->type, s, layer);
+	if (s->encodes) { /* layers have one place, all of whose positions a pass reads */
+		sliding = others = 0;
+		for (uint32_t layer = 0; layer < s->layers; layer++)
+			others = plan_cache_bytes(kv->type, s, layer) > others ? plan_cache_bytes(kv->type, s, layer)
+			                                                       : others;
+	}
 	m->window_chunks = window_chunks(s, tokens);
 	if (!sliding || m->window_chunks >= m->chunks) {
 		others += sliding;

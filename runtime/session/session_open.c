@@ -13,7 +13,9 @@
 enum {
 	LEAST_CONTEXT = 4096, /* where nobody asks for a size, memory makes it no smaller */
 	DEFAULT_BATCH = 264 /* whole tiles of 12 and 24 tokens */,
-	DEFAULT_CARD_BATCH = 512 /* whole tiles of matrix products on cards that fill them with so many */
+	DEFAULT_CARD_BATCH = 512 /* whole tiles of matrix products on cards that fill them with so many */,
+	ENCODED_LEAST = 512 /* tokens of texts that are encoded together, where nobody asks for more */,
+	ENCODED_MOST = 8192 /* of a text, where nobody asks */
 };
 
 /* Of free memory, what a text that nobody gave a size may take at most. A card's is taken at once. */
@@ -93,8 +95,14 @@ static void take_options(jit_session *s, const jit_session_options *o)
 {
 	struct engine *e = s->engine;
 
-	s->memory.kv.type = options_kv_type(o->kv);
+	const bool encodes = s->model->file.spec.encodes;
+
+	s->memory.kv.type = encodes ? DTYPE_F32 : options_kv_type(o->kv); /* kept for a layer's time, it may be wide */
 	s->context = o->context ? (uint32_t)o->context : own_usual_context(s->model, s->memory.kv.type);
+	if (encodes && s->context > s->model->file.spec.context_train)
+		s->context = s->model->file.spec.context_train; /* positions behind have no rows */
+	if (encodes && !o->context && s->context > ENCODED_MOST)
+		s->context = ENCODED_MOST;
 	s->speculate.fixed = speculate_width(o->speculate);
 	s->speculate.mode = o->speculate == JIT_SPECULATE_OFF ? SPECULATE_OFF
 	                    : s->speculate.fixed              ? SPECULATE_FIXED
@@ -104,6 +112,11 @@ static void take_options(jit_session *s, const jit_session_options *o)
 	e->batch = o->batch ? (uint32_t)o->batch : session_usual_batch(s->model->target, s->context);
 	if (e->batch > s->context)
 		e->batch = s->context;
+	if (encodes) { /* a text is whole in a pass */
+		s->speculate.mode = SPECULATE_OFF;
+		e->batch = o->batch ? (uint32_t)o->batch : ENCODED_LEAST;
+		e->batch = s->context > e->batch ? s->context : e->batch;
+	}
 	e->speculate = s->speculate.mode;
 	e->drafts = s->speculate.fixed;
 	e->rows = PLAN_ALL_LOGITS_MOST;

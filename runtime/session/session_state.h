@@ -11,6 +11,7 @@
  *   session.c          tokens fed, chosen, taken back
  *   session_score.c    the probability of known tokens
  *   session_embed.c    hidden states, and a text's embedding
+ *   session_encode.c   the same of models that encode, which have texts whole in a pass
  *   session_text.c     the text of tokens
  *   session_grammar.c  choices that keep to a grammar
  *   session_limits.c   what else bounds them
@@ -148,8 +149,10 @@ void batch_member_close(jit_session *s);
 
 /* ---- session.c */
 
-/* Tokens to append: they must be in the vocabulary and find room. */
+/* Tokens to append: they must be in the vocabulary and find room, and the model must be one that generates. */
 int session_check_tokens(const jit_session *s, const int32_t *ids, size_t n, jit_error *err);
+/* The same of any model. */
+int session_check_ids(const jit_session *s, const int32_t *ids, size_t n, jit_error *err);
 /* Computes what is pending and makes sure there are logits. */
 int session_ensure_logits(jit_session *s, jit_error *err);
 /* What a session was before tokens were appended. */

@@ -81,16 +81,42 @@ void fill_columns(struct scene *c, uint64_t end)
 void make_work(struct work *w, struct scene *c, unsigned columns, uint64_t pos0, uint64_t window)
 {
 	size_t bytes = (size_t)c->padded * columns * 4;
-	*w = (struct work){ columns, pos0, window, kernel_buffer(bytes, 0), kernel_buffer(bytes, 0) };
+	*w = (struct work){ .columns = columns,
+		            .pos0 = pos0,
+		            .window = window,
+		            .q = kernel_buffer(bytes, 0),
+		            .want = kernel_buffer(bytes, 0) };
 	fill_columns(c, pos0 + columns);
 	for (unsigned i = 0; i < columns; i++)
 		for (unsigned j = 0; j < c->width; j++)
 			w->q[i * c->padded + j] = kernel_random(&c->seed) * 0.25f;
 }
 
+void make_work_both(struct work *w, struct scene *c, unsigned columns, uint64_t ahead, uint64_t window)
+{
+	make_work(w, c, columns, 0, window);
+	w->pos0 = ahead;
+	w->both = true;
+}
+
+static void expect_both(const struct work *w, const struct scene *c, unsigned i)
+{
+	const uint64_t last = i + w->pos0, end = w->columns - 1,
+		       first = w->window && last + 1 > w->window ? last + 1 - w->window : 0;
+
+	plain_attention_of(w->want + i * c->padded, w->q + i * c->padded, &c->cache, c->heads,
+	                   &(struct plain_sight){ .first = first,
+	                                          .last = last < end ? last : end,
+	                                          .column = i,
+	                                          .bias = w->bias,
+	                                          .reach = w->reach });
+}
+
 void expect_work(const struct work *w, const struct scene *c)
 {
-	for (unsigned i = 0; i < w->columns; i++)
+	for (unsigned i = 0; i < w->columns && w->both; i++)
+		expect_both(w, c, i);
+	for (unsigned i = 0; i < w->columns && !w->both; i++)
 		plain_attention(w->want + i * c->padded, w->q + i * c->padded, &c->cache, c->heads, w->pos0 + i,
 		                w->window);
 }

@@ -25,6 +25,9 @@ struct work {
 	unsigned columns;
 	uint64_t pos0, window;
 	float *q, *want;
+	bool both; /* columns see `pos0` positions beyond themselves, as far as there are columns */
+	const float *bias;
+	uint64_t reach;
 };
 
 void open_scene(struct scene *c, struct shape s, uint64_t capacity);
@@ -39,6 +42,8 @@ void drop_work(struct work *w);
 struct plain_cache clone_cache(const struct plain_cache *c);
 void drop_cache(struct plain_cache *c);
 bool same_caches(const struct plain_cache *a, const struct plain_cache *b);
+/* What columns see both sides of; as make_work() otherwise, of positions 0 and following. */
+void make_work_both(struct work *w, struct scene *c, unsigned columns, uint64_t ahead, uint64_t window);
 struct key scene_key(const struct scene *c, bool window);
 
 /* The tests of the other files of the program: the number that failed. */

@@ -185,6 +185,17 @@ static float activate(enum key_act act, float x)
 		float cut = x < 7.0f ? x : 7.0f, slope = cut * 1.702f;
 		return cut / (1.0f + plain_exp(-slope));
 	}
+	case ACT_GELU_ERF: {
+		static const float c[] = { -0.159378134f, 0.210118131f, -0.0571671305f, 0.130416343f,
+			                   0.0993471537f, 0.120845526f, 0.11962326f };
+		float a = fabsf(x), t = 1.0f / fmaf(a, 0.3f, 1.0f), p = 0.0361948101f, half = a * 0.5f,
+		      square = a * half;
+		for (int i = 0; i < 7; i++)
+			p = fmaf(p, t, c[i]);
+		float q = t * p;
+		q = q * plain_exp(-square);
+		return fmaf(-a, q, positive);
+	}
 	default: assert(false && "an activation function"); return 0;
 	}
 }

@@ -84,8 +84,8 @@ float plain_norm_scale(const float *x, unsigned n, float eps)
 	return 1.0f / sqrtf(mean + eps);
 }
 
-void plain_norm(float *out, int8_t *outq, struct activation_block *outs, const float *x, const float *weight,
-                unsigned k, float eps, bool centred)
+static void norm(float *out, int8_t *outq, struct activation_block *outs, const float *x, const float *weight,
+                 const float *bias, unsigned k, float eps, bool centred)
 {
 	unsigned padded = (k + 31) / 32 * 32;
 	float partial[32] = { 0 }, mean = 0.0f;
@@ -98,9 +98,21 @@ void plain_norm(float *out, int8_t *outq, struct activation_block *outs, const f
 		out[i] = i < k ? (centred ? x[i] - mean : x[i]) : 0.0f;
 	float r = plain_norm_scale(out, k, eps);
 	for (unsigned i = 0; i < k; i++)
-		out[i] = (out[i] * r) * weight[i];
+		out[i] = bias ? fmaf(out[i] * r, weight[i], bias[i]) : (out[i] * r) * weight[i];
 	if (outq)
 		plain_quantise(out, padded / 32, outq, outs);
+}
+
+void plain_norm(float *out, int8_t *outq, struct activation_block *outs, const float *x, const float *weight,
+                unsigned k, float eps, bool centred)
+{
+	norm(out, outq, outs, x, weight, NULL, k, eps, centred);
+}
+
+void plain_norm_bias(float *out, int8_t *outq, struct activation_block *outs, const float *x, const float *weight,
+                     const float *bias, unsigned k, float eps)
+{
+	norm(out, outq, outs, x, weight, bias, k, eps, true);
 }
 
 void plain_rotate(float *out, const float *x, unsigned dims, const struct plain_angles *a)
@@ -254,7 +266,7 @@ struct head_state {
 
 /* The positions first..last of one chunk. */
 static void attend_chunk(struct head_state *st, const float *q, const struct plain_cache *c, unsigned head,
-                         uint64_t first, uint64_t last)
+                         uint64_t first, uint64_t last, const float *bias)
 {
 	float s[NUMERICS_CHUNK], partial[32] = { 0 }, m = -INFINITY;
 
@@ -266,6 +278,8 @@ static void attend_chunk(struct head_state *st, const float *q, const struct pla
 			float t = acc / c->cap, part = 2.0f / (1.0f + plain_exp(t + t));
 			acc = c->cap * (1.0f + -part);
 		}
+		if (bias)
+			acc = acc + bias[j];
 		s[j - first] = acc;
 		m = acc > m ? acc : m;
 	}
@@ -289,15 +303,25 @@ static void attend_chunk(struct head_state *st, const float *q, const struct pla
 void plain_attention(float *out, const float *q, const struct plain_cache *c, unsigned heads, uint64_t position,
                      uint64_t window)
 {
+	const uint64_t first = window && position + 1 > window ? position + 1 - window : 0;
+
+	plain_attention_of(out, q, c, heads, &(struct plain_sight){ .first = first, .last = position });
+}
+
+void plain_attention_of(float *out, const float *q, const struct plain_cache *c, unsigned heads,
+                        const struct plain_sight *sight)
+{
 	unsigned group = heads / c->kv_heads;
-	uint64_t first = window && position + 1 > window ? position + 1 - window : 0;
+	const uint64_t first = sight->first, position = sight->last;
 
 	for (unsigned h = 0; h < heads; h++) {
 		struct head_state st = { .max = c->sinks ? c->sinks[h] : -INFINITY, .sum = c->sinks ? 1.0f : 0.0f };
 		for (uint64_t j = first; j <= position;) {
 			uint64_t end = j / NUMERICS_CHUNK * NUMERICS_CHUNK + NUMERICS_CHUNK - 1;
 			end = end < position ? end : position;
-			attend_chunk(&st, q + h * c->dims, c, h / group, j, end);
+			const float *bias =
+				sight->bias ? sight->bias + (2 * h + 1) * sight->reach - sight->column : NULL;
+			attend_chunk(&st, q + h * c->dims, c, h / group, j, end, bias);
 			j = end + 1;
 		}
 		for (unsigned d = 0; d < c->dims; d++)

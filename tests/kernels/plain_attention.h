@@ -21,6 +21,9 @@ float plain_norm_scale(const float *x, unsigned n, float eps);
 /* out and x have pad(k) elements; outq and outs may be NULL. */
 void plain_norm(float *out, int8_t *outq, struct activation_block *outs, const float *x, const float *weight,
                 unsigned k, float eps, bool centred);
+/* The same, with a bias. */
+void plain_norm_bias(float *out, int8_t *outq, struct activation_block *outs, const float *x, const float *weight,
+                     const float *bias, unsigned k, float eps);
 
 /* One head, without the attention scale; norm NULL: none. */
 struct plain_angles {
@@ -55,5 +58,14 @@ void plain_spoil(const struct plain_cache *c, unsigned head, uint64_t position);
 /* All query heads of one column at position; window 0: none. q and out: heads * dims. */
 void plain_attention(float *out, const float *q, const struct plain_cache *c, unsigned heads, uint64_t position,
                      uint64_t window);
+/* The same of a column that sees first..last; bias: of each head 2 * reach numbers, of which number j - column + reach
+ * is added to the score of position j; NULL: none. */
+struct plain_sight {
+	uint64_t first, last, column;
+	const float *bias;
+	uint64_t reach;
+};
+void plain_attention_of(float *out, const float *q, const struct plain_cache *c, unsigned heads,
+                        const struct plain_sight *sight);
 
 #endif

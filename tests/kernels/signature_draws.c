@@ -48,6 +48,8 @@ static void draw_norm(struct trial *t)
 	} else if (sometimes()) {
 		k->flags = KEY_AWAITED | KEY_QUANTISED_OUT | flag(KEY_CENTRED);
 		k->k = 128 * between(1, 8);
+	} else if (k->flags & KEY_CENTRED) {
+		k->flags |= flag(KEY_BIAS);
 	}
 }
 
@@ -242,6 +244,11 @@ static void draw_attention(struct trial *t)
 	} else {
 		k->tile_n = 1u << trial_draw(5);
 		t->columns = between(1, 20);
+		if (sometimes()) {
+			k->flags |= KEY_BOTH | flag(KEY_BIAS);
+			t->position = k->flags & KEY_WINDOW ? trial_draw(30) : t->columns + trial_draw(400);
+			t->window = 2 * t->position + 1;
+		}
 	}
 	k->kv = cache_type();
 	t->units = attention_units(t);

@@ -233,6 +233,8 @@ static uint64_t value_of(const struct trial *t, unsigned slot, struct kernel_use
 	case KERNEL_POSITION: return t->position;
 	default: break;
 	}
+	if (t->key.kind == KEY_ATTENTION && slot == ATTENTION_REACH)
+		return numerics_pad(t->columns) + 128;
 	if (use.type == KERNEL_F32)
 		return float_value(t->key.kind == KEY_SCAN && slot == SCAN_CEILING ? 4 : 0.03125f);
 	return t->key.kind == KEY_DISPATCH ? t->groups : t->window;

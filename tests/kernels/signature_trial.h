@@ -17,7 +17,7 @@
 
 #include "kernels-templates/signature.h"
 
-enum { TRIAL_ARGS = 22, TRIAL_PAGES = 8, TRIAL_AREAS = TRIAL_ARGS + TRIAL_PAGES, TRIAL_GUARD = 4096 };
+enum { TRIAL_ARGS = 24, TRIAL_PAGES = 8, TRIAL_AREAS = TRIAL_ARGS + TRIAL_PAGES, TRIAL_GUARD = 4096 };
 
 struct trial {
 	const struct target *target;

@@ -33,7 +33,9 @@ static void check(const struct scene *c, const struct work *w, const struct kern
 		[ATTENTION_PAGES] = (uintptr_t)pages,
 		[ATTENTION_SLIDING] = w->window,
 		[ATTENTION_COLUMNS] = w->columns,
-		[ATTENTION_SINKS] = (uintptr_t)c->sinks
+		[ATTENTION_SINKS] = (uintptr_t)c->sinks,
+		[ATTENTION_BIAS] = (uintptr_t)w->bias,
+		[ATTENTION_REACH] = w->reach
 	};
 
 	memcpy(&arg[ATTENTION_CAP], &c->cap, 4);
@@ -59,14 +61,17 @@ static void check(const struct scene *c, const struct work *w, const struct kern
 
 static int turn; /* simulated cards take turns, but for JITRUN_TEST_FULL: kernels opened together run on one */
 
-static void open_ways(struct kernel k[], const struct scene *c, bool window)
+static void open_ways_with(struct kernel k[], const struct scene *c, bool window, uint32_t flags)
 {
 	const struct kernel_way *way;
 	unsigned ways = kernel_ways_and_cards(&way, ++turn);
 	struct key key = scene_key(c, window);
+	key.flags |= flags;
 	for (unsigned i = 0; i < ways; i++)
 		kernel_open(&k[i], &way[i], &key);
 }
+
+static void open_ways(struct kernel k[], const struct scene *c, bool window) { open_ways_with(k, c, window, 0); }
 
 static void check_ways(struct kernel k[], const struct scene *c, const struct work *w, unsigned cut)
 {
@@ -220,6 +225,53 @@ static void test_tiles(void **state)
 	}
 }
 
+/* Columns that see what is behind them, too: all of it, or a window to both sides; with biases by distance, and
+ * without. What lies behind the last column is NaN. */
+static void check_both(struct shape s, unsigned tile, bool window, bool biased)
+{
+	static const unsigned counts[] = { 1, 2, 7, 16, 33, 64, 127, 128, 129, 150, 260 };
+	static const uint64_t sides[] = { 1, 8, 13, 64, 200 };
+	enum { COUNTS = sizeof counts / sizeof counts[0], REACH = 260 + 160 };
+	struct kernel k[KERNEL_MAX_WAYS];
+	struct scene c;
+
+	open_scene(&c, s, 384);
+	c.tile = tile;
+	float *bias = kernel_buffer((size_t)c.heads * 2 * REACH * sizeof *bias, 0);
+	for (size_t i = 0; i < (size_t)c.heads * 2 * REACH; i++)
+		bias[i] = kernel_random(&c.seed);
+	open_ways_with(k, &c, window, KEY_BOTH | (biased ? KEY_BIAS : 0));
+	for (unsigned i = test_quick() ? (s.dims + tile) % 4 : 0; i < COUNTS; i += test_quick() ? 4 : 1)
+		for (unsigned j = 0; j < (window ? 5 : 1); j += test_quick() ? 2 : 1) {
+			struct work w;
+			make_work_both(&w, &c, counts[i], window ? sides[j] : 1024 + i, window ? 2 * sides[j] + 1 : 0);
+			w.bias = biased ? bias : NULL;
+			w.reach = biased ? REACH : 0;
+			check_ways(k, &c, &w, (i + j) % 8);
+			drop_work(&w);
+		}
+	close_ways(k);
+	close_scene(&c);
+	free(bias);
+}
+
+static void test_both_sides(void **state)
+{
+	static const struct {
+		struct shape s;
+		unsigned tile;
+	} cases[] = {
+		{ { 3, 1, 32, DTYPE_F32 }, 16 }, { { 2, 1, 64, DTYPE_F32 }, 8 },  { { 2, 2, 40, DTYPE_F16 }, 4 },
+		{ { 1, 3, 16, DTYPE_F32 }, 2 },  { { 2, 1, 64, DTYPE_F32 }, 0 },  { { 3, 2, 80, DTYPE_Q8_0 }, 0 },
+		{ { 1, 2, 32, DTYPE_Q8_0 }, 8 }, { { 2, 1, 64, DTYPE_F16 }, 16 }, { { 5, 1, 256, DTYPE_F16 }, 0 }
+	};
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		for (unsigned how = test_quick() ? i % 2 : 0; how < 4; how += test_quick() ? 2 : 1)
+			check_both(cases[i].s, cases[i].tile, how & 1, how & 2);
+}
+
 /* The cache before the window is NaN as well. */
 static void forget(struct scene *c, uint64_t end)
 {
@@ -367,6 +419,19 @@ static void test_refusals(void **state)
 		  .head_dim = 64,
 		  .kv = DTYPE_F16 + 1,
 		  .tile_n = 16 },
+		{ .kind = KEY_ATTENTION,
+		  .heads = 4,
+		  .kv_heads = 2,
+		  .head_dim = 64,
+		  .kv = DTYPE_F16 + 1,
+		  .rows = 4,
+		  .flags = KEY_BOTH },
+		{ .kind = KEY_ATTENTION,
+		  .heads = 4,
+		  .kv_heads = 2,
+		  .head_dim = 64,
+		  .kv = DTYPE_F16 + 1,
+		  .flags = KEY_BIAS },
 	};
 	(void)state;
 
@@ -377,9 +442,11 @@ static void test_refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_head_dims),    cmocka_unit_test(test_groups), cmocka_unit_test(test_runs),
-		cmocka_unit_test(test_columns),      cmocka_unit_test(test_tiles),  cmocka_unit_test(test_windows),
-		cmocka_unit_test(test_window_tiles), cmocka_unit_test(test_depth),  cmocka_unit_test(test_wide_scores),
+		cmocka_unit_test(test_head_dims),    cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_runs),         cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_tiles),        cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_window_tiles), cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_wide_scores),  cmocka_unit_test(test_both_sides),
 		cmocka_unit_test(test_refusals),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

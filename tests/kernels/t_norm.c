@@ -16,7 +16,7 @@ enum { COLUMNS = 9 };
 
 struct norm_data {
 	unsigned k, padded;
-	float *x, *weight, *want, *out;
+	float *x, *weight, *bias, *want, *out; /* bias: with KEY_BIAS */
 	struct activation_block *want_s, *out_s;
 	int8_t *want_q, *out_q;
 	float eps;
@@ -25,7 +25,10 @@ struct norm_data {
 
 static void expect(struct norm_data *d)
 {
-	for (unsigned c = 0; c < COLUMNS; c++)
+	for (unsigned c = 0; c < COLUMNS && d->flags & KEY_BIAS; c++)
+		plain_norm_bias(d->want + c * d->padded, d->want_q + c * d->padded, d->want_s + c * d->padded / 32,
+		                d->x + c * d->padded, d->weight, d->bias, d->k, d->eps);
+	for (unsigned c = 0; c < COLUMNS && !(d->flags & KEY_BIAS); c++)
 		plain_norm(d->want + c * d->padded, d->want_q + c * d->padded, d->want_s + c * d->padded / 32,
 		           d->x + c * d->padded, d->weight, d->k, d->eps, d->flags & KEY_CENTRED);
 }
@@ -39,6 +42,7 @@ static void make(struct norm_data *d, unsigned k, uint64_t seed, uint32_t flags)
 	size_t n = (size_t)d->padded * COLUMNS;
 	d->x = kernel_buffer(n * 4, 0);
 	d->weight = kernel_buffer(d->padded * 4, 0);
+	d->bias = kernel_buffer(d->padded * 4, 0);
 	d->want = kernel_buffer(n * 4, 0);
 	d->out = kernel_buffer(n * 4, 0);
 	d->want_s = kernel_buffer(n / 2, 0);
@@ -47,6 +51,8 @@ static void make(struct norm_data *d, unsigned k, uint64_t seed, uint32_t flags)
 	d->out_q = kernel_buffer(n, 0);
 	for (unsigned i = 0; i < d->padded; i++) /* nothing comes of what lies in pads */
 		d->weight[i] = i < k ? kernel_random(&seed) : NAN;
+	for (unsigned i = 0; i < d->padded; i++)
+		d->bias[i] = i < k ? kernel_random(&seed) : NAN;
 	for (unsigned c = 0; c < COLUMNS; c++)
 		for (unsigned i = 0; i < k; i++)
 			d->x[c * d->padded + i] = c == 3 ? 0.0f : kernel_random(&seed) * (c == 5 ? 1e-22f : 1.0f);
@@ -57,6 +63,7 @@ static void drop(struct norm_data *d)
 {
 	free(d->x);
 	free(d->weight);
+	free(d->bias);
 	free(d->want);
 	free(d->out);
 	free(d->want_s);
@@ -71,9 +78,10 @@ static void check_added(struct norm_data *d, const struct kernel_way *way)
 	struct key key = { .kind = KEY_NORM, .k = d->k, .flags = d->flags | KEY_RESIDUAL };
 	size_t n = (size_t)d->padded * COLUMNS;
 	float *want = kernel_buffer(n * 4, 0);
-	uint64_t arg[NORM_ARGS] = {
-		[NORM_X] = (uintptr_t)d->x, [NORM_WEIGHT] = (uintptr_t)d->weight, [NORM_OUT] = (uintptr_t)d->out
-	};
+	uint64_t arg[NORM_ARGS] = { [NORM_X] = (uintptr_t)d->x,
+		                    [NORM_WEIGHT] = (uintptr_t)d->weight,
+		                    [NORM_OUT] = (uintptr_t)d->out,
+		                    [NORM_BIAS] = (uintptr_t)d->bias };
 	uint64_t seed = 77;
 	struct kernel k;
 
@@ -95,11 +103,9 @@ static void check(struct norm_data *d, const struct kernel_way *way, bool quanti
 {
 	struct key key = { .kind = KEY_NORM, .k = d->k, .flags = d->flags | (quantised ? KEY_QUANTISED_OUT : 0) };
 	size_t n = (size_t)d->padded * COLUMNS;
-	uint64_t arg[NORM_ARGS] = { [NORM_X] = (uintptr_t)d->x,
-		                    [NORM_WEIGHT] = (uintptr_t)d->weight,
-		                    [NORM_OUT] = (uintptr_t)d->out,
-		                    [NORM_OUTQ] = (uintptr_t)d->out_q,
-		                    [NORM_OUTS] = (uintptr_t)d->out_s };
+	uint64_t arg[NORM_ARGS] = { [NORM_X] = (uintptr_t)d->x,        [NORM_WEIGHT] = (uintptr_t)d->weight,
+		                    [NORM_OUT] = (uintptr_t)d->out,    [NORM_OUTQ] = (uintptr_t)d->out_q,
+		                    [NORM_OUTS] = (uintptr_t)d->out_s, [NORM_BIAS] = (uintptr_t)d->bias };
 	struct kernel k;
 
 	memcpy(&arg[NORM_EPS], &d->eps, 4);
@@ -132,7 +138,7 @@ static void check_awaited(struct norm_data *d, const struct kernel_way *way)
 		                    [NORM_OUTS] = (uintptr_t)d->out_s };
 	struct kernel k;
 
-	if (!template_norm_awaits(&way->target, d->k))
+	if (!template_norm_awaits(&way->target, d->k) || d->flags & KEY_BIAS)
 		return;
 	memcpy(&arg[NORM_EPS], &d->eps, 4);
 	memset(d->out_q, 0x55, n);
@@ -154,9 +160,10 @@ static void test_widths(void **state)
 	(void)state;
 
 	for (unsigned i = 0; i < sizeof width / sizeof width[0]; i++) {
-		for (unsigned centred = 0; centred < 2; centred++) {
+		for (unsigned how = 0; how < 3; how++) {
+			static const uint32_t flags[] = { 0, KEY_CENTRED, KEY_CENTRED | KEY_BIAS };
 			struct norm_data d;
-			make(&d, width[i], i + 1, centred ? KEY_CENTRED : 0);
+			make(&d, width[i], i + 1, flags[how]);
 			for (unsigned w = 0; w < ways; w++) {
 				check(&d, &way[w], false);
 				check(&d, &way[w], true);

@@ -214,9 +214,10 @@ static const struct setting settings[] = {
 	  0, 0 },
 	{ "nemotron_h", ONE_PART "\"M*\", \"moe_latent_size\": 64", "the field moe_latent_size is 64", 0, 0, 0, 0, 0,
 	  0 },
-	{ "bert", "",
-	  "model_type is \"bert\", which needs what jitrun does not have: a use for models that encode a text", 0, 0, 0,
-	  0, 0, 0 },
+	{ "deberta-v2", "",
+	  "model_type is \"deberta-v2\", which needs what jitrun does not have: attention that keeps contents and "
+	  "positions apart",
+	  0, 0, 0, 0, 0, 0 },
 	{ "t5", "", "model_type is \"t5\", which needs what jitrun does not have: an encoder beside the decoder", 0, 0,
 	  0, 0, 0, 0 },
 	{ "internlm2", "", "its GGUF files have them apart and run", 0, 0, 0, 0, 0, 0 },

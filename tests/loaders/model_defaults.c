@@ -32,6 +32,9 @@ static const struct default_case cases[] = {
 	{ "gemma3_text", "",
 	  "kv_heads=4 head_dim=256 context=131072 eps=1e-06 tied=1 window=4096 kinds=wwwwwfww "
 	  "theta=1000000 window_theta=10000 attention_scale=0.0625" },
+	{ "bert", "\"hidden_act\": null",
+	  "kv_heads=16 head_dim=32 context=512 eps=1e-12 tied=1 qkv_bias=1 kinds=FFFFFFFF theta=10000" },
+	{ "bert", "\"hidden_act\": \"gelu_new\", \"type_vocab_size\": null", "context=512" },
 	{ "qwen3_vl_text", "", "kv_heads=32 head_dim=128 context=128000 eps=1e-06 theta=500000" },
 	{ "cohere2", "",
 	  "kv_heads=16 head_dim=32 context=8192 eps=1e-05 tied=1 window=4096 kinds=wwwFwwwF "

@@ -99,7 +99,7 @@ static const struct field card_fields[] = {
 	{ AT(jit_card_options, reserved), WHOLE, { 0 }, { -1, 1 } },
 };
 static const struct field embedding_fields[] = {
-	{ AT(jit_embedding_options, pooling), WHOLE, { 1, 2 }, { -1, 4, INT_MIN, INT_MAX } },
+	{ AT(jit_embedding_options, pooling), WHOLE, { 1, 2, 4 }, { -1, 5, INT_MIN, INT_MAX } },
 	FREE(jit_embedding_options, normalise),
 };
 static const struct field chat_fields[] = {

@@ -175,6 +175,6 @@ bool plan_areas_build(struct plan_areas *a, struct plan *p, unsigned way, uint32
 	if (!plan_layout_open(&a->layout, &a->model.spec, &a->weights, &layout, err))
 		return false;
 	const struct plan_buffers buffers = plan_areas_buffers(a, tokens);
-	return joint ? plan_build_joint(p, &a->model.spec, &a->weights, &buffers, kv, span, 3, &opt, err)
+	return joint ? plan_build_joint(p, &a->model.spec, &a->weights, &buffers, kv, span, 3, false, &opt, err)
 	             : plan_build(p, &a->model.spec, &a->weights, &buffers, kv, tokens, w->logits, &opt, err);
 }

@@ -275,7 +275,7 @@ static void test_refused(void **state)
 	refused(s, JIT_ERROR_ARGUMENT, 3, NULL, 3 * HIDDEN, "expected 1 times 96");
 	refused(s, JIT_ERROR_ARGUMENT, 3, &none, HIDDEN, "expected 3 times 96");
 	refused(s, JIT_ERROR_ARGUMENT, 3, &JIT_EMBEDDING_OPTIONS(.pooling = 7), HIDDEN,
-	        "pooling: 7 is not 0, 1, 2 or 3");
+	        "pooling: 7 is not 0, 1, 2, 3 or 4");
 	ids[2] += VOCAB;
 	refused(s, JIT_ERROR_ARGUMENT, 3, NULL, HIDDEN, "token 2 is ");
 	refused(s, JIT_ERROR_UNSUPPORTED, 3, &JIT_EMBEDDING_OPTIONS(.pooling = JIT_POOL_RANK), 1, "no classifier");

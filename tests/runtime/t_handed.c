@@ -249,7 +249,8 @@ static void test_several(void **state)
 			one[t] = (struct plan_span){ t, 1, 1 };
 		s.buffers.logit_tokens = s.buffers.tokens = tokens;
 		assert_true(plan_space_settle(&s, &o));
-		assert_true(i % 2 ? plan_build_joint(&p, &s.spec, &s.weights, &s.buffers, &s.kv, one, tokens, &o, &err)
+		assert_true(i % 2 ? plan_build_joint(&p, &s.spec, &s.weights, &s.buffers, &s.kv, one, tokens, false, &o,
+		                                     &err)
 		                  : plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, tokens,
 		                               i % 3 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, &o, &err));
 		if (target->id == TARGET_GFX1101 || tokens > PLAN_HANDED_MOST || o.f32_activations)
@@ -290,7 +291,7 @@ static void test_two_tiles(void **state)
 			s.buffers.logit_tokens = s.buffers.tokens = tokens;
 			assert_true(plan_space_settle(&s, &o));
 			assert_true(turn % 3 ? plan_build_joint(&p, &s.spec, &s.weights, &s.buffers, &s.kv, one, tokens,
-			                                        &o, &err)
+			                                        false, &o, &err)
 			                     : plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, tokens,
 			                                  PLAN_ALL_LOGITS, &o, &err));
 			if (p.handed_bytes && !check_plan(&p))

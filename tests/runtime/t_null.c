@@ -22,6 +22,7 @@
 #include "include/jitrun_grammar.h"
 #include "include/jitrun_kernel.h"
 #include "include/jitrun_logits.h"
+#include "include/jitrun_texts.h"
 #include "include/jitrun_options.h"
 #include "include/jitrun_tokens.h"
 #include "tests/support/shared.h"
@@ -138,6 +139,7 @@ enum meaning { REFUSED, REFUSED_OTHERWISE /* whatever the sentence says */, MAY,
 	static int CAT(call_, __LINE__)(jit_error * err, int32_t * *ours) \
 	{ \
 		static float floats[1 << 14]; \
+		const jit_embedding_text texts[] = { { .ids = ids, .n = 3 } }; \
 		jit_logprob top[3]; \
 		jit_session *ready[1]; \
 		jit_chat chat = JIT_CHAT(); \
@@ -147,8 +149,8 @@ enum meaning { REFUSED, REFUSED_OTHERWISE /* whatever the sentence says */, MAY,
 		int32_t *list = NULL, id = 0; \
 		size_t n = 0; \
 		int status = call; \
-		(void)floats, (void)top, (void)ready, (void)chat, (void)event, (void)forced, (void)id, (void)n, \
-			(void)spelt; \
+		(void)floats, (void)texts, (void)top, (void)ready, (void)chat, (void)event, (void)forced, (void)id, \
+			(void)n, (void)spelt; \
 		*ours = list; \
 		return status; \
 	}

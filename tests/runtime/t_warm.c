@@ -210,7 +210,7 @@ static void check_joint(const struct list *l, const struct model *m, const struc
 
 	for (uint32_t i = 0; i < n; i++)
 		span[i] = (struct plan_span){ i, 1, 1 };
-	assert_true(plan_build_joint(&p, &m->spec, w, buf, kv, span, n, o, &err));
+	assert_true(plan_build_joint(&p, &m->spec, w, buf, kv, span, n, false, o, &err));
 	for (size_t i = 0; i < p.n_kernels; i++)
 		require(l, &p.kernel[i].key);
 	plan_free(&p);

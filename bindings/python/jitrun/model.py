@@ -57,6 +57,8 @@ class ModelInfo(NamedTuple):
     bounded: str = "none"
     #: How many times as many products of BF16 pairs as of floats this processor makes; 0: nobody asked.
     bounded_gain: float = 0.0
+    encodes: bool = False
+    embedding: int = 0
 
 
 class Token(NamedTuple):
@@ -235,7 +237,8 @@ class Model(Closable):
                          i.context_trained, bool(i.has_tokenizer), bool(i.has_chat_template), bool(i.has_sampling),
                          i.file_bytes, i.weight_bytes, i.token_bytes, i.load_seconds, pooling,
                          ctypes.string_at(i.weight_cache_trouble).decode("utf-8", "replace")
-                         if i.weight_cache_trouble else None, _BOUNDED.get(i.bounded, "none"), i.bounded_gain)
+                         if i.weight_cache_trouble else None, _BOUNDED.get(i.bounded, "none"), i.bounded_gain,
+                         bool(i.encodes), i.embedding)
 
     @staticmethod
     def _p_of(session: Session) -> int:
@@ -570,7 +573,7 @@ class Model(Closable):
     def embed(self, texts: Any, *, pooling: Optional[str] = None, normalise: bool = False) -> Any:
         """The embedding of a text, or of token ids: an array of floats; of a list of texts, a list of arrays.
 
-        pooling: "last", "mean", "none" (a row for each token) or "rank"; None: as the model's files say, else "last".
+        pooling: "last", "mean", "cls", "none" (a row for each token) or "rank"; None: as the model's files say, else "last".
         """
         if pooling is None:
             pooling = "last" if self.info.pooling == "none" else self.info.pooling

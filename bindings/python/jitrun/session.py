@@ -13,7 +13,8 @@ from .grammar import Before, Grammar, Schema
 from .grammar import make as make_grammar
 
 Prompt = Union[str, Iterable[int]]
-POOLING = {"last": "JIT_POOL_LAST", "mean": "JIT_POOL_MEAN", "none": "JIT_POOL_NONE", "rank": "JIT_POOL_RANK"}
+POOLING = {"last": "JIT_POOL_LAST", "mean": "JIT_POOL_MEAN", "none": "JIT_POOL_NONE", "rank": "JIT_POOL_RANK",
+           "cls": "JIT_POOL_CLS"}
 KV = {"f16": "JIT_KV_F16", "f32": "JIT_KV_F32", "q8_0": "JIT_KV_Q8_0"}
 
 
@@ -179,11 +180,38 @@ class Session(Closable):
             given = ids_array(ids)
             kind, hidden = choose("pooling", pooling, POOLING), self.model.info.hidden
             rows = len(given) if pooling == "none" else 1
-            n = 1 if pooling == "rank" else rows * hidden
+            n = 1 if pooling == "rank" else rows * hidden if pooling == "none" else self.model.info.embedding
             out = (ctypes.c_float * max(n, 1))()
             options = lib.new("jit_embedding_options", pooling=kind, normalise=bool(normalise))
             self._compute("jit_session_embed", given, len(given), ctypes.byref(options), out, n)
         return arrays.floats(out, (rows, hidden) if pooling == "none" else None)
+
+    def embed_texts(self, texts: Iterable[Iterable[int]], *, pooling: str = "mean", normalise: bool = False,
+                    types: Optional[Iterable[Iterable[int]]] = None) -> Any:
+        """The embeddings of texts, each by itself, as a list of arrays of floats; models that encode compute several
+        at once. types: of each text, its tokens' types, for models that have such."""
+        with self._lock:
+            kind, info = choose("pooling", pooling, POOLING), self.model.info
+            given = [ids_array(ids) for ids in texts]
+            kinds = [ids_array(t) for t in types] if types is not None else [None] * len(given)
+            if len(kinds) != len(given) or any(k is not None and len(k) != len(g) for k, g in zip(kinds, given)):
+                raise ValueError("types: expected one for each token of each text")
+            rows = [len(ids) if pooling == "none" else 1 for ids in given]
+            width = 1 if pooling == "rank" else info.hidden if pooling == "none" else info.embedding
+            out = (ctypes.c_float * max(sum(rows) * width, 1))()
+            list_of = (lib.structs["jit_embedding_text"] * max(len(given), 1))()
+            for text, ids, kind_of in zip(list_of, given, kinds):
+                text.ids, text.n = ctypes.cast(ids, type(text.ids)), len(ids)
+                if kind_of is not None:
+                    text.types = ctypes.cast(kind_of, type(text.types))
+            options = lib.new("jit_embedding_options", pooling=kind, normalise=bool(normalise))
+            self._compute("jit_session_embed_texts", list_of, len(given), ctypes.byref(options), out, sum(rows) * width)
+        made, at = [], 0
+        for n in rows:
+            row = (ctypes.c_float * (n * width)).from_buffer_copy(out, at * 4)
+            made.append(arrays.floats(row, (n, width) if pooling == "none" else None))
+            at += n * width
+        return made
 
     # ---- how tokens are chosen
 

@@ -48,7 +48,7 @@ fn structs_are_those_of_c() {
     field!(jit_model_options, weight_cache, 120, 8);
     field!(jit_model_options, weight_cache_limit, 128, 8);
     field!(jit_model_options, session, 136, 8);
-    assert_eq!(size_of::<jit_model_info>(), 104, "jit_model_info");
+    assert_eq!(size_of::<jit_model_info>(), 112, "jit_model_info");
     field!(jit_model_info, size, 0, 8);
     field!(jit_model_info, description, 8, 8);
     field!(jit_model_info, vocab, 16, 4);
@@ -66,6 +66,8 @@ fn structs_are_those_of_c() {
     field!(jit_model_info, pooling, 88, 4);
     field!(jit_model_info, bounded, 92, 4);
     field!(jit_model_info, bounded_gain, 96, 8);
+    field!(jit_model_info, encodes, 104, 4);
+    field!(jit_model_info, embedding, 108, 4);
     assert_eq!(size_of::<jit_metadata>(), 56, "jit_metadata");
     field!(jit_metadata, size, 0, 8);
     field!(jit_metadata, key, 8, 8);
@@ -146,6 +148,10 @@ fn structs_are_those_of_c() {
     field!(jit_embedding_options, size, 0, 8);
     field!(jit_embedding_options, pooling, 8, 4);
     field!(jit_embedding_options, normalise, 12, 4);
+    assert_eq!(size_of::<jit_embedding_text>(), 24, "jit_embedding_text");
+    field!(jit_embedding_text, ids, 0, 8);
+    field!(jit_embedding_text, types, 8, 8);
+    field!(jit_embedding_text, n, 16, 8);
     assert_eq!(size_of::<jit_logprob>(), 8, "jit_logprob");
     field!(jit_logprob, id, 0, 4);
     field!(jit_logprob, logprob, 4, 4);

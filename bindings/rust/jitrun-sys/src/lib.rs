@@ -95,6 +95,8 @@ pub const JIT_POOL_MEAN: c_int = 1;
 pub const JIT_POOL_NONE: c_int = 2;
 /// `JIT_POOL_RANK`.
 pub const JIT_POOL_RANK: c_int = 3;
+/// `JIT_POOL_CLS`.
+pub const JIT_POOL_CLS: c_int = 4;
 
 /// `JIT_LOGPROBS_MOST`.
 pub const JIT_LOGPROBS_MOST: c_int = 256;
@@ -388,6 +390,10 @@ pub struct jit_model_info {
     pub bounded: c_int,
     /// `double bounded_gain`.
     pub bounded_gain: f64,
+    /// `int encodes`.
+    pub encodes: c_int,
+    /// `int embedding`.
+    pub embedding: c_int,
 }
 
 impl jit_model_info {
@@ -708,6 +714,18 @@ impl Default for jit_embedding_options {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// `jit_embedding_text` of jitrun.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_embedding_text {
+    /// `const int32_t * ids`.
+    pub ids: *const i32,
+    /// `const int32_t * types`.
+    pub types: *const i32,
+    /// `size_t n`.
+    pub n: usize,
 }
 
 /// `jit_logprob` of jitrun.h.
@@ -1723,6 +1741,16 @@ extern "C" {
     pub fn jit_session_embed(
         s: *mut jit_session,
         ids: *const i32,
+        n: usize,
+        options: *const jit_embedding_options,
+        out: *mut f32,
+        n_out: usize,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_session_embed_texts` of jitrun.h.
+    pub fn jit_session_embed_texts(
+        s: *mut jit_session,
+        texts: *const jit_embedding_text,
         n: usize,
         options: *const jit_embedding_options,
         out: *mut f32,

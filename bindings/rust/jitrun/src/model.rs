@@ -18,6 +18,7 @@ pub struct Model {
     opened: Arc<Opened>,
     pub(crate) vocab: usize,
     pub(crate) hidden: usize,
+    pub(crate) embedding: usize,
 }
 
 // SAFETY: a jit_model may be used from any number of threads.
@@ -65,6 +66,10 @@ pub struct ModelInfo {
     pub bounded: Bounded,
     /// How many times as many products of BF16 pairs as of floats this CPU makes; 0: not measured.
     pub bounded_gain: f64,
+    /// It encodes texts and generates none.
+    pub encodes: bool,
+    /// Numbers of a text's embedding.
+    pub embedding: usize,
     /// Why packed weights could not be kept for the next time; `None`: they were, or need not be.
     pub weight_cache_trouble: Option<String>,
 }
@@ -92,6 +97,8 @@ pub enum Pooling {
     None,
     /// The text's score by the model's classifier.
     Rank,
+    /// The first token's hidden state.
+    Cls,
 }
 
 impl Pooling {
@@ -101,6 +108,7 @@ impl Pooling {
             Pooling::Mean => sys::JIT_POOL_MEAN,
             Pooling::None => sys::JIT_POOL_NONE,
             Pooling::Rank => sys::JIT_POOL_RANK,
+            Pooling::Cls => sys::JIT_POOL_CLS,
         }
     }
 }
@@ -165,7 +173,7 @@ impl Model {
                 // SAFETY: what the options point to lives until the end of the call.
                 let raw = address(|err| unsafe { sys::jit_model_open(path.as_ptr(), &raw, err) })?;
                 let opened = Arc::new(Opened { raw, _cancel: options.cancelled_by() });
-                Ok(Model { opened, vocab: 0, hidden: 0 })
+                Ok(Model { opened, vocab: 0, hidden: 0, embedding: 0 })
             })
         };
         let mut model = match progress {
@@ -175,6 +183,7 @@ impl Model {
         let info = model.info()?;
         model.vocab = info.vocab;
         model.hidden = info.hidden;
+        model.embedding = info.embedding;
         Ok(model)
     }
 
@@ -214,6 +223,7 @@ impl Model {
                     sys::JIT_POOL_LAST => Some(Pooling::Last),
                     sys::JIT_POOL_MEAN => Some(Pooling::Mean),
                     sys::JIT_POOL_RANK => Some(Pooling::Rank),
+                    sys::JIT_POOL_CLS => Some(Pooling::Cls),
                     _ => None,
                 },
                 bounded: match raw.bounded {
@@ -222,6 +232,8 @@ impl Model {
                     _ => Bounded::All,
                 },
                 bounded_gain: raw.bounded_gain,
+                encodes: raw.encodes != 0,
+                embedding: raw.embedding as usize,
                 weight_cache_trouble: text(raw.weight_cache_trouble),
             })
         }

@@ -236,7 +236,7 @@ impl<'m> Session<'m> {
         options.pooling = pooling.raw();
         options.normalise = normalise as c_int;
         let mut out = match pooling {
-            Pooling::Last | Pooling::Mean => rows(1, self.model.hidden)?,
+            Pooling::Last | Pooling::Mean | Pooling::Cls => rows(1, self.model.embedding)?,
             Pooling::None => rows(ids.len(), self.model.hidden)?,
             Pooling::Rank => rows(1, 1)?,
         };

@@ -1,0 +1,67 @@
+/* loaders/model/model_hf_encoder.c - what config.json says of models that encode a text. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loaders/model/model_hf_fields.h"
+
+/* "THEIRS=USUAL": the field counts as the usual one where that is missing. */
+bool hf_rename_fields(struct hf_reader *r)
+{
+	const char *p = r->row->encoder && r->row->encoder->renames ? r->row->encoder->renames : "";
+	char theirs[60], usual[60];
+	int n;
+
+	for (; sscanf(p, " %59[^=]=%59s%n", theirs, usual, &n) == 2; p += n) {
+		json_t *v = json_object_get(r->root, theirs);
+		if (!v || json_is_null(v))
+			continue;
+		if (!json_object_get(r->root, usual) && json_object_set(r->root, usual, v) != 0)
+			return error_set(r->err, ERROR_MEMORY, "%s: no memory for its fields", r->label);
+		json_object_del(r->root, theirs);
+	}
+	return true;
+}
+
+/* What a text's length is at most, where positions have rows. */
+static bool check_positions(const struct model *m, const char *label, struct error *err)
+{
+	const struct model_spec *s = &m->spec;
+
+	return s->context_train > s->positions_from ||
+	       error_set(err, ERROR_FORMAT,
+	                 "%s: there are embeddings of %" PRIu32 " positions, expected more than the %" PRIu32
+	                 " that no token has",
+	                 label, s->context_train, s->positions_from);
+}
+
+bool hf_read_encoder(struct hf_reader *r)
+{
+	const struct arch_encoder *e = r->row->encoder;
+	struct model_spec *s = &r->m->spec;
+	const char *kind = NULL;
+	bool decodes = false;
+	uint32_t pad = 0;
+
+	if (!e)
+		return true;
+	if (!hf_get_bool(r, r->root, "is_decoder", &decodes) ||
+	    !hf_get_string(r, r->root, "position_embedding_type", &kind))
+		return false;
+	if (decodes)
+		return error_set(r->err, ERROR_UNSUPPORTED,
+		                 "%s: is_decoder is true, expected false: models of this class run as encoders",
+		                 r->label);
+	if (kind && strcmp(kind, "absolute") != 0)
+		return hf_unsupported(r, "position_embedding_type", kind, "absolute");
+	if (e->types && !hf_get_u32(r, r->root, "type_vocab_size", REQUIRED, MODEL_MAX_WIDTH, &s->token_types))
+		return false;
+	if (e->from_pad && !hf_get_u32(r, r->root, "pad_token_id", REQUIRED, INT32_MAX - 1, &pad))
+		return false;
+	s->positions_from = e->from_pad ? pad + 1 : 0;
+	if (!check_positions(r->m, r->label, r->err))
+		return false;
+	s->context_train -= s->positions_from;
+	model_widen_window(s);
+	return true;
+}

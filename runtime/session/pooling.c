@@ -1,0 +1,107 @@
+#include "runtime/session/pooling.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/math_host.h"
+#include "runtime/model/classifier.h"
+#include "runtime/session/logits.h"
+
+bool pooling_open(struct pooling *p, const struct model *m, const jit_embedding_options *options, struct error *err)
+{
+	*p = (struct pooling){ .model = m, .options = *options, .hidden = m->spec.hidden };
+	p->sum = calloc(p->hidden, sizeof *p->sum);
+	p->row = calloc(p->hidden, sizeof *p->row);
+	return (p->sum && p->row) ||
+	       error_set(err, ERROR_MEMORY, "no memory for an embedding of %u numbers", p->hidden);
+}
+
+void pooling_close(struct pooling *p)
+{
+	free(p->sum);
+	free(p->row);
+	*p = (struct pooling){ 0 };
+}
+
+size_t pooling_floats(const struct pooling *p, size_t n)
+{
+	return p->options.pooling == JIT_POOL_RANK   ? 1
+	       : p->options.pooling == JIT_POOL_NONE ? n * p->hidden
+	                                             : p->hidden;
+}
+
+bool pooling_check(const struct pooling *p, struct error *err)
+{
+	if (p->options.pooling != JIT_POOL_RANK)
+		return true;
+	if (!p->model->classifier.classes)
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "a score was asked for of a model that has no classifier: its files do not say that "
+		                 "it ranks texts");
+	return !p->options.normalise ||
+	       error_set(err, ERROR_ARGUMENT, "normalise: %d is not 0, and a score has no length",
+	                 p->options.normalise);
+}
+
+void pooling_begin(struct pooling *p, size_t n, float *out)
+{
+	p->n = n;
+	p->out = out;
+	memset(p->sum, 0, p->hidden * sizeof *p->sum);
+}
+
+/* What a score is made of is the last token's row, or the first one's of models that encode. */
+static bool is_kept(const struct pooling *p, size_t at)
+{
+	const bool first =
+		p->options.pooling == JIT_POOL_CLS || (p->options.pooling == JIT_POOL_RANK && p->model->spec.encodes);
+
+	return first ? at == 0 : at + 1 == p->n;
+}
+
+void pooling_row(struct pooling *p, size_t at, const float *row)
+{
+	if (p->options.pooling == JIT_POOL_NONE)
+		memcpy(p->out + at * p->hidden, row, p->hidden * sizeof *row);
+	else if (p->options.pooling == JIT_POOL_MEAN)
+		for (uint32_t i = 0; i < p->hidden; i++)
+			p->sum[i] += (double)row[i];
+	else if (is_kept(p, at))
+		memcpy(p->row, row, p->hidden * sizeof *row);
+}
+
+static void normalise(float *row, uint32_t n)
+{
+	double squares = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		squares += (double)row[i] * (double)row[i];
+	const double length = math_host_sqrt(squares);
+	for (uint32_t i = 0; i < n && length > 0; i++)
+		row[i] = (float)((double)row[i] / length);
+}
+
+bool pooling_end(struct pooling *p, struct error *err)
+{
+	const size_t rows = p->options.pooling == JIT_POOL_NONE ? p->n : 1;
+
+	if (p->options.pooling == JIT_POOL_RANK)
+		return classifier_score(&p->model->classifier, p->hidden, p->row, p->out, err);
+	if (p->options.pooling == JIT_POOL_MEAN)
+		for (uint32_t i = 0; i < p->hidden; i++)
+			p->out[i] = (float)(p->sum[i] / (double)p->n);
+	else if (p->options.pooling != JIT_POOL_NONE)
+		memcpy(p->out, p->row, p->hidden * sizeof *p->out);
+	for (size_t r = 0; p->options.normalise && r < rows; r++)
+		normalise(p->out + r * p->hidden, p->hidden);
+	return true;
+}
+
+bool pooling_check_row(const struct pooling *p, const float *row, size_t position, int32_t id, struct error *err)
+{
+	return logits_first_bad(row, p->hidden) == p->hidden ||
+	       error_set(err, ERROR_FORMAT,
+	                 "the hidden state of token %zu (id %d) is not finite; the model's weights hold, "
+	                 "or lead to, numbers that are none",
+	                 position, id);
+}
