@@ -140,6 +140,9 @@ static void test_constructs(void **state)
 	       ".Messages }}",
 	       "  3.1|42  |0042|\"a\\n\"|6869|Be5");
 	expect("{{ printf \"%+q|%+d|%+v|\" 2.5 3 4.0 }}{{ len .Messages }}", "%!q(float64=+2.5)|+3|4|5");
+	/* a minus makes the zero mean nothing; a byte below a blank and the last one of ASCII are written by digits */
+	expect("{{ printf \"%-05d|%05d|%+06d|%-+6d|\" 7 7 7 7 }}{{ len .Messages }}", "7    |00007|+00007|+7    |5");
+	expect("{{ printf \"%q\" \"\\x7f\\x01\\u00ad\" }}{{ len .Messages }}", "\"\\x7f\\x01\\u00ad\"5");
 	expect("{{ currentDate }} {{ yesterdayDate }}{{ len .Messages }}", "2024-03-01 2024-02-295");
 	expect("{{ range $n, $p := (index .Tools 0).Function.Parameters.Properties }}{{ $n }}: {{ $p.Type }} "
 	       "{{ toTypeScriptType $p }}; {{ end }}{{ len .Messages }}",

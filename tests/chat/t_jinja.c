@@ -235,6 +235,9 @@ static void test_runtime(void **state)
 	expect("{{ x % -1 }}{{ x + 1 - 1 }}", "-9223372036854775808", "0-9223372036854775808");
 	expect("{{ -9223372036854775807 - 1 }}", NULL, "-9223372036854775808");
 	expect("{{ x is defined }}", NULL, "False");
+	expect("{{ x|title }}", "\"ab-cD (e [f {g <h \\\"i /j .k é_l\"", "Ab-Cd (E [F {G <H \"i /j .k É_l");
+	/* a text that is safe stays so when nothing was replaced in it, and one that was changed is not */
+	expect("{{ (x|safe|replace('q', 'r'))|e }}", "\"<a>\"", "&lt;a&gt;");
 	expect("{{ {(1, 2): 3}[1, 2] }}{{ {(1,): 4}[1,] }}{{ x[] is defined }}", "{}", "34False");
 }
 

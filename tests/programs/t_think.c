@@ -25,6 +25,7 @@ static const struct answer answers[] = {
 	{ "", "", " \n" },
 	{ "", "<think>why</think>\n\n", "because" },
 	{ "", "\n <think>why</think>", "because" },
+	{ "", "\r\n\t<think>why</think>\r\n", "because" },
 	{ "", "<think></think>\n", "now" },
 	{ "", "<think>a </thin b </think ></think>", "c" },
 	{ "", "<think>never closed </thi", "" },
@@ -178,10 +179,43 @@ static void terminal(void **state)
 	}
 }
 
+/* By which marks the models of a template may reason, and whether the prompt's end has begun or ended it. */
+static void before_an_answer(void **state)
+{
+	static const char thinks[] = "{{ m }}<think>", both[] = "<think>{{ m }}</think>[THINK]";
+	static const struct {
+		const char *prompt, *template;
+		int inside, pair; /* pair: inside */
+		unsigned may;
+	} rows[] = {
+		{ "a", "{{ m }}", 0, 0, 0 },
+		{ "a", NULL, 0, 0, 0 },
+		{ "a", thinks, 0, 0, 1 },
+		{ "a", "{{ m }}</think>", 0, 0, 1 },
+		{ "a", both, 0, 0, 1 | 1 << 5 },
+		{ "a", "{{ m }}<|end|>", 0, 0, 0 }, /* of Phi, which does not reason */
+		{ "a", "<|channel|>analysis<|message|>{{ m }}<|end|>", 0, 0, 1 << 8 },
+		{ "a", "{{ m }}<channel|>", 0, 0, 1 << 9 },
+		{ "a<think>", thinks, 1, 0, 0 },
+		{ "a<think>\r\n", NULL, 1, 0, 0 },
+		{ "a[THINK]\n", thinks, 1, 5, 0 },
+		{ "a<think>\n</think>\n\n", both, 0, 0, 0 },
+		{ "a<think>\n</think> b", both, 0, 0, 1 | 1 << 5 },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const struct think_before b = think_before(rows[i].prompt, strlen(rows[i].prompt), rows[i].template);
+		if (b.inside != rows[i].inside || b.may != rows[i].may || (int)b.pair != rows[i].pair)
+			fail_msg("row %zu: %d, pair %u, may %x", i, b.inside, b.pair, (unsigned)b.may);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(every_cut), cmocka_unit_test(nothing_is_held_in_vain),
-		                            cmocka_unit_test(program), cmocka_unit_test(terminal) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(every_cut), cmocka_unit_test(before_an_answer),
+		                            cmocka_unit_test(nothing_is_held_in_vain), cmocka_unit_test(program),
+		                            cmocka_unit_test(terminal) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,6 +85,19 @@ static void test_keys(void **state)
 	assert_false(keys_has(k, "b", 1) || keys_has(k, "bbb", 3) || keys_has(k, "", 0));
 	assert_false(keys_has(k, "a\0", 2) && !keys_has(k, "a", 1));
 	keys_free(k);
+	/* One that is there twice is one client. */
+	k = keys_parse("x\na\nb\na\nb\n", 10, "keys", &e);
+	assert_non_null(k);
+	assert_int_equal(keys_number(k, "a", 1), 2);
+	assert_int_equal(keys_number(k, "b", 1), 3);
+	assert_int_equal(keys_number(k, "c", 1), 0);
+	keys_free(k);
+	assert_string_equal(keys_bearer("Bearer a"), "a");
+	assert_string_equal(keys_bearer("bearer   a"), "a");
+	assert_string_equal(keys_bearer("BEARER "), "");
+	assert_null(keys_bearer("Basic a"));
+	assert_null(keys_bearer("Bearera"));
+	assert_null(keys_bearer(NULL));
 	static const char *const wrong[] = { "", "# nothing\n\n", "a b\n", "a\x01\n", "\xc3\xa9\n" };
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		e = (struct error){ 0 };

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/server/said_lines.h"
@@ -269,6 +270,27 @@ static void test_num_predict(void **state)
 	}
 }
 
+/* The time that is told, in microseconds of the clock here. */
+static void test_created_at(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		struct timespec before, after;
+		struct tm day = { 0 };
+		clock_gettime(CLOCK_REALTIME, &before);
+		json_t *o = ask(&server, "/api/chat", "\"messages\":[" HI "],\"max_tokens\":1", "\"stream\":false");
+		clock_gettime(CLOCK_REALTIME, &after);
+		char *end = strptime(text_at(o, "created_at"), "%Y-%m-%dT%H:%M:%S", &day);
+		assert_non_null(end);
+		const double told = (double)timegm(&day) + strtod(end, &end);
+		assert_string_equal(end, "Z");
+		if (told < (double)before.tv_sec + (double)before.tv_nsec / 1e9 - 2e-6 ||
+		    told > (double)after.tv_sec + (double)after.tv_nsec / 1e9 + 2e-6)
+			fail_msg("%s", text_at(o, "created_at"));
+		json_decref(o);
+	}
+}
+
 /* A raw prompt is the whole prompt. */
 static void test_raw(void **state)
 {
@@ -344,7 +366,7 @@ int main(void)
 		cmocka_unit_test(test_reasoning_format), cmocka_unit_test(test_num_predict),
 		cmocka_unit_test(test_series),           cmocka_unit_test(test_any_parameters),
 		cmocka_unit_test(test_no_functions),     cmocka_unit_test(test_raw),
-		cmocka_unit_test(test_results),
+		cmocka_unit_test(test_created_at),       cmocka_unit_test(test_results),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);
