@@ -26,7 +26,7 @@ jit: base encoders
 kernels-templates: base jit
 language: base jit
 graph: base include jit
-loaders: base
+loaders: base graph
 chat: base loaders
 grammar: base
 answers: base grammar

@@ -14,6 +14,7 @@
   libmicrohttpd,
   nettle,
   pcre2,
+  protobufc,
   utf8proc,
   zstd,
 }:
@@ -38,6 +39,7 @@ stdenv.mkDerivation {
     libmicrohttpd
     nettle
     pcre2
+    protobufc
     utf8proc
     zstd
   ];

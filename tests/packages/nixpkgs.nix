@@ -14,6 +14,7 @@ let
     "nettle"
     "pcre2"
     "pkg-config"
+    "protobufc"
     "utf8proc"
     "zstd"
   ];

@@ -7,13 +7,15 @@ version=$(sed -n 's/^AC_INIT(\[jitrun\], \[\(.*\)\])$/\1/p' "$top/configure.ac")
 check "configure.ac has a version" [ -n "$version" ]
 
 # The libraries that configure looks for, by the names of projects; what the tests alone need is left out.
-libraries=$(sed -n 's/.*PKG_CHECK_MODULES(\[[A-Z0-9]*\], \[\([a-z0-9_-]*\).*/\1/p' "$top/configure.ac" |
-	sed 's/^lib\(zstd\|curl\|utf8proc\)$/\1/; s/^libpcre2-8$/pcre2/; s/^libdrm_amdgpu$/libdrm/; /^cmocka$/d')
+libraries=$(sed -n 's/.*PKG_CHECK_MODULES(\[[A-Z0-9_]*\], \[\([a-z0-9_-]*\).*/\1/p' "$top/configure.ac" |
+	sed 's/^lib\(zstd\|curl\|utf8proc\)$/\1/; s/^libpcre2-8$/pcre2/; s/^libprotobuf-c$/protobufc/;
+		 s/^libdrm_amdgpu$/libdrm/; /^cmocka$/d')
 check "configure looks for libraries: $libraries" [ "$(echo "$libraries" | wc -l)" -ge 11 ]
 # names_all WHO NAME...: what a recipe names has every library.
 names_all() {
 	who=$1
 	shift
+	set -- $(echo "$*" | sed 's/protobuf-c/protobufc/')
 	for library in $libraries; do
 		case " $* " in
 		*" $library "* | *" lib$library "*) ok ;;

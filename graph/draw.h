@@ -1,0 +1,93 @@
+/* graph/draw.h - what graphs are often made of, drawn with the rows of ops.def.
+ *
+ * Owns: compositions: numpy's broadcasting, softmax, norms, functions of numbers, attention, steps of recurrent
+ * layers. Each function adds nodes and returns the value that they make. Errors are sticky: 0 as an operand gives 0,
+ * and the error says what went wrong first, so that the caller asks once, at the end.
+ */
+#ifndef GRAPH_DRAW_H
+#define GRAPH_DRAW_H
+
+#include "graph/graph.h"
+
+struct draw {
+	struct tensor_graph *g;
+	struct error *err;
+};
+
+static inline int draw_type(const struct draw *d, tensor_value v) { return v ? d->g->value[v].type : JIT_TYPE_F32; }
+/* Of 0: no dimensions. */
+static inline struct shape draw_shape(const struct draw *d, tensor_value v)
+{
+	return v ? d->g->value[v].shape : (struct shape){ 0 };
+}
+static inline unsigned draw_rank(const struct draw *d, tensor_value v) { return v ? d->g->value[v].shape.rank : 0; }
+static inline uint64_t draw_dim(const struct draw *d, tensor_value v, unsigned axis)
+{
+	return v ? d->g->value[v].shape.dim[axis] : 0;
+}
+
+/* ---- draw.c: single steps. Operands are broadcast to each other as numpy has it. */
+tensor_value draw_unary(struct draw *d, enum tensor_op op, tensor_value x);
+tensor_value draw_binary(struct draw *d, enum tensor_op op, tensor_value x, tensor_value y);
+tensor_value draw_select(struct draw *d, tensor_value condition, tensor_value x, tensor_value y);
+bool draw_common_shape(struct draw *d, const tensor_value *v, unsigned n, struct shape *s);
+tensor_value draw_broadcast(struct draw *d, tensor_value x, const struct shape *s);
+/* A scalar; an array of the type and shape of `like`. */
+tensor_value draw_scalar(struct draw *d, double number, int type);
+tensor_value draw_number(struct draw *d, double number, tensor_value like);
+/* x op number, and number op x. */
+tensor_value draw_with(struct draw *d, enum tensor_op op, tensor_value x, double number);
+tensor_value draw_from(struct draw *d, enum tensor_op op, double number, tensor_value x);
+tensor_value draw_convert(struct draw *d, tensor_value x, int type);
+tensor_value draw_reshape(struct draw *d, tensor_value x, const struct shape *s);
+tensor_value draw_dims(struct draw *d, tensor_value x, unsigned rank, const uint64_t *dim);
+/* A dimension of 1 is put in, or taken out. */
+tensor_value draw_expand(struct draw *d, tensor_value x, unsigned axis);
+tensor_value draw_squeeze(struct draw *d, tensor_value x, unsigned axis);
+tensor_value draw_transpose(struct draw *d, tensor_value x, const unsigned *axes);
+tensor_value draw_swap(struct draw *d, tensor_value x, unsigned a, unsigned b);
+/* Elements from..to-1 of one axis, in steps. */
+tensor_value draw_slice(struct draw *d, tensor_value x, unsigned axis, uint64_t from, uint64_t to, uint64_t step);
+tensor_value draw_concatenate(struct draw *d, const tensor_value *v, unsigned n, unsigned axis);
+tensor_value draw_pad(struct draw *d, tensor_value x, tensor_value with, const int64_t *low, const int64_t *high);
+tensor_value draw_reverse(struct draw *d, tensor_value x, unsigned axis);
+tensor_value draw_iota(struct draw *d, int type, const struct shape *s, unsigned axis);
+tensor_value draw_take(struct draw *d, tensor_value x, tensor_value indices, unsigned axis);
+/* Axes are a set of bits; keep: reduced dimensions stay, with size 1. */
+tensor_value draw_reduce(struct draw *d, enum tensor_op op, tensor_value x, unsigned axes, bool keep);
+tensor_value draw_mean(struct draw *d, tensor_value x, unsigned axes, bool keep);
+/* numpy.matmul */
+tensor_value draw_matmul(struct draw *d, tensor_value x, tensor_value y);
+/* Contracts the given axes; batches in front are common. */
+tensor_value draw_dot(struct draw *d, tensor_value x, tensor_value y, unsigned left, unsigned right, unsigned batches);
+tensor_value draw_with_mode(struct draw *d, enum tensor_op op, const tensor_value *v, int64_t axis, int64_t mode);
+
+/* ---- draw_functions.c: functions of numbers, for f32, f64 and what is computed as f32 */
+tensor_value draw_reciprocal(struct draw *d, tensor_value x);
+tensor_value draw_log1p(struct draw *d, tensor_value x);
+tensor_value draw_expm1(struct draw *d, tensor_value x);
+tensor_value draw_tan(struct draw *d, tensor_value x);
+tensor_value draw_atan(struct draw *d, tensor_value x);
+tensor_value draw_asin(struct draw *d, tensor_value x);
+tensor_value draw_acos(struct draw *d, tensor_value x);
+tensor_value draw_sinh(struct draw *d, tensor_value x);
+tensor_value draw_cosh(struct draw *d, tensor_value x);
+tensor_value draw_asinh(struct draw *d, tensor_value x);
+tensor_value draw_acosh(struct draw *d, tensor_value x);
+tensor_value draw_atanh(struct draw *d, tensor_value x);
+tensor_value draw_softplus(struct draw *d, tensor_value x);
+tensor_value draw_relu(struct draw *d, tensor_value x); /* of NaN: NaN */
+tensor_value draw_gelu(struct draw *d, tensor_value x, bool by_tanh);
+tensor_value draw_is_nan(struct draw *d, tensor_value x);
+tensor_value draw_is_infinite(struct draw *d, tensor_value x, bool positive, bool negative);
+
+/* ---- draw_norms.c */
+tensor_value draw_softmax(struct draw *d, tensor_value x, unsigned axes);
+tensor_value draw_log_softmax(struct draw *d, tensor_value x, unsigned axes);
+tensor_value draw_log_sum_exp(struct draw *d, tensor_value x, unsigned axes, bool keep);
+/* (x - mean) / sqrt(variance + epsilon); mean and scale (1 / sqrt(..)) may be NULL */
+tensor_value draw_standardize(struct draw *d, tensor_value x, unsigned axes, double epsilon, tensor_value *mean,
+                              tensor_value *scale);
+tensor_value draw_rms(struct draw *d, tensor_value x, unsigned axes, double epsilon);
+
+#endif

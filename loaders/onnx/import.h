@@ -1,0 +1,117 @@
+/* loaders/onnx/import.h - how the import of one file goes: scopes of names, and one node at a time.
+ *
+ * An operator is a function that reads a node's operands and attributes, and draws its results. Errors are sticky (as
+ * in graph/draw.h): the importer asks once, behind the function, and adds which node it was.
+ */
+#ifndef LOADERS_ONNX_IMPORT_H
+#define LOADERS_ONNX_IMPORT_H
+
+#include "graph/draw.h"
+#include "loaders/files/names.h"
+#include "loaders/onnx/file.h"
+
+enum { IMPORT_MAX_DEPTH = 24, IMPORT_MAX_NODES = 1 << 20 };
+
+/* Values that depend on no input, as far as they were asked for. */
+struct known {
+	struct tensor **value; /* by value of the graph */
+	uint32_t values;
+	uint64_t work; /* steps that are left for computing them */
+};
+
+struct import {
+	struct onnx_file *file;
+	struct tensor_graph *g;
+	const struct onnx_sizes *sizes;
+	struct onnx_refusal *why;
+	struct known known;
+	uint32_t nodes; /* imported so far, each as often as it was drawn */
+	unsigned depth; /* of subgraphs and functions */
+};
+
+/* The names of a graph, of a subgraph, or of a function that is called. */
+struct scope {
+	struct import *im;
+	const struct scope *outer; /* whose names a subgraph sees, too */
+	const char **name;
+	tensor_value *value;                    /* 0: not yet made */
+	const struct onnx_tensor **initializer; /* of a name that is one; its value is made when it is first used */
+	struct names index;
+	uint32_t names;
+	const struct onnx_function *function; /* attributes refer to those of the call */
+	const struct op *call;
+};
+
+/* A node that is imported. in[i]: 0: it is left out. out[i]: to be set, if wanted[i]. */
+struct op {
+	struct draw d;
+	struct import *im;
+	struct scope *scope;
+	const struct onnx_node *node;
+	const struct operator_row *row;
+	int64_t opset;
+	uint32_t inputs, outputs;
+	tensor_value *in, *out;
+	struct error *err; /* the node's own: d.err, too */
+};
+typedef void op_rule(struct op *o);
+struct operator_row {
+	const char *name, *attributes;
+	op_rule *rule;
+	uint16_t least, most; /* inputs */
+	int user;             /* for the rule: which of its operators it is */
+};
+/* NULL: there is none. */
+const struct operator_row *operator_find(const char *name);
+
+/* ---- import.c */
+bool import_body(struct scope *s, struct onnx_node *const *node, size_t n, struct error *err);
+/* Draws a subgraph: in: as many as it has inputs; out: as many as it has outputs. */
+bool import_subgraph(struct op *o, const struct onnx_graph *g, const tensor_value *in, uint32_t n_in, tensor_value *out,
+                     uint32_t n_out);
+/* ---- scope.c */
+bool import_scope_of_graph(struct scope *s, struct import *im, const struct scope *outer, const struct onnx_graph *g,
+                           struct error *err);
+bool import_scope_of_function(struct scope *s, const struct op *call, const struct onnx_function *f, struct error *err);
+void import_scope_free(struct scope *s);
+/* False: the name is not of this scope. */
+bool import_scope_set(struct scope *s, const char *name, tensor_value v);
+/* 0, err: no scope has it, or it is not yet made. */
+tensor_value import_scope_find(const struct scope *s, const char *name, struct error *err);
+
+/* ---- known.c */
+/* The value, which stays where it is until the import ends; NULL, err: it depends on an input. */
+const struct tensor *import_known(struct import *im, tensor_value v, struct error *err);
+bool import_is_known(struct import *im, tensor_value v);
+void import_forget(struct import *im);
+
+/* ---- attribute.c: attributes of a node; one of another type is a sticky error */
+const struct onnx_attribute *op_attribute(const struct op *o, const char *name);
+int64_t op_int(struct op *o, const char *name, int64_t usual);
+double op_float(struct op *o, const char *name, double usual);
+/* Whether the attribute, or what is usual, is that word. */
+bool op_is(struct op *o, const char *name, const char *usual, const char *word);
+/* The integers of an attribute: *n of them; false: there is none, or an error. */
+bool op_ints(struct op *o, const char *name, int64_t *out, unsigned most, unsigned *n);
+/* Refuses the node: one sentence without the node's name. */
+void op_refuse(struct op *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static inline bool op_failed(const struct op *o) { return o->err->code != ERROR_NONE; }
+static inline tensor_value op_in(const struct op *o, unsigned i) { return i < o->inputs ? o->in[i] : 0; }
+static inline bool op_wants(const struct op *o, unsigned i)
+{
+	return i < o->node->n_output && o->node->output[i] && o->node->output[i][0];
+}
+/* An input whose value shapes the graph; NULL: it is left out, or an error. */
+const struct tensor *op_known(struct op *o, unsigned input);
+bool op_known_ints(struct op *o, unsigned input, int64_t *out, unsigned most, unsigned *n);
+/* The same of one integer, or what is usual. */
+int64_t op_known_int(struct op *o, unsigned input, int64_t usual);
+/* Integers that later versions have as an input, and earlier ones as an attribute. */
+bool op_ints_of(struct op *o, unsigned input, const char *attribute, int64_t *out, unsigned most, unsigned *n);
+/* An axis of `rank` dimensions, counted from the end if it is negative. */
+unsigned op_axis(struct op *o, int64_t axis, unsigned rank);
+/* The set of axes that integers are. */
+unsigned op_axes(struct op *o, const int64_t *axis, unsigned n, unsigned rank);
+double number_of(const struct tensor *t, uint64_t element);
+
+#endif

@@ -1,0 +1,175 @@
+/* loaders/onnx/known.c - values that depend on no input, computed while a graph is drawn, each once. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/eval.h"
+#include "loaders/onnx/import.h"
+
+/* About as many steps as the import may spend: some seconds. */
+#define MAX_WORK (UINT64_C(1) << 28)
+#define MAX_BYTES (UINT64_C(1) << 30)
+
+static bool make_room(struct import *im, struct error *err)
+{
+	struct known *k = &im->known;
+
+	if (k->values >= im->g->values)
+		return true;
+	struct tensor **p = realloc(k->value, im->g->values * sizeof(struct tensor *) * 2);
+	if (!p)
+		return error_set(err, ERROR_MEMORY, "there is no memory");
+	if (!k->values)
+		k->work = MAX_WORK;
+	memset(p + k->values, 0, (im->g->values * 2 - k->values) * sizeof(struct tensor *));
+	k->value = p;
+	k->values = im->g->values * 2;
+	return true;
+}
+
+/* How many steps a node takes: no less than the elements that it reads and writes. */
+static uint64_t work_of(const struct tensor_graph *g, const struct tensor_node *n)
+{
+	uint64_t out = 0, in = 0, each = 1;
+
+	for (uint32_t i = 0; i < n->results; i++)
+		out += shape_elements(&g->value[n->first + i].shape);
+	for (uint32_t i = 0; i < n->operands; i++)
+		in += shape_elements(&g->value[n->operand[i]].shape);
+	if (n->op == OP_conv || n->op == OP_window_max || n->op == OP_window_sum)
+		each = n->op == OP_conv ? shape_elements(&g->value[n->operand[1]].shape) : 64;
+	if (n->op == OP_dot)
+		each = shape_elements(&g->value[n->operand[0]].shape);
+	return in > MAX_WORK || out > MAX_WORK || each > MAX_WORK ? MAX_WORK + 1 : in + out * each;
+}
+
+static void keep(struct known *k, tensor_value v, const struct tensor *t)
+{
+	k->value[v] = malloc(sizeof **k->value);
+	if (k->value[v])
+		*k->value[v] = *t;
+	else
+		tensor_free((struct tensor *)(uintptr_t)t);
+}
+
+static bool compute(struct import *im, const struct tensor_node *n, struct error *err)
+{
+	const struct tensor *in[TENSOR_MAX_OPERANDS];
+	struct tensor out[TENSOR_MAX_RESULTS];
+	const uint64_t work = work_of(im->g, n);
+	struct known *k = &im->known;
+
+	for (uint32_t i = 0; i < n->results; i++) {
+		const struct tensor_value_info *v = &im->g->value[n->first + i];
+		if (shape_elements(&v->shape) * tensor_type_bytes(v->type) > MAX_BYTES)
+			return error_set(err, ERROR_UNSUPPORTED, "it takes too much memory to compute it");
+	}
+	if (work > k->work)
+		return error_set(err, ERROR_UNSUPPORTED, "it takes too long to compute it");
+	k->work -= work;
+	for (uint32_t i = 0; i < n->operands; i++)
+		in[i] = k->value[n->operand[i]];
+	if (!tensor_node_eval(im->g, n, in, out, err))
+		return false;
+	for (uint32_t i = 0; i < n->results; i++)
+		keep(k, n->first + i, &out[i]);
+	return k->value[n->first] || error_set(err, ERROR_MEMORY, "there is no memory");
+}
+
+/* The input of the graph that a node's operand is; 0: none is one. */
+static tensor_value outside(const struct tensor_graph *g, const struct tensor_node *n)
+{
+	for (uint32_t i = 0; i < n->operands; i++)
+		if (g->value[n->operand[i]].node == (uint32_t)VALUE_OUTSIDE)
+			return n->operand[i];
+	return 0;
+}
+
+static bool depends(struct import *im, tensor_value input, struct error *err)
+{
+	const char *name = im->g->value[input].name;
+	const struct onnx_about *a = &im->file->about;
+
+	for (uint32_t i = 0; im->why && i < a->inputs; i++)
+		if (name && strcmp(a->input[i].name, name) == 0)
+			im->why->input = a->input[i].name;
+	return error_set(err, ERROR_UNSUPPORTED, "depends on the graph's input %s", name ? name : "without a name");
+}
+
+static bool is_there(const struct known *k, const struct tensor_node *n)
+{
+	for (uint32_t i = 0; i < n->operands; i++)
+		if (!k->value[n->operand[i]])
+			return false;
+	return true;
+}
+
+/* Walks up from a value, and computes nodes when their operands are there. todo: a stack of nodes. */
+static bool walk(struct import *im, uint32_t *todo, size_t room, struct error *err)
+{
+	struct known *k = &im->known;
+	size_t n = 1;
+
+	while (n) {
+		const struct tensor_node *node = &im->g->node[todo[n - 1]];
+		const tensor_value input = outside(im->g, node);
+		if (input)
+			return depends(im, input, err);
+		if (k->value[node->first] || is_there(k, node)) {
+			if (!k->value[node->first] && !compute(im, node, err))
+				return false;
+			n--;
+			continue;
+		}
+		for (uint32_t i = 0; i < node->operands && n < room; i++)
+			if (!k->value[node->operand[i]]) {
+				todo[n++] = im->g->value[node->operand[i]].node;
+				break;
+			}
+	}
+	return true;
+}
+
+const struct tensor *import_known(struct import *im, tensor_value v, struct error *err)
+{
+	if (!make_room(im, err))
+		return NULL;
+	if (im->known.value[v])
+		return im->known.value[v];
+	if (im->g->value[v].node == (uint32_t)VALUE_OUTSIDE) {
+		depends(im, v, err);
+		return NULL;
+	}
+	uint32_t *todo = malloc((im->g->nodes + (size_t)2) * sizeof *todo);
+	if (!todo) {
+		error_set(err, ERROR_MEMORY, "there is no memory");
+		return NULL;
+	}
+	todo[0] = im->g->value[v].node;
+	const bool ok = walk(im, todo, im->g->nodes + (size_t)1, err);
+	free(todo);
+	return ok ? im->known.value[v] : NULL;
+}
+
+bool import_is_known(struct import *im, tensor_value v)
+{
+	struct onnx_refusal *why = im->why;
+	struct error err = { 0 };
+
+	im->why = NULL;
+	const bool known = v && import_known(im, v, &err);
+	im->why = why;
+	return known;
+}
+
+void import_forget(struct import *im)
+{
+	struct known *k = &im->known;
+
+	for (uint32_t v = 0; v < k->values; v++)
+		if (k->value[v]) {
+			tensor_free(k->value[v]);
+			free(k->value[v]);
+		}
+	free(k->value);
+}

@@ -1,0 +1,191 @@
+/* tests/graph/t_onnx.c - imported ONNX files give what ONNX's own node tests expect, and what PyTorch's models give.
+ *
+ * Each node test passes, or is refused in a sentence; a wrong result fails. The names of those that pass are in
+ * onnx_passed.txt: one that no longer passes fails, and so does one that is missing there. JITRUN_ONNX_REWRITE=1 writes
+ * the file; JITRUN_ONNX_REFUSED=FILE writes a line for each test that is refused.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "tests/graph/onnx_cases.h"
+#include "tests/support/shared.h"
+
+/* What computes an imported graph. Each of them runs all tests. */
+static const struct {
+	const char *name;
+	onnx_runner *run;
+} runners[] = { { "the interpreter", tensor_graph_eval } };
+
+/* ---- the list */
+
+struct list {
+	char **name;
+	size_t n;
+};
+
+static void list_add(struct list *l, const char *name)
+{
+	l->name = realloc(l->name, (l->n + 1) * sizeof *l->name);
+	assert_non_null(l->name);
+	l->name[l->n] = strdup(name);
+	assert_non_null(l->name[l->n++]);
+}
+
+static void list_free(struct list *l)
+{
+	for (size_t i = 0; i < l->n; i++)
+		free(l->name[i]);
+	free(l->name);
+}
+
+static int by_text(const void *x, const void *y) { return strcmp(*(char *const *)x, *(char *const *)y); }
+
+static bool list_has(const struct list *l, const char *name)
+{
+	return l->n && bsearch(&name, l->name, l->n, sizeof *l->name, by_text);
+}
+
+static struct list list_read(void)
+{
+	struct list l = { 0 };
+	FILE *f = source_open("tests/graph/onnx_passed.txt");
+	char line[200];
+
+	while (fgets(line, sizeof line, f)) {
+		line[strcspn(line, "\n")] = 0;
+		list_add(&l, line);
+		if (l.n > 1 && strcmp(l.name[l.n - 2], line) >= 0)
+			fail_msg("onnx_passed.txt: %s is not in ascending order", line);
+	}
+	fclose(f);
+	return l;
+}
+
+static void list_write(struct list *l)
+{
+	char path[1024];
+	FILE *f = fopen(source_path(path, "tests/graph/onnx_passed.txt"), "w");
+
+	assert_non_null(f);
+	qsort(l->name, l->n, sizeof *l->name, by_text);
+	for (size_t i = 0; i < l->n; i++)
+		fprintf(f, "%s\n", l->name[i]);
+	fclose(f);
+}
+
+/* ---- all node tests */
+
+struct count {
+	unsigned passed, refused, wrong, known;
+};
+
+static void judge(const struct archive *a, const char *name, json_t *about, onnx_runner *run, struct list *passed,
+                  FILE *refused, struct count *c)
+{
+	const struct case_outcome o = case_run(a, name, json_number_value(json_object_get(about, "rtol")),
+	                                       json_number_value(json_object_get(about, "atol")), run);
+
+	switch (o.result) {
+	case CASE_PASSED:
+		list_add(passed, name);
+		c->passed++;
+		c->known += o.known != 0;
+		break;
+	case CASE_REFUSED:
+		c->refused++;
+		assert_true(o.text[0]);
+		if (refused)
+			fprintf(refused, "%s\t%s\n", name, o.text);
+		break;
+	default: c->wrong++; print_message("%s: %s\n", name, o.text);
+	}
+}
+
+static unsigned compare_lists(const struct list *before, struct list *now)
+{
+	unsigned differ = 0;
+
+	qsort(now->name, now->n, sizeof *now->name, by_text);
+	for (size_t i = 0; i < before->n; i++)
+		if (!list_has(now, before->name[i])) {
+			print_message("%s no longer passes\n", before->name[i]);
+			differ++;
+		}
+	for (size_t i = 0; i < now->n; i++)
+		if (!list_has(before, now->name[i])) {
+			print_message("%s passes and is missing in onnx_passed.txt\n", now->name[i]);
+			differ++;
+		}
+	return differ;
+}
+
+static void test_nodes(void **state)
+{
+	(void)state;
+	char path[1024];
+	struct archive a;
+	json_error_t why;
+
+	if (!shared_path(path, "data/onnx/node.tar.xz"))
+		skip();
+	if (!archive_read(&a, path)) {
+		print_message("# skipped: xz cannot unpack %s\n", path);
+		skip();
+	}
+	assert_non_null(shared_path(path, "data/onnx/node-index.json"));
+	json_t *index = json_load_file(path, 0, &why), *about;
+	assert_non_null(index);
+	const char *where = getenv("JITRUN_ONNX_REFUSED"), *name;
+	FILE *refused = where ? fopen(where, "w") : NULL;
+	for (size_t r = 0; r < sizeof runners / sizeof *runners; r++) {
+		struct list passed = { 0 };
+		struct count c = { 0 };
+		json_object_foreach(index, name, about)
+			judge(&a, name, about, runners[r].run, &passed, r ? NULL : refused, &c);
+		print_message("%s: %u passed (%u with values of inputs given to the import), %u refused, %u wrong\n",
+		              runners[r].name, c.passed, c.known, c.refused, c.wrong);
+		struct list before = list_read();
+		if (test_asked("JITRUN_ONNX_REWRITE"))
+			list_write(&passed);
+		else
+			assert_int_equal(compare_lists(&before, &passed), 0);
+		assert_int_equal(c.wrong, 0);
+		list_free(&before);
+		list_free(&passed);
+	}
+	if (refused)
+		fclose(refused);
+	json_decref(index);
+	archive_free(&a);
+}
+
+/* docs/onnx.md lists each operator of the table. */
+static void test_docs(void **state)
+{
+	(void)state;
+	char path[1024];
+	size_t n;
+	char *page = (char *)file_bytes(source_path(path, "docs/onnx.md"), &n);
+
+	page[n] = 0;
+#define OPERATOR(name, rule, user, least, most, attributes) \
+	if (!strstr(page, " " #name " ")) \
+		fail_msg("docs/onnx.md does not list %s", #name);
+#include "loaders/onnx/operators.def"
+#undef OPERATOR
+	free(page);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_docs), cmocka_unit_test(test_nodes) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
