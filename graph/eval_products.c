@@ -103,8 +103,9 @@ static bool is_inside(const struct windows *w, const uint64_t *at, const uint64_
 static union number conv_at(const struct evaluation *e, const struct windows *w, const uint64_t *at, int wide)
 {
 	const struct shape *in = &e->in[0]->shape, *by = &e->in[1]->shape;
-	const uint64_t channels = by->dim[1], group = at[1] / (by->dim[0] / (in->dim[1] / channels)),
-		       size = shape_part(in, 2, in->rank), taps = shape_part(by, 2, by->rank);
+	const uint64_t groups = (uint64_t)tensor_node_whole(e->n, ATTRIBUTE_groups, 0, 1), channels = by->dim[1],
+		       group = at[1] / (by->dim[0] / groups), size = shape_part(in, 2, in->rank),
+		       taps = shape_part(by, 2, by->rank);
 	struct shape window = { .rank = w->n };
 	union number total = eval_neutral(OP_add, wide);
 	uint64_t k[TENSOR_MAX_RANK] = { 0 };

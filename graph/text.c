@@ -165,6 +165,35 @@ static tensor_value read_node(struct text_reader *r)
 	return v;
 }
 
+tensor_value graph_text_node(struct tensor_graph *g, const char *text, const tensor_value *operand, size_t n,
+                             struct error *err)
+{
+	struct text_reader r = {
+		.g = g, .file = "operation", .line = 1, .at = text, .end = text + strlen(text), .err = err
+	};
+	struct statement s = { .operands = 0 };
+	char name[TEXT_NAME + 1];
+
+	if (!text_name(&r, name, "an operation such as add"))
+		return 0;
+	s.op = tensor_op_find(name, strlen(name));
+	if (s.op == TENSOR_OPS) {
+		error_set(err, ERROR_ARGUMENT, "operation \"%s\", expected one such as add", name);
+		return 0;
+	}
+	if (n > TENSOR_MAX_OPERANDS) {
+		error_set(err, ERROR_ARGUMENT, "%zu operands, expected at most %d", n, TENSOR_MAX_OPERANDS);
+		return 0;
+	}
+	if (!read_operands(&r, &s))
+		return 0;
+	if (s.operands) {
+		error_set(err, ERROR_ARGUMENT, "operation \"%.200s\" names a value, expected attributes alone", text);
+		return 0;
+	}
+	return tensor_graph_add(g, s.op, operand, (uint32_t)n, s.attribute, s.attributes, err);
+}
+
 /* a, b = sort x i axis=1; the first name was read. */
 static bool read_assignment(struct text_reader *r, const char *first)
 {

@@ -35,6 +35,10 @@ bool graph_text_read(struct tensor_graph *g, const char *file, const char *text,
  * length[i]. */
 size_t graph_text_sizes(const char *text, size_t bytes, const char *name[], size_t length[], size_t most);
 
+/* Adds a node whose operation and attributes stand in a text: "reduce_sum axes=[1]". 0: err. */
+tensor_value graph_text_node(struct tensor_graph *g, const char *text, const tensor_value *operand, size_t n,
+                             struct error *err);
+
 /* constants_most: elements of a constant that are written; of one with more stands "..." behind them, and the text
  * cannot be read back. 0: all are written. */
 void graph_text_write(const struct tensor_graph *g, FILE *out, uint64_t constants_most);

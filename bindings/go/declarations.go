@@ -306,13 +306,6 @@ type jitEmbeddingOptions struct {
 	normalise int32
 }
 
-// jitEmbeddingText is jit_embedding_text of jitrun.h.
-type jitEmbeddingText struct {
-	ids   uintptr
-	types uintptr
-	n     uintptr
-}
-
 // jitLogprob is jit_logprob of jitrun.h.
 type jitLogprob struct {
 	id      int32
@@ -524,6 +517,13 @@ type jitNeeds struct {
 	contextTrained int32
 }
 
+// jitEmbeddingText is jit_embedding_text of jitrun_texts.h.
+type jitEmbeddingText struct {
+	ids   uintptr
+	types uintptr
+	n     uintptr
+}
+
 // jitComputeOptions is jit_compute_options of jitrun_kernel.h.
 type jitComputeOptions struct {
 	size       uintptr
@@ -625,6 +625,39 @@ type jitPrediction struct {
 	whyNot            [512]byte
 }
 
+// jitGraphOptions is jit_graph_options of jitrun_graph.h.
+type jitGraphOptions struct {
+	size   uintptr
+	source uintptr
+	n      uintptr
+	path   uintptr
+	sizes  uintptr
+}
+
+// jitTensor is jit_tensor of jitrun_graph.h.
+type jitTensor struct {
+	size     uintptr
+	name     uintptr
+	type_    int32
+	rank     int32
+	dim      [8]uint64
+	elements uint64
+	bytes    uint64
+}
+
+// jitExecutableReport is jit_executable_report of jitrun_graph.h.
+type jitExecutableReport struct {
+	size          uintptr
+	kernels       uint32
+	onHost        uint32
+	generated     uint64
+	openNs        uint64
+	bytes         uint64
+	allBytes      uint64
+	constantBytes uint64
+	lastNs        uint64
+}
+
 // The functions, by their numbers in functionNames.
 const (
 	jitVersion function = iota
@@ -655,7 +688,6 @@ const (
 	jitSessionLogits
 	jitSessionScore
 	jitSessionEmbed
-	jitSessionEmbedTexts
 	jitSessionLogprobs
 	jitSessionSampledLogprobs
 	jitSessionText
@@ -717,8 +749,10 @@ const (
 	jitObjectsOptionsSet
 	jitComputeOptionsSet
 	jitKernelOptionsSet
+	jitGraphOptionsSet
 	jitSamplingSet
 	jitModelNeeds
+	jitSessionEmbedTexts
 	jitComputeOpen
 	jitComputeWritten
 	jitComputeClose
@@ -746,6 +780,24 @@ const (
 	jitLaunchTune
 	jitDevicePredict
 	jitDeviceChoose
+	jitGraphOpen
+	jitGraphClose
+	jitGraphWrite
+	jitGraphAddInput
+	jitGraphAddConstant
+	jitGraphAddNode
+	jitGraphAddOutput
+	jitGraphInputs
+	jitGraphOutputs
+	jitGraphInput
+	jitGraphOutput
+	jitGraphValue
+	jitGraphInterpret
+	jitExecutableOpen
+	jitExecutableClose
+	jitExecutableRun
+	jitExecutableGetReport
+	jitExecutableWriteReport
 )
 
 var functionNames = [...]string{
@@ -777,7 +829,6 @@ var functionNames = [...]string{
 	"jit_session_logits",
 	"jit_session_score",
 	"jit_session_embed",
-	"jit_session_embed_texts",
 	"jit_session_logprobs",
 	"jit_session_sampled_logprobs",
 	"jit_session_text",
@@ -839,8 +890,10 @@ var functionNames = [...]string{
 	"jit_objects_options_set",
 	"jit_compute_options_set",
 	"jit_kernel_options_set",
+	"jit_graph_options_set",
 	"jit_sampling_set",
 	"jit_model_needs",
+	"jit_session_embed_texts",
 	"jit_compute_open",
 	"jit_compute_written",
 	"jit_compute_close",
@@ -868,4 +921,22 @@ var functionNames = [...]string{
 	"jit_launch_tune",
 	"jit_device_predict",
 	"jit_device_choose",
+	"jit_graph_open",
+	"jit_graph_close",
+	"jit_graph_write",
+	"jit_graph_add_input",
+	"jit_graph_add_constant",
+	"jit_graph_add_node",
+	"jit_graph_add_output",
+	"jit_graph_inputs",
+	"jit_graph_outputs",
+	"jit_graph_input",
+	"jit_graph_output",
+	"jit_graph_value",
+	"jit_graph_interpret",
+	"jit_executable_open",
+	"jit_executable_close",
+	"jit_executable_run",
+	"jit_executable_get_report",
+	"jit_executable_write_report",
 }

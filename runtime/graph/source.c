@@ -120,10 +120,12 @@ const char *source_type(int type) { return type == JIT_TYPE_BOOL ? "u8" : tensor
 
 const char *source_array(struct source *s, tensor_value v)
 {
+	const tensor_value root = partition_root(s->p, s->g, v);
 	unsigned i = 0;
 
-	v = partition_root(s->p, s->g, v);
-	while (i < s->reads && s->read[i] != v)
+	/* The same bytes in another type are another array. */
+	while (i < s->reads &&
+	       (partition_root(s->p, s->g, s->read[i]) != root || s->g->value[s->read[i]].type != s->g->value[v].type))
 		i++;
 	if (i == SOURCE_ARRAYS_MOST) {
 		s->lost = true;

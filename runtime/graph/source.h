@@ -16,7 +16,7 @@ struct source {
 	const struct tensor_graph *g;
 	const struct partition *p;
 	struct bytes text;                     /* the kernel, 0 behind its end */
-	tensor_value read[SOURCE_ARRAYS_MOST]; /* stored values, in the order of the kernel's parameters */
+	tensor_value read[SOURCE_ARRAYS_MOST]; /* values in memory, in the order of the kernel's parameters */
 	unsigned reads, names;                 /* names: of locals, which are counted */
 	struct bytes head, body;
 	bool inlines; /* statements may not be written now: all is one expression */

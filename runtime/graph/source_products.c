@@ -211,8 +211,8 @@ void source_conv(struct source *s, const struct tensor_node *n)
 	const struct shape *in = &info(s, n->operand[0])->shape, *by = &info(s, n->operand[1])->shape,
 			   *out = &info(s, n->first)->shape;
 	const int wide = tensor_wide_type(info(s, n->first)->type);
-	const uint64_t channels = by->dim[1], groups = channels ? in->dim[1] / channels : 1,
-		       each = by->dim[0] / (groups ? groups : 1), rows = divisor(each ? each : 1, ROWS_MOST),
+	const uint64_t channels = by->dim[1], groups = (uint64_t)tensor_node_whole(n, ATTRIBUTE_groups, 0, 1),
+		       each = by->dim[0] / groups, rows = divisor(each ? each : 1, ROWS_MOST),
 		       taps = shape_part(by, 2, by->rank), size = shape_part(in, 2, in->rank),
 		       space = shape_part(out, 2, out->rank);
 	struct windows w = { .n = n, .dims = in->rank - 2 };

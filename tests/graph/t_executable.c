@@ -40,7 +40,7 @@ static int open_all(void **state)
 	for (unsigned i = 0; i < PLACES; i++) {
 		jit_error e = { 0 };
 		computes[i] = jit_compute_open(&JIT_COMPUTE_OPTIONS(.device = places[i].device, .isa = places[i].isa,
-		                                                    .threads = places[i].threads),
+		                                                    .threads = places[i].threads, .cache_dir = ""),
 		                               &e);
 		if (!computes[i])
 			printf("# skipped: %s %s: %s\n", places[i].device, places[i].isa ? places[i].isa : "",

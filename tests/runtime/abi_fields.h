@@ -176,6 +176,12 @@ static const struct field kernel_fields[] = {
 	FREE(jit_kernel_options, messages),
 	FREE(jit_kernel_options, n_messages),
 };
+static const struct field graph_fields[] = {
+	FREE(jit_graph_options, source),
+	FREE(jit_graph_options, n),
+	FREE(jit_graph_options, path),
+	FREE(jit_graph_options, sizes),
+};
 static const struct field work_fields[] = {
 	FREE(jit_work, bytes),
 	FREE(jit_work, operations),

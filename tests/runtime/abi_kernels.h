@@ -1,8 +1,9 @@
-/* tests/runtime/abi_kernels.h - the structs of jitrun_kernel.h for t_abi.c: a call that takes each. */
+/* tests/runtime/abi_kernels.h - the structs of jitrun_kernel.h and jitrun_graph.h for t_abi.c: a call that takes each.
+ */
 #ifndef TESTS_ABI_KERNELS_H
 #define TESTS_ABI_KERNELS_H
 
-#include "include/jitrun_kernel.h"
+#include "include/jitrun_graph.h"
 
 static jit_compute *compute;
 static jit_kernel *kernel;
@@ -23,6 +24,21 @@ static int with_kernel(void *p, jit_error *err)
 	jit_kernel_close(k);
 	return k ? JIT_OK : err->code;
 }
+
+static jit_graph *graph;
+static jit_executable *executable;
+static const char graph_text[] = "input x f32[4]\ny = neg x\noutput y\n";
+
+static int with_graph(void *p, jit_error *err)
+{
+	jit_graph *g = jit_graph_open(p, err);
+
+	jit_graph_close(g);
+	return g ? JIT_OK : err->code;
+}
+
+static int fill_tensor(void *p, jit_error *err) { return jit_graph_input(graph, 0, p, err); }
+static int fill_executable(void *p, jit_error *err) { return jit_executable_get_report(executable, p, err); }
 
 /* The device is the one that interprets: nothing is measured. */
 static int with_work(void *p, jit_error *err) { return jit_device_predict(1, p, &JIT_PREDICTION(), err); }

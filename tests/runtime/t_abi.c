@@ -143,7 +143,10 @@ static const struct sized {
 	OPTIONS(jit_grammar_options, with_grammar, grammar_fields),
 	OPTIONS(jit_compute_options, with_compute, compute_fields),
 	OPTIONS(jit_kernel_options, with_kernel, kernel_fields),
+	OPTIONS(jit_graph_options, with_graph, graph_fields),
 	OPTIONS(jit_work, with_work, work_fields),
+	RESULTS(jit_tensor, fill_tensor),
+	RESULTS(jit_executable_report, fill_executable),
 	RESULTS(jit_compute_info, fill_compute),
 	RESULTS(jit_parameter, fill_parameter),
 	RESULTS(jit_kernel_report, fill_report),
@@ -459,7 +462,9 @@ static int open_all(void **state)
 	on_card = card ? jit_session_open(card, &JIT_SESSION_OPTIONS(.context = 16, .threads = 1), &err) : NULL;
 	compute = jit_compute_open(&JIT_COMPUTE_OPTIONS(.cache_dir = "", .threads = 1), &err);
 	kernel = compute ? jit_kernel_open(compute, &JIT_KERNEL_OPTIONS(.source = kernel_text), &err) : NULL;
-	if (!session || !on_card || !kernel)
+	graph = jit_graph_open(&JIT_GRAPH_OPTIONS(.source = graph_text), &err);
+	executable = compute && graph ? jit_executable_open(compute, graph, &err) : NULL;
+	if (!session || !on_card || !kernel || !executable)
 		return -1;
 	assert_int_equal(jit_session_feed(session, (const int32_t[]){ 1 }, 1, &err), JIT_OK);
 	session_rest(session);

@@ -20,6 +20,7 @@
 #include "include/jitrun_batch.h"
 #include "include/jitrun_cards.h"
 #include "include/jitrun_grammar.h"
+#include "include/jitrun_graph.h"
 #include "include/jitrun_kernel.h"
 #include "include/jitrun_logits.h"
 #include "include/jitrun_texts.h"
@@ -77,6 +78,26 @@ static int computing(jit_compute *p, const jit_error *err)
 static int compiled(jit_kernel *p, const jit_error *err)
 {
 	jit_kernel_close(p);
+	return p ? JIT_OK : code(err);
+}
+
+static const uint64_t dims[] = { 4 };
+static uint32_t value;
+static float four[4];
+static const void *const ins[] = { four };
+static void *const outs[] = { four };
+static jit_graph *graph;
+static jit_executable *executable;
+
+static int drawn(jit_graph *p, const jit_error *err)
+{
+	jit_graph_close(p);
+	return p ? JIT_OK : code(err);
+}
+
+static int runnable(jit_executable *p, const jit_error *err)
+{
+	jit_executable_close(p);
 	return p ? JIT_OK : code(err);
 }
 
@@ -363,6 +384,10 @@ static int open_all(void **state)
 	kernel = compute ? jit_kernel_open(compute, &adding, &err) : NULL;
 	launch = kernel ? jit_launch_open(kernel, &err) : NULL;
 	buffer = compute ? jit_buffer_open(compute, 64, &err) : NULL;
+	graph = jit_graph_open(&JIT_GRAPH_OPTIONS(.source = "input x f32[4]\ny = neg x\noutput y\n"), &err);
+	executable = compute && graph ? jit_executable_open(compute, graph, &err) : NULL;
+	if (!executable)
+		return -1;
 	if (!launch || !buffer || !m || !on_card || jit_model_get_info(m, &info, &err) != JIT_OK)
 		return -1;
 	hidden = (size_t)info.hidden;
@@ -375,6 +400,8 @@ static int close_all(void **state)
 	char line[100];
 	(void)state;
 
+	jit_executable_close(executable);
+	jit_graph_close(graph);
 	jit_launch_close(launch);
 	jit_buffer_close(buffer);
 	jit_kernel_close(kernel);

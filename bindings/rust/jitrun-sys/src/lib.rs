@@ -263,6 +263,20 @@ pub struct jit_launch {
     neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
+/// `jit_graph`, whose inside is the library's own.
+#[repr(C)]
+pub struct jit_graph {
+    inside: [u8; 0],
+    neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// `jit_executable`, whose inside is the library's own.
+#[repr(C)]
+pub struct jit_executable {
+    inside: [u8; 0],
+    neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
 /// `jit_progress_fn` of jitrun.h.
 pub type jit_progress_fn = Option<unsafe extern "C" fn(user: *mut c_void, done: u64, total: u64) -> c_int>;
 
@@ -714,18 +728,6 @@ impl Default for jit_embedding_options {
     fn default() -> Self {
         Self::new()
     }
-}
-
-/// `jit_embedding_text` of jitrun.h.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct jit_embedding_text {
-    /// `const int32_t * ids`.
-    pub ids: *const i32,
-    /// `const int32_t * types`.
-    pub types: *const i32,
-    /// `size_t n`.
-    pub n: usize,
 }
 
 /// `jit_logprob` of jitrun.h.
@@ -1342,6 +1344,18 @@ impl Default for jit_needs {
     }
 }
 
+/// `jit_embedding_text` of jitrun_texts.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_embedding_text {
+    /// `const int32_t * ids`.
+    pub ids: *const i32,
+    /// `const int32_t * types`.
+    pub types: *const i32,
+    /// `size_t n`.
+    pub n: usize,
+}
+
 /// `jit_compute_options` of jitrun_kernel.h.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -1642,6 +1656,114 @@ impl Default for jit_prediction {
     }
 }
 
+/// `jit_graph_options` of jitrun_graph.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_graph_options {
+    /// `size_t size`.
+    pub size: usize,
+    /// `const char * source`.
+    pub source: *const c_char,
+    /// `size_t n`.
+    pub n: usize,
+    /// `const char * path`.
+    pub path: *const c_char,
+    /// `const char * sizes`.
+    pub sizes: *const c_char,
+}
+
+impl jit_graph_options {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_graph_options>();
+        made
+    }
+}
+
+impl Default for jit_graph_options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// `jit_tensor` of jitrun_graph.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_tensor {
+    /// `size_t size`.
+    pub size: usize,
+    /// `const char * name`.
+    pub name: *const c_char,
+    /// `int type`.
+    pub r#type: c_int,
+    /// `int rank`.
+    pub rank: c_int,
+    /// `uint64_t dim`.
+    pub dim: [u64; 8],
+    /// `uint64_t elements`.
+    pub elements: u64,
+    /// `uint64_t bytes`.
+    pub bytes: u64,
+}
+
+impl jit_tensor {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_tensor>();
+        made
+    }
+}
+
+impl Default for jit_tensor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// `jit_executable_report` of jitrun_graph.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_executable_report {
+    /// `size_t size`.
+    pub size: usize,
+    /// `uint32_t kernels`.
+    pub kernels: u32,
+    /// `uint32_t on_host`.
+    pub on_host: u32,
+    /// `uint64_t generated`.
+    pub generated: u64,
+    /// `uint64_t open_ns`.
+    pub open_ns: u64,
+    /// `uint64_t bytes`.
+    pub bytes: u64,
+    /// `uint64_t all_bytes`.
+    pub all_bytes: u64,
+    /// `uint64_t constant_bytes`.
+    pub constant_bytes: u64,
+    /// `uint64_t last_ns`.
+    pub last_ns: u64,
+}
+
+impl jit_executable_report {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_executable_report>();
+        made
+    }
+}
+
+impl Default for jit_executable_report {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 extern "C" {
     /// `jit_version` of jitrun.h.
     pub fn jit_version() -> *const c_char;
@@ -1741,16 +1863,6 @@ extern "C" {
     pub fn jit_session_embed(
         s: *mut jit_session,
         ids: *const i32,
-        n: usize,
-        options: *const jit_embedding_options,
-        out: *mut f32,
-        n_out: usize,
-        err: *mut jit_error,
-    ) -> c_int;
-    /// `jit_session_embed_texts` of jitrun.h.
-    pub fn jit_session_embed_texts(
-        s: *mut jit_session,
-        texts: *const jit_embedding_text,
         n: usize,
         options: *const jit_embedding_options,
         out: *mut f32,
@@ -2033,6 +2145,13 @@ extern "C" {
         value: *const c_char,
         err: *mut jit_error,
     ) -> c_int;
+    /// `jit_graph_options_set` of jitrun_options.h.
+    pub fn jit_graph_options_set(
+        options: *mut jit_graph_options,
+        name: *const c_char,
+        value: *const c_char,
+        err: *mut jit_error,
+    ) -> c_int;
     /// `jit_sampling_set` of jitrun_options.h.
     pub fn jit_sampling_set(
         p: *mut jit_sampling,
@@ -2045,6 +2164,16 @@ extern "C" {
         path: *const c_char,
         session: *const jit_session_options,
         out: *mut jit_needs,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_session_embed_texts` of jitrun_texts.h.
+    pub fn jit_session_embed_texts(
+        s: *mut jit_session,
+        texts: *const jit_embedding_text,
+        n: usize,
+        options: *const jit_embedding_options,
+        out: *mut f32,
+        n_out: usize,
         err: *mut jit_error,
     ) -> c_int;
     /// `jit_compute_open` of jitrun_kernel.h.
@@ -2127,4 +2256,86 @@ extern "C" {
     ) -> c_int;
     /// `jit_device_choose` of jitrun_kernel.h.
     pub fn jit_device_choose(work: *const jit_work, out: *mut jit_prediction, err: *mut jit_error) -> c_int;
+    /// `jit_graph_open` of jitrun_graph.h.
+    pub fn jit_graph_open(options: *const jit_graph_options, err: *mut jit_error) -> *mut jit_graph;
+    /// `jit_graph_close` of jitrun_graph.h.
+    pub fn jit_graph_close(g: *mut jit_graph);
+    /// `jit_graph_write` of jitrun_graph.h.
+    pub fn jit_graph_write(g: *const jit_graph, path: *const c_char, err: *mut jit_error) -> c_int;
+    /// `jit_graph_add_input` of jitrun_graph.h.
+    pub fn jit_graph_add_input(
+        g: *mut jit_graph,
+        name: *const c_char,
+        r#type: c_int,
+        dims: *const u64,
+        rank: usize,
+        value: *mut u32,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_graph_add_constant` of jitrun_graph.h.
+    pub fn jit_graph_add_constant(
+        g: *mut jit_graph,
+        r#type: c_int,
+        dims: *const u64,
+        rank: usize,
+        data: *const c_void,
+        value: *mut u32,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_graph_add_node` of jitrun_graph.h.
+    pub fn jit_graph_add_node(
+        g: *mut jit_graph,
+        operation: *const c_char,
+        operands: *const u32,
+        n: usize,
+        value: *mut u32,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_graph_add_output` of jitrun_graph.h.
+    pub fn jit_graph_add_output(g: *mut jit_graph, name: *const c_char, value: u32, err: *mut jit_error) -> c_int;
+    /// `jit_graph_inputs` of jitrun_graph.h.
+    pub fn jit_graph_inputs(g: *const jit_graph) -> usize;
+    /// `jit_graph_outputs` of jitrun_graph.h.
+    pub fn jit_graph_outputs(g: *const jit_graph) -> usize;
+    /// `jit_graph_input` of jitrun_graph.h.
+    pub fn jit_graph_input(g: *const jit_graph, number: usize, out: *mut jit_tensor, err: *mut jit_error) -> c_int;
+    /// `jit_graph_output` of jitrun_graph.h.
+    pub fn jit_graph_output(g: *const jit_graph, number: usize, out: *mut jit_tensor, err: *mut jit_error) -> c_int;
+    /// `jit_graph_value` of jitrun_graph.h.
+    pub fn jit_graph_value(g: *const jit_graph, value: u32, out: *mut jit_tensor, err: *mut jit_error) -> c_int;
+    /// `jit_graph_interpret` of jitrun_graph.h.
+    pub fn jit_graph_interpret(
+        g: *const jit_graph,
+        r#in: *const *const c_void,
+        n_in: usize,
+        out: *const *mut c_void,
+        n_out: usize,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_executable_open` of jitrun_graph.h.
+    pub fn jit_executable_open(c: *mut jit_compute, g: *const jit_graph, err: *mut jit_error) -> *mut jit_executable;
+    /// `jit_executable_close` of jitrun_graph.h.
+    pub fn jit_executable_close(x: *mut jit_executable);
+    /// `jit_executable_run` of jitrun_graph.h.
+    pub fn jit_executable_run(
+        x: *mut jit_executable,
+        r#in: *const *const c_void,
+        n_in: usize,
+        out: *const *mut c_void,
+        n_out: usize,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_executable_get_report` of jitrun_graph.h.
+    pub fn jit_executable_get_report(
+        x: *const jit_executable,
+        out: *mut jit_executable_report,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_executable_write_report` of jitrun_graph.h.
+    pub fn jit_executable_write_report(
+        x: *const jit_executable,
+        path: *const c_char,
+        text: c_int,
+        err: *mut jit_error,
+    ) -> c_int;
 }

@@ -1,0 +1,108 @@
+/* jitrun_graph.h - graphs of tensors: a program of operations, compiled to its exact shapes, with the same bits on each
+ * device.
+ *
+ * Everything here follows jitrun.h: ERRORS, MEMORY, and STRUCTS AND VERSIONS. docs/graphs.md describes the operations
+ * and the text form. A graph is built by calls, or read:
+ *
+ *     jit_graph *g = jit_graph_open(&JIT_GRAPH_OPTIONS(.path = "mlp.jg", .sizes = "n=64"), &err);
+ *     jit_executable *x = jit_executable_open(compute, g, &err);
+ *     jit_executable_run(x, (const void *[]){ input }, 1, (void *[]){ output }, 1, &err);
+ *
+ * THREADS. A graph that is not being changed may be used by any number of threads. Runs of executables of one
+ * jit_compute take turns, and one jit_executable belongs to one thread at a time.
+ */
+#ifndef JITRUN_GRAPH_H
+#define JITRUN_GRAPH_H
+
+#include "jitrun_kernel.h"
+
+#ifdef __cplusplus
+#pragma GCC system_header /* fields that a macro leaves out are 0, of which C++ compilers warn */
+extern "C" {
+#endif
+
+/* ---- graphs */
+
+typedef struct jit_graph jit_graph;
+typedef struct jit_graph_options {
+	size_t size;
+	const char *source; /* the text; NULL: what the file `path` contains */
+	size_t n;           /* its bytes; 0: up to its end */
+	const char *path;   /* the file's name, also in messages; NULL: "graph" */
+	const char *sizes;  /* "n=64 m=4": what the text declares as sizes; NULL: none */
+} jit_graph_options;
+#define JIT_GRAPH_OPTIONS(...) JIT_STRUCT(jit_graph_options, __VA_ARGS__)
+
+/* Reads a graph. options NULL, or without source and path: an empty one, which the calls below build. The options are
+ * copied. JIT_ERROR_FORMAT: the text is not right, and the message names its line. */
+jit_graph *jit_graph_open(const jit_graph_options *options, jit_error *err);
+void jit_graph_close(jit_graph *g);
+/* Writes it as text, which jit_graph_open() reads. path: a file, which is replaced. */
+int jit_graph_write(const jit_graph *g, const char *path, jit_error *err);
+
+/* BUILDING. A value is a number of its graph, from 1; *value receives it. dims: `rank` of them, at most 8, the last one
+ * contiguous. type: JIT_TYPE_F32 and so on. A call that fails leaves the graph as it was. */
+int jit_graph_add_input(jit_graph *g, const char *name, int type, const uint64_t *dims, size_t rank, uint32_t *value,
+                        jit_error *err);
+/* data: the elements, which are copied; as many bytes as the shape has. */
+int jit_graph_add_constant(jit_graph *g, int type, const uint64_t *dims, size_t rank, const void *data, uint32_t *value,
+                           jit_error *err);
+/* operation: its name and attributes as in the text form, "reduce_sum axes=[1]". operands: n values. *value: the first
+ * result; the others follow it. */
+int jit_graph_add_node(jit_graph *g, const char *operation, const uint32_t *operands, size_t n, uint32_t *value,
+                       jit_error *err);
+int jit_graph_add_output(jit_graph *g, const char *name, uint32_t value, jit_error *err);
+
+typedef struct jit_tensor {
+	size_t size;
+	const char *name; /* lives as long as the graph; NULL: it has none */
+	int type, rank;
+	uint64_t dim[8], elements, bytes;
+} jit_tensor;
+#define JIT_TENSOR() JIT_STRUCT(jit_tensor, )
+size_t jit_graph_inputs(const jit_graph *g);
+size_t jit_graph_outputs(const jit_graph *g);
+/* By number from 0; a value by its own number. */
+int jit_graph_input(const jit_graph *g, size_t number, jit_tensor *out, jit_error *err);
+int jit_graph_output(const jit_graph *g, size_t number, jit_tensor *out, jit_error *err);
+int jit_graph_value(const jit_graph *g, uint32_t value, jit_tensor *out, jit_error *err);
+
+/* What the graph means: every operation by plain loops on the host, slowly. in: the bytes of each input in their order;
+ * out: memory for each output. Executables give the same bits, but for which NaN a NaN is. */
+int jit_graph_interpret(const jit_graph *g, const void *const *in, size_t n_in, void *const *out, size_t n_out,
+                        jit_error *err);
+
+/* ---- executables: a graph as kernels of a device */
+
+typedef struct jit_executable jit_executable;
+/* The graph may be closed before the executable is; the jit_compute is closed after it. */
+jit_executable *jit_executable_open(jit_compute *c, const jit_graph *g, jit_error *err);
+void jit_executable_close(jit_executable *x);
+/* Returns when it is done. in: the bytes of each input in their order, which are copied to the device; out: memory that
+ * receives each output. n_in, n_out: how many the caller has, which must be those of the graph. */
+int jit_executable_run(jit_executable *x, const void *const *in, size_t n_in, void *const *out, size_t n_out,
+                       jit_error *err);
+
+typedef struct jit_executable_report {
+	size_t size;
+	uint32_t kernels;   /* groups of nodes that are a kernel each */
+	uint32_t on_host;   /* groups that are interpreted, because no kernel can be written for them yet */
+	uint64_t generated; /* kernels whose code was made; that of the others was at hand */
+	uint64_t open_ns;   /* how long all kernels took to open */
+	uint64_t bytes;     /* of the device's memory for values */
+	uint64_t all_bytes; /* what that would be if no two values shared memory */
+	uint64_t constant_bytes;
+	uint64_t last_ns; /* the last run, copies included */
+} jit_executable_report;
+#define JIT_EXECUTABLE_REPORT() JIT_STRUCT(jit_executable_report, )
+int jit_executable_get_report(const jit_executable *x, jit_executable_report *out, jit_error *err);
+/* Writes a line for each group to a file, which is replaced: its operation, its shape, whether it is native,
+ * interpreted or on the host, its key in caches, its code's bytes, its last run. text: non-zero: its kernel's text,
+ * too. */
+int jit_executable_write_report(const jit_executable *x, const char *path, int text, jit_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

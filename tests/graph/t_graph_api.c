@@ -1,0 +1,245 @@
+/* tests/graph/t_graph_api.c - jitrun_graph.h as a program uses it: graphs read and built, what they say of themselves,
+ * runs beside the interpreter, reports, and each thing that is refused.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "include/jitrun_graph.h"
+
+static char folder[] = "/tmp/jitrun-graph-XXXXXX", path[200];
+static jit_compute *compute;
+
+static const char text[] =
+	"graph line\n"
+	"size n\n"
+	"input x f32[n,3]\n"
+	"w = constant f32[3,2] 1 2 3 4 5 6\n"
+	"y = dot x w left=[1] right=[0]\n"
+	"z = tanh y\n"
+	"s, order = sort z z axis=0\n"
+	"output z\n"
+	"output s as sorted\n";
+
+static void good(int status, const jit_error *err)
+{
+	if (status != JIT_OK)
+		fail_msg("%s", err->message);
+}
+
+static void refused(int status, const jit_error *err, int expected, const char *why)
+{
+	if (status != expected || !strstr(err->message, why))
+		fail_msg("%d: \"%s\", expected %d: \"%s\"", status, err->message, expected, why);
+}
+
+static void must_be(const jit_tensor *t, const char *name, int rank, uint64_t first, uint64_t elements)
+{
+	assert_string_equal(t->name, name);
+	assert_int_equal(t->type, JIT_TYPE_F32);
+	assert_int_equal(t->rank, rank);
+	assert_int_equal(t->dim[0], first);
+	assert_int_equal(t->elements, elements);
+	assert_int_equal(t->bytes, 4 * elements);
+}
+
+static void test_read(void **state)
+{
+	jit_error err = { 0 };
+	jit_tensor t = JIT_TENSOR();
+	float x[12], z[8], sorted[8], plain[8], plain_sorted[8];
+	(void)state;
+
+	jit_graph *g = jit_graph_open(&JIT_GRAPH_OPTIONS(.source = text, .sizes = "n=4"), &err);
+	if (!g)
+		fail_msg("%s", err.message);
+	assert_int_equal(jit_graph_inputs(g), 1);
+	assert_int_equal(jit_graph_outputs(g), 2);
+	good(jit_graph_input(g, 0, &t, &err), &err);
+	must_be(&t, "x", 2, 4, 12);
+	good(jit_graph_output(g, 1, &t, &err), &err);
+	must_be(&t, "sorted", 2, 4, 8);
+	refused(jit_graph_input(g, 1, &t, &err), &err, JIT_ERROR_ARGUMENT, "input 1 of a graph that has 1");
+	refused(jit_graph_output(g, 2, &t, &err), &err, JIT_ERROR_ARGUMENT, "output 2 of a graph that has 2");
+	refused(jit_graph_value(g, 99, &t, &err), &err, JIT_ERROR_ARGUMENT, "value is 99");
+	for (int i = 0; i < 12; i++)
+		x[i] = (float)((i * 7) % 11 - 5) / 8;
+	const void *const in[] = { x };
+	void *const out[] = { z, sorted }, *const interpreted[] = { plain, plain_sorted };
+	good(jit_graph_interpret(g, in, 1, interpreted, 2, &err), &err);
+	jit_executable *e = jit_executable_open(compute, g, &err);
+	if (!e)
+		fail_msg("%s", err.message);
+	jit_graph_close(g);
+	good(jit_executable_run(e, in, 1, out, 2, &err), &err);
+	assert_memory_equal(z, plain, sizeof z);
+	assert_memory_equal(sorted, plain_sorted, sizeof sorted);
+	refused(jit_executable_run(e, in, 0, out, 2, &err), &err, JIT_ERROR_ARGUMENT, "0 inputs, expected 1");
+	refused(jit_executable_run(e, in, 1, out, 1, &err), &err, JIT_ERROR_ARGUMENT, "1 outputs, expected 2");
+	refused(jit_executable_run(e, (const void *[]){ NULL }, 1, out, 2, &err), &err, JIT_ERROR_ARGUMENT,
+	        "number 0 of the inputs is NULL");
+	jit_executable_close(e);
+}
+
+/* A long chain of values shares memory; code that was made is found again. */
+static void test_report(void **state)
+{
+	char source[4096], line[4096] = "";
+	jit_error err = { 0 };
+	jit_executable_report r = JIT_EXECUTABLE_REPORT(), again = JIT_EXECUTABLE_REPORT();
+	size_t n = (size_t)sprintf(source, "input v0x f32[64]\n");
+	float x[64] = { 1 }, y[64];
+	(void)state;
+
+	for (int i = 0; i < 12; i++)
+		n += (size_t)sprintf(source + n, "v%dx = cumsum v%dx axis=0\n", i + 1, i);
+	sprintf(source + n, "a, b = sort v12x v12x axis=0\noutput a\n");
+	jit_graph *g = jit_graph_open(&JIT_GRAPH_OPTIONS(.source = source, .n = strlen(source)), &err);
+	if (!g)
+		fail_msg("%s", err.message);
+	jit_executable *e = jit_executable_open(compute, g, &err);
+	if (!e)
+		fail_msg("%s", err.message);
+	good(jit_executable_run(e, (const void *[]){ x }, 1, (void *[]){ y }, 1, &err), &err);
+	good(jit_executable_get_report(e, &r, &err), &err);
+	assert_int_equal(r.kernels, 12);
+	assert_int_equal(r.on_host, 1);
+	assert_int_equal(r.generated, 1); /* twelve are the same kernel */
+	assert_int_equal(r.constant_bytes, 0);
+	assert_int_equal(r.all_bytes, 15 * 256);
+	assert_in_range(r.bytes, 2 * 256, 4 * 256);
+	assert_true(r.open_ns > 0 && r.last_ns > 0);
+	good(jit_executable_write_report(e, path, 1, &err), &err);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	line[fread(line, 1, sizeof line - 1, f)] = 0;
+	fclose(f);
+	assert_non_null(strstr(line, "cumsum f32[64]: native, "));
+	assert_non_null(strstr(line, "sort f32[64]: interpreted on the host"));
+	assert_non_null(strstr(line, "kernel cumsum_(in f32 a0[64], out f32 o[64])"));
+	refused(jit_executable_write_report(e, "/nowhere/at/all", 0, &err), &err, JIT_ERROR_IO, "/nowhere/at/all");
+	jit_executable *second = jit_executable_open(compute, g, &err);
+	assert_non_null(second);
+	good(jit_executable_get_report(second, &again, &err), &err);
+	assert_int_equal(again.generated, 0);
+	jit_executable_close(second);
+	jit_executable_close(e);
+	jit_graph_close(g);
+}
+
+static void test_built(void **state)
+{
+	static const int64_t three = 3;
+	jit_error err = { 0 };
+	jit_tensor t = JIT_TENSOR();
+	uint32_t x, c, y, both[2], s = 0;
+	int64_t in[] = { 5, 6, 7 }, out[1] = { 0 };
+	jit_graph *g = jit_graph_open(NULL, &err);
+	(void)state;
+
+	assert_non_null(g);
+	good(jit_graph_add_input(g, "x", JIT_TYPE_I64, (const uint64_t[]){ 3 }, 1, &x, &err), &err);
+	good(jit_graph_add_constant(g, JIT_TYPE_I64, NULL, 0, &three, &c, &err), &err);
+	good(jit_graph_add_node(g, "broadcast shape=[3] axes=[]", &c, 1, &both[1], &err), &err);
+	both[0] = x;
+	good(jit_graph_add_node(g, "mul", both, 2, &y, &err), &err);
+	good(jit_graph_add_node(g, "reduce_sum axes=[0]", &y, 1, &s, &err), &err);
+	good(jit_graph_value(g, s, &t, &err), &err);
+	assert_int_equal(t.rank, 0);
+	assert_int_equal(t.type, JIT_TYPE_I64);
+	assert_null(t.name);
+	good(jit_graph_add_output(g, "sum", s, &err), &err);
+	/* What is refused leaves it as it was. */
+	const uint32_t before = s;
+	refused(jit_graph_add_node(g, "frob", &x, 1, &s, &err), &err, JIT_ERROR_ARGUMENT, "operation \"frob\"");
+	refused(jit_graph_add_node(g, "neg x", &x, 1, &s, &err), &err, JIT_ERROR_ARGUMENT,
+	        "names a value, expected attributes alone");
+	refused(jit_graph_add_node(g, "exp", &x, 1, &s, &err), &err, JIT_ERROR_ARGUMENT, "exp of i64, expected floats");
+	refused(jit_graph_add_node(g, "add", &x, 1, &s, &err), &err, JIT_ERROR_ARGUMENT, "add has 1 operands");
+	refused(jit_graph_add_node(g, "neg", (uint32_t[]){ 77 }, 1, &s, &err), &err, JIT_ERROR_ARGUMENT,
+	        "operand 1 of neg is no value");
+	refused(jit_graph_add_node(g, "concatenate axis=0", both, 65, &s, &err), &err, JIT_ERROR_ARGUMENT,
+	        "65 operands");
+	refused(jit_graph_add_input(g, "z", 99, NULL, 0, &s, &err), &err, JIT_ERROR_ARGUMENT, "type is 99");
+	refused(jit_graph_add_input(g, "z", 1, NULL, 9, &s, &err), &err, JIT_ERROR_ARGUMENT, "rank is 9");
+	refused(jit_graph_add_input(g, "z", 1, (const uint64_t[]){ UINT64_C(1) << 60 }, 1, &s, &err), &err,
+	        JIT_ERROR_MEMORY, "more than 2^46 bytes");
+	refused(jit_graph_add_output(g, "z", 0, &err), &err, JIT_ERROR_ARGUMENT, "value is 0");
+	assert_int_equal(s, before);
+	good(jit_graph_interpret(g, (const void *[]){ in }, 1, (void *[]){ out }, 1, &err), &err);
+	assert_int_equal(out[0], 54);
+	good(jit_graph_write(g, path, &err), &err);
+	jit_graph_close(g);
+	/* The file is the same graph. */
+	g = jit_graph_open(&JIT_GRAPH_OPTIONS(.path = path), &err);
+	if (!g)
+		fail_msg("%s", err.message);
+	jit_executable *e = jit_executable_open(compute, g, &err);
+	assert_non_null(e);
+	out[0] = 0;
+	good(jit_executable_run(e, (const void *[]){ in }, 1, (void *[]){ out }, 1, &err), &err);
+	assert_int_equal(out[0], 54);
+	jit_executable_close(e);
+	jit_graph_close(g);
+}
+
+static void not_opened(const jit_graph_options *o, int expected, const char *why)
+{
+	jit_error err = { 0 };
+
+	assert_null(jit_graph_open(o, &err));
+	refused(err.code, &err, expected, why);
+}
+
+static void test_refusals(void **state)
+{
+	(void)state;
+	not_opened(&JIT_GRAPH_OPTIONS(.source = text), JIT_ERROR_ARGUMENT, "graph:2: size n has no value");
+	not_opened(&JIT_GRAPH_OPTIONS(.source = text, .path = "f.jg", .sizes = "n=4 m=3"), JIT_ERROR_ARGUMENT,
+	           "f.jg has no size m");
+	not_opened(&JIT_GRAPH_OPTIONS(.source = text, .sizes = "n=x"), JIT_ERROR_ARGUMENT, "sizes: \"n=x\"");
+	not_opened(&JIT_GRAPH_OPTIONS(.source = text, .sizes = "n=-1"), JIT_ERROR_ARGUMENT, "sizes: \"n=-1\"");
+	not_opened(&JIT_GRAPH_OPTIONS(.source = text, .sizes = "=1"), JIT_ERROR_ARGUMENT, "sizes: \"=1\"");
+	not_opened(&JIT_GRAPH_OPTIONS(.source = text, .sizes = "n=1,n=2"), JIT_ERROR_ARGUMENT,
+	           "sizes: n has two values");
+	not_opened(&JIT_GRAPH_OPTIONS(.source = text, .sizes = "n=99999999999999999999"), JIT_ERROR_ARGUMENT,
+	           "sizes: \"n=9");
+	not_opened(&JIT_GRAPH_OPTIONS(.source = text, .sizes = "n=4", .n = 34), JIT_ERROR_FORMAT,
+	           "graph has no output");
+	not_opened(&JIT_GRAPH_OPTIONS(.path = "/nowhere/x.jg"), JIT_ERROR_IO, "/nowhere/x.jg");
+}
+
+static int open_all(void **state)
+{
+	jit_error err = { 0 };
+	(void)state;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/file", folder);
+	compute = jit_compute_open(&JIT_COMPUTE_OPTIONS(.threads = 2, .cache_dir = ""), &err);
+	return compute ? 0 : -1;
+}
+
+static int close_all(void **state)
+{
+	(void)state;
+	jit_compute_close(compute);
+	unlink(path);
+	return rmdir(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_read), cmocka_unit_test(test_report),
+		                            cmocka_unit_test(test_built), cmocka_unit_test(test_refusals) };
+
+	return cmocka_run_group_tests(tests, open_all, close_all);
+}
