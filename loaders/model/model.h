@@ -298,11 +298,15 @@ enum model_pooling {
 	POOLING_CLS   /* the first token's */
 };
 
-/* What makes scores of the last token's row; classes 0: the model has none. With MODEL_HEADER_ONLY there are no
- * numbers. NULL: that tensor is not there. */
+/* What makes scores of a row: of the last token, or of those that encode, of the first one or the mean of all; classes
+ * 0: the model has none. With MODEL_HEADER_ONLY there are no numbers. NULL: that tensor is not there. */
+enum classifier_act { CLASSIFIER_TANH, CLASSIFIER_GELU, CLASSIFIER_RELU };
 struct model_classifier {
 	uint32_t classes;
-	const float *dense, *dense_bias; /* hidden x hidden, behind which comes tanh; hidden */
+	enum classifier_act act;
+	bool mean;
+	const float *dense, *dense_bias; /* hidden x hidden, behind which comes act; hidden */
+	const float *norm;               /* hidden: of a norm behind that, which subtracts the mean */
 	const float *out, *out_bias;     /* classes x hidden; classes */
 };
 enum { MODEL_MAX_CLASSES = 1024 };

@@ -110,15 +110,19 @@ struct arch_encoder {
 		from_pad; /* positions have embeddings; from_pad: from the row behind the pad token's number on */
 	bool types;       /* so have types of tokens */
 	bool rotates;
-	bool one_first; /* the first layer has no norm before attention */
-	double alibi;   /* model_spec.alibi */
-	uint32_t buckets;
+	bool one_first;     /* the first layer has no norm before attention; of those with windows, the first of
+	                       each period has none, else the last one */
+	double alibi;       /* model_spec.alibi */
+	bool buckets;       /* model_spec.buckets, of which config.json says how many there are */
 	const char *layers; /* of safetensors: what stands before a layer's number; NULL: "layers." */
 	/* Of safetensors, behind arch_row.base: embeddings of positions and types, the norm without ".weight", and the
 	 * numbers of buckets. */
 	const char *pos_embed, *type_embed, *norm, *score_bias;
 	const char *renames; /* fields of config.json by other names: "THEIRS=USUAL" */
-	const char *ranks;   /* of `classes`, those that rank texts */
+	const char *ranks;   /* of `classes`, the one that ranks texts */
+	/* Its classifier's tensors: the dense matrix, its bias, the norm's weights, and those of the classes. */
+	const char *classifier[5];
+	enum classifier_act act;
 };
 
 /* Lists of names are words with a space between them; in those of tensors * stands for a number. NULL is an empty
@@ -170,6 +174,9 @@ struct arch_row {
 	const char *wrapped, *wrapped_classes; /* model_type and architectures of a config.json that holds this one as
 	                                          its text_config, beside parts for images or sound */
 };
+
+/* The name of the row for Gemma 3's configurations whose attention goes to both sides. */
+#define BIDIRECTIONAL_GEMMA "gemma3_text-bidirectional"
 
 /* The row of such a name, or NULL. */
 const struct arch_row *arch_of_gguf(const char *name, size_t n);

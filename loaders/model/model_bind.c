@@ -96,6 +96,11 @@ static const char *own_name(const struct model_file *f, enum tensor_slot slot)
 
 uint32_t bind_fused(const struct model_file *f)
 {
+	struct found_tensor t;
+
+	if (f->format == MODEL_GGUF && f->arch->encoder && f->arch->gguf_fused == FUSED_GATE_UP &&
+	    model_find_tensor(f, "blk.0.ffn_gate.weight", &t))
+		return 0;
 	return f->format == MODEL_HF ? f->arch->hf_fused & ~(f->experts_each ? (uint32_t)FUSED_EXPERTS : 0)
 	                             : f->arch->gguf_fused | (f->experts_fused ? (uint32_t)FUSED_EXPERTS : 0) |
 	                                       (f->delta_fused ? (uint32_t)FUSED_DELTA : 0);

@@ -1,5 +1,5 @@
-/* loaders/model/model_classifier.c - what makes scores of a text's last token: the tensors cls.* of GGUF files whose
- * pooling_type says that the model ranks texts.
+/* loaders/model/model_classifier.c - what makes scores of texts: the tensors cls.* of GGUF files whose pooling_type
+ * says that the model ranks texts, and those of classes for that in safetensors.
  *
  * Owns: their names, shapes and floats, and the key classifier.output_labels. They are small and no kernel's: the host
  * computes with them. Conversion by llama.cpp calls cls what encoders have between the last token and the classes, and
@@ -15,10 +15,12 @@
 #include "loaders/model/model_floats.h"
 #include "loaders/model/model_load.h"
 
-enum { DENSE, DENSE_BIAS, OUT, OUT_BIAS, TENSORS };
-static const char *const names[TENSORS] = { "cls.weight", "cls.bias", "cls.output.weight", "cls.output.bias" };
+enum { DENSE, DENSE_BIAS, NORM, OUT, OUT_BIAS, TENSORS };
+static const char *const gguf_names[TENSORS] = { "cls.weight", "cls.bias", "cls.norm.weight", "cls.output.weight",
+	                                         "cls.output.bias" };
 
 struct found {
+	const char *const *names; /* NULL among them: there is none */
 	struct found_tensor t[TENSORS];
 	bool there[TENSORS];
 	uint64_t elements[TENSORS], all;
@@ -40,10 +42,10 @@ static bool check_shape(const struct found_tensor *t, const char *name, uint64_t
 static bool find_all(struct model *m, struct found *f, struct error *err)
 {
 	const uint64_t hidden = m->spec.hidden;
-	const char *label = m->file->part[0].file.label;
+	const char *label = m->file->part[0].file.label, *const *names = f->names;
 
 	for (int k = 0; k < TENSORS; k++)
-		f->there[k] = model_find_tensor(m->file, names[k], &f->t[k]);
+		f->there[k] = names[k] && model_find_tensor(m->file, names[k], &f->t[k]);
 	if (!f->there[OUT])
 		return error_set(err, ERROR_FORMAT,
 		                 "%s: the tensor %s is missing, which a model that ranks texts makes its scores by",
@@ -51,8 +53,8 @@ static bool find_all(struct model *m, struct found *f, struct error *err)
 	if (f->there[DENSE_BIAS] && !f->there[DENSE])
 		return error_set(err, ERROR_FORMAT, "%s: has the tensor %s without %s", label, names[DENSE_BIAS],
 		                 names[DENSE]);
-	const uint64_t classes = f->t[OUT].dim[1], rows[TENSORS] = { hidden, 1, classes, 1 },
-		       cols[TENSORS] = { hidden, hidden, hidden, classes };
+	const uint64_t classes = f->t[OUT].dim[1], rows[TENSORS] = { hidden, 1, 1, classes, 1 },
+		       cols[TENSORS] = { hidden, hidden, hidden, hidden, classes };
 	if (classes > MODEL_MAX_CLASSES)
 		return error_set(err, ERROR_UNSUPPORTED, "%s: tensor %s has %" PRIu64 " rows, expected at most %d",
 		                 label, names[OUT], classes, MODEL_MAX_CLASSES);
@@ -83,7 +85,7 @@ static bool check_labels(const struct model *m, struct error *err)
 	return kv->count == m->classifier.classes ||
 	       error_set(err, ERROR_FORMAT,
 	                 "%s: key %s has %" PRIu64 " labels, expected one for each of the %" PRIu32 " rows of %s",
-	                 g->path, key, kv->count, m->classifier.classes, names[OUT]);
+	                 g->path, key, kv->count, m->classifier.classes, gguf_names[OUT]);
 }
 
 static bool read_floats(const struct model *m, const struct found_tensor *t, uint64_t n, float *out, struct error *err)
@@ -115,8 +117,9 @@ static bool read_all(struct model *m, const struct found *f, struct error *err)
 	struct model_file *file = m->file;
 	const struct file *given = &file->classifier_given;
 	const char *label = f->t[OUT].label;
-	const float **place[TENSORS] = { &m->classifier.dense, &m->classifier.dense_bias, &m->classifier.out,
-		                         &m->classifier.out_bias };
+	const char *const *names = f->names;
+	const float **place[TENSORS] = { &m->classifier.dense, &m->classifier.dense_bias, &m->classifier.norm,
+		                         &m->classifier.out, &m->classifier.out_bias };
 	const uint64_t bytes = f->all * sizeof **place[0];
 
 	if (file->from_sources && given->size != bytes)
@@ -142,11 +145,15 @@ static bool read_all(struct model *m, const struct found *f, struct error *err)
 
 bool model_read_classifier(struct model *m, struct error *err)
 {
-	struct found f = { 0 };
+	const struct arch_encoder *e = m->file->arch->encoder;
+	const bool gguf = m->file->format == MODEL_GGUF;
+	struct found f = { .names = gguf || !e ? gguf_names : e->classifier };
 
 	if (m->pooling != POOLING_RANK)
 		return true;
-	if (!find_all(m, &f, err) || !check_labels(m, err))
+	m->classifier.act = e ? e->act : CLASSIFIER_TANH;
+	m->classifier.mean |= gguf && e && e->act == CLASSIFIER_GELU; /* as llama.cpp pools what has such a head */
+	if (!find_all(m, &f, err) || (gguf && !check_labels(m, err)))
 		return false;
 	return (m->file->flags & MODEL_HEADER_ONLY && !m->file->from_sources) || read_all(m, &f, err);
 }

@@ -81,6 +81,11 @@ bool model_bind_encoder(struct binder *b, struct error *err)
 		bind_old_norm_name(b, name[2]);
 		bind_old_norm_name(b, name[3]);
 	}
+	char bias[NAME_CAP];
+	snprintf(bias, NAME_CAP, "%s%s", b->base, hf && e->score_bias ? e->score_bias : "");
+	if (!bind_tensor(b, bias, s->buckets, s->heads, false, s->buckets ? NEED_ALWAYS : NEED_NOT, NULL,
+	                 &s->score_bias))
+		return false;
 	return bind_tensor(b, name[0], (uint64_t)s->context_train + s->positions_from, s->hidden, false,
 	                   e->positions ? NEED_ALWAYS : NEED_NOT, NULL, &s->pos_embed) &&
 	       bind_tensor(b, name[1], s->token_types, s->hidden, false, s->token_types ? NEED_ALWAYS : NEED_NOT, NULL,

@@ -6,6 +6,7 @@ bool gguf_read_encoder(struct gguf_reader *r)
 	const struct arch_encoder *e = r->row->encoder;
 	struct model_spec *s = &r->m->spec;
 	struct found_tensor t;
+	double alibi = s->alibi;
 	bool causal = false, found;
 
 	if (!e)
@@ -17,6 +18,10 @@ bool gguf_read_encoder(struct gguf_reader *r)
 		                 "%s: key %s is true, which is not supported, expected false: tokens of an encoder see "
 		                 "what is behind them",
 		                 r->g->path, r->key);
+	if (e->alibi != 0 && (!gguf_get_f64(r, "attention.max_alibi_bias", OPTIONAL, &alibi) ||
+	                      !hparam_range(r->g->path, "the greatest bias by distance", alibi, 1e-6, 1e6, r->err)))
+		return false;
+	s->alibi = alibi;
 	if (e->types && model_find_tensor(r->m->file, "token_types.weight", &t)) {
 		if (!hparam_range(r->g->path, "the number of token types", (double)t.dim[1], 1, MODEL_MAX_WIDTH,
 		                  r->err))

@@ -142,6 +142,8 @@ static bool read_windows(struct gguf_reader *r)
 	uint8_t *slides = r->m->file->layer_is_sliding;
 	for (uint32_t i = 0; i < s->layers; i++) {
 		bool one = period == 0 || i % period + 1 < period;
+		if (r->row->encoder && r->row->encoder->one_first)
+			one = period == 0 || i % period != 0;
 		if (kv && kv->type == GGUF_ARRAY && !slides_by_list(r, kv, i, &one))
 			return false;
 		slides[i] = one;

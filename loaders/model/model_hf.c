@@ -36,6 +36,8 @@ static bool check_classes(struct hf_reader *r, json_t *root, const char *classes
 		if (!json_is_text(one))
 			return hf_wrong_kind(r, "an element of architectures", one, "a string");
 		const char *name = json_string_value(one);
+		if (r->row && r->row->encoder && r->row->encoder->ranks && strcmp(r->row->encoder->ranks, name) == 0)
+			r->m->file->ranks = true;
 		if (!arch_word_in(classes, name))
 			return error_set(
 				r->err, ERROR_UNSUPPORTED,
@@ -55,7 +57,7 @@ static bool read_row(struct hf_reader *r)
 		return false;
 	if (!type)
 		return error_set(r->err, ERROR_FORMAT, "%s: model_type is missing", r->label);
-	r->row = arch_of_hf(type);
+	r->row = arch_of_hf(hf_is_bidirectional(r, type) ? BIDIRECTIONAL_GEMMA : type);
 	if (!r->row)
 		return hf_unsupported(r, "model_type", type, arch_names(false, names, sizeof names));
 	if (r->row->lacks)
@@ -281,7 +283,7 @@ static bool read_needs(struct hf_reader *r)
 	    !hf_get_bool_or_none(r, "rope_interleave", &n->rope_pairs))
 		return false;
 	model_low_queries(r->m);
-	n->tied_by_config = row->tied || row->encoder;
+	n->tied_by_config = row->tied;
 	n->head_apart = row->switches & SWITCH_ONE_PART; /* whose class ties nothing, whatever the file says */
 	if ((row->bias && !hf_get_bool(r, r->root, row->bias, &bias)) ||
 	    (row->o_bias && !hf_get_bool(r, r->root, row->o_bias, &o_bias)) ||
@@ -289,6 +291,7 @@ static bool read_needs(struct hf_reader *r)
 	    !hf_get_bool(r, r->root, "tie_word_embeddings", &n->tied_by_config) ||
 	    (row->recurrent == MIXER_CONV && !hf_get_bool(r, r->root, "tie_embedding", &n->tied_by_config)))
 		return false;
+	n->tied_by_config |= row->encoder != NULL; /* there is no output matrix */
 	if (row->switches & SWITCH_HEAD_NORMS) {
 		bool norms = false;
 		if (!hf_get_bool(r, r->root, "use_qk_norm", &norms))

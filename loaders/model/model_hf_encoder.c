@@ -35,6 +35,12 @@ static bool check_positions(const struct model *m, const char *label, struct err
 	                 label, s->context_train, s->positions_from);
 }
 
+bool hf_is_bidirectional(const struct hf_reader *r, const char *type)
+{
+	return strcmp(type, "gemma3_text") == 0 &&
+	       json_is_true(json_object_get(r->root, "use_bidirectional_attention"));
+}
+
 bool hf_read_encoder(struct hf_reader *r)
 {
 	const struct arch_encoder *e = r->row->encoder;
@@ -54,9 +60,25 @@ bool hf_read_encoder(struct hf_reader *r)
 		                 r->label);
 	if (kind && strcmp(kind, "absolute") != 0)
 		return hf_unsupported(r, "position_embedding_type", kind, "absolute");
+	const char *pooled = NULL, *act = NULL;
+	if (e->act == CLASSIFIER_GELU && r->m->file->ranks) {
+		if (!hf_get_string(r, r->root, "classifier_pooling", &pooled) ||
+		    !hf_get_string(r, r->root, "classifier_activation", &act))
+			return false;
+		if (pooled && strcmp(pooled, "cls") != 0 && strcmp(pooled, "mean") != 0)
+			return hf_unsupported(r, "classifier_pooling", pooled, "cls or mean");
+		if (act && strcmp(act, "gelu") != 0)
+			return hf_unsupported(r, "classifier_activation", act, "gelu");
+		r->m->classifier.mean = pooled && strcmp(pooled, "mean") == 0;
+	} else if (!hf_get_string(r, r->root, "classifier_pooling", &pooled)) {
+		return false;
+	}
 	if (e->types && !hf_get_u32(r, r->root, "type_vocab_size", REQUIRED, MODEL_MAX_WIDTH, &s->token_types))
 		return false;
 	if (e->from_pad && !hf_get_u32(r, r->root, "pad_token_id", REQUIRED, INT32_MAX - 1, &pad))
+		return false;
+	if (e->buckets && (!hf_get_u32(r, r->root, "relative_attention_num_buckets", REQUIRED, 1 << 16, &s->buckets) ||
+	                   !hparam_range(r->label, "relative_attention_num_buckets", s->buckets, 4, 1 << 16, r->err)))
 		return false;
 	s->positions_from = e->from_pad ? pad + 1 : 0;
 	if (!check_positions(r->m, r->label, r->err))

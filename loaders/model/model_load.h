@@ -84,6 +84,7 @@ struct model_file {
 	float *freq_factors, *long_factors, *classifier;
 	size_t n_classifier;
 	uint8_t *layer_is_sliding, *layer_rotation, *layer_mixer, *layer_routes;
+	bool ranks;                  /* HF: the class is one that ranks texts */
 	bool rotates;                /* with SWITCH_NO_ROPE: whether layers rotate */
 	bool windowed;               /* there is a window, though perhaps no layer has it */
 	struct expert_place *places; /* of experts that are tensors of their own */
@@ -219,6 +220,8 @@ void model_move_last_norm(struct model *m);
 void model_widen_window(struct model_spec *s);
 bool hf_rename_fields(struct hf_reader *r);
 bool hf_read_encoder(struct hf_reader *r);
+/* Whether the file is of a decoder's type, but says that attention goes to both sides. */
+bool hf_is_bidirectional(const struct hf_reader *r, const char *type);
 bool gguf_read_encoder(struct gguf_reader *r);
 /* model_pooling.c */
 bool model_read_pooling(struct model *m, struct error *err);

@@ -24,18 +24,18 @@ static bool from_gguf(struct model *m, const struct gguf *g, struct error *err)
 	snprintf(key, sizeof key, "%s.pooling_type", m->file->arch->gguf);
 	if (!gguf_u64(g, key, &type, &found, err))
 		return false;
-	m->pooling = type == MEAN ? POOLING_MEAN : type == LAST ? POOLING_LAST : POOLING_NOT_SAID;
-	if (type == RANK && m->file->arch->switches & SWITCH_RANKS)
+	m->pooling = type == MEAN    ? POOLING_MEAN
+	             : type == LAST  ? POOLING_LAST
+	             : type == FIRST ? POOLING_CLS
+	                             : POOLING_NOT_SAID;
+	if (type == RANK && m->file->arch->switches & (SWITCH_RANKS | SWITCH_ENCODES))
 		m->pooling = POOLING_RANK;
 	if (type == NONE || m->pooling != POOLING_NOT_SAID)
 		return true;
 	return error_set(err, ERROR_UNSUPPORTED,
 	                 "%s: key %s is %" PRIu64 "%s, which is not supported, expected 0 (not said), 1 (the mean of "
-	                 "all tokens) or 3 (the last token)",
-	                 g->path, key, type,
-	                 type == FIRST  ? " (the first token)"
-	                 : type == RANK ? " (a score for reranking)"
-	                                : "");
+	                 "all tokens), 2 (the first token) or 3 (the last token)",
+	                 g->path, key, type, type == RANK ? " (a score for reranking)" : "");
 }
 
 /* ---- 1_Pooling/config.json */
@@ -43,8 +43,8 @@ static bool from_gguf(struct model *m, const struct gguf *g, struct error *err)
 static bool refuse(struct hf_reader *r, const char *field, const char *value)
 {
 	return error_set(r->err, ERROR_UNSUPPORTED,
-	                 "%s: %s is %s, expected one way of pooling: the mean of all tokens (mean) or the last token "
-	                 "(lasttoken)",
+	                 "%s: %s is %s, expected one way of pooling: the mean of all tokens (mean), the first token "
+	                 "(cls) or the last token (lasttoken)",
 	                 r->label, field, value);
 }
 
@@ -56,7 +56,7 @@ static bool from_object(struct hf_reader *r)
 		enum model_pooling pooling;
 	} way[] = { { "pooling_mode_lasttoken", "lasttoken", POOLING_LAST },
 		    { "pooling_mode_mean_tokens", "mean", POOLING_MEAN },
-		    { "pooling_mode_cls_token", "cls", POOLING_NOT_SAID },
+		    { "pooling_mode_cls_token", "cls", POOLING_CLS },
 		    { "pooling_mode_max_tokens", "max", POOLING_NOT_SAID },
 		    { "pooling_mode_mean_sqrt_len_tokens", "mean_sqrt_len_tokens", POOLING_NOT_SAID },
 		    { "pooling_mode_weightedmean_tokens", "weightedmean", POOLING_NOT_SAID } };
@@ -95,7 +95,12 @@ bool model_read_pooling(struct model *m, struct error *err)
 	const struct model_file *f = m->file;
 
 	m->pooling = POOLING_NOT_SAID;
-	if (f->format == MODEL_GGUF)
-		return from_gguf(m, &f->part[0].gguf, err);
-	return !f->pooling_config.base || from_json(m, &f->pooling_config, err);
+	if (f->format == MODEL_GGUF ? !from_gguf(m, &f->part[0].gguf, err)
+	                            : f->pooling_config.base && !from_json(m, &f->pooling_config, err))
+		return false;
+	if (f->ranks)
+		m->pooling = POOLING_RANK;
+	else if (m->spec.encodes && m->pooling == POOLING_NOT_SAID)
+		m->pooling = POOLING_MEAN; /* as sentence-transformers pools what nobody says more of */
+	return true;
 }

@@ -17,10 +17,8 @@ void model_take_row(struct model_spec *s, const struct arch_row *row)
 	s->parallel = row->switches & SWITCH_PARALLEL;
 	s->one_part = row->switches & SWITCH_ONE_PART;
 	s->encodes = row->switches & SWITCH_ENCODES;
-	if (row->encoder) {
+	if (row->encoder)
 		s->alibi = row->encoder->alibi;
-		s->buckets = row->encoder->buckets;
-	}
 	if (row->switches & SWITCH_EMBED_ROOT)
 		s->embed_scale = model_scale_of(1); /* of a size that is not known yet */
 }

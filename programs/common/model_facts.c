@@ -193,6 +193,7 @@ void model_facts_of(struct model_facts *f, const struct model *m, const char *fo
 	add_used(f, &s->type_embed);
 	add_used(f, &s->embed_norm);
 	add_used(f, &s->embed_norm_bias);
+	add_used(f, &s->score_bias);
 	add_used(f, &s->input_embed);
 	add_used(f, &s->input_proj);
 	add_used(f, &s->input_norm);

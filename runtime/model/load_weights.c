@@ -395,6 +395,26 @@ static float *twin(float *converted, const struct weights *w, const float *p)
 	return p ? converted + (p - w->vectors) : NULL;
 }
 
+/* Numbers by distance, of what the file has of them. */
+static bool convert_bias(float *out, const struct model *m, struct error *err)
+{
+	const struct model_tensor *t = &m->spec.score_bias;
+	const uint64_t n = t->bytes ? t->rows * t->cols : 0;
+	void *raw = malloc(t->bytes + 1);
+	float *bucket = malloc((n + 1) * sizeof *bucket);
+	bool ok = (raw && bucket) ||
+	          error_set(err, ERROR_MEMORY, "no memory for %llu numbers of distances", (unsigned long long)n);
+
+	ok = ok && (!n || model_read(m, t, 0, t->bytes, raw, err));
+	for (uint64_t r = 0; ok && n && r < t->rows; r++)
+		weight_to_f32(t->type, bucket + r * t->cols, (const uint8_t *)raw + r * t->row_bytes, t->cols);
+	if (ok)
+		weights_fill_bias(out, &m->spec, n ? bucket : NULL);
+	free(raw);
+	free(bucket);
+	return ok;
+}
+
 static bool convert_all(const struct weights *w, float *converted, void *raw, const struct model *m, struct error *err)
 {
 	bool ok = true;
@@ -403,6 +423,7 @@ static bool convert_all(const struct weights *w, float *converted, void *raw, co
 	WEIGHTS_VECTORS_EACH(X)
 #undef X
 
+	ok = ok && (!w->score_bias || convert_bias(twin(converted, w, w->score_bias), m, err));
 	for (uint32_t i = 0; i < m->spec.layers; i++)
 		for (int v = 0; v < VECTOR_SLOTS && ok; v++)
 			ok = convert_vector(twin(converted, w, w->layer[i].vector[v]), raw, m,

@@ -56,7 +56,10 @@ graph_ref arch_attention(const struct arch *a, graph_ref in)
 	const graph_ref cache = store(a, k, v);
 	const struct graph_node attend = {
 		.kind = NODE_ATTEND,
-		.in = { [IN_X] = turned, [IN_W] = cache, [IN_BIAS] = graph_vector(a->g, l->sinks, a->spec->heads) }
+		.in = { [IN_X] = turned,
+		        [IN_W] = cache,
+		        [IN_BIAS] = graph_vector(a->g, l->sinks, a->spec->heads),
+		        [IN_BIAS2] = graph_vector(a->g, a->w->score_bias, a->spec->heads) }
 	};
 	const graph_ref out = graph_node(a->g, &attend, width);
 	return gate ? graph_multiply(a->g, out, gate, ACT_SIGMOID) : out;

@@ -46,7 +46,7 @@ enum graph_kind {
 	NODE_ROTATE,  /* queries X with [W], the norm of heads, rotated and scaled; second result: what does not rotate
 	               */
 	NODE_STORE,   /* keys X with [W], and values [W2], into the cache INTO */
-	NODE_ATTEND,  /* queries X over the cache W */
+	NODE_ATTEND,  /* queries X over the cache W [with sinks BIAS] [and biases by distance BIAS2] */
 	NODE_CONV,    /* X [* W2] through the taps BIAS2 on the state INTO, [+ BIAS], [times W] */
 	NODE_DELTA,   /* X, forgotten W and corrected W2, with decay BIAS and steps BIAS2, on the state INTO */
 	NODE_SCAN,    /* X, steps W [+ BIAS], with decay W2 and skip BIAS2, on the state INTO */

@@ -88,7 +88,7 @@ static struct key attention_key(const struct plan_builder *b, struct plan_attent
 	key.head_dim = z.head_dim;
 	key.kv = key_type(b->kv->type);
 	key.flags = (plan_layer_slides(s, a.layer) ? KEY_WINDOW : 0) | (s->score_cap.given ? KEY_CAP : 0) |
-	            (a.l->sinks ? KEY_SINKS : 0) | (s->encodes ? KEY_BOTH : 0);
+	            (a.l->sinks ? KEY_SINKS : 0) | (s->encodes ? KEY_BOTH : 0) | (b->w->score_bias ? KEY_BIAS : 0);
 	if (plan_rotates_inside(b, a))
 		key.flags |= KEY_ROTATES | plan_head_norm(b, a.l->q_norm) | (s->value_norms ? KEY_VALUE_NORM : 0);
 	key.tile_n =
@@ -134,6 +134,8 @@ static uint64_t *add_attention(struct plan_builder *b, const struct graph_node *
 	a[ATTENTION_COLUMNS] = span->tokens;
 	a[ATTENTION_CAP] = plan_f32_slot(s->score_cap.value);
 	a[ATTENTION_SINKS] = plan_address(graph_vector_of(b->g, n->in[IN_BIAS]));
+	a[ATTENTION_BIAS] = plan_address(graph_vector_of(b->g, n->in[IN_BIAS2]));
+	a[ATTENTION_REACH] = weights_bias_reach(s);
 	return a;
 }
 

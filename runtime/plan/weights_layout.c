@@ -123,6 +123,11 @@ static void put_vectors(uint64_t *sum, const struct model_spec *s)
 	for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
 		if (outside[i]->bytes)
 			put_tensor(sum, outside[i], 0);
+	if (weights_bias_reach(s)) {
+		put_number(sum, weights_bias_reach(s));
+		put(sum, &s->alibi, sizeof s->alibi);
+		put_number(sum, s->buckets);
+	}
 	for (uint32_t i = 0; i < s->layers; i++)
 		for (int v = 0; v < VECTOR_SLOTS; v++)
 			if (s->layer[i].vector[v].bytes)

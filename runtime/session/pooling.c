@@ -50,23 +50,24 @@ void pooling_begin(struct pooling *p, size_t n, float *out)
 	memset(p->sum, 0, p->hidden * sizeof *p->sum);
 }
 
-/* What a score is made of is the last token's row, or the first one's of models that encode. */
-static bool is_kept(const struct pooling *p, size_t at)
+/* How the text's rows become one: what a score is made of the model says. */
+static int way_of(const struct pooling *p)
 {
-	const bool first =
-		p->options.pooling == JIT_POOL_CLS || (p->options.pooling == JIT_POOL_RANK && p->model->spec.encodes);
-
-	return first ? at == 0 : at + 1 == p->n;
+	if (p->options.pooling != JIT_POOL_RANK)
+		return p->options.pooling;
+	return !p->model->spec.encodes ? JIT_POOL_LAST : p->model->classifier.mean ? JIT_POOL_MEAN : JIT_POOL_CLS;
 }
 
 void pooling_row(struct pooling *p, size_t at, const float *row)
 {
-	if (p->options.pooling == JIT_POOL_NONE)
+	const int way = way_of(p);
+
+	if (way == JIT_POOL_NONE)
 		memcpy(p->out + at * p->hidden, row, p->hidden * sizeof *row);
-	else if (p->options.pooling == JIT_POOL_MEAN)
+	else if (way == JIT_POOL_MEAN)
 		for (uint32_t i = 0; i < p->hidden; i++)
 			p->sum[i] += (double)row[i];
-	else if (is_kept(p, at))
+	else if (way == JIT_POOL_CLS ? at == 0 : at + 1 == p->n)
 		memcpy(p->row, row, p->hidden * sizeof *row);
 }
 
@@ -85,12 +86,11 @@ bool pooling_end(struct pooling *p, struct error *err)
 {
 	const size_t rows = p->options.pooling == JIT_POOL_NONE ? p->n : 1;
 
+	for (uint32_t i = 0; way_of(p) == JIT_POOL_MEAN && i < p->hidden; i++)
+		p->row[i] = (float)(p->sum[i] / (double)p->n);
 	if (p->options.pooling == JIT_POOL_RANK)
-		return classifier_score(&p->model->classifier, p->hidden, p->row, p->out, err);
-	if (p->options.pooling == JIT_POOL_MEAN)
-		for (uint32_t i = 0; i < p->hidden; i++)
-			p->out[i] = (float)(p->sum[i] / (double)p->n);
-	else if (p->options.pooling != JIT_POOL_NONE)
+		return classifier_score(&p->model->classifier, &p->model->spec, p->row, p->out, err);
+	if (p->options.pooling != JIT_POOL_NONE)
 		memcpy(p->out, p->row, p->hidden * sizeof *p->out);
 	for (size_t r = 0; p->options.normalise && r < rows; r++)
 		normalise(p->out + r * p->hidden, p->hidden);

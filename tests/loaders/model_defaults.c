@@ -35,6 +35,19 @@ static const struct default_case cases[] = {
 	{ "bert", "\"hidden_act\": null",
 	  "kv_heads=16 head_dim=32 context=512 eps=1e-12 tied=1 qkv_bias=1 kinds=FFFFFFFF theta=10000" },
 	{ "bert", "\"hidden_act\": \"gelu_new\", \"type_vocab_size\": null", "context=512" },
+	{ "roberta", "\"hidden_act\": null", "kv_heads=16 head_dim=32 context=510 eps=1e-12 qkv_bias=1" },
+	{ "roberta", "\"hidden_act\": null, \"pad_token_id\": 3", "context=508" },
+	{ "xlm-roberta", "\"hidden_act\": null", "kv_heads=16 head_dim=32 context=510 eps=1e-12 qkv_bias=1" },
+	{ "distilbert", "\"hidden_act\": null", "kv_heads=16 head_dim=32 context=512 eps=1e-12 qkv_bias=1" },
+	{ "mpnet", "\"hidden_act\": null", "kv_heads=16 head_dim=32 context=510 eps=1e-12 qkv_bias=1" },
+	{ "nomic_bert", "\"hidden_act\": \"silu\"", "kv_heads=16 head_dim=32 context=2048 eps=1e-12 theta=10000" },
+	{ "modernbert", "\"hidden_act\": null",
+	  "kv_heads=16 head_dim=32 context=8192 eps=1e-05 window=129 kinds=fwwfwwfw theta=160000 window_theta=10000" },
+	{ "eurobert", "", "kv_heads=16 head_dim=32 context=8192 eps=1e-05 theta=10000" },
+	{ "gemma3_text-bidirectional", "\"model_type\": \"gemma3_text\", \"use_bidirectional_attention\": true",
+	  "kv_heads=4 head_dim=256 context=131072 eps=1e-06 window=4097 kinds=wwwwwfww theta=1000000 "
+	  "window_theta=10000 "
+	  "attention_scale=0.0625" },
 	{ "qwen3_vl_text", "", "kv_heads=32 head_dim=128 context=128000 eps=1e-06 theta=500000" },
 	{ "cohere2", "",
 	  "kv_heads=16 head_dim=32 context=8192 eps=1e-05 tied=1 window=4096 kinds=wwwFwwwF "

@@ -84,7 +84,8 @@ static void test_directory(void **state)
 		{ "{\"embedding_dimension\": 64, \"pooling_mode\": \"lasttoken\"}", JIT_POOL_LAST, NULL },
 		{ "{\"pooling_mode\": \"mean\"}", JIT_POOL_MEAN, NULL },
 		{ "{\"pooling_mode\": null}", JIT_POOL_NONE, NULL },
-		{ SWITCHES(true, false, false), -1, "1_Pooling/config.json: pooling_mode_cls_token is true, expected" },
+		{ SWITCHES(true, false, false), JIT_POOL_CLS, NULL },
+		{ "{\"pooling_mode\": \"cls\"}", JIT_POOL_CLS, NULL },
 		{ SWITCHES(false, true, true), -1, "pooling_mode_mean_tokens is true, expected one way of pooling" },
 		{ "{\"pooling_mode\": \"max\"}", -1, "pooling_mode is max, expected" },
 		{ "{\"pooling_mode\": \"new\"}", -1, "pooling_mode is new, expected" },
@@ -149,13 +150,15 @@ static enum model_pooling read_gguf(uint32_t type, struct error *err)
 /* The numbers are llama.cpp's. */
 static void test_gguf(void **state)
 {
-	static const enum model_pooling taken[] = { [0] = POOLING_NOT_SAID, [1] = POOLING_MEAN, [3] = POOLING_LAST };
+	static const enum model_pooling taken[] = {
+		[0] = POOLING_NOT_SAID, [1] = POOLING_MEAN, [2] = POOLING_CLS, [3] = POOLING_LAST
+	};
 	struct error err;
 	(void)state;
 
 	assert_int_equal(read_gguf(UINT32_MAX, &err), POOLING_NOT_SAID);
 	for (uint32_t type = 0; type < 6; type++) {
-		bool refused = type == 2 || type > 3;
+		bool refused = type > 3;
 		enum model_pooling found = read_gguf(type, &err);
 		assert_int_equal(err.code, refused ? ERROR_UNSUPPORTED : ERROR_NONE);
 		assert_int_equal(found, refused ? POOLING_NOT_SAID : taken[type]);

@@ -20,7 +20,11 @@
 /* Of the largest number of a text: what float32 may differ by from float32 in another order. */
 #define TOLERANCE 1e-5
 
-static const char *const folders[] = { "enc-bert-a", "enc-bert-a/model-bf16.gguf" };
+#define BOTH(name) name, name "/model-bf16.gguf"
+static const char *const folders[] = { BOTH("enc-bert-a"),     BOTH("enc-roberta-a"), BOTH("enc-distilbert-a"),
+	                               "enc-mpnet-a",          "enc-nomic-a",         BOTH("enc-modernbert-a"),
+	                               BOTH("enc-eurobert-a"), BOTH("enc-gemma-a") };
+#undef BOTH
 enum { FOLDERS = sizeof folders / sizeof *folders, TEXTS = 3 };
 
 static char path[1024];
@@ -226,6 +230,47 @@ static void test_pooled_vectors(void **state)
 	}
 }
 
+/* ---- scores of pairs */
+
+static void test_scores(void **state)
+{
+	static const char *const ranks[] = { "enc-bert-a-rank", "enc-roberta-a-rank", "enc-modernbert-a-rank" };
+	const jit_embedding_options rank = JIT_EMBEDDING_OPTIONS(.pooling = JIT_POOL_RANK);
+	(void)state;
+
+	for (size_t f = 0; f < sizeof ranks / sizeof *ranks; f++) {
+		struct opened o = open_model(ranks[f]);
+		jit_model_info info = JIT_MODEL_INFO();
+		char file[200], where[1024];
+		jit_error err = { 0 };
+		if (!o.m)
+			continue;
+		assert_int_equal(jit_model_get_info(o.m, &info, &err), JIT_OK);
+		assert_int_equal(info.pooling, JIT_POOL_RANK);
+		assert_non_null(shared_path(where, folder_of(ranks[f], file, "expected.json")));
+		json_t *root = json_load_file(where, 0, NULL), *runs = json_object_get(root, "runs"), *run;
+		size_t i;
+		json_array_foreach(runs, i, run)
+		{
+			jit_embedding_text t = { 0 };
+			int32_t *ids = read_ids(json_object_get(run, "ids"), &t.n), types[128] = { 0 };
+			const json_int_t first = json_integer_value(json_object_get(run, "first"));
+			const float want = (float)json_number_value(json_object_get(run, "score"));
+			float got = 0;
+			for (size_t k = (size_t)first; f == 0 && k < t.n; k++)
+				types[k] = 1;
+			t.ids = ids;
+			t.types = types;
+			if (jit_session_embed_texts(o.s, &t, 1, &rank, &got, 1, &err) != JIT_OK)
+				fail_msg("%s: %s", ranks[f], err.message);
+			compare(ranks[f], "a score", &got, &want, 1);
+			free(ids);
+		}
+		json_decref(root);
+		close_model(&o);
+	}
+}
+
 /* ---- the same bits everywhere */
 
 /* Texts of any length: some of the reference's ids, over and over. */
@@ -374,9 +419,8 @@ static void test_refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_hidden_states),
-		cmocka_unit_test(test_pooled_vectors),
-		cmocka_unit_test(test_same_bits),
+		cmocka_unit_test(test_hidden_states), cmocka_unit_test(test_pooled_vectors),
+		cmocka_unit_test(test_scores),        cmocka_unit_test(test_same_bits),
 		cmocka_unit_test(test_refusals),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
