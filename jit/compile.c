@@ -159,7 +159,7 @@ static bool build_by_function(void *user, struct ir *ir, const struct key *key, 
 bool compile_key(struct object *out, const struct key *key, compile_build_fn build, const struct compile_options *opt,
                  struct compile_stats *stats, struct error *err)
 {
-	const struct compile_builder builder = { build_by_function, &build };
+	const struct compile_builder builder = { .build = build_by_function, .user = &build };
 
 	if (key->kind != KEY_PROGRAM)
 		return compile_user_key(out, key, &builder, opt, stats, err);

@@ -12,6 +12,7 @@
 #include "jit/key.h"
 #include "jit/target.h"
 
+enum { OBJECT_NAME = 32 };
 struct object { /* bytes owned by the holder of the object: object_free */
 	uint8_t *code;
 	uint32_t code_bytes;                          /* code, then its constant pool; entry at offset 0 */
@@ -20,6 +21,7 @@ struct object { /* bytes owned by the holder of the object: object_free */
 	uint32_t shared_bytes;                        /* RDNA: of LDS, for the group */
 	uint16_t vector_regs, scalar_regs, mask_regs; /* RDNA: the highest number used + 1; x86: how many are used */
 	uint16_t cooperative;                         /* RDNA: the waves of a group call it together */
+	char name[OBJECT_NAME];                       /* of a user's kernel, as its text has it, maybe cut; else "" */
 };
 void object_free(struct object *o);
 
@@ -58,6 +60,8 @@ typedef bool (*compile_build_fn)(struct ir *ir, const struct key *key, const str
 struct compile_builder {
 	bool (*build)(void *user, struct ir *ir, const struct key *key, const struct target *target, struct error *err);
 	void *user;
+	/* What its text calls it, maybe cut: for people. NULL: nobody says. */
+	void (*name)(void *user, const struct key *key, char out[OBJECT_NAME]);
 };
 
 bool compile_ir(struct object *out, const struct ir *ir, const struct target *target, const struct compile_options *opt,

@@ -17,7 +17,7 @@ enum {
 	AT_POOL = 64,
 	AT_FRAME = 68,
 	AT_SHARED = 72,
-	AT_ZERO = 76,
+	AT_NAME = 76,
 	AT_VECTOR = 80,
 	AT_SCALAR = 82,
 	AT_MASK = 84,
@@ -104,10 +104,17 @@ uint8_t *record_pack(uint8_t out[RECORD_BYTES], const struct key *key, const str
 		          key_text(key, name, sizeof name), o->code_bytes, o->pool_offset, RECORD_MAX_CODE);
 		return NULL;
 	}
-	size_t room = ZSTD_compressBound(o->code_bytes);
-	uint8_t *body = malloc(room);
-	size_t n = body ? ZSTD_compress(body, room, o->code, o->code_bytes, ZSTD_LEVEL) : 0;
-	if (!body || ZSTD_isError(n) || n > RECORD_MAX_BODY) {
+	const size_t name_bytes = strnlen(o->name, OBJECT_NAME - 1),
+		     room = ZSTD_compressBound(o->code_bytes + name_bytes);
+	uint8_t *body = malloc(room), *named = name_bytes ? malloc(o->code_bytes + name_bytes) : NULL;
+	if (named) {
+		memcpy(named, o->code, o->code_bytes);
+		memcpy(named + o->code_bytes, o->name, name_bytes);
+	}
+	const uint8_t *from = name_bytes ? named : o->code;
+	size_t n = body && from ? ZSTD_compress(body, room, from, o->code_bytes + name_bytes, ZSTD_LEVEL) : 0;
+	free(named);
+	if (!n || ZSTD_isError(n) || n > RECORD_MAX_BODY) {
 		error_set(err, ERROR_MEMORY, "no memory to compress the %u bytes of %s", o->code_bytes,
 		          key_text(key, name, sizeof name));
 		free(body);
@@ -120,7 +127,7 @@ uint8_t *record_pack(uint8_t out[RECORD_BYTES], const struct key *key, const str
 	record_put32(out + AT_POOL, o->pool_offset);
 	record_put32(out + AT_FRAME, o->frame_bytes);
 	record_put32(out + AT_SHARED, o->shared_bytes);
-	record_put32(out + AT_ZERO, 0);
+	record_put32(out + AT_NAME, (uint32_t)name_bytes);
 	put16(out + AT_VECTOR, o->vector_regs);
 	put16(out + AT_SCALAR, o->scalar_regs);
 	put16(out + AT_MASK, o->mask_regs);
@@ -162,7 +169,7 @@ bool record_read(struct record *out, const uint8_t record[RECORD_BYTES])
 	memcpy(&out->key, record, sizeof out->key);
 	return out->body_bytes <= RECORD_MAX_BODY && out->object.code_bytes > 0 &&
 	       out->object.code_bytes <= RECORD_MAX_CODE && out->object.pool_offset <= out->object.code_bytes &&
-	       record_get32(record + AT_ZERO) == 0;
+	       record_get32(record + AT_NAME) < OBJECT_NAME;
 }
 
 bool record_sound(const uint8_t record[RECORD_BYTES], const uint8_t *body, uint32_t body_bytes)
@@ -186,19 +193,32 @@ static enum record_answer decompress(uint8_t *out, uint32_t n, const uint8_t *bo
 	return whole ? RECORD_FOUND : RECORD_DAMAGED;
 }
 
+/* Names are shown to people, so they have what names in a kernel's text have. */
+static bool is_name(const uint8_t *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (p[i] != '_' && !(p[i] >= '0' && p[i] <= '9') && !((p[i] | 32) >= 'a' && (p[i] | 32) <= 'z'))
+			return false;
+	return true;
+}
+
 enum record_answer record_unpack(struct object *out, const uint8_t record[RECORD_BYTES], const uint8_t *body)
 {
 	struct record r;
 
 	if (!record_read(&r, record) || !record_sound(record, body, r.body_bytes))
 		return RECORD_DAMAGED;
-	uint8_t *code = malloc(r.object.code_bytes);
-	enum record_answer answer = code ? decompress(code, r.object.code_bytes, body, r.body_bytes) : RECORD_FAILED;
+	const uint32_t name_bytes = record_get32(record + AT_NAME), all = r.object.code_bytes + name_bytes;
+	uint8_t *code = malloc(all);
+	enum record_answer answer = code ? decompress(code, all, body, r.body_bytes) : RECORD_FAILED;
+	if (answer == RECORD_FOUND && !is_name(code + r.object.code_bytes, name_bytes))
+		answer = RECORD_DAMAGED;
 	if (answer != RECORD_FOUND) {
 		free(code);
 		return answer;
 	}
 	*out = r.object;
 	out->code = code;
+	memcpy(out->name, code + r.object.code_bytes, name_bytes);
 	return RECORD_FOUND;
 }

@@ -5,8 +5,10 @@
  * changes the layout raises RECORD_VERSION. Numbers are little-endian:
  *
  *   0 key (48)  48 offset of the body (8)  56 body bytes  60 code bytes  64 pool offset
- *   68 frame bytes  72 shared bytes  76 zero  80 vector registers (2)  82 scalar  84 mask
+ *   68 frame bytes  72 shared bytes  76 name bytes  80 vector registers (2)  82 scalar  84 mask
  *   86 cooperative  88 checksum of the bytes before it and of the body (8)
+ *
+ * The body is the code and, behind it, the name of a user's kernel.
  *
  * Nothing in a record is believed, and no body unpacked, before the checksum was compared.
  */

@@ -6,6 +6,7 @@
  * after READY only.
  */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,6 +155,8 @@ static bool generate(struct registry *r, struct kernel *k, struct error *err)
 	if (dumps)
 		pthread_mutex_unlock(&r->dump_lock);
 	assert(!good || (k->object.code && k->object.code_bytes));
+	if (good && is_users(r, &k->key) && r->opt.users->name)
+		r->opt.users->name(r->opt.users->user, &k->key, k->object.name);
 	return good;
 }
 
@@ -260,13 +263,17 @@ void registry_freeze(struct registry *r)
 
 void registry_place(struct registry *r, struct kernel *k, void *code)
 {
-	char name[KEY_TEXT_MAX];
+	char key[KEY_TEXT_MAX], name[KEY_TEXT_MAX + OBJECT_NAME + 1];
 
 	k->run = (kernel_fn)(uintptr_t)code;
-	if (code && r->opt.perf_map)
-		execmem_perf_map(code, k->object.code_bytes, key_text(&k->key, name, sizeof name));
-	if (code && r->opt.observe)
-		observe_code(r->opt.observe, code, k->object.code_bytes, key_text(&k->key, name, sizeof name));
+	if (!code || (!r->opt.perf_map && !r->opt.observe))
+		return;
+	snprintf(name, sizeof name, "%s%s%s", k->object.name, k->object.name[0] ? "." : "",
+	         key_text(&k->key, key, sizeof key));
+	if (r->opt.perf_map)
+		execmem_perf_map(code, k->object.code_bytes, name);
+	if (r->opt.observe)
+		observe_code(r->opt.observe, code, k->object.code_bytes, name);
 }
 
 bool registry_runs_here(const struct registry *r, const struct kernel *k)

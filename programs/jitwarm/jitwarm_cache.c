@@ -43,12 +43,27 @@ static void say_leftovers(const struct cache_leftovers *left)
 enum { INDENT = 19 /* of lines that go on: where keys stand */ };
 struct listing {
 	json_t *entries;
+	struct cache *cache;
 	uint64_t n, good, bad, code_bytes, stored_bytes;
 };
+
+/* What its text calls a user's kernel. */
+static const char *name_of(struct cache *c, const struct cache_item *i, char name[OBJECT_NAME])
+{
+	struct object o = { 0 };
+
+	name[0] = 0;
+	if (i->readable && i->key.kind == KEY_USER && cache_read(c, i, &o, NULL) == RECORD_FOUND) {
+		memcpy(name, o.name, OBJECT_NAME);
+		object_free(&o);
+	}
+	return name;
+}
 
 static bool list_item(const struct cache_item *i, void *user)
 {
 	struct listing *l = user;
+	char called[OBJECT_NAME];
 	char text[KEY_TEXT_MAX] = "", name[TEMPLATE_SCHEDULE_NAME], gain[64] = "", path[4096], line[8192];
 	char by[DRIVER_CODE_TEXT_MAX], note[WARM_DRIVER_NOTE_MAX];
 	struct driver_code maker;
@@ -71,6 +86,8 @@ static bool list_item(const struct cache_item *i, void *user)
 		                      output_string(i->path));
 		if (made)
 			json_object_set_new(o, "driver", json_string(driver_code_text(maker, by)));
+		if (*name_of(l->cache, i, called))
+			json_object_set_new(o, "name", output_string(called));
 		if (several)
 			report_schedule(o, &i->key);
 		if (found > 0)
@@ -79,9 +96,10 @@ static bool list_item(const struct cache_item *i, void *user)
 	} else {
 		bool chosen = several && (i->key.schedule || found > 0);
 		bool good = this_version(i) && !i->trouble;
-		snprintf(line, sizeof line, "%8" PRIu32 " %8" PRIu64 "  %s%s%s%s%s  %s%s%s%s%s", i->code_bytes,
-		         i->stored_bytes, *text ? text : "?", warm_driver_note(&i->key, note), good ? "" : " (",
-		         good ? "" : state_of(i), good ? "" : ")",
+		name_of(l->cache, i, called);
+		snprintf(line, sizeof line, "%8" PRIu32 " %8" PRIu64 "  %s%s%s%s%s%s%s  %s%s%s%s%s", i->code_bytes,
+		         i->stored_bytes, *text ? text : "?", *called ? "  " : "", called,
+		         warm_driver_note(&i->key, note), good ? "" : " (", good ? "" : state_of(i), good ? "" : ")",
 		         error_quote(path, sizeof path, i->path, strlen(i->path)), chosen ? " (" : "",
 		         chosen ? template_schedule_name(&i->key, name, sizeof name) : "", gain, chosen ? ")" : "");
 		output_line(stdout, line, INDENT);
@@ -99,6 +117,7 @@ int warm_list(void)
 	json_t *sections = packed && warm.json ? json_array() : NULL;
 	json_t *weights = NULL;
 	struct cache *c = packed && !warm_list_packed(warm.cache, sections, &e) ? NULL : warm_open_cache(true, &e);
+	l.cache = c;
 	bool ok = c && cache_each(c, list_item, &l, &e) && cache_size(c, false, &bytes, &entries, &left, &e) &&
 	          warm_list_weights(warm.json ? &weights : NULL, &e);
 

@@ -32,6 +32,17 @@ static bool build(void *user, struct ir *ir, const struct key *key, const struct
 	return ok;
 }
 
+static void name_of(void *user, const struct key *key, char out[OBJECT_NAME])
+{
+	jit_compute *c = user;
+
+	pthread_mutex_lock(&c->lock);
+	for (const jit_kernel *k = c->kernels; k; k = k->next)
+		if (key_equal(&k->key, key))
+			snprintf(out, OBJECT_NAME, "%s", k->is.name);
+	pthread_mutex_unlock(&c->lock);
+}
+
 static bool open_device(jit_compute *c, const jit_compute_options *o, struct error *err)
 {
 	if (!(c->device = device_open(o->device ? o->device : "cpu", o->isa, err)))
@@ -57,7 +68,7 @@ static bool open_code(jit_compute *c, const jit_compute_options *o, struct error
 	    ((o->jitdump || o->gdb) && !(c->observe = observe_open(o->jitdump, o->gdb != 0, err))))
 		return false;
 	c->perf_map = o->perf_map != 0;
-	c->builder = (struct compile_builder){ build, c };
+	c->builder = (struct compile_builder){ .build = build, .name = name_of, .user = c };
 	c->registry = registry_open(
 		&(struct registry_options){
 			.build = template_build,

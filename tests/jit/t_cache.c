@@ -456,16 +456,41 @@ static void test_oversized_entry(void **unused)
 	cache_close(c);
 }
 
+/* The names of users' kernels are kept, and nothing that a terminal obeys is one. */
+static void test_names(void **unused)
+{
+	static const char *const names[] = { "",    "a",       "saxpy_2", "Abcdefghijklmnopqrstuvwxyz01234",
+		                             "a b", "\033[2J", "a.b" };
+	uint8_t record[RECORD_BYTES], code[40] = { 1, 2, 3 };
+	const struct key key = { 0 };
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		struct object o = { .code = code, .code_bytes = sizeof code, .pool_offset = 30 }, back = { 0 };
+		snprintf(o.name, sizeof o.name, "%s", names[i]);
+		uint8_t *body = record_pack(record, &key, &o, 104, NULL);
+		assert_int_equal(record_unpack(&back, record, body), i < 4 ? RECORD_FOUND : RECORD_DAMAGED);
+		assert_string_equal(back.name, i < 4 ? names[i] : "");
+		object_free(&back);
+		free(body);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup(name, stored_fresh)
-		T(test_store_and_load),       T(test_makes_parents_for_the_owner_only),
-		T(test_default_path),         T(test_refused_directories),
-		T(test_read_only_directory),  T(test_full_disk),
-		T(test_objects_out_of_range), T(test_flipped_bits_and_cuts),
-		T(test_entries_of_others),    T(test_forged_fields),
-		T(test_forged_sizes),         T(test_oversized_entry),
+		T(test_names),
+		T(test_store_and_load),
+		T(test_makes_parents_for_the_owner_only),
+		T(test_default_path),
+		T(test_refused_directories),
+		T(test_read_only_directory),
+		T(test_full_disk),
+		T(test_objects_out_of_range),
+		T(test_flipped_bits_and_cuts),
+		T(test_entries_of_others),
+		T(test_forged_fields),
+		T(test_forged_sizes),
+		T(test_oversized_entry)
 	};
 	int failed = cmocka_run_group_tests(tests, stored_make_base, stored_remove_base);
 

@@ -215,6 +215,13 @@ static bool build_user(void *context, struct ir *ir, const struct key *key, cons
 	                                   : error_set(err, ERROR_ARGUMENT, "another key");
 }
 
+static void name_user(void *context, const struct key *key, char out[OBJECT_NAME])
+{
+	const struct user *u = context;
+
+	snprintf(out, OBJECT_NAME, "%s", key_equal(key, u->expected) ? "mine_1" : "another");
+}
+
 static void test_users_kernels(void **unused)
 {
 	const uint8_t id[KEY_USER_BYTES] = { 0xab, [KEY_USER_BYTES - 1] = 0x01 }, other[KEY_USER_BYTES] = { 0xab };
@@ -222,7 +229,7 @@ static void test_users_kernels(void **unused)
 	struct key key, another, back;
 	struct error err = { 0 };
 	struct user u = { .expected = &key };
-	const struct compile_builder builder = { build_user, &u };
+	const struct compile_builder builder = { .build = build_user, .name = name_user, .user = &u };
 	struct registry *r =
 		registry_open(&(struct registry_options){ .build = build_counted, .users = &builder }, &err);
 
@@ -240,6 +247,7 @@ static void test_users_kernels(void **unused)
 	if (!k)
 		fail_msg("%s", err.text);
 	assert_true(does_its_work(k));
+	assert_string_equal(k->object.name, "mine_1");
 	assert_ptr_equal(registry_get(r, &key, NULL, NULL), k);
 	assert_int_equal(u.builds, 1);
 	assert_null(registry_get(r, &another, NULL, &err));

@@ -238,6 +238,7 @@ says "from the cache"
 refused "--sealed forbids generating it" 1 $j run "$f" -c n=13 -i a=1 -i x=1 --sealed
 is 0 ./jitwarm list
 has "user."
+has "saxpy"
 is 0 ./jitwarm verify
 says "users' kernels are intact"
 is 0 ./jitwarm export "$dir/kernels.jkp"

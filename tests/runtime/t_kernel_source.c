@@ -413,7 +413,7 @@ static void test_dumps(void **state)
 	good(jit_compute_written(c, &err), &err);
 	jit_compute_close(c);
 	assert_true(has_text(ir, "loop") && has_text(code, ".byte"));
-	assert_true(has_text(jit, "user.") && has_text(perf, "user."));
+	assert_true(has_text(jit, "scale.user.") && has_text(perf, "scale.user."));
 	/* a file that cannot be written whole */
 	c = jit_compute_open(&JIT_COMPUTE_OPTIONS(.cache_dir = "", .dump_ir = "/dev/full"), &err);
 	good(!c, &err);
