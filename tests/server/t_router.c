@@ -262,7 +262,9 @@ static void test_pull(void **state)
 	json_t *lines = ask_lines(&server, "/api/pull", "{\"model\":\"hf.co/owner/two\"}");
 	(void)state;
 
-	assert_string_equal(text_at(lines, "1.status"), "success");
+	/* A slow machine may be told in between that it waits. */
+	assert_string_equal(text_at(json_array_get(lines, json_array_size(lines) - 1), "status"), "success");
+	assert_true(json_array_size(lines) > 1);
 	json_decref(lines);
 	must_be("owner/two/tale-Q4_K_M", "unloaded");
 	/* Of the server itself, as llama.cpp's has it: nothing is loaded for it. */
