@@ -1,0 +1,188 @@
+/* tests/graph/transform_cases.c - a graph for each operation. */
+#include "tests/graph/transform_cases.h"
+
+#define ONE(op) \
+	{ \
+		"size n\ninput x f64[n,3]\ny = " #op " x\noutput y\n", false, 0 \
+	}
+#define TWO(op) \
+	{ \
+		"size n\ninput x f64[n,3]\ninput z f64[n,3]\ny = " #op " x z\noutput y\n", false, 0 \
+	}
+/* p: above 0.25 */
+#define POSITIVE \
+	"size n\ninput x f64[n,3]\ninput z f64[n,3]\nh = constant f64[] 0.25\nhb = broadcast h shape=[n,3] axes=[]\n" \
+	"xx = mul x x\np = add xx hb\n"
+#define COMPARED(op) \
+	{ \
+		"size n\ninput x f64[n,3]\ninput z f64[n,3]\nc = " #op \
+		" x z\nxz = mul x z\ny = select c xz z\noutput y\n", \
+			false, 0 \
+	}
+#define WHOLE(op) \
+	{ \
+		"size n\ninput x f64[n,3]\ninput z f64[n,3]\ni = convert x type=i32\nk = convert z type=i32\nk = abs " \
+		"k\n" \
+		"j = " #op " i k\nf = convert j type=f64\ny = mul f x\noutput y\n", \
+			false, 0 \
+	}
+/* Without an element it is infinite, and so are differences. */
+#define MOST(op, axes) \
+	{ \
+		"size n\ninput x f64[3,n,2]\ny = " #op " x axes=" axes "\noutput y\n", false, 1 \
+	}
+#define REDUCED(op, axes) \
+	{ \
+		"size n\ninput x f64[3,n,2]\ny = " #op " x axes=" axes "\noutput y\n", false, 0 \
+	}
+#define SCANNED(op, more) \
+	{ \
+		"size n\ninput x f64[2,n,3]\ny = " #op " x axis=1" more "\noutput y\n", false, 0 \
+	}
+
+const struct transform_case transform_cases[] = {
+	ONE(neg),
+	ONE(abs),
+	ONE(sign),
+	ONE(exp),
+	ONE(sin),
+	ONE(cos),
+	ONE(tanh),
+	ONE(erf),
+	ONE(logistic),
+	ONE(floor),
+	ONE(ceil),
+	ONE(round),
+	ONE(trunc),
+	TWO(add),
+	TWO(sub),
+	TWO(mul),
+	TWO(max),
+	TWO(min),
+	{ POSITIVE "y = log p\noutput y\n", false, 0 },
+	{ POSITIVE "y = sqrt p\noutput y\n", false, 0 },
+	{ POSITIVE "y = rsqrt p\noutput y\n", false, 0 },
+	{ POSITIVE "y = pow p z\noutput y\n", false, 0 },
+	{ POSITIVE "y = div z p\noutput y\n", false, 0 },
+	{ POSITIVE "y = rem z p\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[n,3]\ninput z f64[n,3]\ninput w f64[n,3]\ny = fma x z w\noutput y\n", false, 0 },
+	COMPARED(eq),
+	COMPARED(ne),
+	COMPARED(lt),
+	COMPARED(le),
+	COMPARED(gt),
+	COMPARED(ge),
+	WHOLE(and),
+	WHOLE(or),
+	WHOLE(xor),
+	WHOLE(shift_left),
+	WHOLE(shift_right),
+	{ "size n\ninput x f64[n,3]\ni = convert x type=i32\ni = not i\nf = convert i type=f64\ny = mul f x\noutput "
+	  "y\n",
+	  false, 0 },
+	/* Through f32 differences see rounding. */
+	{ "size n\ninput x f64[n,3]\na = convert x type=f32\ny = convert a type=f64\noutput y\n", true, 0 },
+	{ "size n\ninput x f64[n,3]\ni = bitcast x type=i64\noutput i\n", true, 0 },
+	{ "size n\ninput x f64[n,3]\ni = iota type=f64 shape=[n,3] axis=0\ny = mul x i\noutput y\noutput i\n", false,
+	  0 },
+	/* ---- moves */
+	{ "size n\ninput x f64[n,1]\ny = broadcast x shape=[2,n,3] axes=[1,2]\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[1,n]\ny = broadcast x shape=[5,2,n] axes=[0,2]\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[n,6]\ny = reshape x shape=[2,n,3]\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[2,n,3]\ny = transpose x axes=[2,0,1]\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[7,n]\ny = slice x start=[1,0] limit=[6,n] strides=[3,1]\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[7,n]\ny = slice x start=[3,0] limit=[3,n]\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[2,n]\ninput z f64[]\ny = pad x z low=[2,0] high=[-1,1] interior=[2,0]\noutput y\n",
+	  false, 0 },
+	{ "size n\ninput x f64[3,n]\ninput z f64[]\ny = pad x z low=[-1,2] high=[0,3]\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[3,n]\ninput z f64[3,2]\ny = concatenate x z x axis=1\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[2,n,3]\ny = reverse x axes=[0,1]\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[2,5,3]\ninput i i64[n,2]\ny = take x i axis=1\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[n]\ninput i i32[]\ny = take x i axis=0\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[4,n]\ninput i i64[6,n]\ny = take_along x i axis=0\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[4,5,n]\ninput i i64[3,2]\ny = gather_nd x i\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[n,5,2]\ninput i i32[n,3,1]\ny = gather_nd x i batch=1\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[2,n,4]\ninput i u8[2,n,2,1]\ny = gather_nd x i batch=2\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[5,n]\ninput z f64[4,n]\ninput i i64[4,1]\ny = scatter_nd x i z mode=add\noutput y\n",
+	  false, 0 },
+	{ "size n\ninput x f64[5,n]\ninput z f64[3,n]\ni = constant i64[3,1] 4 7 0\ny = scatter_nd x i z\noutput y\n",
+	  false, 0 },
+	{ "size n\ninput x f64[5,n]\ninput z f64[4,n]\ninput i i64[4,1]\ny = scatter_nd x i z mode=set\noutput y\n",
+	  true, 0 },
+	{ "size n\ninput x f64[5,n]\ninput z f64[4,n]\ninput i i64[4,1]\ny = scatter_nd x i z mode=mul\noutput y\n",
+	  true, 0 },
+	{ "size n\ninput x f64[n,5]\ninput z f64[n,4]\ninput i i64[n,4]\n"
+	  "y = scatter_along x i z axis=1 mode=add\noutput y\n",
+	  false, 0 },
+	{ "size n\ninput x f64[5,2]\ninput z f64[3,2]\ni = constant i64[3,2] 4 1 9 2 0 3\n"
+	  "y = scatter_along x i z axis=0\noutput y\n",
+	  false, 0 },
+	{ "size n\ninput x f64[n,5]\ninput z f64[n,4]\ninput i i64[n,4]\n"
+	  "y = scatter_along x i z axis=1 mode=max\noutput y\n",
+	  true, 0 },
+	/* ---- many */
+	REDUCED(reduce_sum, "[1]"),
+	REDUCED(reduce_sum, "[0,2]"),
+	REDUCED(reduce_sum, "[]"),
+	REDUCED(reduce_product, "[1]"),
+	REDUCED(reduce_product, "[2,0]"),
+	REDUCED(reduce_product, "[]"),
+	MOST(reduce_max, "[1]"),
+	MOST(reduce_max, "[0,1,2]"),
+	MOST(reduce_min, "[0,2]"),
+	SCANNED(cumsum, ""),
+	SCANNED(cumsum, " reverse=1"),
+	SCANNED(cumsum, " exclusive=1"),
+	SCANNED(cumsum, " reverse=1 exclusive=1"),
+	SCANNED(cumprod, ""),
+	SCANNED(cumprod, " reverse=1"),
+	SCANNED(cumprod, " exclusive=1"),
+	SCANNED(cumprod, " reverse=1 exclusive=1"),
+	{ "size n\ninput x f64[2,n]\nz = constant f64[] 0\nb = broadcast z shape=[2,n] axes=[]\nc = lt x b\n"
+	  "a = reduce_any c axes=[1]\ne = reduce_all c axes=[0]\nas = convert a type=f64\nes = convert e type=f64\n"
+	  "y = dot as x left=[0] right=[0]\nw = mul y es\noutput w\n",
+	  false, 0 },
+	{ "size n\ninput x f64[2,n]\na = argmax x axis=1\nb = argmin x axis=0 last=1\nf = convert a type=f64\n"
+	  "y = dot f x left=[0] right=[0]\noutput y\noutput b\n",
+	  false, 1 },
+	{ "size n\ninput x f64[2,n]\ninput z f64[2,n]\na, b = sort x z axis=1\noutput a\noutput b\n", false, 0 },
+	{ "size n\ninput x f64[n,3]\ni = iota type=i64 shape=[n,3] axis=0\na, b = sort x i axis=0 descending=1\n"
+	  "f = convert b type=f64\ny = mul a f\noutput y\n",
+	  false, 0 },
+	/* ---- products */
+	{ "size n\ninput x f64[3,n]\ninput z f64[n,2]\ny = dot x z left=[1] right=[0]\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[n]\ny = dot x x left=[0] right=[0]\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[2]\ninput z f64[n]\ny = dot x z left=[] right=[]\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[2,n,3,5]\ninput z f64[3,2,4,n]\n"
+	  "y = dot x z left=[1] right=[3] left_batch=[2,0] right_batch=[0,1]\noutput y\n",
+	  false, 0 },
+	{ "size n\ninput x f64[2,n,3]\ninput z f64[3,4,2]\ny = dot x z left=[0,2] right=[2,0]\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[2,3,n]\ninput z f64[4,3,2]\ny = conv x z low=[1] high=[1]\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[n,2,5]\ninput z f64[3,2,3]\n"
+	  "y = conv x z strides=[2] low=[2] high=[3] dilation=[2] input_dilation=[3]\noutput y\n",
+	  false, 0 },
+	{ "size n\ninput x f64[1,4,5,4]\ninput z f64[6,2,2,3]\n"
+	  "y = conv x z strides=[2,1] low=[0,1] high=[-1,2] dilation=[1,2] groups=2\noutput y\n",
+	  false, 0 },
+	{ "size n\ninput x f64[2,n,4]\ninput z f64[n,1,2]\ny = conv x z groups=n strides=[3]\noutput y\n", false, 1 },
+	{ "size n\ninput x f64[2,n,4]\ninput z f64[3,n,2]\ny = conv x z low=[-1]\noutput y\n", false, 0 },
+	{ "size n\ninput x f64[1,2,n]\n"
+	  "y = window_max x window=[3] strides=[2] low=[2] high=[1]\nz = slice y start=[0,0,0] limit=[1,2,1]\n"
+	  "output z\n",
+	  false, 1 },
+	{ "size n\ninput x f64[2,n,6,5]\ny = window_max x window=[2,3] strides=[1,2] dilation=[2,1] high=[0,-1] "
+	  "low=[0,1]\n"
+	  "output y\n",
+	  false, 0 },
+	{ "size n\ninput x f64[2,2,n]\ny = window_sum x window=[3] strides=[2] low=[2] high=[1]\noutput y\n", false,
+	  0 },
+	{ "size n\ninput x f64[1,n,6,5]\n"
+	  "y = window_sum x window=[2,3] strides=[3,2] dilation=[2,1] high=[0,-1] low=[0,1]\noutput y\n",
+	  false, 0 },
+	/* A value that is used twice, an output twice, and an input that nothing uses. */
+	{ "size n\ninput x f64[n,3]\ninput z f64[2]\ny = tanh x\nw = mul y x\nw = add w y\noutput w\noutput y\n"
+	  "output w as again\n",
+	  false, 0 },
+	{ "size n\ninput x f64[n,3]\ninput z f64[2]\noutput z\noutput x\n", false, 0 },
+};
+const size_t n_transform_cases = sizeof transform_cases / sizeof *transform_cases;
