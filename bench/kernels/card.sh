@@ -3,7 +3,8 @@
 #   bench/kernels/card.sh [BUILD [PYTHON]]
 # BUILD has jitk and bench/kernel_worker; PYTHON has torch, triton and numpy. Prints, and goes on where something fails:
 # kernels of odd sizes on the card compared with the interpreter, the examples' results on CPU and card, jitk bench on
-# the card, the examples beside Triton in turns, and the spiking network of 60 000 000 neurons. Status 1: some failed.
+# the card, the examples beside Triton in turns, the spiking network of 60 000 000 neurons on card and CPU, and where
+# there is gcc some examples on the CPU beside plain C. Status 1: some failed.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 build=${1:-$top/build} python=${2:-python3} failed=0
@@ -58,5 +59,15 @@ try 200 $python $top/bench/kernels/compare.py --build $build --against triton --
 step "the spiking network"
 try 30 $jitk example snn -d cuda --n 1000000 --steps 100
 try 120 $jitk example snn -d cuda --n 60000000 --steps 2000
+try 60 $jitk example snn --n 60000000 --steps 20
 echo "expected: 1724703 spikes, hash aabd5b01f9fa6934; 1985575928 spikes"
+
+step "this machine's CPU beside plain C, in turns"
+if command -v gcc >/dev/null; then
+	try 100 $python $top/bench/kernels/compare.py --build $build --jitrun avx2 --jitrun avx512 --jitrun 2t \
+		--rounds 5 --ms 10 --case mandelbrot --case stencil --case stencil64 --case black_scholes --case binomial \
+		--case noise --case saxpy --case snn
+else
+	echo "no gcc here"
+fi
 exit $failed
