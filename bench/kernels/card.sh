@@ -65,8 +65,8 @@ echo "expected: 1724703 spikes, hash aabd5b01f9fa6934; 1985575928 spikes"
 step "this machine's CPU beside plain C, in turns"
 if command -v gcc >/dev/null; then
 	try 100 $python $top/bench/kernels/compare.py --build $build --jitrun avx2 --jitrun avx512 --jitrun 2t \
-		--rounds 5 --ms 10 --case mandelbrot --case stencil --case stencil64 --case black_scholes --case binomial \
-		--case noise --case saxpy --case snn
+		--rounds 5 --ms 10 --case mandelbrot --case stencil --case stencil64 --case black_scholes \
+		--case binomial --case noise --case saxpy --case snn
 else
 	echo "no gcc here"
 fi
