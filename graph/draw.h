@@ -90,4 +90,39 @@ tensor_value draw_standardize(struct draw *d, tensor_value x, unsigned axes, dou
                               tensor_value *scale);
 tensor_value draw_rms(struct draw *d, tensor_value x, unsigned axes, double epsilon);
 
+/* ---- draw_recurrent.c: steps of recurrent layers, gates side by side in the last dimension */
+enum draw_activation_kind {
+	ACTIVATE_SIGMOID,
+	ACTIVATE_TANH,
+	ACTIVATE_RELU,
+	ACTIVATE_AFFINE,
+	ACTIVATE_LEAKY_RELU,
+	ACTIVATE_SCALED_TANH,
+	ACTIVATE_HARD_SIGMOID,
+	ACTIVATE_ELU,
+	ACTIVATE_SOFTSIGN,
+	ACTIVATE_SOFTPLUS,
+	ACTIVATE_KINDS
+};
+struct draw_activation {
+	enum draw_activation_kind kind;
+	double alpha, beta, clip; /* clip: 0: none; else what goes in is cut to -clip..clip */
+};
+tensor_value draw_activate(struct draw *d, const struct draw_activation *a, tensor_value x);
+/* What a layer's steps share. r: [gates * hidden, hidden]; bias: of the product with it, or 0. */
+struct draw_cell {
+	tensor_value r, bias, peep; /* peep: of LSTM, [3 * hidden] for input, output and forget gate, or 0 */
+	struct draw_activation f[3];
+	uint64_t hidden;
+	bool linear_before_reset; /* of GRU: the reset gate scales the product, not the state */
+	bool input_forget;        /* of LSTM: the forget gate is 1 less the input gate */
+};
+/* x: [batch, gates * hidden], with its biases. h: [batch, hidden], and so is the result. */
+tensor_value draw_rnn_step(struct draw *d, const struct draw_cell *c, tensor_value x, tensor_value h);
+/* Gates: update, reset, hidden. */
+tensor_value draw_gru_step(struct draw *d, const struct draw_cell *c, tensor_value x, tensor_value h);
+/* Gates: input, output, forget, cell. *state: the cell's, which becomes the next one. */
+tensor_value draw_lstm_step(struct draw *d, const struct draw_cell *c, tensor_value x, tensor_value h,
+                            tensor_value *state);
+
 #endif

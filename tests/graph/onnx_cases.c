@@ -42,6 +42,7 @@ bool archive_read(struct archive *a, const char *path)
 	*a = (struct archive){ .bytes = unpack(path, &n) };
 	if (!a->bytes)
 		return false;
+	const char *long_name = NULL; /* GNU's form: it stands as the bytes of an entry in front */
 	for (size_t at = 0; at + 512 <= n && a->bytes[at];) {
 		uint8_t *head = a->bytes + at;
 		const size_t size = strtoul((char *)head + 124, NULL, 8);
@@ -53,8 +54,10 @@ bool archive_read(struct archive *a, const char *path)
 					return false;
 			}
 			head[100] = 0;
-			a->file[a->files++] = (struct archive_file){ (char *)head, head + 512, size };
+			a->file[a->files++] =
+				(struct archive_file){ long_name ? long_name : (char *)head, head + 512, size };
 		}
+		long_name = head[156] == 'L' ? (char *)head + 512 : NULL;
 		at += 512 + (size + 511) / 512 * 512;
 	}
 	qsort(a->file, a->files, sizeof *a->file, by_name);

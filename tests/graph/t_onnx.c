@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "tests/graph/onnx_cases.h"
+#include "tests/graph/onnx_models.h"
 #include "tests/support/shared.h"
 
 /* What computes an imported graph. Each of them runs all tests. */
@@ -166,6 +167,83 @@ static void test_nodes(void **state)
 	archive_free(&a);
 }
 
+/* ---- models that PyTorch exported, in two ways, with their outputs in f32 and f64 */
+
+static double greatest_difference(const struct tensor *x, const struct tensor *y)
+{
+	double most = 0;
+
+	assert_true(shape_equal(&x->shape, &y->shape));
+	for (uint64_t i = 0; i < shape_elements(&x->shape); i++)
+		most = fmax(most, fabs(tensor_real(x, i) - tensor_real(y, i)));
+	return most;
+}
+
+static double greatest_of(const struct tensor *x)
+{
+	double most = 0;
+
+	for (uint64_t i = 0; i < shape_elements(&x->shape); i++)
+		most = fmax(most, fabs(tensor_real(x, i)));
+	return most;
+}
+
+static void run_model(const char *path, const char *data, onnx_runner *run)
+{
+	struct tensor in[4], narrow, wide, out[4];
+	struct onnx_bind bind[4];
+	const struct tensor *inputs[4];
+	struct tensor_graph g;
+	struct error err = { 0 };
+	struct onnx_file *f = onnx_open(path, &err);
+
+	if (!f)
+		fail_msg("%s", err.text);
+	const uint32_t n = onnx_about(f)->inputs;
+	assert_in_range(n, 1, 4);
+	for (uint32_t i = 0; i < n; i++) {
+		assert_true(npz_read(data, (const char *const[]){ "in0", "in1", "in2", "in3" }[i], &in[i]));
+		bind[i] = (struct onnx_bind){ onnx_about(f)->input[i].name, &in[i].shape, NULL };
+		inputs[i] = &in[i];
+	}
+	assert_true(npz_read(data, "out32", &narrow) && npz_read(data, "out64", &wide));
+	if (!onnx_import(f, &(struct onnx_sizes){ NULL, 0, bind, n }, &g, NULL, &err) || !run(&g, inputs, out, &err))
+		fail_msg("%s: %s", path, err.text);
+	/* Of a few outputs, PyTorch's may by chance be nearer than f32 can say. */
+	const double bound = fmax(greatest_difference(&narrow, &wide), 0x1p-22 * greatest_of(&wide)),
+		     ours = greatest_difference(&out[0], &wide);
+	print_message("%s: %u nodes, off by %.3g, at most %.3g\n", strrchr(path, '/') + 1, g.nodes, ours, bound);
+	assert_true(ours <= bound);
+	for (uint32_t i = 0; i < n; i++)
+		tensor_free(&in[i]);
+	for (uint32_t i = 0; i < g.outputs; i++)
+		tensor_free(&out[i]);
+	tensor_free(&narrow);
+	tensor_free(&wide);
+	tensor_graph_free(&g);
+	onnx_close(f);
+}
+
+static void test_models(void **state)
+{
+	static const char *const names[] = { "perceptron", "gru", "lstm", "bert", "vit", "unet", "mobilenet" };
+	static const char *const files[] = { "model-script", "model-dynamo" };
+	(void)state;
+	char data[1024], path[1024], name[200];
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
+			snprintf(name, sizeof name, "data/onnx/models/%s/data.npz", names[i]);
+			if (!shared_path(data, name))
+				skip();
+			snprintf(name, sizeof name, "data/onnx/models/%s/%s.onnx", names[i], files[k]);
+			assert_non_null(shared_path(path, name));
+			print_message("%s, ", names[i]);
+			for (size_t r = 0; r < sizeof runners / sizeof *runners; r++)
+				run_model(path, data, runners[r].run);
+		}
+}
+
 /* docs/onnx.md lists each operator of the table. */
 static void test_docs(void **state)
 {
@@ -185,7 +263,8 @@ static void test_docs(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_docs), cmocka_unit_test(test_nodes) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_docs), cmocka_unit_test(test_nodes),
+		                            cmocka_unit_test(test_models) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
