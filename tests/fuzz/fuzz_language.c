@@ -3,15 +3,17 @@
 #include <string.h>
 
 #include "jit/ir/ir.h"
+#include "jit/target.h"
 #include "language/jk.h"
 #include "tests/fuzz/fuzz.h"
 
-static void build(const struct jk_kernel *k, unsigned lanes, bool check)
+/* target: NULL for what the interpreter runs. */
+static void build(const struct jk_kernel *k, const struct target *target, unsigned lanes, bool check)
 {
 	struct error err = { 0 };
 	struct ir ir;
 
-	if (!jk_build_lanes(&ir, k, lanes, 1, check, &err)) {
+	if (!(target ? jk_build(&ir, k, target, check, &err) : jk_build_lanes(&ir, k, lanes, 1, check, &err))) {
 		if (!err.text[0])
 			abort();
 		return;
@@ -51,8 +53,10 @@ static void bind(struct jk_file *f, const uint8_t *p, size_t n)
 		if (!jk_local(k, i)->line)
 			abort();
 	jk_fault_text(k, (const uint64_t[]){ 1, 1, 7, 0 }, sentence, sizeof sentence);
-	build(k, 8, false);
-	build(k, 32, true);
+	build(k, NULL, 8, false);
+	build(k, NULL, 32, true);
+	build(k, target_find("avx2"), 8, false);
+	build(k, target_find("sm90"), 32, false);
 	jk_kernel_close(k);
 }
 
