@@ -9,14 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/graph/random_graph.h"
+#include "tests/graph/random_draw.h"
 
-struct draw {
-	uint64_t state;
-	struct tensor_graph *g;
-};
-
-static unsigned below(struct draw *d, unsigned n)
+unsigned draw_below(struct draw *d, unsigned n)
 {
 	d->state = d->state * 6364136223846793005u + 1442695040888963407u;
 	return (unsigned)((d->state >> 33) % n);
@@ -28,7 +23,7 @@ static double special(struct draw *d)
 {
 	static const double numbers[] = { 0, -0.0, INFINITY, -INFINITY, NAN, 1e30, -1e30, 1e-40, 65504, 1, -1 };
 
-	return numbers[below(d, sizeof numbers / sizeof *numbers)];
+	return numbers[draw_below(d, sizeof numbers / sizeof *numbers)];
 }
 
 void random_tensor(struct tensor *t, int type, const struct shape *s, uint64_t seed)
@@ -41,13 +36,13 @@ void random_tensor(struct tensor *t, int type, const struct shape *s, uint64_t s
 	for (uint64_t i = 0; i < shape_elements(s); i++) {
 		union number x = { .u = 0 };
 		if (tensor_is_float(type)) {
-			const double v = below(&d, 16) == 0 ? special(&d) : (below(&d, 4096) - 2048.0) / 512;
+			const double v = draw_below(&d, 16) == 0 ? special(&d) : (draw_below(&d, 4096) - 2048.0) / 512;
 			x = tensor_convert((union number){ .d = v }, JIT_TYPE_F64, tensor_wide_type(type));
 		} else if (type == JIT_TYPE_BOOL) {
-			x.u = below(&d, 2);
+			x.u = draw_below(&d, 2);
 		} else {
-			x.i = (int64_t)below(&d, 12) - (tensor_is_signed(type) ? 4 : 0);
-			if (below(&d, 16) == 0)
+			x.i = (int64_t)draw_below(&d, 12) - (tensor_is_signed(type) ? 4 : 0);
+			if (draw_below(&d, 16) == 0)
 				x.u = UINT64_C(0x8000000000000000) >> (64 - 8 * tensor_type_bytes(type));
 		}
 		tensor_put(t, i, x);
@@ -56,19 +51,37 @@ void random_tensor(struct tensor *t, int type, const struct shape *s, uint64_t s
 
 /* ---- nodes */
 
-static const struct tensor_value_info *info(const struct draw *d, tensor_value v) { return &d->g->value[v]; }
+const struct tensor_value_info *draw_info(const struct draw *d, tensor_value v) { return &d->g->value[v]; }
 
-static uint64_t size_of(struct draw *d)
+uint64_t draw_size_of(struct draw *d)
 {
 	static const uint8_t sizes[] = { 1, 2, 3, 5, 7, 8, 13, 17, 33, 1, 4, 0 };
 
-	return sizes[below(d, below(d, 12) ? 11 : 12)];
+	if (d->smooth)
+		return 1 + draw_below(d, 3);
+	return sizes[draw_below(d, draw_below(d, 12) ? 11 : 12)];
 }
 
-static tensor_value any_value(struct draw *d) { return 1 + below(d, d->g->values - 1); }
+tensor_value draw_any_value(struct draw *d)
+{
+	tensor_value v = 1 + draw_below(d, d->g->values - 1);
 
-static tensor_value add(struct draw *d, enum tensor_op op, const tensor_value *x, unsigned n, const struct attribute *a,
-                        unsigned attributes)
+	while (d->smooth && draw_info(d, v)->type != JIT_TYPE_F64)
+		v = 1 + draw_below(d, d->g->values - 1);
+	return v;
+}
+
+/* What constants have. */
+static void draw_tensor(struct draw *d, struct tensor *t, int type, const struct shape *s)
+{
+	if (d->smooth)
+		smooth_tensor(t, type, s, d->state);
+	else
+		random_tensor(t, type, s, d->state);
+}
+
+tensor_value draw_add(struct draw *d, enum tensor_op op, const tensor_value *x, unsigned n, const struct attribute *a,
+                      unsigned attributes)
 {
 	struct error err = { 0 };
 
@@ -76,162 +89,165 @@ static tensor_value add(struct draw *d, enum tensor_op op, const tensor_value *x
 }
 
 /* Some value in the type and shape of v: one that is there, or one that is made of v. */
-static tensor_value like(struct draw *d, tensor_value v)
+tensor_value draw_like(struct draw *d, tensor_value v)
 {
 	for (int tries = 0; tries < 8; tries++) {
-		const tensor_value w = any_value(d);
-		if (info(d, w)->type == info(d, v)->type && shape_equal(&info(d, w)->shape, &info(d, v)->shape))
+		const tensor_value w = draw_any_value(d);
+		if (draw_info(d, w)->type == draw_info(d, v)->type &&
+		    shape_equal(&draw_info(d, w)->shape, &draw_info(d, v)->shape))
 			return w;
 	}
 	struct error err = { 0 };
-	return below(d, 2) ? v : graph_full(d->g, below(d, 7) - 3.0, info(d, v)->type, &info(d, v)->shape, &err);
+	return draw_below(d, 2)
+	               ? v
+	               : graph_full(d->g, draw_below(d, 7) - 3.0, draw_info(d, v)->type, &draw_info(d, v)->shape, &err);
 }
 
 static tensor_value draw_element(struct draw *d)
 {
-	const enum tensor_op op = (enum tensor_op)below(d, OP_bitcast + 1);
-	tensor_value x[3] = { any_value(d) };
-	int64_t type = below(d, TENSOR_TYPES);
+	const enum tensor_op op = (enum tensor_op)draw_below(d, OP_bitcast + 1);
+	tensor_value x[3] = { draw_any_value(d) };
+	int64_t type = draw_below(d, TENSOR_TYPES);
 	const struct attribute a = { ATTRIBUTE_type, 1, &type, 0 };
 
 	for (unsigned i = 1; i < tensor_ops[op].least; i++)
-		x[i] = like(d, x[0]);
+		x[i] = draw_like(d, x[0]);
 	if (op == OP_select) { /* the condition is a comparison */
 		x[1] = x[0];
-		x[0] = add(d, OP_lt, (tensor_value[]){ x[1], x[2] }, 2, NULL, 0);
+		x[0] = draw_add(d, OP_lt, (tensor_value[]){ x[1], x[2] }, 2, NULL, 0);
 		if (!x[0])
 			return 0;
 	}
 	/* Which bits a NaN has is the machine's affair. */
-	if (op == OP_bitcast && tensor_is_float(info(d, x[0])->type))
+	if (op == OP_bitcast && tensor_is_float(draw_info(d, x[0])->type))
 		return 0;
 	const bool has_type = op == OP_convert || op == OP_bitcast;
-	return add(d, op, x, tensor_ops[op].least, has_type ? &a : NULL, has_type);
+	return draw_add(d, op, x, tensor_ops[op].least, has_type ? &a : NULL, has_type);
 }
 
-static tensor_value draw_broadcast(struct draw *d, tensor_value x)
+tensor_value draw_broadcast(struct draw *d, tensor_value x)
 {
-	const struct shape *s = &info(d, x)->shape;
+	const struct shape *s = &draw_info(d, x)->shape;
 	int64_t shape[TENSOR_MAX_RANK], axes[TENSOR_MAX_RANK];
 	unsigned rank = 0;
 
 	for (unsigned i = 0; i < s->rank; i++) {
-		if (below(d, 3) == 0 && rank + s->rank - i < 5)
-			shape[rank++] = (int64_t)size_of(d);
+		if (draw_below(d, 3) == 0 && rank + s->rank - i < 5)
+			shape[rank++] = (int64_t)draw_size_of(d);
 		axes[i] = rank;
-		shape[rank++] = s->dim[i] == 1 && below(d, 2) ? (int64_t)size_of(d) : (int64_t)s->dim[i];
+		shape[rank++] = s->dim[i] == 1 && draw_below(d, 2) ? (int64_t)draw_size_of(d) : (int64_t)s->dim[i];
 	}
 	if (rank == 0)
-		shape[rank++] = (int64_t)size_of(d);
+		shape[rank++] = (int64_t)draw_size_of(d);
 	const struct attribute a[] = { { ATTRIBUTE_shape, rank, shape, 0 }, { ATTRIBUTE_axes, s->rank, axes, 0 } };
-	return add(d, OP_broadcast, &x, 1, a, 2);
+	return draw_add(d, OP_broadcast, &x, 1, a, 2);
 }
 
-static tensor_value draw_reshape(struct draw *d, tensor_value x)
+tensor_value draw_reshape(struct draw *d, tensor_value x)
 {
-	const struct shape *s = &info(d, x)->shape;
+	const struct shape *s = &draw_info(d, x)->shape;
 	int64_t shape[TENSOR_MAX_RANK];
 	unsigned rank = 0;
 
 	for (unsigned i = 0; i < s->rank; i++) {
-		if (rank && below(d, 2)) {
+		if (rank && draw_below(d, 2)) {
 			shape[rank - 1] *= (int64_t)s->dim[i];
 		} else {
 			shape[rank++] = (int64_t)s->dim[i];
-			if (s->dim[i] % 2 == 0 && s->dim[i] && rank < 5 && below(d, 2)) {
+			if (s->dim[i] % 2 == 0 && s->dim[i] && rank < 5 && draw_below(d, 2)) {
 				shape[rank - 1] /= 2;
 				shape[rank++] = 2;
 			}
 		}
 	}
-	return add(d, OP_reshape, &x, 1, &(struct attribute){ ATTRIBUTE_shape, rank, shape, 0 }, 1);
+	return draw_add(d, OP_reshape, &x, 1, &(struct attribute){ ATTRIBUTE_shape, rank, shape, 0 }, 1);
 }
 
-static tensor_value draw_by_axes(struct draw *d, enum tensor_op op, tensor_value x)
+tensor_value draw_by_axes(struct draw *d, enum tensor_op op, tensor_value x)
 {
-	const unsigned rank = info(d, x)->shape.rank;
+	const unsigned rank = draw_info(d, x)->shape.rank;
 	int64_t axes[TENSOR_MAX_RANK];
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < rank; i++)
 		axes[i] = i;
 	for (unsigned i = rank; i > 1; i--) {
-		const unsigned k = below(d, i);
+		const unsigned k = draw_below(d, i);
 		const int64_t swap = axes[k];
 		axes[k] = axes[i - 1];
 		axes[i - 1] = swap;
 	}
-	n = op == OP_transpose ? rank : below(d, rank + 1);
-	return add(d, op, &x, 1, &(struct attribute){ ATTRIBUTE_axes, n, axes, 0 }, 1);
+	n = op == OP_transpose ? rank : draw_below(d, rank + 1);
+	return draw_add(d, op, &x, 1, &(struct attribute){ ATTRIBUTE_axes, n, axes, 0 }, 1);
 }
 
-static tensor_value draw_slice(struct draw *d, tensor_value x)
+tensor_value draw_slice(struct draw *d, tensor_value x)
 {
-	const struct shape *s = &info(d, x)->shape;
+	const struct shape *s = &draw_info(d, x)->shape;
 	int64_t start[TENSOR_MAX_RANK], limit[TENSOR_MAX_RANK], strides[TENSOR_MAX_RANK];
 
 	for (unsigned i = 0; i < s->rank; i++) {
-		start[i] = below(d, (unsigned)s->dim[i] + 1);
-		limit[i] = start[i] + below(d, (unsigned)s->dim[i] - (unsigned)start[i] + 1);
-		if (below(d, 2)) {
+		start[i] = draw_below(d, (unsigned)s->dim[i] + 1);
+		limit[i] = start[i] + draw_below(d, (unsigned)s->dim[i] - (unsigned)start[i] + 1);
+		if (draw_below(d, 2)) {
 			start[i] = 0;
 			limit[i] = (int64_t)s->dim[i];
 		}
-		strides[i] = 1 + below(d, 3);
+		strides[i] = 1 + draw_below(d, 3);
 	}
 	const struct attribute a[] = { { ATTRIBUTE_start, s->rank, start, 0 },
 		                       { ATTRIBUTE_limit, s->rank, limit, 0 },
 		                       { ATTRIBUTE_strides, s->rank, strides, 0 } };
-	return add(d, OP_slice, &x, 1, a, 2 + below(d, 2));
+	return draw_add(d, OP_slice, &x, 1, a, 2 + draw_below(d, 2));
 }
 
-static tensor_value draw_pad(struct draw *d, tensor_value x)
+tensor_value draw_pad(struct draw *d, tensor_value x)
 {
-	const struct shape *s = &info(d, x)->shape;
+	const struct shape *s = &draw_info(d, x)->shape;
 	int64_t low[TENSOR_MAX_RANK], high[TENSOR_MAX_RANK], interior[TENSOR_MAX_RANK];
 	struct error err = { 0 };
-	tensor_value in[] = { x, graph_full(d->g, 3, info(d, x)->type, &(struct shape){ 0 }, &err) };
+	tensor_value in[] = { x, graph_full(d->g, 3, draw_info(d, x)->type, &(struct shape){ 0 }, &err) };
 
 	for (unsigned i = 0; i < s->rank; i++) {
-		low[i] = (int64_t)below(d, 4) - 1;
-		high[i] = (int64_t)below(d, 4) - 1;
-		interior[i] = below(d, 3) ? 0 : 1;
+		low[i] = (int64_t)draw_below(d, 4) - 1;
+		high[i] = (int64_t)draw_below(d, 4) - 1;
+		interior[i] = draw_below(d, 3) ? 0 : 1;
 	}
 	const struct attribute a[] = { { ATTRIBUTE_low, s->rank, low, 0 },
 		                       { ATTRIBUTE_high, s->rank, high, 0 },
 		                       { ATTRIBUTE_interior, s->rank, interior, 0 } };
-	return add(d, OP_pad, in, 2, a, 2 + below(d, 2));
+	return draw_add(d, OP_pad, in, 2, a, 2 + draw_below(d, 2));
 }
 
-static tensor_value draw_take(struct draw *d, tensor_value x)
+tensor_value draw_take(struct draw *d, tensor_value x)
 {
-	const struct shape *s = &info(d, x)->shape;
+	const struct shape *s = &draw_info(d, x)->shape;
 	static const int types[] = { JIT_TYPE_I64, JIT_TYPE_I32, JIT_TYPE_U8, JIT_TYPE_I8 };
-	struct shape at = { .rank = below(d, 3) };
-	const bool along = below(d, 2) && s->rank;
+	struct shape at = { .rank = draw_below(d, 3) };
+	const bool along = draw_below(d, 2) && s->rank;
 	struct tensor t;
 	struct error err = { 0 };
-	int64_t axis = s->rank ? below(d, s->rank) : 0;
+	int64_t axis = s->rank ? draw_below(d, s->rank) : 0;
 
 	for (unsigned i = 0; i < at.rank; i++)
-		at.dim[i] = size_of(d);
+		at.dim[i] = draw_size_of(d);
 	if (along) {
 		at = *s;
-		at.dim[axis] = size_of(d);
+		at.dim[axis] = draw_size_of(d);
 	}
-	random_tensor(&t, types[below(d, 4)], &at, d->state);
+	random_tensor(&t, types[draw_below(d, 4)], &at, d->state);
 	const tensor_value by = tensor_graph_constant(d->g, &t, &err);
 	tensor_free(&t);
-	return add(d, along ? OP_take_along : OP_take, (tensor_value[]){ x, by }, 2,
-	           &(struct attribute){ ATTRIBUTE_axis, 1, &axis, 0 }, 1);
+	return draw_add(d, along ? OP_take_along : OP_take, (tensor_value[]){ x, by }, 2,
+	                &(struct attribute){ ATTRIBUTE_axis, 1, &axis, 0 }, 1);
 }
 
 static tensor_value draw_along(struct draw *d, tensor_value x)
 {
 	static const enum tensor_op ops[] = { OP_argmax, OP_argmin, OP_cumsum, OP_cumprod, OP_sort };
-	const enum tensor_op op = ops[below(d, 5)];
-	const unsigned rank = info(d, x)->shape.rank;
-	int64_t axis = rank ? below(d, rank) : 0, first = below(d, 2), second = below(d, 2);
+	const enum tensor_op op = ops[draw_below(d, 5)];
+	const unsigned rank = draw_info(d, x)->shape.rank;
+	int64_t axis = rank ? draw_below(d, rank) : 0, first = draw_below(d, 2), second = draw_below(d, 2);
 	const bool is_scan = op == OP_cumsum || op == OP_cumprod;
 	const struct attribute a[] = { { ATTRIBUTE_axis, 1, &axis, 0 },
 		                       { is_scan         ? ATTRIBUTE_reverse
@@ -240,14 +256,14 @@ static tensor_value draw_along(struct draw *d, tensor_value x)
 		                         1, &first, 0 },
 		                       { ATTRIBUTE_exclusive, 1, &second, 0 } };
 
-	return add(d, op, &x, 1, a, is_scan ? 3 : 2);
+	return draw_add(d, op, &x, 1, a, is_scan ? 3 : 2);
 }
 
 /* A second operand is made for the first one's last dimension. */
-static tensor_value draw_dot(struct draw *d, tensor_value x)
+tensor_value draw_dot(struct draw *d, tensor_value x)
 {
-	const struct shape *s = &info(d, x)->shape;
-	const unsigned batches = s->rank > 1 ? below(d, s->rank) : 0;
+	const struct shape *s = &draw_info(d, x)->shape;
+	const unsigned batches = s->rank > 1 ? draw_below(d, s->rank) : 0;
 	struct shape other = { 0 };
 	int64_t left[1], right[1], batch[TENSOR_MAX_RANK];
 	struct tensor t;
@@ -255,31 +271,31 @@ static tensor_value draw_dot(struct draw *d, tensor_value x)
 
 	if (s->rank == 0 || s->rank > 4)
 		return 0;
-	left[0] = batches + below(d, s->rank - batches);
+	left[0] = batches + draw_below(d, s->rank - batches);
 	for (unsigned i = 0; i < batches; i++) {
 		batch[i] = i;
 		other.dim[other.rank++] = s->dim[i];
 	}
-	if (below(d, 2))
-		other.dim[other.rank++] = size_of(d);
+	if (draw_below(d, 2))
+		other.dim[other.rank++] = draw_size_of(d);
 	right[0] = other.rank;
 	other.dim[other.rank++] = s->dim[left[0]];
-	if (below(d, 2))
-		other.dim[other.rank++] = size_of(d);
-	random_tensor(&t, info(d, x)->type, &other, d->state);
+	if (draw_below(d, 2))
+		other.dim[other.rank++] = draw_size_of(d);
+	draw_tensor(d, &t, draw_info(d, x)->type, &other);
 	const tensor_value y = tensor_graph_constant(d->g, &t, &err);
 	tensor_free(&t);
 	const struct attribute a[] = { { ATTRIBUTE_left, 1, left, 0 },
 		                       { ATTRIBUTE_right, 1, right, 0 },
 		                       { ATTRIBUTE_left_batch, batches, batch, 0 },
 		                       { ATTRIBUTE_right_batch, batches, batch, 0 } };
-	return add(d, OP_dot, (tensor_value[]){ x, y }, 2, a, batches ? 4 : 2);
+	return draw_add(d, OP_dot, (tensor_value[]){ x, y }, 2, a, batches ? 4 : 2);
 }
 
-static tensor_value draw_windows(struct draw *d, tensor_value x)
+tensor_value draw_windows(struct draw *d, tensor_value x)
 {
-	const struct shape *s = &info(d, x)->shape;
-	const bool is_conv = below(d, 2);
+	const struct shape *s = &draw_info(d, x)->shape;
+	const bool is_conv = draw_below(d, 2);
 	int64_t list[5][TENSOR_MAX_RANK], groups = 1;
 	struct shape by = *s;
 	struct tensor t;
@@ -289,12 +305,12 @@ static tensor_value draw_windows(struct draw *d, tensor_value x)
 	if (s->rank < 3)
 		return 0;
 	for (unsigned i = 0; i < s->rank - 2; i++) {
-		list[0][i] = 1 + below(d, 3);
-		list[1][i] = below(d, 3);
-		list[2][i] = (int64_t)below(d, 4) - 1;
-		list[3][i] = 1 + below(d, 2);
-		list[4][i] = 1 + below(d, 3); /* the window, or the input's dilation */
-		by.dim[2 + i] = 1 + below(d, 3);
+		list[0][i] = 1 + draw_below(d, 3);
+		list[1][i] = draw_below(d, 3);
+		list[2][i] = (int64_t)draw_below(d, 4) - 1;
+		list[3][i] = 1 + draw_below(d, 2);
+		list[4][i] = 1 + draw_below(d, 3); /* the window, or the input's dilation */
+		by.dim[2 + i] = 1 + draw_below(d, 3);
 	}
 	const struct attribute a[] = {
 		{ ATTRIBUTE_strides, s->rank - 2, list[0], 0 },
@@ -305,37 +321,37 @@ static tensor_value draw_windows(struct draw *d, tensor_value x)
 		{ ATTRIBUTE_groups, 1, &groups, 0 }
 	};
 	if (!is_conv)
-		return add(d, below(d, 2) ? OP_window_max : OP_window_sum, in, 1, a, 5);
-	if (s->dim[1] && s->dim[1] % 2 == 0 && below(d, 2))
+		return draw_add(d, draw_below(d, 2) ? OP_window_max : OP_window_sum, in, 1, a, 5);
+	if (s->dim[1] && s->dim[1] % 2 == 0 && draw_below(d, 2))
 		groups = 2;
-	by.dim[0] = (uint64_t)groups * (1 + below(d, 9));
+	by.dim[0] = (uint64_t)groups * (1 + draw_below(d, 9));
 	by.dim[1] = s->dim[1] / (uint64_t)groups;
-	random_tensor(&t, info(d, x)->type, &by, d->state);
+	draw_tensor(d, &t, draw_info(d, x)->type, &by);
 	in[1] = tensor_graph_constant(d->g, &t, &err);
 	tensor_free(&t);
-	return add(d, OP_conv, in, 2, a, 6);
+	return draw_add(d, OP_conv, in, 2, a, 6);
 }
 
 static tensor_value draw_node(struct draw *d)
 {
 	static const enum tensor_op reductions[] = { OP_reduce_sum, OP_reduce_product, OP_reduce_max,
 		                                     OP_reduce_min, OP_reduce_any,     OP_reduce_all };
-	const tensor_value x = any_value(d), y = like(d, x);
-	int64_t axis = info(d, x)->shape.rank ? below(d, info(d, x)->shape.rank) : 0;
+	const tensor_value x = draw_any_value(d), y = draw_like(d, x);
+	int64_t axis = draw_info(d, x)->shape.rank ? draw_below(d, draw_info(d, x)->shape.rank) : 0;
 
-	switch (below(d, 20)) {
+	switch (draw_below(d, 20)) {
 	case 0: return draw_broadcast(d, x);
 	case 1: return draw_reshape(d, x);
-	case 2: return draw_by_axes(d, below(d, 2) ? OP_transpose : OP_reverse, x);
+	case 2: return draw_by_axes(d, draw_below(d, 2) ? OP_transpose : OP_reverse, x);
 	case 3: return draw_slice(d, x);
 	case 4: return draw_pad(d, x);
 	case 5:
-		return add(d, OP_concatenate, (tensor_value[]){ x, y, x }, 1 + below(d, 3),
-		           &(struct attribute){ ATTRIBUTE_axis, 1, &axis, 0 }, 1);
+		return draw_add(d, OP_concatenate, (tensor_value[]){ x, y, x }, 1 + draw_below(d, 3),
+		                &(struct attribute){ ATTRIBUTE_axis, 1, &axis, 0 }, 1);
 	case 6: return draw_take(d, x);
 	case 7:
 	case 8:
-	case 9: return draw_by_axes(d, reductions[below(d, 6)], x);
+	case 9: return draw_by_axes(d, reductions[draw_below(d, 6)], x);
 	case 10: return draw_along(d, x);
 	case 11: return draw_dot(d, x);
 	case 12: return draw_windows(d, x);
@@ -353,11 +369,11 @@ void random_graph(struct tensor_graph *g, uint64_t seed, unsigned nodes)
 
 	tensor_graph_init(g);
 	for (unsigned i = 0; i < 3; i++) {
-		struct shape s = { .rank = below(&d, 5) };
+		struct shape s = { .rank = draw_below(&d, 5) };
 		char name[8] = { 'x', (char)('0' + i), 0 };
 		for (unsigned k = 0; k < s.rank; k++)
-			s.dim[k] = size_of(&d);
-		tensor_graph_input(g, name, types[below(&d, 12)], &s, &err);
+			s.dim[k] = draw_size_of(&d);
+		tensor_graph_input(g, name, types[draw_below(&d, 12)], &s, &err);
 	}
 	for (unsigned tries = 0; g->nodes < nodes && tries < 50 * nodes; tries++) {
 		const tensor_value v = draw_node(&d);
@@ -367,7 +383,7 @@ void random_graph(struct tensor_graph *g, uint64_t seed, unsigned nodes)
 	}
 	for (unsigned i = 0; i < 3; i++) {
 		char name[8] = { 'y', (char)('0' + i), 0 };
-		assert_true(tensor_graph_output(g, name, g->values - 1 - below(&d, g->values < 8 ? g->values - 1 : 7),
-		                                &err));
+		assert_true(tensor_graph_output(
+			g, name, g->values - 1 - draw_below(&d, g->values < 8 ? g->values - 1 : 7), &err));
 	}
 }

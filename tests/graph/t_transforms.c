@@ -16,383 +16,67 @@
 #include "graph/eval.h"
 #include "graph/text.h"
 #include "graph/transforms.h"
+#include "tests/graph/random_graph.h"
 #include "tests/graph/transform_cases.h"
+#include "tests/graph/transform_checks.h"
 #include "tests/support/shared.h"
 
-enum { MOST = 32, BATCH = 3 };
-static uint64_t state_of_numbers = 1;
+static jit_compute *computes[3]; /* the CPU with one thread and three, and interpreted kernels */
 
-static double uniform(void)
+static int open_all(void **state)
 {
-	state_of_numbers = state_of_numbers * 6364136223846793005u + 1442695040888963407u;
-	return (double)(state_of_numbers >> 11) / 0x1p53;
-}
+	static const struct {
+		const char *device;
+		int threads;
+	} places[] = { { "cpu", 1 }, { "cpu", 3 }, { "ref", 1 } };
+	(void)state;
 
-static unsigned below(unsigned n) { return (unsigned)(uniform() * n); }
-
-/* Numbers away from what is whole and from each other. */
-static void fill(struct tensor *t, int type, const struct shape *s)
-{
-	struct error err = { 0 };
-
-	assert_true(tensor_make(t, type, s, &err));
-	for (uint64_t i = 0; i < shape_elements(s); i++) {
-		union number x = { .u = 0 };
-		if (tensor_is_float(type))
-			x = tensor_convert((union number){ .d = uniform() * 4 - 2 }, JIT_TYPE_F64,
-			                   tensor_wide_type(type));
-		else if (type == JIT_TYPE_BOOL)
-			x.u = below(2);
-		else
-			x.i = (int64_t)below(6) - (tensor_is_signed(type) ? 1 : 0);
-		tensor_put(t, i, x);
-	}
-}
-
-static void say(const struct tensor_graph *g, const char *what, const char *why)
-{
-	printf("%s: %s\n", what, why);
-	graph_text_write(g, stdout, 8);
-	fflush(stdout);
-	fail_msg("%s: %s", what, why);
-}
-
-/* ---- graphs with what they are given and give */
-
-struct values {
-	struct tensor t[MOST];
-	uint32_t n;
-};
-
-static void free_values(struct values *v)
-{
-	for (uint32_t i = 0; i < v->n; i++)
-		tensor_free(&v->t[i]);
-	v->n = 0;
-}
-
-static void fill_from(const struct tensor_graph *g, uint32_t first, struct values *in)
-{
-	assert_true(g->inputs <= MOST);
-	for (in->n = first; in->n < g->inputs; in->n++)
-		fill(&in->t[in->n], g->value[g->input[in->n]].type, &g->value[g->input[in->n]].shape);
-}
-
-static void run(const struct tensor_graph *g, const struct values *in, struct values *out, const char *what)
-{
-	const struct tensor *of[MOST];
-	struct error err = { 0 };
-
-	assert_true(in->n >= g->inputs && g->outputs <= MOST);
-	for (uint32_t i = 0; i < g->inputs; i++)
-		of[i] = &in->t[i];
-	if (!tensor_graph_eval(g, of, out->t, &err))
-		say(g, what, err.text);
-	out->n = g->outputs;
-}
-
-static void copy_to(struct tensor *to, const struct tensor *from)
-{
-	struct error err = { 0 };
-
-	assert_true(tensor_make(to, from->type, &from->shape, &err));
-	if (to->data)
-		memcpy(to->data, from->data, (size_t)tensor_bytes(from));
-}
-
-static void must(bool ok, const struct tensor_graph *g, const char *what, const struct error *err)
-{
-	if (!ok)
-		say(g, what, err->text);
-}
-
-/* The inputs that have derivatives. */
-static uint32_t floats_of(const struct tensor_graph *g, tensor_value wrt[MOST], uint32_t first)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = first; i < g->inputs; i++)
-		if (tensor_is_float(g->value[g->input[i]].type))
-			wrt[n++] = g->input[i];
-	return n;
-}
-
-static double inner(const struct tensor *a, const struct tensor *b)
-{
-	double sum = 0;
-
-	assert_true(shape_equal(&a->shape, &b->shape));
-	for (uint64_t i = 0; i < shape_elements(&a->shape); i++)
-		sum += tensor_get(a, i).d * tensor_get(b, i).d;
-	return sum;
-}
-
-/* ---- gradients beside differences */
-
-/* Of the outputs of floats that belong to the first `outputs`, each times its cotangent. */
-static double weighted(const struct tensor_graph *g, const struct values *in, const struct values *ct, const char *what)
-{
-	struct values out = { .n = 0 };
-	double sum = 0;
-	uint32_t k = g->inputs;
-
-	run(g, in, &out, what);
-	for (uint32_t i = 0; i < g->outputs; i++)
-		if (tensor_is_float(out.t[i].type))
-			sum += inner(&out.t[i], &ct->t[k++]);
-	free_values(&out);
-	return sum;
-}
-
-static double difference(const struct tensor_graph *g, struct values *in, uint32_t input, uint64_t element,
-                         const char *what)
-{
-	const union number x = tensor_get(&in->t[input], element);
-	const double h = 1e-5;
-
-	tensor_put(&in->t[input], element, (union number){ .d = x.d + h });
-	const double up = weighted(g, in, in, what);
-	tensor_put(&in->t[input], element, (union number){ .d = x.d - h });
-	const double down = weighted(g, in, in, what);
-	tensor_put(&in->t[input], element, x);
-	return (up - down) / (2 * h);
-}
-
-static void near(const struct tensor_graph *g, double found, double expected, double scale, const char *what)
-{
-	char why[120];
-
-	if (fabs(found - expected) <= scale * (1 + fabs(expected)))
-		return;
-	snprintf(why, sizeof why, "is %.17g, expected %.17g", found, expected);
-	say(g, what, why);
-}
-
-/* The gradient's graph v of g, at inputs that v has; they begin with those of g. */
-static void beside_differences(const struct tensor_graph *g, const struct tensor_graph *v, struct values *in,
-                               const char *what)
-{
-	struct values out = { .n = 0 };
-	tensor_value wrt[MOST];
-	const uint32_t n = floats_of(g, wrt, 0);
-	char where[200];
-
-	run(v, in, &out, what);
-	assert_int_equal(out.n, g->outputs + n);
-	for (uint32_t i = 0, k = g->outputs; i < g->inputs; i++) {
-		if (!tensor_is_float(in->t[i].type))
-			continue;
-		for (uint64_t e = 0; e < shape_elements(&in->t[i].shape); e++) {
-			snprintf(where, sizeof where, "%s: %s element %llu", what, v->output_name[k],
-			         (unsigned long long)e);
-			near(v, tensor_get(&out.t[k], e).d, difference(g, in, i, e, what), 1e-6, where);
+	for (unsigned i = 0; i < 3; i++) {
+		jit_error e = { 0 };
+		computes[i] = jit_compute_open(
+			&JIT_COMPUTE_OPTIONS(.device = places[i].device, .threads = places[i].threads), &e);
+		if (!computes[i]) {
+			printf("%s: %s\n", places[i].device, e.message);
+			return -1;
 		}
-		k++;
 	}
-	free_values(&out);
+	return 0;
 }
 
-/* The derivative in a random direction: <ct, jvp> is <vjp, t>. */
-static void beside_each_other(const struct tensor_graph *g, const struct tensor_graph *v, const struct values *in,
-                              const char *what)
+static int close_all(void **state)
 {
-	struct tensor_graph j;
-	struct error err = { 0 };
-	tensor_value wrt[MOST];
-	const uint32_t n = floats_of(g, wrt, 0);
-	struct values with = { .n = 0 }, gradients = { .n = 0 }, tangents = { .n = 0 };
-	double left = 0, right = 0, size = 0;
-
-	tensor_graph_init(&j);
-	must(tensor_graph_jvp(&j, g, wrt, n, false, &err), g, what, &err);
-	assert_int_equal(j.inputs, g->inputs + n);
-	for (; with.n < g->inputs; with.n++)
-		copy_to(&with.t[with.n], &in->t[with.n]);
-	fill_from(&j, with.n, &with);
-	run(v, in, &gradients, what);
-	run(&j, &with, &tangents, what);
-	assert_int_equal(gradients.n, g->outputs + n);
-	for (uint32_t i = 0; i < tangents.n; i++)
-		left += inner(&tangents.t[i], &in->t[g->inputs + i]);
-	for (uint32_t i = 0; i < n; i++) {
-		const double part = inner(&gradients.t[g->outputs + i], &with.t[g->inputs + i]);
-		right += part;
-		size += fabs(part);
-	}
-	near(&j, left / (1 + size), right / (1 + size), 1e-11, what);
-	free_values(&with);
-	free_values(&gradients);
-	free_values(&tangents);
-	tensor_graph_free(&j);
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		jit_compute_close(computes[i]);
+	return 0;
 }
 
-/* Derivatives of the gradient: the graph h moves with the inputs, and differences of v along them say how far. */
-static void beside_moved(const struct tensor_graph *g, const struct tensor_graph *v, const struct values *in,
-                         const char *what)
+static void read_graph(struct tensor_graph *g, const char *text, uint64_t n)
 {
-	struct tensor_graph h;
-	struct error err = { 0 };
-	tensor_value wrt[MOST];
-	const uint32_t n = floats_of(v, wrt, 0);
-	struct values with = { .n = 0 }, moved = { .n = 0 }, up = { .n = 0 }, down = { .n = 0 }, t = { .n = 0 };
-	const double step = 1e-5;
-
-	(void)g;
-	tensor_graph_init(&h);
-	must(tensor_graph_jvp(&h, v, wrt, n, false, &err), v, what, &err);
-	for (; with.n < v->inputs; with.n++)
-		copy_to(&with.t[with.n], &in->t[with.n]);
-	fill_from(&h, with.n, &with);
-	run(&h, &with, &t, what);
-	for (int side = 0; side < 2; side++) {
-		for (uint32_t i = 0, k = v->inputs; i < v->inputs; i++) {
-			copy_to(&moved.t[i], &in->t[i]);
-			if (!tensor_is_float(in->t[i].type))
-				continue;
-			for (uint64_t e = 0; e < shape_elements(&in->t[i].shape); e++) {
-				union number x = tensor_get(&moved.t[i], e);
-				x.d += (side ? -step : step) * tensor_get(&with.t[k], e).d;
-				tensor_put(&moved.t[i], e, x);
-			}
-			k++;
-		}
-		moved.n = v->inputs;
-		run(v, &moved, side ? &down : &up, what);
-		free_values(&moved);
-	}
-	for (uint32_t i = 0, k = 0; i < up.n; i++) {
-		if (!tensor_is_float(up.t[i].type))
-			continue;
-		for (uint64_t e = 0; e < shape_elements(&up.t[i].shape); e++)
-			near(&h, tensor_get(&t.t[k], e).d,
-			     (tensor_get(&up.t[i], e).d - tensor_get(&down.t[i], e).d) / (2 * step), 2e-6, what);
-		k++;
-	}
-	free_values(&with);
-	free_values(&up);
-	free_values(&down);
-	free_values(&t);
-	tensor_graph_free(&h);
-}
-
-/* ---- batches beside each set alone */
-
-/* One set of a batched tensor. */
-static void set_of(struct tensor *to, const struct tensor *from, unsigned axis, uint64_t set)
-{
-	struct shape s = from->shape;
-	const uint64_t inner_size = shape_part(&s, axis + 1, s.rank), outer = shape_part(&s, 0, axis);
+	const struct graph_size size = { "n", n };
 	struct error err = { 0 };
 
-	for (unsigned i = axis; i + 1 < s.rank; i++)
-		s.dim[i] = s.dim[i + 1];
-	s.rank--;
-	assert_true(tensor_make(to, from->type, &s, &err));
-	for (uint64_t o = 0; o < outer; o++)
-		for (uint64_t i = 0; i < inner_size; i++)
-			tensor_put(to, o * inner_size + i,
-			           tensor_get(from, (o * from->shape.dim[axis] + set) * inner_size + i));
+	if (!graph_text_read(g, "case", text, strlen(text), &size, strncmp(text, "size", 4) == 0, &err))
+		fail_msg("%s\n%s", err.text, text);
 }
 
-static bool same_bits(const struct tensor *a, const struct tensor *b)
-{
-	if (a->type != b->type || !shape_equal(&a->shape, &b->shape))
-		return false;
-	for (uint64_t i = 0; i < shape_elements(&a->shape); i++) {
-		const union number x = tensor_get(a, i), y = tensor_get(b, i);
-		if (x.u != y.u && !(tensor_wide_type(a->type) == JIT_TYPE_F64
-		                            ? isnan(x.d) && isnan(y.d)
-		                            : tensor_wide_type(a->type) == JIT_TYPE_F32 && isnan(x.f) && isnan(y.f)))
-			return false;
-	}
-	return true;
-}
-
-static void beside_loop(const struct tensor_graph *g, uint64_t size, const char *what)
-{
-	struct tensor_graph b;
-	struct error err = { 0 };
-	int axis[MOST];
-	struct values in = { .n = 0 }, out = { .n = 0 };
-
-	for (uint32_t i = 0; i < g->inputs; i++)
-		axis[i] = below(4) ? (int)below(g->value[g->input[i]].shape.rank + 1) : -1;
-	tensor_graph_init(&b);
-	must(tensor_graph_vmap(&b, g, size, axis, &err), g, what, &err);
-	fill_from(&b, 0, &in);
-	run(&b, &in, &out, what);
-	assert_int_equal(out.n, g->outputs);
-	for (uint32_t i = 0; i < out.n; i++)
-		assert_int_equal(out.t[i].shape.dim[0], size);
-	for (uint64_t set = 0; set < size; set++) {
-		struct values one = { .n = 0 }, alone = { .n = 0 };
-		for (; one.n < g->inputs; one.n++)
-			if (axis[one.n] < 0)
-				copy_to(&one.t[one.n], &in.t[one.n]);
-			else
-				set_of(&one.t[one.n], &in.t[one.n], (unsigned)axis[one.n], set);
-		run(g, &one, &alone, what);
-		for (uint32_t i = 0; i < out.n; i++) {
-			struct tensor t;
-			set_of(&t, &out.t[i], 0, set);
-			if (!same_bits(&t, &alone.t[i]))
-				say(&b, what, "a set of the batch has other bits than alone");
-			tensor_free(&t);
-		}
-		free_values(&one);
-		free_values(&alone);
-	}
-	free_values(&in);
-	free_values(&out);
-	tensor_graph_free(&b);
-}
-
-/* ---- a graph, in all ways */
-
-static void gradient_of(struct tensor_graph *v, const struct tensor_graph *g, const char *what)
-{
-	struct error err = { 0 };
-	tensor_value wrt[MOST];
-	const uint32_t n = floats_of(g, wrt, 0);
-
-	tensor_graph_init(v);
-	must(tensor_graph_vjp(v, g, wrt, n, true, &err), g, what, &err);
-	assert_int_equal(v->outputs, g->outputs + n);
-}
-
-/* A batch's gradient is each set's, and differences agree. */
-static void check_batched_gradient(const struct tensor_graph *g, const char *what)
-{
-	struct tensor_graph b, v;
-	struct error err = { 0 };
-	int axis[MOST];
-	struct values in = { .n = 0 };
-
-	for (uint32_t i = 0; i < g->inputs; i++)
-		axis[i] = below(3) ? 0 : -1;
-	tensor_graph_init(&b);
-	must(tensor_graph_vmap(&b, g, 2, axis, &err), g, what, &err);
-	gradient_of(&v, &b, what);
-	fill_from(&v, 0, &in);
-	beside_differences(&b, &v, &in, what);
-	free_values(&in);
-	tensor_graph_free(&v);
-	tensor_graph_free(&b);
-}
+/* ---- a graph for each operation */
 
 static void check_derivatives(const struct tensor_graph *g, const char *what)
 {
+	struct witnessed seen = { 0 };
 	struct tensor_graph v;
 	struct values in = { .n = 0 };
 
-	gradient_of(&v, g, what);
-	fill_from(&v, 0, &in);
-	beside_differences(g, &v, &in, what);
-	beside_each_other(g, &v, &in, what);
-	beside_moved(g, &v, &in, what);
-	beside_loop(&v, BATCH, what);
-	check_batched_gradient(g, what);
-	free_values(&in);
+	checks_gradient_of(&v, g, what);
+	checks_fill_from(&v, 0, &in);
+	checks_beside_differences(g, &v, &in, &seen, what);
+	checks_beside_each_other(g, &v, &in, what);
+	checks_beside_moved(&v, &in, what);
+	checks_beside_loop(&v, BATCH, what);
+	checks_batched_gradient(g, &seen, what);
+	assert_true(seen.kinks * 20 <= seen.elements);
+	checks_free_values(&in);
 	tensor_graph_free(&v);
 }
 
@@ -405,22 +89,19 @@ static void test_operations(void **state)
 	for (size_t i = 0; i < n_transform_cases; i++)
 		for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
 			const struct transform_case *c = &transform_cases[i];
-			const struct graph_size n = { "n", sizes[k] };
 			struct tensor_graph g;
-			struct error err = { 0 };
 			char what[40];
 			if (sizes[k] < c->least)
 				continue;
-			state_of_numbers = i * 1000 + k + 1;
-			snprintf(what, sizeof what, "case %zu, n=%llu", i, (unsigned long long)n.value);
-			if (!graph_text_read(&g, "case", c->text, strlen(c->text), &n, 1, &err))
-				fail_msg("%s\n%s", err.text, c->text);
+			checks_seed(i * 1000 + k + 1);
+			snprintf(what, sizeof what, "case %zu, n=%llu", i, (unsigned long long)sizes[k]);
+			read_graph(&g, c->text, sizes[k]);
 			for (uint32_t node = 0; node < g.nodes; node++)
 				seen[g.node[node].op] = true;
 			for (uint64_t size = 0; size < BATCH; size++)
-				beside_loop(&g, size, what);
+				checks_beside_loop(&g, size, what);
 			for (int again = 0; again < 4; again++)
-				beside_loop(&g, BATCH, what);
+				checks_beside_loop(&g, BATCH, what);
 			if (!c->only_vmap)
 				check_derivatives(&g, what);
 			tensor_graph_free(&g);
@@ -430,9 +111,139 @@ static void test_operations(void **state)
 			fail_msg("no case has the operation %s", tensor_ops[op].name);
 }
 
+/* ---- compiled */
+
+/* The text with its floats in another type. */
+static char *retyped(const char *text, const char *type)
+{
+	char *copy = malloc(2 * strlen(text) + 1), *to = copy;
+
+	assert_non_null(copy);
+	while (*text)
+		if (strncmp(text, "f64", 3) == 0) {
+			to += sprintf(to, "%s", type);
+			text += 3;
+		} else {
+			*to++ = *text++;
+		}
+	*to = 0;
+	return copy;
+}
+
+static void compile_transformed(const struct tensor_graph *g, jit_compute *c, const char *what)
+{
+	struct tensor_graph made[3];
+	struct values in = { .n = 0 };
+	struct error err = { 0 };
+	tensor_value wrt[MOST];
+	int axis[MOST];
+
+	checks_gradient_of(&made[0], g, what);
+	tensor_graph_init(&made[1]);
+	checks_must(tensor_graph_jvp(&made[1], g, wrt, checks_floats_of(g, wrt, 0), true, &err), g, what, &err);
+	for (uint32_t i = 0; i < made[0].inputs; i++)
+		axis[i] = i % 3 ? 0 : -1;
+	tensor_graph_init(&made[2]);
+	checks_must(tensor_graph_vmap(&made[2], &made[0], BATCH, axis, &err), g, what, &err);
+	for (unsigned k = 0; k < 3; k++) {
+		checks_fill_from(&made[k], 0, &in);
+		checks_beside_compiled(&made[k], &in, c, what);
+		checks_free_values(&in);
+		tensor_graph_free(&made[k]);
+	}
+}
+
+static void test_compiled(void **state)
+{
+	static const char *const types[] = { "f32", "f64", "f16" };
+	(void)state;
+
+	for (size_t i = 0; i < n_transform_cases; i++)
+		for (unsigned k = 0; k < 3; k++) {
+			struct tensor_graph g;
+			char what[60];
+			char *text = retyped(transform_cases[i].text, types[k]);
+			if (transform_cases[i].only_vmap || (test_quick() && (i + k) % 5)) {
+				free(text);
+				continue;
+			}
+			checks_seed(i * 7 + k);
+			snprintf(what, sizeof what, "case %zu in %s, compiled", i, types[k]);
+			read_graph(&g, text, 7);
+			compile_transformed(&g, computes[(i + k) % 3], what);
+			tensor_graph_free(&g);
+			free(text);
+		}
+}
+
+/* ---- random graphs */
+
+/* Whether differences can be taken: numbers are finite, and not so large that rounding is all that is seen. */
+static bool is_small(const struct values *v)
+{
+	for (uint32_t i = 0; i < v->n; i++)
+		for (uint64_t k = 0; tensor_is_float(v->t[i].type) && k < shape_elements(&v->t[i].shape); k++)
+			if (!(fabs(tensor_get(&v->t[i], k).d) < 1e4))
+				return false;
+	return true;
+}
+
+static bool check_random(unsigned seed, struct witnessed *seen)
+{
+	struct tensor_graph g, v, twice;
+	struct values in = { .n = 0 }, out = { .n = 0 };
+	char what[60];
+
+	snprintf(what, sizeof what, "JITRUN_TEST_SEED=%u", seed);
+	smooth_graph(&g, seed, 3 + seed % 38);
+	checks_seed(seed);
+	checks_gradient_of(&v, &g, what);
+	checks_fill_from(&v, 0, &in);
+	checks_run(&v, &in, &out, what);
+	const bool is_good = is_small(&out);
+	if (is_good) {
+		checks_beside_differences(&g, &v, &in, seen, what);
+		checks_beside_each_other(&g, &v, &in, what);
+		checks_beside_loop(&v, BATCH, what);
+		checks_beside_compiled(&v, &in, computes[seed % 3], what);
+	}
+	if (is_good && g.nodes < 15) { /* the gradient's own gradient */
+		checks_free_values(&in);
+		checks_gradient_of(&twice, &v, what);
+		checks_fill_from(&twice, 0, &in);
+		checks_beside_each_other(&v, &twice, &in, what);
+		tensor_graph_free(&twice);
+	}
+	checks_free_values(&in);
+	checks_free_values(&out);
+	tensor_graph_free(&g);
+	tensor_graph_free(&v);
+	return is_good;
+}
+
+static void test_random(void **state)
+{
+	const char *seed = getenv("JITRUN_TEST_SEED");
+	const unsigned first = seed ? (unsigned)atoi(seed) : 0,
+		       n = seed           ? 1
+	                   : test_full()  ? 3000
+	                   : test_quick() ? 40
+	                                  : 300;
+	struct witnessed seen = { 0 };
+	unsigned good = 0;
+	(void)state;
+
+	for (unsigned i = first; i < first + n; i++)
+		good += check_random(i, &seen);
+	printf("# %u of %u graphs are small, %llu elements of gradients, %llu not 0, %llu at kinks\n", good, n,
+	       (unsigned long long)seen.elements, (unsigned long long)seen.moving, (unsigned long long)seen.kinks);
+	assert_true(seed || (good * 2 > n && seen.kinks * 50 < seen.elements && seen.moving * 4 > seen.elements));
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_operations) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_operations), cmocka_unit_test(test_compiled),
+		                            cmocka_unit_test(test_random) };
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, open_all, close_all);
 }
