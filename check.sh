@@ -75,14 +75,16 @@ count_tests() {
 # slowest_tests FILE: of such lines as scripts/timing.sh prints, the tests that took most of the processor's time.
 slowest_tests() { head -n 12 "$1" | awk '{ printf "%s%s %.0f s", sep, $2, $1; sep = ", " }'; }
 
-# tests_of DIR TURN: the tests that this turn of the two has, those that look at what the compiler made, and those that
-# share their work with other builds (JITRUN_TEST_SHARE, tests/support/shared.h), which their code tells.
+# tests_of DIR TURN: the tests that this turn of the two has but for the longest, those that look at what the compiler
+# made, and those that share their work with other builds (JITRUN_TEST_SHARE, tests/support/shared.h), which their code
+# tells.
 tests_of() {
 	everywhere=$(make -s -C "$1" show-compiler-tests
 		grep -lE 'JITRUN_TEST_SHARE|^	*mine ' tests/*/t_*.sh
 		cd "$1" && find tests -maxdepth 1 -name 't_*' -type f -perm -u+x -exec grep -l JITRUN_TEST_SHARE {} +)
-	make -s -C "$1" show-tests | tr ' ' '\n' | awk -v turn="$2" -v all=" $(echo $everywhere) " '
-		index(all, " " $1 " ") || NR % 2 == turn % 2'
+	make -s -C "$1" show-tests | tr ' ' '\n' |
+		awk -v turn="$2" -v all=" $(echo $everywhere) " -v long=" $(make -s -C "$1" show-long-tests) " '
+			index(all, " " $1 " ") || NR % 2 == turn % 2 && !index(long, " " $1 " ")'
 }
 
 # check_build TITLE DIR TURN MAKE-ARGUMENT... -- CONFIGURE-ARGUMENT...: TURN is 1 or 2, or "all".
@@ -212,7 +214,8 @@ esac
 column=gcc
 # Compiling tests takes as long as compiling the library, and few of them take long.
 export TEST_CFLAGS='-O1 -g1'
-check_build "gcc" build $first --
+# As users compile it, but for debugging information, which takes a sixth of the time.
+check_build "gcc" build $first -- CFLAGS="-g1 -O2"
 if [ -f build/.libs/libjitrun.so ]; then
 	for record in tests/abi/libjitrun-*.abi; do
 		scripts/abi.sh check build/.libs/libjitrun.so $record include/jitrun*.h
@@ -254,8 +257,8 @@ if [ $archived = yes ]; then
 	# Two minutes of compiling (jit/ir/interp.c).
 	[ $size = quick ] || every_check=-DINTERP_EVERY_CHECK
 	# Reports then have eight frames of where memory was allocated. Noting all of them takes a tenth of the time of
-	# tests that allocate much.
-	export ASAN_OPTIONS=malloc_context_size=8
+	# tests that allocate much. So does keeping the last 256 MiB of freed memory from being used again; 16 are kept.
+	export ASAN_OPTIONS=malloc_context_size=8:quarantine_size_mb=16
 	column=sanitizers
 	check_clang "clang with sanitizers" build-sanitize all --enable-sanitize \
 		CFLAGS="-g1 -O1 -Wno-pass-failed $every_check"

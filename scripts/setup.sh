@@ -47,7 +47,7 @@ show_log() { cat "$logs/$1" >&2; }
 trap 'rm -rf "$logs"' EXIT
 
 # configure_into DIR ARGUMENT...: makes ./configure when there is none, and DIR/Makefile when these arguments have not
-# made one. $sources is where they lie, from DIR.
+# made one; without arguments any will do. $sources is where they lie, from DIR.
 sources=..
 configure_into() {
 	dir=$1
@@ -56,7 +56,7 @@ configure_into() {
 		say "Preparing configure"
 		run_logged autoreconf.log autoreconf -i || { show_log autoreconf.log; return 1; }
 	fi
-	if [ ! -f "$dir/Makefile" ] || [ "$(cat "$dir/.arguments" 2>/dev/null)" != "$*" ]; then
+	if [ ! -f "$dir/Makefile" ] || { [ $# -gt 0 ] && [ "$(cat "$dir/.arguments" 2>/dev/null)" != "$*" ]; }; then
 		say "Configuring $dir"
 		mkdir -p "$dir"
 		(cd "$dir" && run_logged configure.log "$sources/configure" -q "$@") || {

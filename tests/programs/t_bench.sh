@@ -198,21 +198,6 @@ check "why is said behind the table" [ "$(tail -n 1 "$dir/err" | grep -c 'tg2 is
 run "$model" -p 0 -n 2 -r 3 -t 1 --no-start --noise 0.001 -o jsonl --force
 check "--force prints it, status 0 (got $status)" [ "$status" = 0 ]
 
-formats=$(./jitbench --print-completion bash | sed -n "s/^\t--weights) reply='\(.*\)' ;;/\1/p")
-check "the completion lists the formats of weights: $formats" [ "$(echo $formats | wc -w)" -ge 17 ]
-number=0
-for weights in $formats; do
-	number=$((number + 1))
-	mine $number || [ $weights = q6_k ] || continue
-	quick --shape tiny --weights $weights --write "$dir/$weights.gguf" -p 0 -n 0 --no-start
-	check "--weights $weights: $(cat "$dir/err")" [ "$status" = 0 ]
-	./jitrun "$dir/$weights.gguf" --prompt "the end" -n 3 -q --print-ids --ignore-eos -t 1 > "$dir/out" 2> \
-		"$dir/err"
-	check "$weights: jitrun reads the file: $(cat "$dir/err" "$dir/out")" grep -qxE '[0-9]+ [0-9]+ [0-9]+' \
-		"$dir/out"
-done
-quick --shape tiny --weights q6_k --write "$dir/again.gguf" -p 0 -n 0 --no-start
-check "the same shape and weights give the same file" cmp -s "$dir/again.gguf" "$dir/q6_k.gguf"
 quick --shape tiny -p 4 -n 1
 check "a model in memory: $(cat "$dir/err")" [ "$status" = 0 ]
 mkdir "$dir/tmp"
