@@ -192,6 +192,7 @@ check_sources scripts/kernels_page.sh --check
 check_sources scripts/format.sh --check
 check_sources scripts/sizes.sh
 check_sources scripts/rooms.sh
+check_sources scripts/sources.sh --check
 check_sources scripts/words.sh
 # What the last commit changed takes seconds; all takes a minute of two cores, and the tools a download.
 analysed=--changed

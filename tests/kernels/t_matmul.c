@@ -173,9 +173,7 @@ static void test_padding(void **unused)
 		}
 }
 
-/* The norm inside, for as many k's as there may be: of a few lanes, of blocks that the waves share unevenly, and the
- * most.
- */
+/* The norm inside, for as many k's as there may be: of a few lanes, and of blocks that waves share unevenly. */
 static void test_norms_inside(void **unused)
 {
 	static const uint32_t k_of[] = { 32, 64, 96, 160, 256, 288, 512, 768, 992, 1024, 1280, 1536, 2048, 3072, 4096 };
