@@ -44,9 +44,9 @@ bool tensor_graph_jvp(struct tensor_graph *to, const struct tensor_graph *from, 
                       bool with_outputs, struct error *err)
 {
 	struct transform t = { .name = "jvp", .to = to, .from = from, .err = err };
-	const bool ok = transform_open(&t) && transform_mark(&t, wrt, n, rule_of) && transform_copy_all(&t) &&
-	                enter_inputs(&t, wrt, n) && go_forwards(&t) && (!with_outputs || transform_outputs(&t)) &&
-	                put_tangents(&t);
+	const bool ok = transform_open(&t) && transform_mark(&t, wrt, n, rule_of) && transform_copy_inputs(&t) &&
+	                enter_inputs(&t, wrt, n) && transform_copy_nodes(&t) && go_forwards(&t) &&
+	                (!with_outputs || transform_outputs(&t)) && put_tangents(&t);
 
 	transform_close(&t);
 	return ok;

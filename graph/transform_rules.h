@@ -43,8 +43,9 @@ bool transform_open(struct transform *t); /* room for is, d and active */
 void transform_close(struct transform *t);
 /* A copy of a node whose operands are all in `to`. */
 bool transform_copy(struct transform *t, const struct tensor_node *n);
-/* Inputs and nodes of `from`, as they are. */
-bool transform_copy_all(struct transform *t);
+/* Inputs and nodes of `from`, as they are. New inputs come between them, as in text. */
+bool transform_copy_inputs(struct transform *t);
+bool transform_copy_nodes(struct transform *t);
 /* Marks what depends on the inputs wrt; false, err: one is no input of floats, or an operation has no rule. rule: which
  * one of a row. */
 bool transform_mark(struct transform *t, const tensor_value wrt[], uint32_t n,

@@ -60,7 +60,7 @@ bool transform_copy(struct transform *t, const struct tensor_node *n)
 	return v != 0;
 }
 
-bool transform_copy_all(struct transform *t)
+bool transform_copy_inputs(struct transform *t)
 {
 	for (uint32_t i = 0; i < t->from->inputs; i++) {
 		const struct tensor_value_info *v = &t->from->value[t->from->input[i]];
@@ -69,6 +69,11 @@ bool transform_copy_all(struct transform *t)
 			return false;
 		t->is[t->from->input[i]] = w;
 	}
+	return true;
+}
+
+bool transform_copy_nodes(struct transform *t)
+{
 	for (uint32_t i = 0; i < t->from->nodes; i++)
 		if (!transform_copy(t, &t->from->node[i]))
 			return false;

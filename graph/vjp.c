@@ -15,16 +15,26 @@ bool vjp_give(struct transform *t, const struct tensor_node *n, unsigned i, tens
 	return *d != 0;
 }
 
-/* Cotangents of the outputs are inputs; a value that is two outputs has the sum. */
-static bool enter_outputs(struct transform *t)
+static bool enter_cotangents(struct transform *t)
 {
+	for (uint32_t i = 0; i < t->from->outputs; i++) {
+		const tensor_value v = t->from->output[i];
+		if (tensor_is_float(t->from->value[v].type) && !transform_input(t, "ct", t->from->output_name[i], v))
+			return false;
+	}
+	return true;
+}
+
+/* A value that is several outputs has the sum. */
+static bool seed(struct transform *t)
+{
+	uint32_t next = t->from->inputs;
+
 	for (uint32_t i = 0; i < t->from->outputs; i++) {
 		const tensor_value v = t->from->output[i];
 		if (!tensor_is_float(t->from->value[v].type))
 			continue;
-		const tensor_value ct = transform_input(t, "ct", t->from->output_name[i], v);
-		if (!ct)
-			return false;
+		const tensor_value ct = t->to->input[next++];
 		t->d[v] = t->d[v] ? put_two(t, OP_add, t->d[v], ct) : ct;
 		if (!t->d[v])
 			return false;
@@ -60,9 +70,9 @@ bool tensor_graph_vjp(struct tensor_graph *to, const struct tensor_graph *from, 
                       bool with_outputs, struct error *err)
 {
 	struct transform t = { .name = "vjp", .to = to, .from = from, .err = err };
-	const bool ok = transform_open(&t) && transform_mark(&t, wrt, n, rule_of) && transform_copy_all(&t) &&
-	                enter_outputs(&t) && go_back(&t) && (!with_outputs || transform_outputs(&t)) &&
-	                put_gradients(&t, wrt, n);
+	const bool ok = transform_open(&t) && transform_mark(&t, wrt, n, rule_of) && transform_copy_inputs(&t) &&
+	                enter_cotangents(&t) && transform_copy_nodes(&t) && seed(&t) && go_back(&t) &&
+	                (!with_outputs || transform_outputs(&t)) && put_gradients(&t, wrt, n);
 
 	transform_close(&t);
 	return ok;

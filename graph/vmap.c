@@ -3,12 +3,11 @@
 
 #include "graph/transform_rules.h"
 
-/* The input with the new dimension where the caller has it, and then moved to the front. */
+/* The input with the new dimension where the caller has it. */
 static bool enter_input(struct transform *t, tensor_value v, int axis)
 {
 	const struct tensor_value_info *info = &t->from->value[v];
 	struct shape s = info->shape;
-	unsigned order[TENSOR_MAX_RANK];
 
 	if (axis >= 0 && ((unsigned)axis > s.rank || s.rank == TENSOR_MAX_RANK)) {
 		char text[SHAPE_TEXT_MAX];
@@ -19,17 +18,22 @@ static bool enter_input(struct transform *t, tensor_value v, int axis)
 	if (axis >= 0) {
 		memmove(s.dim + axis + 1, s.dim + axis, (s.rank - (unsigned)axis) * sizeof *s.dim);
 		s.dim[axis] = t->size;
-		order[0] = (unsigned)axis;
-		for (unsigned i = 0; i < s.rank; i++)
-			order[i + 1] = i < (unsigned)axis ? i : i + 1;
 		s.rank++;
 	}
 	t->active[v] = axis >= 0;
-	tensor_value w = tensor_graph_input(t->to, info->name, info->type, &s, t->err);
-	if (axis >= 0)
-		w = graph_transpose(t->to, w, order, t->err);
-	t->is[v] = w;
-	return w != 0;
+	t->is[v] = tensor_graph_input(t->to, info->name, info->type, &s, t->err);
+	return t->is[v] != 0;
+}
+
+/* It goes to the front. */
+static bool turn_input(struct transform *t, tensor_value v, int axis)
+{
+	unsigned order[TENSOR_MAX_RANK] = { (unsigned)axis };
+
+	for (unsigned i = 0; i < t->from->value[v].shape.rank; i++)
+		order[i + 1] = i < (unsigned)axis ? i : i + 1;
+	t->is[v] = graph_transpose(t->to, t->is[v], order, t->err);
+	return t->is[v] != 0;
 }
 
 static tensor_value in_front(struct transform *t, tensor_value v, const struct shape *own)
@@ -91,6 +95,9 @@ static bool put_all(struct transform *t, const int axis[])
 {
 	for (uint32_t i = 0; i < t->from->inputs; i++)
 		if (!enter_input(t, t->from->input[i], axis[i]))
+			return false;
+	for (uint32_t i = 0; i < t->from->inputs; i++)
+		if (axis[i] >= 0 && !turn_input(t, t->from->input[i], axis[i]))
 			return false;
 	for (uint32_t i = 0; i < t->from->nodes; i++) {
 		const struct tensor_node *n = &t->from->node[i];
