@@ -159,8 +159,11 @@ static bool leave(struct tool_calls *t, size_t n, const char *mark, bool closed)
 	t->begun = false;
 	if (t->reads == READ_NONE) {
 		const size_t kept = kept_of(t);
-		if (kept == 0)
+		if (kept == 0) {
+			if (t->space.n)
+				add_text(t, t->space.p, t->space.n);
 			add_text(t, opening(t), strlen(opening(t)));
+		}
 		if (kept == 0 || skip_space(held_from(t, kept), n - kept) < n - kept) {
 			add_text(t, held_from(t, kept), n - kept);
 			t->begun = true;
@@ -170,7 +173,8 @@ static bool leave(struct tool_calls *t, size_t n, const char *mark, bool closed)
 	} else {
 		leave_rest(t, n);
 	}
-	t->lost = t->lost || tool_reader_lost(&t->reader);
+	bytes_clear(&t->space);
+	t->lost = t->lost || t->space.lost || tool_reader_lost(&t->reader);
 	drop(t, n + (closes ? strlen(closes) : 0));
 	t->inside = false;
 	return t->held.n > 0;
@@ -339,8 +343,11 @@ static bool take_marked(struct tool_calls *t, bool ends, bool cut)
 		return false;
 	space = space && !t->begun && (mark || t->found.n);
 	t->begun = t->begun || !space;
+	bytes_clear(&t->space);
 	if (!space)
 		add_text(t, t->held.p, n);
+	else if (!t->found.n)
+		bytes_add(&t->space, t->held.p, n);
 	t->begun = t->begun && !(mark && (mark == row->mark[4] || mark == row->mark[5]));
 	drop(t, mark && mark != element ? n + strlen(mark) : n);
 	if (mark == element) {
@@ -430,5 +437,6 @@ void tool_calls_free(struct tool_calls *t)
 	tool_reader_free(&t->reader);
 	json_decref(t->functions);
 	bytes_free(&t->held);
+	bytes_free(&t->space);
 	*t = (struct tool_calls){ 0 };
 }

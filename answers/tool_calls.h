@@ -19,6 +19,7 @@ struct tool_calls {
 	enum tools_form form;
 	json_t *functions;       /* [{"name": NAME, "parameters": SCHEMA}]; NULL: not known */
 	struct bytes held;       /* what may become a call, or a mark */
+	struct bytes space;      /* inside: what stood before the mark, and is text where it opens no call */
 	size_t fed;              /* inside: bytes of it that the reader has, or that stand before them */
 	size_t skipped;          /* bytes before those */
 	enum tool_reading reads; /* what it said of them */

@@ -363,12 +363,38 @@ static void test_easy(void **state)
 	assert_true(some > 100);
 }
 
+/* A mark that opens no call is text, with the space before it. */
+static void test_no_call(void **state)
+{
+	static const struct {
+		enum tools_form form;
+		const char *said;
+	} texts[] = { { TOOLS_ACTION, " \n<|START_ACTION|>[{\n  " },
+		      { TOOLS_ACTION, "<|START_ACTION|>[{\n  " },
+		      { TOOLS_TAGGED, "\n\n<tool_call>\nno object</tool_call>" } };
+	(void)state;
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		struct tool_calls t = { 0 };
+		char said[100] = "";
+		tool_calls_begin(&t, texts[i].form, NULL, NULL);
+		for (const char *p = texts[i].said; *p; p++) {
+			tool_calls_take(&t, p, 1);
+			strncat(said, t.found.text.p ? t.found.text.p : "", t.found.text.n);
+		}
+		tool_calls_end(&t, false);
+		strncat(said, t.found.text.p ? t.found.text.p : "", t.found.text.n);
+		assert_int_equal(t.found.n, 0);
+		assert_string_equal(said, texts[i].said);
+		tool_calls_free(&t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows),
-		cmocka_unit_test(test_order_in_braces),
-		cmocka_unit_test(test_anything),
+		cmocka_unit_test(test_rows),    cmocka_unit_test(test_order_in_braces),
+		cmocka_unit_test(test_no_call), cmocka_unit_test(test_anything),
 		cmocka_unit_test(test_easy),
 	};
 
