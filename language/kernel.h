@@ -27,6 +27,7 @@ struct jk_kernel {
 	size_t n_uses;
 	struct jk_local *local;
 	size_t n_locals, locals_capacity;
+	bool wants_ahead;  /* instances read rows of an array that lie far apart */
 	bool wants_bounce; /* a vector's first lane becomes a scalar somewhere */
 	uint64_t bytes_read, bytes_written, operations;
 	uint8_t id[2][JK_ID_BYTES];

@@ -82,6 +82,8 @@ struct lower {
 	struct jk_messages *m; /* NULL in jk_build: what it would say is known to be fine */
 	struct arena arena;
 	bool check, failed, analyse;
+	uint32_t chunk;   /* number of the vector of instances that is written */
+	uint32_t *ahead;  /* by symbol: the last one that prefetched of it */
 	bool quick;       /* for a CPU: more instructions that take less time */
 	uint64_t *steady; /* a bit for each register: read of an array that no instance writes; NULL: nobody asks */
 	unsigned lanes, log_lanes;

@@ -158,6 +158,7 @@ static void chunk(struct lower *l, const struct along *a, uint16_t at, unsigned 
 		jk_lower_remember_symbol(l, s, &v);
 		if (l->check)
 			l->instance = jk_lower_emit(l, IR_sadd, a->number, at, 0, 0);
+		l->chunk++;
 		jk_lower_statements(l, l->k->body);
 		jk_lower_faults_end(l);
 		jk_lower_unscope(l, scope);
@@ -344,7 +345,8 @@ bool jk_lower_kernel(struct lower *l, struct error *err)
 	l->symbol = calloc(k->n_symbols + 1, sizeof *l->symbol);
 	l->address = calloc(k->n_symbols + 1, sizeof *l->address);
 	l->counted = calloc(k->n_symbols + 1, sizeof *l->counted);
-	if (!l->memo || !l->symbol || !l->address || !l->counted)
+	l->ahead = calloc(k->n_symbols + 1, sizeof *l->ahead);
+	if (!l->memo || !l->symbol || !l->address || !l->counted || !l->ahead)
 		why = 1;
 	else if ((why = setjmp(out)) == 0)
 		whole(l);
@@ -352,6 +354,7 @@ bool jk_lower_kernel(struct lower *l, struct error *err)
 	free(l->symbol);
 	free(l->address);
 	free(l->counted);
+	free(l->ahead);
 	free(l->cse);
 	free(l->undo);
 	l->arena.out = NULL;

@@ -158,6 +158,8 @@ static void note(struct lower *l, const struct spot *at, bool write, unsigned at
 	const bool uniform = at->linear ? !at->by : !at->varying;
 
 	k->use_of[at->n->use] = 1;
+	if (!write && at->linear && at->by == 1 && at->s->kind == SYMBOL_ARRAY && !l->loops)
+		jk_note_stream(k, (struct symbol *)(uintptr_t)at->s, at->flat.constant);
 	if (atomic_op)
 		((struct symbol *)(uintptr_t)at->s)->atomic = (uint8_t)atomic_op;
 	*u = (struct jk_use){ .line = at->n->at.line,
@@ -320,8 +322,11 @@ static uint16_t load_linear(struct lower *l, struct spot *at, uint16_t mask)
 	const uint16_t p = address(l, l->address[at->s->number], &at->flat, bytes_of(at), &disp);
 	uint16_t r;
 
-	if (at->by == 1)
+	if (at->by == 1) {
+		if (!mask)
+			jk_fetch_ahead(l, at, p, disp);
 		return jk_load_lanes(l, type, p, disp, n, mask);
+	}
 	/* Both have all lanes, or a mask. */
 	if (!mask && l->some) {
 		const uint16_t old = l->mask;

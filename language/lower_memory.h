@@ -21,6 +21,11 @@ void jk_store_lanes(struct lower *l, unsigned type, uint16_t p, uint16_t v, int3
 uint16_t jk_gather(struct lower *l, const struct spot *at, uint16_t p, uint16_t i, int32_t disp, uint16_t m);
 void jk_scatter(struct lower *l, unsigned type, uint16_t p, uint16_t i, uint16_t v, int32_t disp, uint16_t m);
 
+/* --- lower_ahead.c. Binding notes which elements lanes read side by side, behind where the indices say. p + disp:
+ * where the element lies. */
+void jk_note_stream(struct jk_kernel *k, struct symbol *s, int64_t constant);
+void jk_fetch_ahead(struct lower *l, const struct spot *at, uint16_t p, int32_t disp);
+
 /* --- lower_fault.c */
 void jk_note_fault(struct lower *l, const struct spot *at);
 

@@ -133,10 +133,26 @@ static void test_counts(void **state)
 	run_close(&r);
 }
 
+/* Kernels that read planes of a field fetch the foremost elements ahead, on CPUs alone, once for a vector. */
+static void test_ahead(void **state)
+{
+	struct run r;
+
+	run_open_example(&r, "stencil", NULL, "n=64");
+	assert_int_equal(count(&r, "avx2", IR_prefetch).all, 3);
+	assert_int_equal(count(&r, "none", IR_prefetch).all, 0);
+	assert_int_equal(count(&r, "sm90", IR_prefetch).all, 0);
+	run_close(&r);
+	run_open_example(&r, "saxpy", NULL, "n=64");
+	assert_int_equal(count(&r, "avx2", IR_prefetch).all, 0);
+	run_close(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_joined), cmocka_unit_test(test_not_joined),
-		                            cmocka_unit_test(test_moved), cmocka_unit_test(test_counts) };
+		                            cmocka_unit_test(test_moved), cmocka_unit_test(test_counts),
+		                            cmocka_unit_test(test_ahead) };
 
 	return cmocka_run_group_tests_name("t_tidy", tests, NULL, NULL);
 }
