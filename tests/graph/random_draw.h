@@ -10,22 +10,22 @@ struct draw {
 	bool smooth; /* values are f64, small ones, and constants are tame */
 };
 
-unsigned draw_below(struct draw *d, unsigned n);
-uint64_t draw_size_of(struct draw *d);
-tensor_value draw_any_value(struct draw *d);
-const struct tensor_value_info *draw_info(const struct draw *d, tensor_value v);
+unsigned random_below(struct draw *d, unsigned n);
+uint64_t random_size_of(struct draw *d);
+tensor_value random_any_value(struct draw *d);
+const struct tensor_value_info *random_info(const struct draw *d, tensor_value v);
 /* 0: it does not fit, and is not drawn. */
-tensor_value draw_add(struct draw *d, enum tensor_op op, const tensor_value *x, unsigned n, const struct attribute *a,
-                      unsigned attributes);
+tensor_value random_add(struct draw *d, enum tensor_op op, const tensor_value *x, unsigned n, const struct attribute *a,
+                        unsigned attributes);
 /* Some value in the type and shape of v: one that is there, or one that is made of v. */
-tensor_value draw_like(struct draw *d, tensor_value v);
-tensor_value draw_broadcast(struct draw *d, tensor_value x);
-tensor_value draw_reshape(struct draw *d, tensor_value x);
-tensor_value draw_by_axes(struct draw *d, enum tensor_op op, tensor_value x);
-tensor_value draw_slice(struct draw *d, tensor_value x);
-tensor_value draw_pad(struct draw *d, tensor_value x);
-tensor_value draw_take(struct draw *d, tensor_value x);
-tensor_value draw_dot(struct draw *d, tensor_value x);
-tensor_value draw_windows(struct draw *d, tensor_value x);
+tensor_value random_like(struct draw *d, tensor_value v);
+tensor_value random_broadcast(struct draw *d, tensor_value x);
+tensor_value random_reshape(struct draw *d, tensor_value x);
+tensor_value random_by_axes(struct draw *d, enum tensor_op op, tensor_value x);
+tensor_value random_slice(struct draw *d, tensor_value x);
+tensor_value random_pad(struct draw *d, tensor_value x);
+tensor_value random_take(struct draw *d, tensor_value x);
+tensor_value random_dot(struct draw *d, tensor_value x);
+tensor_value random_windows(struct draw *d, tensor_value x);
 
 #endif

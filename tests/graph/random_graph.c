@@ -11,7 +11,7 @@
 
 #include "tests/graph/random_draw.h"
 
-unsigned draw_below(struct draw *d, unsigned n)
+unsigned random_below(struct draw *d, unsigned n)
 {
 	d->state = d->state * 6364136223846793005u + 1442695040888963407u;
 	return (unsigned)((d->state >> 33) % n);
@@ -23,7 +23,7 @@ static double special(struct draw *d)
 {
 	static const double numbers[] = { 0, -0.0, INFINITY, -INFINITY, NAN, 1e30, -1e30, 1e-40, 65504, 1, -1 };
 
-	return numbers[draw_below(d, sizeof numbers / sizeof *numbers)];
+	return numbers[random_below(d, sizeof numbers / sizeof *numbers)];
 }
 
 void random_tensor(struct tensor *t, int type, const struct shape *s, uint64_t seed)
@@ -36,13 +36,14 @@ void random_tensor(struct tensor *t, int type, const struct shape *s, uint64_t s
 	for (uint64_t i = 0; i < shape_elements(s); i++) {
 		union number x = { .u = 0 };
 		if (tensor_is_float(type)) {
-			const double v = draw_below(&d, 16) == 0 ? special(&d) : (draw_below(&d, 4096) - 2048.0) / 512;
+			const double v =
+				random_below(&d, 16) == 0 ? special(&d) : (random_below(&d, 4096) - 2048.0) / 512;
 			x = tensor_convert((union number){ .d = v }, JIT_TYPE_F64, tensor_wide_type(type));
 		} else if (type == JIT_TYPE_BOOL) {
-			x.u = draw_below(&d, 2);
+			x.u = random_below(&d, 2);
 		} else {
-			x.i = (int64_t)draw_below(&d, 12) - (tensor_is_signed(type) ? 4 : 0);
-			if (draw_below(&d, 16) == 0)
+			x.i = (int64_t)random_below(&d, 12) - (tensor_is_signed(type) ? 4 : 0);
+			if (random_below(&d, 16) == 0)
 				x.u = UINT64_C(0x8000000000000000) >> (64 - 8 * tensor_type_bytes(type));
 		}
 		tensor_put(t, i, x);
@@ -51,23 +52,23 @@ void random_tensor(struct tensor *t, int type, const struct shape *s, uint64_t s
 
 /* ---- nodes */
 
-const struct tensor_value_info *draw_info(const struct draw *d, tensor_value v) { return &d->g->value[v]; }
+const struct tensor_value_info *random_info(const struct draw *d, tensor_value v) { return &d->g->value[v]; }
 
-uint64_t draw_size_of(struct draw *d)
+uint64_t random_size_of(struct draw *d)
 {
 	static const uint8_t sizes[] = { 1, 2, 3, 5, 7, 8, 13, 17, 33, 1, 4, 0 };
 
 	if (d->smooth)
-		return 1 + draw_below(d, 3);
-	return sizes[draw_below(d, draw_below(d, 12) ? 11 : 12)];
+		return 1 + random_below(d, 3);
+	return sizes[random_below(d, random_below(d, 12) ? 11 : 12)];
 }
 
-tensor_value draw_any_value(struct draw *d)
+tensor_value random_any_value(struct draw *d)
 {
-	tensor_value v = 1 + draw_below(d, d->g->values - 1);
+	tensor_value v = 1 + random_below(d, d->g->values - 1);
 
-	while (d->smooth && draw_info(d, v)->type != JIT_TYPE_F64)
-		v = 1 + draw_below(d, d->g->values - 1);
+	while (d->smooth && random_info(d, v)->type != JIT_TYPE_F64)
+		v = 1 + random_below(d, d->g->values - 1);
 	return v;
 }
 
@@ -80,8 +81,8 @@ static void draw_tensor(struct draw *d, struct tensor *t, int type, const struct
 		random_tensor(t, type, s, d->state);
 }
 
-tensor_value draw_add(struct draw *d, enum tensor_op op, const tensor_value *x, unsigned n, const struct attribute *a,
-                      unsigned attributes)
+tensor_value random_add(struct draw *d, enum tensor_op op, const tensor_value *x, unsigned n, const struct attribute *a,
+                        unsigned attributes)
 {
 	struct error err = { 0 };
 
@@ -89,165 +90,165 @@ tensor_value draw_add(struct draw *d, enum tensor_op op, const tensor_value *x, 
 }
 
 /* Some value in the type and shape of v: one that is there, or one that is made of v. */
-tensor_value draw_like(struct draw *d, tensor_value v)
+tensor_value random_like(struct draw *d, tensor_value v)
 {
 	for (int tries = 0; tries < 8; tries++) {
-		const tensor_value w = draw_any_value(d);
-		if (draw_info(d, w)->type == draw_info(d, v)->type &&
-		    shape_equal(&draw_info(d, w)->shape, &draw_info(d, v)->shape))
+		const tensor_value w = random_any_value(d);
+		if (random_info(d, w)->type == random_info(d, v)->type &&
+		    shape_equal(&random_info(d, w)->shape, &random_info(d, v)->shape))
 			return w;
 	}
 	struct error err = { 0 };
-	return draw_below(d, 2)
-	               ? v
-	               : graph_full(d->g, draw_below(d, 7) - 3.0, draw_info(d, v)->type, &draw_info(d, v)->shape, &err);
+	return random_below(d, 2) ? v
+	                          : graph_full(d->g, random_below(d, 7) - 3.0, random_info(d, v)->type,
+	                                       &random_info(d, v)->shape, &err);
 }
 
 static tensor_value draw_element(struct draw *d)
 {
-	const enum tensor_op op = (enum tensor_op)draw_below(d, OP_bitcast + 1);
-	tensor_value x[3] = { draw_any_value(d) };
-	int64_t type = draw_below(d, TENSOR_TYPES);
+	const enum tensor_op op = (enum tensor_op)random_below(d, OP_bitcast + 1);
+	tensor_value x[3] = { random_any_value(d) };
+	int64_t type = random_below(d, TENSOR_TYPES);
 	const struct attribute a = { ATTRIBUTE_type, 1, &type, 0 };
 
 	for (unsigned i = 1; i < tensor_ops[op].least; i++)
-		x[i] = draw_like(d, x[0]);
+		x[i] = random_like(d, x[0]);
 	if (op == OP_select) { /* the condition is a comparison */
 		x[1] = x[0];
-		x[0] = draw_add(d, OP_lt, (tensor_value[]){ x[1], x[2] }, 2, NULL, 0);
+		x[0] = random_add(d, OP_lt, (tensor_value[]){ x[1], x[2] }, 2, NULL, 0);
 		if (!x[0])
 			return 0;
 	}
 	/* Which bits a NaN has is the machine's affair. */
-	if (op == OP_bitcast && tensor_is_float(draw_info(d, x[0])->type))
+	if (op == OP_bitcast && tensor_is_float(random_info(d, x[0])->type))
 		return 0;
 	const bool has_type = op == OP_convert || op == OP_bitcast;
-	return draw_add(d, op, x, tensor_ops[op].least, has_type ? &a : NULL, has_type);
+	return random_add(d, op, x, tensor_ops[op].least, has_type ? &a : NULL, has_type);
 }
 
-tensor_value draw_broadcast(struct draw *d, tensor_value x)
+tensor_value random_broadcast(struct draw *d, tensor_value x)
 {
-	const struct shape *s = &draw_info(d, x)->shape;
+	const struct shape *s = &random_info(d, x)->shape;
 	int64_t shape[TENSOR_MAX_RANK], axes[TENSOR_MAX_RANK];
 	unsigned rank = 0;
 
 	for (unsigned i = 0; i < s->rank; i++) {
-		if (draw_below(d, 3) == 0 && rank + s->rank - i < 5)
-			shape[rank++] = (int64_t)draw_size_of(d);
+		if (random_below(d, 3) == 0 && rank + s->rank - i < 5)
+			shape[rank++] = (int64_t)random_size_of(d);
 		axes[i] = rank;
-		shape[rank++] = s->dim[i] == 1 && draw_below(d, 2) ? (int64_t)draw_size_of(d) : (int64_t)s->dim[i];
+		shape[rank++] = s->dim[i] == 1 && random_below(d, 2) ? (int64_t)random_size_of(d) : (int64_t)s->dim[i];
 	}
 	if (rank == 0)
-		shape[rank++] = (int64_t)draw_size_of(d);
+		shape[rank++] = (int64_t)random_size_of(d);
 	const struct attribute a[] = { { ATTRIBUTE_shape, rank, shape, 0 }, { ATTRIBUTE_axes, s->rank, axes, 0 } };
-	return draw_add(d, OP_broadcast, &x, 1, a, 2);
+	return random_add(d, OP_broadcast, &x, 1, a, 2);
 }
 
-tensor_value draw_reshape(struct draw *d, tensor_value x)
+tensor_value random_reshape(struct draw *d, tensor_value x)
 {
-	const struct shape *s = &draw_info(d, x)->shape;
+	const struct shape *s = &random_info(d, x)->shape;
 	int64_t shape[TENSOR_MAX_RANK];
 	unsigned rank = 0;
 
 	for (unsigned i = 0; i < s->rank; i++) {
-		if (rank && draw_below(d, 2)) {
+		if (rank && random_below(d, 2)) {
 			shape[rank - 1] *= (int64_t)s->dim[i];
 		} else {
 			shape[rank++] = (int64_t)s->dim[i];
-			if (s->dim[i] % 2 == 0 && s->dim[i] && rank < 5 && draw_below(d, 2)) {
+			if (s->dim[i] % 2 == 0 && s->dim[i] && rank < 5 && random_below(d, 2)) {
 				shape[rank - 1] /= 2;
 				shape[rank++] = 2;
 			}
 		}
 	}
-	return draw_add(d, OP_reshape, &x, 1, &(struct attribute){ ATTRIBUTE_shape, rank, shape, 0 }, 1);
+	return random_add(d, OP_reshape, &x, 1, &(struct attribute){ ATTRIBUTE_shape, rank, shape, 0 }, 1);
 }
 
-tensor_value draw_by_axes(struct draw *d, enum tensor_op op, tensor_value x)
+tensor_value random_by_axes(struct draw *d, enum tensor_op op, tensor_value x)
 {
-	const unsigned rank = draw_info(d, x)->shape.rank;
+	const unsigned rank = random_info(d, x)->shape.rank;
 	int64_t axes[TENSOR_MAX_RANK];
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < rank; i++)
 		axes[i] = i;
 	for (unsigned i = rank; i > 1; i--) {
-		const unsigned k = draw_below(d, i);
+		const unsigned k = random_below(d, i);
 		const int64_t swap = axes[k];
 		axes[k] = axes[i - 1];
 		axes[i - 1] = swap;
 	}
-	n = op == OP_transpose ? rank : draw_below(d, rank + 1);
-	return draw_add(d, op, &x, 1, &(struct attribute){ ATTRIBUTE_axes, n, axes, 0 }, 1);
+	n = op == OP_transpose ? rank : random_below(d, rank + 1);
+	return random_add(d, op, &x, 1, &(struct attribute){ ATTRIBUTE_axes, n, axes, 0 }, 1);
 }
 
-tensor_value draw_slice(struct draw *d, tensor_value x)
+tensor_value random_slice(struct draw *d, tensor_value x)
 {
-	const struct shape *s = &draw_info(d, x)->shape;
+	const struct shape *s = &random_info(d, x)->shape;
 	int64_t start[TENSOR_MAX_RANK], limit[TENSOR_MAX_RANK], strides[TENSOR_MAX_RANK];
 
 	for (unsigned i = 0; i < s->rank; i++) {
-		start[i] = draw_below(d, (unsigned)s->dim[i] + 1);
-		limit[i] = start[i] + draw_below(d, (unsigned)s->dim[i] - (unsigned)start[i] + 1);
-		if (draw_below(d, 2)) {
+		start[i] = random_below(d, (unsigned)s->dim[i] + 1);
+		limit[i] = start[i] + random_below(d, (unsigned)s->dim[i] - (unsigned)start[i] + 1);
+		if (random_below(d, 2)) {
 			start[i] = 0;
 			limit[i] = (int64_t)s->dim[i];
 		}
-		strides[i] = 1 + draw_below(d, 3);
+		strides[i] = 1 + random_below(d, 3);
 	}
 	const struct attribute a[] = { { ATTRIBUTE_start, s->rank, start, 0 },
 		                       { ATTRIBUTE_limit, s->rank, limit, 0 },
 		                       { ATTRIBUTE_strides, s->rank, strides, 0 } };
-	return draw_add(d, OP_slice, &x, 1, a, 2 + draw_below(d, 2));
+	return random_add(d, OP_slice, &x, 1, a, 2 + random_below(d, 2));
 }
 
-tensor_value draw_pad(struct draw *d, tensor_value x)
+tensor_value random_pad(struct draw *d, tensor_value x)
 {
-	const struct shape *s = &draw_info(d, x)->shape;
+	const struct shape *s = &random_info(d, x)->shape;
 	int64_t low[TENSOR_MAX_RANK], high[TENSOR_MAX_RANK], interior[TENSOR_MAX_RANK];
 	struct error err = { 0 };
-	tensor_value in[] = { x, graph_full(d->g, 3, draw_info(d, x)->type, &(struct shape){ 0 }, &err) };
+	tensor_value in[] = { x, graph_full(d->g, 3, random_info(d, x)->type, &(struct shape){ 0 }, &err) };
 
 	for (unsigned i = 0; i < s->rank; i++) {
-		low[i] = (int64_t)draw_below(d, 4) - 1;
-		high[i] = (int64_t)draw_below(d, 4) - 1;
-		interior[i] = draw_below(d, 3) ? 0 : 1;
+		low[i] = (int64_t)random_below(d, 4) - 1;
+		high[i] = (int64_t)random_below(d, 4) - 1;
+		interior[i] = random_below(d, 3) ? 0 : 1;
 	}
 	const struct attribute a[] = { { ATTRIBUTE_low, s->rank, low, 0 },
 		                       { ATTRIBUTE_high, s->rank, high, 0 },
 		                       { ATTRIBUTE_interior, s->rank, interior, 0 } };
-	return draw_add(d, OP_pad, in, 2, a, 2 + draw_below(d, 2));
+	return random_add(d, OP_pad, in, 2, a, 2 + random_below(d, 2));
 }
 
-tensor_value draw_take(struct draw *d, tensor_value x)
+tensor_value random_take(struct draw *d, tensor_value x)
 {
-	const struct shape *s = &draw_info(d, x)->shape;
+	const struct shape *s = &random_info(d, x)->shape;
 	static const int types[] = { JIT_TYPE_I64, JIT_TYPE_I32, JIT_TYPE_U8, JIT_TYPE_I8 };
-	struct shape at = { .rank = draw_below(d, 3) };
-	const bool along = draw_below(d, 2) && s->rank;
+	struct shape at = { .rank = random_below(d, 3) };
+	const bool along = random_below(d, 2) && s->rank;
 	struct tensor t;
 	struct error err = { 0 };
-	int64_t axis = s->rank ? draw_below(d, s->rank) : 0;
+	int64_t axis = s->rank ? random_below(d, s->rank) : 0;
 
 	for (unsigned i = 0; i < at.rank; i++)
-		at.dim[i] = draw_size_of(d);
+		at.dim[i] = random_size_of(d);
 	if (along) {
 		at = *s;
-		at.dim[axis] = draw_size_of(d);
+		at.dim[axis] = random_size_of(d);
 	}
-	random_tensor(&t, types[draw_below(d, 4)], &at, d->state);
+	random_tensor(&t, types[random_below(d, 4)], &at, d->state);
 	const tensor_value by = tensor_graph_constant(d->g, &t, &err);
 	tensor_free(&t);
-	return draw_add(d, along ? OP_take_along : OP_take, (tensor_value[]){ x, by }, 2,
-	                &(struct attribute){ ATTRIBUTE_axis, 1, &axis, 0 }, 1);
+	return random_add(d, along ? OP_take_along : OP_take, (tensor_value[]){ x, by }, 2,
+	                  &(struct attribute){ ATTRIBUTE_axis, 1, &axis, 0 }, 1);
 }
 
 static tensor_value draw_along(struct draw *d, tensor_value x)
 {
 	static const enum tensor_op ops[] = { OP_argmax, OP_argmin, OP_cumsum, OP_cumprod, OP_sort };
-	const enum tensor_op op = ops[draw_below(d, 5)];
-	const unsigned rank = draw_info(d, x)->shape.rank;
-	int64_t axis = rank ? draw_below(d, rank) : 0, first = draw_below(d, 2), second = draw_below(d, 2);
+	const enum tensor_op op = ops[random_below(d, 5)];
+	const unsigned rank = random_info(d, x)->shape.rank;
+	int64_t axis = rank ? random_below(d, rank) : 0, first = random_below(d, 2), second = random_below(d, 2);
 	const bool is_scan = op == OP_cumsum || op == OP_cumprod;
 	const struct attribute a[] = { { ATTRIBUTE_axis, 1, &axis, 0 },
 		                       { is_scan         ? ATTRIBUTE_reverse
@@ -256,14 +257,14 @@ static tensor_value draw_along(struct draw *d, tensor_value x)
 		                         1, &first, 0 },
 		                       { ATTRIBUTE_exclusive, 1, &second, 0 } };
 
-	return draw_add(d, op, &x, 1, a, is_scan ? 3 : 2);
+	return random_add(d, op, &x, 1, a, is_scan ? 3 : 2);
 }
 
 /* A second operand is made for the first one's last dimension. */
-tensor_value draw_dot(struct draw *d, tensor_value x)
+tensor_value random_dot(struct draw *d, tensor_value x)
 {
-	const struct shape *s = &draw_info(d, x)->shape;
-	const unsigned batches = s->rank > 1 ? draw_below(d, s->rank) : 0;
+	const struct shape *s = &random_info(d, x)->shape;
+	const unsigned batches = s->rank > 1 ? random_below(d, s->rank) : 0;
 	struct shape other = { 0 };
 	int64_t left[1], right[1], batch[TENSOR_MAX_RANK];
 	struct tensor t;
@@ -271,31 +272,31 @@ tensor_value draw_dot(struct draw *d, tensor_value x)
 
 	if (s->rank == 0 || s->rank > 4)
 		return 0;
-	left[0] = batches + draw_below(d, s->rank - batches);
+	left[0] = batches + random_below(d, s->rank - batches);
 	for (unsigned i = 0; i < batches; i++) {
 		batch[i] = i;
 		other.dim[other.rank++] = s->dim[i];
 	}
-	if (draw_below(d, 2))
-		other.dim[other.rank++] = draw_size_of(d);
+	if (random_below(d, 2))
+		other.dim[other.rank++] = random_size_of(d);
 	right[0] = other.rank;
 	other.dim[other.rank++] = s->dim[left[0]];
-	if (draw_below(d, 2))
-		other.dim[other.rank++] = draw_size_of(d);
-	draw_tensor(d, &t, draw_info(d, x)->type, &other);
+	if (random_below(d, 2))
+		other.dim[other.rank++] = random_size_of(d);
+	draw_tensor(d, &t, random_info(d, x)->type, &other);
 	const tensor_value y = tensor_graph_constant(d->g, &t, &err);
 	tensor_free(&t);
 	const struct attribute a[] = { { ATTRIBUTE_left, 1, left, 0 },
 		                       { ATTRIBUTE_right, 1, right, 0 },
 		                       { ATTRIBUTE_left_batch, batches, batch, 0 },
 		                       { ATTRIBUTE_right_batch, batches, batch, 0 } };
-	return draw_add(d, OP_dot, (tensor_value[]){ x, y }, 2, a, batches ? 4 : 2);
+	return random_add(d, OP_dot, (tensor_value[]){ x, y }, 2, a, batches ? 4 : 2);
 }
 
-tensor_value draw_windows(struct draw *d, tensor_value x)
+tensor_value random_windows(struct draw *d, tensor_value x)
 {
-	const struct shape *s = &draw_info(d, x)->shape;
-	const bool is_conv = draw_below(d, 2);
+	const struct shape *s = &random_info(d, x)->shape;
+	const bool is_conv = random_below(d, 2);
 	int64_t list[5][TENSOR_MAX_RANK], groups = 1;
 	struct shape by = *s;
 	struct tensor t;
@@ -305,12 +306,12 @@ tensor_value draw_windows(struct draw *d, tensor_value x)
 	if (s->rank < 3)
 		return 0;
 	for (unsigned i = 0; i < s->rank - 2; i++) {
-		list[0][i] = 1 + draw_below(d, 3);
-		list[1][i] = draw_below(d, 3);
-		list[2][i] = (int64_t)draw_below(d, 4) - 1;
-		list[3][i] = 1 + draw_below(d, 2);
-		list[4][i] = 1 + draw_below(d, 3); /* the window, or the input's dilation */
-		by.dim[2 + i] = 1 + draw_below(d, 3);
+		list[0][i] = 1 + random_below(d, 3);
+		list[1][i] = random_below(d, 3);
+		list[2][i] = (int64_t)random_below(d, 4) - 1;
+		list[3][i] = 1 + random_below(d, 2);
+		list[4][i] = 1 + random_below(d, 3); /* the window, or the input's dilation */
+		by.dim[2 + i] = 1 + random_below(d, 3);
 	}
 	const struct attribute a[] = {
 		{ ATTRIBUTE_strides, s->rank - 2, list[0], 0 },
@@ -321,40 +322,40 @@ tensor_value draw_windows(struct draw *d, tensor_value x)
 		{ ATTRIBUTE_groups, 1, &groups, 0 }
 	};
 	if (!is_conv)
-		return draw_add(d, draw_below(d, 2) ? OP_window_max : OP_window_sum, in, 1, a, 5);
-	if (s->dim[1] && s->dim[1] % 2 == 0 && draw_below(d, 2))
+		return random_add(d, random_below(d, 2) ? OP_window_max : OP_window_sum, in, 1, a, 5);
+	if (s->dim[1] && s->dim[1] % 2 == 0 && random_below(d, 2))
 		groups = 2;
-	by.dim[0] = (uint64_t)groups * (1 + draw_below(d, 9));
+	by.dim[0] = (uint64_t)groups * (1 + random_below(d, 9));
 	by.dim[1] = s->dim[1] / (uint64_t)groups;
-	draw_tensor(d, &t, draw_info(d, x)->type, &by);
+	draw_tensor(d, &t, random_info(d, x)->type, &by);
 	in[1] = tensor_graph_constant(d->g, &t, &err);
 	tensor_free(&t);
-	return draw_add(d, OP_conv, in, 2, a, 6);
+	return random_add(d, OP_conv, in, 2, a, 6);
 }
 
 static tensor_value draw_node(struct draw *d)
 {
 	static const enum tensor_op reductions[] = { OP_reduce_sum, OP_reduce_product, OP_reduce_max,
 		                                     OP_reduce_min, OP_reduce_any,     OP_reduce_all };
-	const tensor_value x = draw_any_value(d), y = draw_like(d, x);
-	int64_t axis = draw_info(d, x)->shape.rank ? draw_below(d, draw_info(d, x)->shape.rank) : 0;
+	const tensor_value x = random_any_value(d), y = random_like(d, x);
+	int64_t axis = random_info(d, x)->shape.rank ? random_below(d, random_info(d, x)->shape.rank) : 0;
 
-	switch (draw_below(d, 20)) {
-	case 0: return draw_broadcast(d, x);
-	case 1: return draw_reshape(d, x);
-	case 2: return draw_by_axes(d, draw_below(d, 2) ? OP_transpose : OP_reverse, x);
-	case 3: return draw_slice(d, x);
-	case 4: return draw_pad(d, x);
+	switch (random_below(d, 20)) {
+	case 0: return random_broadcast(d, x);
+	case 1: return random_reshape(d, x);
+	case 2: return random_by_axes(d, random_below(d, 2) ? OP_transpose : OP_reverse, x);
+	case 3: return random_slice(d, x);
+	case 4: return random_pad(d, x);
 	case 5:
-		return draw_add(d, OP_concatenate, (tensor_value[]){ x, y, x }, 1 + draw_below(d, 3),
-		                &(struct attribute){ ATTRIBUTE_axis, 1, &axis, 0 }, 1);
-	case 6: return draw_take(d, x);
+		return random_add(d, OP_concatenate, (tensor_value[]){ x, y, x }, 1 + random_below(d, 3),
+		                  &(struct attribute){ ATTRIBUTE_axis, 1, &axis, 0 }, 1);
+	case 6: return random_take(d, x);
 	case 7:
 	case 8:
-	case 9: return draw_by_axes(d, reductions[draw_below(d, 6)], x);
+	case 9: return random_by_axes(d, reductions[random_below(d, 6)], x);
 	case 10: return draw_along(d, x);
-	case 11: return draw_dot(d, x);
-	case 12: return draw_windows(d, x);
+	case 11: return random_dot(d, x);
+	case 12: return random_windows(d, x);
 	default: return draw_element(d);
 	}
 }
@@ -369,11 +370,11 @@ void random_graph(struct tensor_graph *g, uint64_t seed, unsigned nodes)
 
 	tensor_graph_init(g);
 	for (unsigned i = 0; i < 3; i++) {
-		struct shape s = { .rank = draw_below(&d, 5) };
+		struct shape s = { .rank = random_below(&d, 5) };
 		char name[8] = { 'x', (char)('0' + i), 0 };
 		for (unsigned k = 0; k < s.rank; k++)
-			s.dim[k] = draw_size_of(&d);
-		tensor_graph_input(g, name, types[draw_below(&d, 12)], &s, &err);
+			s.dim[k] = random_size_of(&d);
+		tensor_graph_input(g, name, types[random_below(&d, 12)], &s, &err);
 	}
 	for (unsigned tries = 0; g->nodes < nodes && tries < 50 * nodes; tries++) {
 		const tensor_value v = draw_node(&d);
@@ -384,6 +385,6 @@ void random_graph(struct tensor_graph *g, uint64_t seed, unsigned nodes)
 	for (unsigned i = 0; i < 3; i++) {
 		char name[8] = { 'y', (char)('0' + i), 0 };
 		assert_true(tensor_graph_output(
-			g, name, g->values - 1 - draw_below(&d, g->values < 8 ? g->values - 1 : 7), &err));
+			g, name, g->values - 1 - random_below(&d, g->values < 8 ? g->values - 1 : 7), &err));
 	}
 }

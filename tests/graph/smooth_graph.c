@@ -19,10 +19,11 @@ void smooth_tensor(struct tensor *t, int type, const struct shape *s, uint64_t s
 	for (uint64_t i = 0; i < shape_elements(s); i++) {
 		union number x = { .u = 0 };
 		if (tensor_is_float(type)) {
-			const double v = (draw_below(&d, 1 << 20) + draw_below(&d, 1 << 20) / 1048576.0) / 0x1p18 - 2;
+			const double v =
+				(random_below(&d, 1 << 20) + random_below(&d, 1 << 20) / 1048576.0) / 0x1p18 - 2;
 			x = tensor_convert((union number){ .d = v }, JIT_TYPE_F64, tensor_wide_type(type));
 		} else {
-			x.i = (int64_t)draw_below(&d, 6) - (tensor_is_signed(type) ? 1 : 0);
+			x.i = (int64_t)random_below(&d, 6) - (tensor_is_signed(type) ? 1 : 0);
 		}
 		tensor_put(t, i, x);
 	}
@@ -31,20 +32,20 @@ void smooth_tensor(struct tensor *t, int type, const struct shape *s, uint64_t s
 static tensor_value number(struct draw *d, tensor_value like, double value)
 {
 	struct error err = { 0 };
-	const struct shape s = draw_info(d, like)->shape;
+	const struct shape s = random_info(d, like)->shape;
 
 	return graph_full(d->g, value, JIT_TYPE_F64, &s, &err);
 }
 
-static tensor_value one(struct draw *d, enum tensor_op op, tensor_value x) { return draw_add(d, op, &x, 1, NULL, 0); }
+static tensor_value one(struct draw *d, enum tensor_op op, tensor_value x) { return random_add(d, op, &x, 1, NULL, 0); }
 
 static tensor_value two(struct draw *d, enum tensor_op op, tensor_value x, tensor_value y)
 {
-	return draw_add(d, op, (tensor_value[]){ x, y }, 2, NULL, 0);
+	return random_add(d, op, (tensor_value[]){ x, y }, 2, NULL, 0);
 }
 
 /* Between -1 and 1. */
-static tensor_value tame(struct draw *d, tensor_value x) { return one(d, draw_below(d, 2) ? OP_tanh : OP_sin, x); }
+static tensor_value tame(struct draw *d, tensor_value x) { return one(d, random_below(d, 2) ? OP_tanh : OP_sin, x); }
 
 /* Not below a half. */
 static tensor_value positive(struct draw *d, tensor_value x)
@@ -60,8 +61,8 @@ static tensor_value draw_element(struct draw *d, tensor_value x)
 		OP_tanh, OP_erf, OP_logistic, OP_add, OP_sub,    OP_mul,   OP_div, OP_rem,
 		OP_max,  OP_min, OP_pow,      OP_fma, OP_select, OP_floor, OP_add, OP_mul
 	};
-	const enum tensor_op op = ops[draw_below(d, sizeof ops / sizeof *ops)];
-	tensor_value y = draw_like(d, x);
+	const enum tensor_op op = ops[random_below(d, sizeof ops / sizeof *ops)];
+	tensor_value y = random_like(d, x);
 
 	switch (op) {
 	case OP_exp: return one(d, op, tame(d, x));
@@ -72,8 +73,9 @@ static tensor_value draw_element(struct draw *d, tensor_value x)
 	case OP_div:
 	case OP_rem: return two(d, op, x, positive(d, y));
 	case OP_pow: return two(d, op, positive(d, x), tame(d, y));
-	case OP_fma: return draw_add(d, op, (tensor_value[]){ tame(d, x), y, draw_like(d, x) }, 3, NULL, 0);
-	case OP_select: return draw_add(d, op, (tensor_value[]){ two(d, OP_lt, x, y), y, draw_like(d, x) }, 3, NULL, 0);
+	case OP_fma: return random_add(d, op, (tensor_value[]){ tame(d, x), y, random_like(d, x) }, 3, NULL, 0);
+	case OP_select:
+		return random_add(d, op, (tensor_value[]){ two(d, OP_lt, x, y), y, random_like(d, x) }, 3, NULL, 0);
 	case OP_floor: /* alone it would end what flows */
 		return two(d, OP_sub, x, two(d, OP_mul, one(d, op, y), number(d, y, 0.25)));
 	default: return tensor_ops[op].least == 1 ? one(d, op, x) : two(d, op, x, y);
@@ -83,15 +85,16 @@ static tensor_value draw_element(struct draw *d, tensor_value x)
 static tensor_value draw_along(struct draw *d, tensor_value x)
 {
 	static const enum tensor_op ops[] = { OP_cumsum, OP_cumprod, OP_sort };
-	const enum tensor_op op = ops[draw_below(d, 3)];
-	const unsigned rank = draw_info(d, x)->shape.rank;
-	int64_t axis = rank ? draw_below(d, rank) : 0, first = draw_below(d, 2), second = draw_below(d, 2);
+	const enum tensor_op op = ops[random_below(d, 3)];
+	const unsigned rank = random_info(d, x)->shape.rank;
+	int64_t axis = rank ? random_below(d, rank) : 0, first = random_below(d, 2), second = random_below(d, 2);
 	const struct attribute a[] = { { ATTRIBUTE_axis, 1, &axis, 0 },
 		                       { op == OP_sort ? ATTRIBUTE_descending : ATTRIBUTE_reverse, 1, &first, 0 },
 		                       { ATTRIBUTE_exclusive, 1, &second, 0 } };
 
 	x = op == OP_cumprod ? tame(d, x) : x;
-	return draw_add(d, op, (tensor_value[]){ x, draw_like(d, x) }, op == OP_sort ? 2 : 1, a, op == OP_sort ? 2 : 3);
+	return random_add(d, op, (tensor_value[]){ x, random_like(d, x) }, op == OP_sort ? 2 : 1, a,
+	                  op == OP_sort ? 2 : 3);
 }
 
 static tensor_value indices(struct draw *d, const struct shape *s)
@@ -99,7 +102,7 @@ static tensor_value indices(struct draw *d, const struct shape *s)
 	struct tensor t;
 	struct error err = { 0 };
 
-	smooth_tensor(&t, draw_below(d, 2) ? JIT_TYPE_I64 : JIT_TYPE_I32, s, d->state);
+	smooth_tensor(&t, random_below(d, 2) ? JIT_TYPE_I64 : JIT_TYPE_I32, s, d->state);
 	const tensor_value v = tensor_graph_constant(d->g, &t, &err);
 	tensor_free(&t);
 	return v;
@@ -108,48 +111,48 @@ static tensor_value indices(struct draw *d, const struct shape *s)
 /* gather_nd, and what adds the gathered elements somewhere else. */
 static tensor_value draw_scatter(struct draw *d, tensor_value x)
 {
-	const struct shape s = draw_info(d, x)->shape;
-	const struct shape at = { 2, { 1 + draw_below(d, 3), s.rank ? 1 + draw_below(d, s.rank) : 0 } };
+	const struct shape s = random_info(d, x)->shape;
+	const struct shape at = { 2, { 1 + random_below(d, 3), s.rank ? 1 + random_below(d, s.rank) : 0 } };
 	int64_t axis = 0, mode = SCATTER_ADD;
 	struct attribute a[] = { { ATTRIBUTE_mode, 1, &mode, 0 }, { ATTRIBUTE_axis, 1, &axis, 0 } };
 
 	if (s.rank == 0)
 		return 0;
-	if (draw_below(d, 2)) {
-		const tensor_value updates = draw_like(d, x);
-		return draw_add(d, OP_scatter_along, (tensor_value[]){ x, indices(d, &s), updates }, 3, a, 2);
+	if (random_below(d, 2)) {
+		const tensor_value updates = random_like(d, x);
+		return random_add(d, OP_scatter_along, (tensor_value[]){ x, indices(d, &s), updates }, 3, a, 2);
 	}
 	const tensor_value gathered = two(d, OP_gather_nd, x, indices(d, &at));
-	if (!gathered || draw_below(d, 2))
+	if (!gathered || random_below(d, 2))
 		return gathered;
-	return draw_add(d, OP_scatter_nd, (tensor_value[]){ draw_like(d, x), indices(d, &at), gathered }, 3, a, 1);
+	return random_add(d, OP_scatter_nd, (tensor_value[]){ random_like(d, x), indices(d, &at), gathered }, 3, a, 1);
 }
 
 static tensor_value draw_node(struct draw *d)
 {
 	static const enum tensor_op reductions[] = { OP_reduce_sum, OP_reduce_product, OP_reduce_max, OP_reduce_min };
-	const tensor_value x = draw_any_value(d), y = draw_like(d, x);
-	const uint64_t elements = shape_elements(&draw_info(d, x)->shape);
-	int64_t axis = draw_info(d, x)->shape.rank ? draw_below(d, draw_info(d, x)->shape.rank) : 0;
+	const tensor_value x = random_any_value(d), y = random_like(d, x);
+	const uint64_t elements = shape_elements(&random_info(d, x)->shape);
+	int64_t axis = random_info(d, x)->shape.rank ? random_below(d, random_info(d, x)->shape.rank) : 0;
 
-	switch (draw_below(d, 24)) {
+	switch (random_below(d, 24)) {
 	case 0:
-	case 1: return elements > 30 ? 0 : draw_broadcast(d, x);
-	case 2: return draw_reshape(d, x);
-	case 3: return draw_by_axes(d, draw_below(d, 2) ? OP_transpose : OP_reverse, x);
-	case 4: return draw_slice(d, x);
-	case 5: return elements > 30 ? 0 : draw_pad(d, x);
+	case 1: return elements > 30 ? 0 : random_broadcast(d, x);
+	case 2: return random_reshape(d, x);
+	case 3: return random_by_axes(d, random_below(d, 2) ? OP_transpose : OP_reverse, x);
+	case 4: return random_slice(d, x);
+	case 5: return elements > 30 ? 0 : random_pad(d, x);
 	case 6:
-		return draw_add(d, OP_concatenate, (tensor_value[]){ x, y, x }, 1 + draw_below(d, 3),
-		                &(struct attribute){ ATTRIBUTE_axis, 1, &axis, 0 }, 1);
-	case 7: return draw_take(d, x);
+		return random_add(d, OP_concatenate, (tensor_value[]){ x, y, x }, 1 + random_below(d, 3),
+		                  &(struct attribute){ ATTRIBUTE_axis, 1, &axis, 0 }, 1);
+	case 7: return random_take(d, x);
 	case 8:
-	case 9: return draw_by_axes(d, reductions[draw_below(d, 4)], tame(d, x));
+	case 9: return random_by_axes(d, reductions[random_below(d, 4)], tame(d, x));
 	case 10: return draw_along(d, x);
 	case 11:
-	case 12: return draw_dot(d, tame(d, x));
+	case 12: return random_dot(d, tame(d, x));
 	case 13:
-	case 14: return draw_windows(d, tame(d, x));
+	case 14: return random_windows(d, tame(d, x));
 	case 15: return draw_scatter(d, x);
 	case 16: return tame(d, x);
 	default: return draw_element(d, x);
@@ -163,10 +166,10 @@ void smooth_graph(struct tensor_graph *g, uint64_t seed, unsigned nodes)
 
 	tensor_graph_init(g);
 	for (unsigned i = 0; i < 3; i++) {
-		struct shape s = { .rank = draw_below(&d, 5) };
+		struct shape s = { .rank = random_below(&d, 5) };
 		char name[8] = { 'x', (char)('0' + i), 0 };
 		for (unsigned k = 0; k < s.rank; k++)
-			s.dim[k] = draw_below(&d, 30) ? draw_size_of(&d) : 0;
+			s.dim[k] = random_below(&d, 30) ? random_size_of(&d) : 0;
 		tensor_graph_input(g, name, JIT_TYPE_F64, &s, &err);
 	}
 	for (unsigned tries = 0; g->nodes < nodes && tries < 50 * nodes; tries++) {
@@ -176,7 +179,8 @@ void smooth_graph(struct tensor_graph *g, uint64_t seed, unsigned nodes)
 	}
 	for (unsigned i = 0, tries = 0; i < 6; tries++) {
 		char name[8] = { 'y', (char)('0' + i), 0 };
-		const tensor_value v = g->values - 1 - draw_below(&d, g->values < 9 || tries > 50 ? g->values - 1 : 8);
+		const tensor_value v =
+			g->values - 1 - random_below(&d, g->values < 9 || tries > 50 ? g->values - 1 : 8);
 		if (g->value[v].type != JIT_TYPE_F64)
 			continue;
 		assert_true(tensor_graph_output(g, name, v, &err));

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "graph/eval.h"
 #include "graph/text.h"
@@ -240,10 +242,112 @@ static void test_random(void **state)
 	assert_true(seed || (good * 2 > n && seen.kinks * 50 < seen.elements && seen.moving * 4 > seen.elements));
 }
 
+/* ---- beside PyTorch: tests/graph/beside_torch.py computes the same graphs */
+
+static void put_numbers(FILE *f, const struct tensor *t)
+{
+	char number[40];
+
+	for (uint64_t i = 0; i < shape_elements(&t->shape); i++) {
+		graph_text_number(number, t->type, tensor_get(t, i));
+		fprintf(f, " %s", number);
+	}
+	fputc('\n', f);
+}
+
+/* Whether it is put there: numbers must be small. */
+static bool put_graph(FILE *f, const struct tensor_graph *g, const char *what)
+{
+	struct tensor_graph v;
+	struct values in = { .n = 0 }, out = { .n = 0 };
+	char shape[SHAPE_TEXT_MAX];
+
+	checks_gradient_of(&v, g, what);
+	checks_fill_from(&v, 0, &in);
+	checks_run(&v, &in, &out, what);
+	const bool is_good = is_small(&out);
+	if (is_good) {
+		fprintf(f, "=== %s\n", what);
+		graph_text_write(g, f, 0);
+		for (uint32_t i = 0; i < v.inputs; i++) {
+			const struct tensor_value_info *info = &v.value[v.input[i]];
+			if (i < g->inputs)
+				fprintf(f, "@in %s %s", info->name, shape_text(info->type, &info->shape, shape));
+			else
+				fprintf(f, "@ct %s", info->name + strlen("ct."));
+			put_numbers(f, &in.t[i]);
+		}
+		for (uint32_t i = g->outputs; i < v.outputs; i++) {
+			fprintf(f, "@grad %s", v.output_name[i] + strlen("grad."));
+			put_numbers(f, &out.t[i]);
+		}
+	}
+	checks_free_values(&in);
+	checks_free_values(&out);
+	tensor_graph_free(&v);
+	return is_good;
+}
+
+static int beside_torch(const char *python, const char *file)
+{
+	char script[400];
+	const char *dir = getenv("srcdir");
+	int status = 0;
+
+	snprintf(script, sizeof script, "%s/tests/graph/beside_torch.py", dir ? dir : ".");
+	fflush(stdout);
+	const pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		execlp(python, python, script, file, (char *)NULL);
+		_exit(77);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void test_torch(void **state)
+{
+	const unsigned n = test_full() ? 2000 : test_quick() ? 20 : 200;
+	char file[] = "/tmp/t_transforms.XXXXXX", what[60];
+	const int fd = mkstemp(file);
+	FILE *f = fdopen(fd, "w");
+	struct tensor_graph g;
+	(void)state;
+
+	assert_non_null(f);
+	for (size_t i = 0; i < n_transform_cases; i++) {
+		if (transform_cases[i].only_vmap)
+			continue;
+		checks_seed(i);
+		snprintf(what, sizeof what, "case %zu", i);
+		read_graph(&g, transform_cases[i].text, 7);
+		assert_true(put_graph(f, &g, what));
+		tensor_graph_free(&g);
+	}
+	for (unsigned i = 0, done = 0; done < n; i++) {
+		checks_seed(i);
+		snprintf(what, sizeof what, "seed %u", i);
+		smooth_graph(&g, i, 3 + i % 38);
+		done += put_graph(f, &g, what);
+		tensor_graph_free(&g);
+	}
+	assert_int_equal(fclose(f), 0);
+	int status = beside_torch("python3", file);
+	if (status == 77) /* python3 may be one that is not the system's */
+		status = beside_torch("/usr/bin/python3", file);
+	unlink(file);
+	if (status == 77) {
+		printf("# skipped: there is no PyTorch (apt install python3-torch)\n");
+		skip();
+	}
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_operations), cmocka_unit_test(test_compiled),
-		                            cmocka_unit_test(test_random) };
+		                            cmocka_unit_test(test_random), cmocka_unit_test(test_torch) };
 
 	return cmocka_run_group_tests(tests, open_all, close_all);
 }
