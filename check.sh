@@ -13,23 +13,25 @@ cd "$(dirname "$0")" || exit 1
 
 usage() {
 	cat <<'TXT'
-usage: ./check.sh [--usual | --full]
+usage: ./check.sh [--usual | --full | --coverage]
 
 Builds jitrun with gcc, and with clang and sanitizers, and runs the tests of each build.
 
   --usual   all tests with gcc at their usual size, and a third build with clang: over an hour on two cores
   --full    the same with the tests of gcc complete: every kernel and model on every simulated card
+  --coverage  instead of all that: builds with gcc for gcov, runs all tests at the quick size, and prints how many
+            lines of each room were executed
 TXT
 }
 
 size=quick
 case ${1-} in
 '') ;;
---usual | --full) size=${1#--} && shift ;;
+--usual | --full | --coverage) size=${1#--} && shift ;;
 -h | --help) usage && exit 0 ;;
 esac
 if [ $# -gt 0 ]; then
-	echo "check.sh: \"$1\" is no option here; --usual and --full are" >&2
+	echo "check.sh: \"$1\" is no option here; --usual, --full and --coverage are" >&2
 	exit 2
 fi
 unset JITRUN_TEST_QUICK JITRUN_TEST_FULL JITRUN_TEST_SHARE
@@ -182,6 +184,15 @@ fi
 linker=
 need_packages mold || say "(mold is not there: linking takes longer)"
 if command -v mold >/dev/null 2>&1; then linker=LDFLAGS=-fuse-ld=mold; fi
+
+# What tests say counts for nothing here: those that look at what the compiler made look at other code.
+if [ $size = coverage ]; then
+	export JITRUN_TEST_QUICK=1 TEST_CFLAGS=-O0
+	check_build "gcc, for gcov" build-coverage all -k -- --disable-static CFLAGS="-O1 --coverage" LDFLAGS=--coverage
+	scripts/coverage.sh build-coverage
+	echo "$passed passed, $failed failed, $skipped skipped"
+	exit 0
+fi
 
 # check_sources SCRIPT ARGUMENT...: one of the checks that look at the sources alone.
 check_sources() {
