@@ -49,7 +49,8 @@
 	X(settings) \
 	X(typed) \
 	X(call) \
-	X(language)
+	X(language) \
+	X(onnx)
 /* clang-format on */
 
 #define X(name) void fuzz_##name(const uint8_t *p, size_t n);
@@ -91,6 +92,7 @@ void fuzz_models_seeds(enum fuzz_number target, void (*take)(void *user, const u
 const char *fuzz_file(unsigned number, const char *name, const uint8_t *p, size_t n);
 const char *fuzz_directory(void);
 
+void fuzz_onnx_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_npy_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 
 #endif
