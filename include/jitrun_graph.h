@@ -26,10 +26,12 @@ extern "C" {
 typedef struct jit_graph jit_graph;
 typedef struct jit_graph_options {
 	size_t size;
-	const char *source; /* the text; NULL: what the file `path` contains */
-	size_t n;           /* its bytes; 0: up to its end */
-	const char *path;   /* the file's name, also in messages; NULL: "graph" */
-	const char *sizes;  /* "n=64 m=4": what the text declares as sizes; NULL: none */
+	const char *source; /* a graph as text, or an ONNX file's bytes; NULL: what the file `path` contains */
+	size_t n;           /* its bytes; 0: of a text, up to its end */
+	const char *path;  /* the file's name, also in messages; NULL: "graph". External data of an ONNX file are looked
+	                      for in its folder */
+	const char *sizes; /* "n=64 m=4": what the text declares as sizes, or dimensions that the ONNX file names; NULL:
+	                      none */
 } jit_graph_options;
 #define JIT_GRAPH_OPTIONS(...) JIT_STRUCT(jit_graph_options, __VA_ARGS__)
 

@@ -8,6 +8,7 @@
 
 #include "graph/eval.h"
 #include "graph/text.h"
+#include "loaders/onnx/onnx.h"
 #include "runtime/graph/executable.h"
 #include "runtime/model/model.h"
 #include "runtime/model/options.h"
@@ -95,6 +96,25 @@ static bool read_sizes(struct sizes *s, const char *text, struct error *err)
 	return true;
 }
 
+/* ONNX files begin with the version of their format, which no text begins with. */
+static bool is_onnx(const char *bytes, size_t n) { return n > 2 && bytes[0] == 8; }
+
+static bool read_onnx(struct tensor_graph *g, const jit_graph_options *o, const char *bytes, size_t n,
+                      const struct sizes *sizes, struct error *err)
+{
+	const struct onnx_sizes given = { .size = sizes->size, .sizes = sizes->n };
+	const char *slash = o->path ? strrchr(o->path, '/') : NULL;
+	char *folder = !o->path ? NULL : slash ? strndup(o->path, (size_t)(slash - o->path) + 1) : strdup(".");
+	struct onnx_file *f = onnx_open_bytes(o->path ? o->path : "graph", bytes, n, folder, err);
+	const bool ok = f && onnx_import(f, &given, g, NULL, err);
+
+	if (f && !ok)
+		tensor_graph_init(g);
+	onnx_close(f);
+	free(folder);
+	return ok;
+}
+
 static bool read_graph(struct tensor_graph *g, const jit_graph_options *o, struct error *err)
 {
 	const char *name = o->path ? o->path : "graph";
@@ -109,7 +129,9 @@ static bool read_graph(struct tensor_graph *g, const jit_graph_options *o, struc
 		return false;
 	if (o->source && !n)
 		n = strlen(o->source);
-	ok = graph_text_read(g, name, file ? file : o->source, n, sizes.size, sizes.n, err);
+	const char *bytes = file ? file : o->source;
+	ok = is_onnx(bytes, n) ? read_onnx(g, o, bytes, n, &sizes, err)
+	                       : graph_text_read(g, name, bytes, n, sizes.size, sizes.n, err);
 	free(file);
 	return ok;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "include/jitrun_graph.h"
+#include "tests/support/shared.h"
 
 static char folder[] = "/tmp/jitrun-graph-XXXXXX", path[200];
 static jit_compute *compute;
@@ -217,6 +218,48 @@ static void test_refusals(void **state)
 	not_opened(&JIT_GRAPH_OPTIONS(.path = "/nowhere/x.jg"), JIT_ERROR_IO, "/nowhere/x.jg");
 }
 
+/* An ONNX file by its path, whose first dimension is a size; and one that is cut short. */
+static void test_onnx(void **state)
+{
+	char file[1024];
+	jit_error err = { 0 };
+	jit_tensor t = JIT_TENSOR();
+	size_t n;
+	(void)state;
+
+	if (!shared_path(file, "data/onnx/models/perceptron/model-script.onnx"))
+		skip();
+	jit_graph *g = jit_graph_open(&JIT_GRAPH_OPTIONS(.path = file), &err);
+	if (!g && strstr(err.message, "protobuf")) {
+		printf("# skipped: %s\n", err.message);
+		skip();
+	}
+	if (!g)
+		fail_msg("%s", err.message);
+	assert_int_equal(jit_graph_outputs(g), 1);
+	good(jit_graph_output(g, 0, &t, &err), &err);
+	float *x = calloc(1, 1 << 20), *y = calloc(1, (size_t)t.bytes), *z = calloc(1, (size_t)t.bytes);
+	good(jit_graph_input(g, 0, &t, &err), &err);
+	assert_true(t.bytes <= 1 << 20);
+	for (uint64_t i = 0; i < t.elements; i++)
+		x[i] = (float)(i % 17) / 8 - 1;
+	jit_executable *e = jit_executable_open(compute, g, &err);
+	assert_non_null(e);
+	good(jit_graph_output(g, 0, &t, &err), &err);
+	good(jit_executable_run(e, (const void *[]){ x }, 1, (void *[]){ y }, 1, &err), &err);
+	good(jit_graph_interpret(g, (const void *[]){ x }, 1, (void *[]){ z }, 1, &err), &err);
+	assert_memory_equal(y, z, (size_t)t.bytes);
+	assert_true(y[0] != 0);
+	jit_executable_close(e);
+	jit_graph_close(g);
+	char *bytes = (char *)file_bytes(file, &n);
+	not_opened(&JIT_GRAPH_OPTIONS(.source = bytes, .n = n / 2, .path = "cut.onnx"), JIT_ERROR_FORMAT, "cut.onnx");
+	free(bytes);
+	free(x);
+	free(y);
+	free(z);
+}
+
 static int open_all(void **state)
 {
 	jit_error err = { 0 };
@@ -239,7 +282,8 @@ static int close_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_read), cmocka_unit_test(test_report),
-		                            cmocka_unit_test(test_built), cmocka_unit_test(test_refusals) };
+		                            cmocka_unit_test(test_built), cmocka_unit_test(test_refusals),
+		                            cmocka_unit_test(test_onnx) };
 
 	return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -14,15 +14,67 @@
 #include <math.h>
 #include <string.h>
 
+#include "runtime/graph/executable.h"
 #include "tests/graph/onnx_cases.h"
 #include "tests/graph/onnx_models.h"
 #include "tests/support/shared.h"
+
+static jit_compute *compute;
+static uint32_t kernels, on_host;
+
+/* Which bits a NaN has is the machine's affair. */
+static bool same_element(const struct tensor *a, const struct tensor *b, uint64_t i)
+{
+	const int wide = tensor_wide_type(a->type);
+	const union number x = tensor_get(a, i), y = tensor_get(b, i);
+
+	return x.u == y.u || (wide == JIT_TYPE_F32 && isnan(x.f) && isnan(y.f)) ||
+	       (wide == JIT_TYPE_F64 && isnan(x.d) && isnan(y.d));
+}
+
+/* The compiled graph, whose results must be those of the interpreter, bit for bit. */
+static bool run_compiled(const struct tensor_graph *g, const struct tensor *const in[], struct tensor out[],
+                         struct error *err)
+{
+	enum { MOST = 64 };
+	struct executable *x = executable_open(compute, g, err);
+	struct executable_report r;
+	struct tensor found[MOST];
+	const void *from[MOST];
+	void *to[MOST];
+	bool ok = x != NULL && g->inputs <= MOST && g->outputs <= MOST;
+
+	if (ok && !tensor_graph_eval(g, in, out, err))
+		fail_msg("%s", err->text);
+	for (uint32_t i = 0; ok && i < g->inputs; i++)
+		from[i] = in[i]->data;
+	for (uint32_t i = 0; ok && i < g->outputs; i++) {
+		assert_true(tensor_make(&found[i], out[i].type, &out[i].shape, err));
+		to[i] = found[i].data;
+	}
+	if (ok && !executable_run(x, from, to, err))
+		fail_msg("%s", err->text);
+	for (uint32_t i = 0; ok && i < g->outputs; i++) {
+		for (uint64_t k = 0; k < shape_elements(&out[i].shape); k++)
+			if (!same_element(&out[i], &found[i], k))
+				fail_msg("element %llu of output %s is not that of the interpreter",
+				         (unsigned long long)k, g->output_name[i]);
+		tensor_free(&found[i]);
+	}
+	if (ok) {
+		executable_get_report(x, &r);
+		kernels += r.kernels;
+		on_host += r.hosted;
+	}
+	executable_close(x);
+	return ok;
+}
 
 /* What computes an imported graph. Each of them runs all tests. */
 static const struct {
 	const char *name;
 	onnx_runner *run;
-} runners[] = { { "the interpreter", tensor_graph_eval } };
+} runners[] = { { "the interpreter", tensor_graph_eval }, { "compiled", run_compiled } };
 
 /* ---- the list */
 
@@ -266,5 +318,12 @@ int main(void)
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_docs), cmocka_unit_test(test_nodes),
 		                            cmocka_unit_test(test_models) };
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	jit_error err = { 0 };
+	compute = jit_compute_open(&JIT_COMPUTE_OPTIONS(.cache_dir = "", .threads = 2), &err);
+	if (!compute)
+		return 1;
+	const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	printf("# %u kernels, %u groups on the host\n", kernels, on_host);
+	jit_compute_close(compute);
+	return failed;
 }

@@ -13,6 +13,7 @@
 
 #include "graph/eval.h"
 #include "graph/text.h"
+#include "tests/support/shared.h"
 
 static void read_graph(struct tensor_graph *g, const char *text, const struct graph_size *sizes, size_t n)
 {
@@ -211,11 +212,39 @@ static void test_known(void **state)
 	tensor_graph_free(&g);
 }
 
+/* docs/graphs.md has a row for each operation, with its attributes. */
+static void test_docs(void **state)
+{
+	char path[1024], row[400], attributes[300];
+	size_t n;
+	char *page = (char *)file_bytes(source_path(path, "docs/graphs.md"), &n);
+	(void)state;
+
+	page = realloc(page, n + 1);
+	assert_non_null(page);
+	page[n] = 0;
+	for (int op = 0; op < TENSOR_OPS; op++) {
+		size_t m = 0;
+		attributes[0] = 0;
+		for (const char *p = tensor_ops[op].attributes; *p; p += *p == ' ') {
+			const size_t length = strcspn(p, " ");
+			m += (size_t)snprintf(attributes + m, sizeof attributes - m, "%s`%.*s`", m ? " " : "",
+			                      (int)length, p);
+			p += length;
+		}
+		snprintf(row, sizeof row, "| `%s` | %u%s | %s |", tensor_ops[op].name, tensor_ops[op].least,
+		         tensor_ops[op].most == TENSOR_MANY ? " or more" : "", attributes);
+		if (!strstr(page, row))
+			fail_msg("docs/graphs.md has no row that begins \"%s\"", row);
+	}
+	free(page);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_meaning), cmocka_unit_test(test_written),
-		                            cmocka_unit_test(test_sizes), cmocka_unit_test(test_refusals),
-		                            cmocka_unit_test(test_known) };
+		                            cmocka_unit_test(test_sizes),   cmocka_unit_test(test_refusals),
+		                            cmocka_unit_test(test_known),   cmocka_unit_test(test_docs) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
