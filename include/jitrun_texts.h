@@ -26,6 +26,12 @@ typedef struct jit_embedding_text {
 int jit_session_embed_texts(jit_session *s, const jit_embedding_text *texts, size_t n,
                             const jit_embedding_options *options, float *out, size_t n_out, jit_error *err);
 
+/* Two texts as one, as the model's tokenizer puts them together: a question and a document, say, for a model that
+ * scores pairs. *ids and *types are malloc'ed, *n entries each, for jit_free(): the types say which text a token is of,
+ * where the model tells texts apart. texts and their bytes: two of each. parse_special as in jit_model_tokenize(). */
+int jit_model_tokenize_pair(const jit_model *m, const char *const *texts, const size_t *n_texts, int parse_special,
+                            int32_t **ids, int32_t **types, size_t *n, jit_error *err);
+
 #ifdef __cplusplus
 }
 #endif

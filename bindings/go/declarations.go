@@ -753,6 +753,7 @@ const (
 	jitSamplingSet
 	jitModelNeeds
 	jitSessionEmbedTexts
+	jitModelTokenizePair
 	jitComputeOpen
 	jitComputeWritten
 	jitComputeClose
@@ -894,6 +895,7 @@ var functionNames = [...]string{
 	"jit_sampling_set",
 	"jit_model_needs",
 	"jit_session_embed_texts",
+	"jit_model_tokenize_pair",
 	"jit_compute_open",
 	"jit_compute_written",
 	"jit_compute_close",

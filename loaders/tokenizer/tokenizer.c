@@ -210,6 +210,7 @@ void tok_work_free(struct tok_work *w)
 	free(w->next.p);
 	free(w->symbol);
 	free(w->heap);
+	free(w->way);
 	pcre2_match_data_free(w->match);
 	pcre2_match_context_free(w->limits);
 }
@@ -393,7 +394,9 @@ const char *tokenizer_kind(const struct tokenizer *t)
 {
 	static const char *const kind[] = { [TOK_BYTE_LEVEL] = "byte-level BPE",
 		                            [TOK_CHAR_RANKS] = "BPE of characters, by ranks",
-		                            [TOK_CHAR_SCORES] = "SentencePiece BPE, by scores" };
+		                            [TOK_CHAR_SCORES] = "SentencePiece BPE, by scores",
+		                            [TOK_WORD_PIECE] = "WordPiece",
+		                            [TOK_UNIGRAM] = "SentencePiece Unigram" };
 	return kind[t->model];
 }
 
@@ -433,6 +436,7 @@ void tokenizer_close(struct tokenizer *t)
 	free(t->special[0].row);
 	free(t->special[1].row);
 	free(t->score_order);
+	free(t->score);
 	tok_table_free(&t->merge_table);
 	tok_table_free(&t->slot_table);
 	free(t->type);

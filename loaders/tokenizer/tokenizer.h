@@ -1,8 +1,8 @@
 /* loaders/tokenizer/tokenizer.h - text to token ids and back.
  *
  * Owns: the vocabulary, the merge ranks, the pre-tokenizer, the special tokens, BOS/EOS rules.
- * Two kinds: SentencePiece-style BPE with byte fallback ("llama") and byte-level BPE ("gpt2"),
- * each read from GGUF metadata or from HF tokenizer.json (+ tokenizer_config.json).
+ * Kinds: SentencePiece-style BPE with byte fallback ("llama"), byte-level BPE ("gpt2"), WordPiece ("bert") and Unigram
+ * ("t5"), each read from GGUF metadata or from HF tokenizer.json (+ tokenizer_config.json).
  * Immutable once opened: encode and decode may be called from any thread.
  *
  * Never: crashes on invalid UTF-8 (a byte that is no character encodes as its byte token),
@@ -75,6 +75,11 @@ bool tokenizer_encode(const struct tokenizer *t, const char *text, size_t n, uns
  * if none were, words across the border included. */
 bool tokenizer_encode_marked(const struct tokenizer *t, const char *text, size_t n, const uint8_t *plain,
                              unsigned flags, int32_t **ids, size_t *n_ids, struct error *err);
+
+/* Two texts as one, by the tokenizer's own template; *types, malloc'ed too: of each token, which text it belongs to as
+ * the template numbers them. flags: TOKENIZE_SPECIAL. */
+bool tokenizer_encode_pair(const struct tokenizer *t, const char *const text[2], const size_t n_text[2], unsigned flags,
+                           int32_t **ids, int32_t **types, size_t *n, struct error *err);
 
 /* The bytes one token adds to the text, in the position where `first` says whether it begins the text
  * (SentencePiece drops one leading space there). Borrowed or written to scratch (at least 256 bytes, used for

@@ -231,7 +231,7 @@ static bool read_ends(struct tokenizer *t, const struct gguf *g, bool adds_bos, 
 	tok_eog_add(t, turn);
 	tok_eog_add(t, message);
 	tok_roles_of_gguf(t, g);
-	return true;
+	return !adds_bos || !adds_eos || tok_gguf_pair(t, g, err);
 }
 
 /* Spaces become "▁", and the text begins with one where scores decide. */
@@ -257,8 +257,18 @@ static bool spm_normalisers(struct tokenizer *t, const struct gguf *g, struct er
 }
 
 /* Keys that are read here, or that change no text's tokens; those that end in _token_id only name a token. */
-static bool key_known(const char *p, size_t n)
+static bool key_known(enum tok_model model, const char *p, size_t n)
 {
+	/* of these kinds alone */
+	static const struct {
+		const char *key;
+		enum tok_model model;
+	} some[] = {
+		{ "normalizer.lowercase", TOK_WORD_PIECE }, { "normalizer.strip_accents", TOK_WORD_PIECE },
+		{ "add_sep_token", TOK_WORD_PIECE }, /* a pair has it in any case */
+		{ "precompiled_charsmap", TOK_UNIGRAM },    { "add_sep_token", TOK_UNIGRAM },
+		{ "add_sep_token", TOK_BYTE_LEVEL },
+	};
 	static const char *const known[] = {
 		"model",
 		"pre",
@@ -282,6 +292,9 @@ static bool key_known(const char *p, size_t n)
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (strlen(known[i]) == n && !memcmp(known[i], p, n))
 			return true;
+	for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+		if (some[i].model == model && strlen(some[i].key) == n && !memcmp(some[i].key, p, n))
+			return true;
 	return false;
 }
 
@@ -298,9 +311,8 @@ static bool asks_nothing(const struct gguf_kv *kv)
 	return true;
 }
 
-/* add_sep_token, precompiled_charsmap, normalizer.lowercase and whatever comes to be written: not done here, so not
- * passed over. */
-static bool check_keys(const struct gguf *g, struct error *err)
+/* What is not known of this kind and whatever comes to be written: not done here, so not passed over. */
+static bool check_keys(const struct gguf *g, enum tok_model model, struct error *err)
 {
 	size_t prefix = sizeof KEY("") - 1;
 	char text[100];
@@ -308,7 +320,7 @@ static bool check_keys(const struct gguf *g, struct error *err)
 	for (uint64_t i = 0; i < g->n_kv; i++) {
 		const struct gguf_kv *kv = &g->kv[i];
 		if (kv->key.n <= prefix || memcmp(kv->key.p, KEY(""), prefix) != 0 ||
-		    key_known(kv->key.p + prefix, kv->key.n - prefix) || asks_nothing(kv))
+		    key_known(model, kv->key.p + prefix, kv->key.n - prefix) || asks_nothing(kv))
 			continue;
 		return error_set(err, ERROR_UNSUPPORTED,
 		                 "%s: the key %s is set; it is not known here and might change how text becomes tokens",
@@ -333,14 +345,25 @@ static bool fill(struct tokenizer *t, const struct gguf *g, uint64_t n_vocab, st
 		t->model = TOK_BYTE_LEVEL;
 	else if (model.n == 6 && !memcmp(model.p, "gemma4", 6))
 		t->model = TOK_CHAR_RANKS;
+	else if (model.n == 4 && !memcmp(model.p, "bert", 4))
+		t->model = TOK_WORD_PIECE;
+	else if (model.n == 2 && !memcmp(model.p, "t5", 2))
+		t->model = TOK_UNIGRAM;
 	else
 		return error_set(err, ERROR_UNSUPPORTED,
-		                 "%s: %s is \"%s\", supported are \"llama\", \"gpt2\" and \"gemma4\"", g->path,
-		                 KEY("model"), error_quote(text, sizeof text, model.p, model.n));
-	if (!check_keys(g, err) || !read_tokens(t, g, n_vocab, err) || !read_types(t, g, err) ||
+		                 "%s: %s is \"%s\", supported are \"llama\", \"gpt2\", \"gemma4\", \"bert\" and "
+		                 "\"t5\"",
+		                 g->path, KEY("model"), error_quote(text, sizeof text, model.p, model.n));
+	if (!check_keys(g, t->model, err) || !read_tokens(t, g, n_vocab, err) || !read_types(t, g, err) ||
 	    !tok_index(t, g->path, err))
 		return false;
-	if (t->model == TOK_CHAR_SCORES) {
+	if (t->model == TOK_WORD_PIECE) {
+		if (!tok_gguf_word_piece(t, g, err))
+			return false;
+	} else if (t->model == TOK_UNIGRAM) {
+		if (!tok_gguf_unigram(t, g, err))
+			return false;
+	} else if (t->model == TOK_CHAR_SCORES) {
 		if (!read_scores(t, g, err) || !spm_normalisers(t, g, err))
 			return false;
 	} else if (t->model == TOK_CHAR_RANKS) {
@@ -357,7 +380,11 @@ static bool fill(struct tokenizer *t, const struct gguf *g, uint64_t n_vocab, st
 		if (!tok_pre_by_name(t, pre.p, pre.n, g->path, &adds_bos, err) || !read_merges(t, g, err))
 			return false;
 	}
-	return collect_specials(t, g, err) && read_ends(t, g, adds_bos, err) && tok_finish(t, err);
+	if (!collect_specials(t, g, err))
+		return false;
+	return (t->model == TOK_WORD_PIECE || t->model == TOK_UNIGRAM ? tok_gguf_around(t, g, err)
+	                                                              : read_ends(t, g, adds_bos, err)) &&
+	       tok_finish(t, err);
 }
 
 struct tokenizer *tokenizer_from_gguf(const struct gguf *g, uint64_t n_vocab, struct error *err)

@@ -20,15 +20,20 @@ enum {
 	TOK_MAX_TOKEN_BYTES = 1 << 24,
 	TOK_MAX_SPECIAL_BYTES = 4096,
 	TOK_MAX_AROUND = 16,
+	TOK_MAX_PAIR = 16,
+	TOK_MAX_PIECE = 512, /* bytes of a word's piece */
+	TOK_MARK_BYTES = 16,
 	TOK_MAX_EOG = 32,
 	TOK_MAX_STEPS = 16,
 	TOK_SCRATCH = 256
 };
 
 enum tok_model {
-	TOK_BYTE_LEVEL, /* symbols are bytes, spelt with one printable character each; merges have ranks */
-	TOK_CHAR_RANKS, /* symbols are characters; merges have ranks */
-	TOK_CHAR_SCORES /* symbols are characters; two merge when the joined text is a token, best score first */
+	TOK_BYTE_LEVEL,  /* symbols are bytes, spelt with one printable character each; merges have ranks */
+	TOK_CHAR_RANKS,  /* symbols are characters; merges have ranks */
+	TOK_CHAR_SCORES, /* symbols are characters; two merge when the joined text is a token, best score first */
+	TOK_WORD_PIECE,  /* the longest token each time */
+	TOK_UNIGRAM      /* those tokens whose scores add up to most */
 };
 
 /* Open-addressing hash of token texts. Up to 8 bytes the key is the text itself; longer texts keep a
@@ -70,7 +75,11 @@ enum tok_norm_kind {
 	TOK_NORM_REPLACE,
 	TOK_NORM_PREPEND,
 	TOK_NORM_STRIP,
-	TOK_NORM_COLLAPSE_SPACES
+	TOK_NORM_COLLAPSE_SPACES,
+	TOK_NORM_CLEAN,   /* control characters go, and white space becomes spaces */
+	TOK_NORM_CHINESE, /* spaces around Chinese characters */
+	TOK_NORM_ACCENTS, /* decomposed, and without marks that take no room */
+	TOK_NORM_CHARSMAP
 };
 
 struct tok_norm_step {
@@ -89,6 +98,26 @@ enum tok_split_behaviour {
 	TOK_SPLIT_CONTIGUOUS
 };
 enum tok_prefix_scheme { TOK_PREFIX_NEVER, TOK_PREFIX_FIRST, TOK_PREFIX_ALWAYS };
+
+/* What stands before a word's first piece, or before the others, in the vocabulary. */
+struct tok_mark {
+	char p[TOK_MARK_BYTES];
+	unsigned n;
+};
+
+/* SentencePiece's table of texts and what becomes of them; views. */
+struct tok_charsmap {
+	const unsigned char *units;
+	const char *texts;
+	uint32_t n_units;
+	size_t n_texts;
+};
+
+/* Of a pair: a token, or one of the texts; and the type of these tokens. */
+enum { TOK_PAIR_FIRST = -1, TOK_PAIR_SECOND = -2 };
+struct tok_pair_part {
+	int32_t what, type;
+};
 
 struct tok_pre_step {
 	enum { TOK_PRE_SPLIT, TOK_PRE_PREFIX } kind;
@@ -132,7 +161,14 @@ struct tokenizer {
 	bool drop_first_space; /* decoding: the space that encoding put before the text */
 	bool space_mark;       /* decoding: "▁" stands for a space */
 	int32_t bos, eos, unknown;
-	int32_t role[TOK_ROLES]; /* -1: none */
+	int32_t role[TOK_ROLES];      /* -1: none */
+	struct tok_mark begin, inner; /* TOK_WORD_PIECE */
+	size_t most_characters;       /* ... of a word; a longer one is unknown */
+	float *score;                 /* TOK_UNIGRAM */
+	double unknown_score;
+	struct tok_charsmap charsmap; /* TOK_NORM_CHARSMAP */
+	struct tok_pair_part pair[TOK_MAX_PAIR];
+	unsigned n_pair; /* 0: nobody says how */
 	int32_t head[TOK_MAX_AROUND], tail[TOK_MAX_AROUND];
 	unsigned n_head, n_tail;
 	int32_t eog[TOK_MAX_EOG];
@@ -191,6 +227,8 @@ struct tok_work {
 	size_t n_heap, heap_cap;
 	pcre2_match_data *match;
 	pcre2_match_context *limits;
+	void *way; /* struct tok_way of tokenizer_pieces.c */
+	size_t way_cap;
 	int32_t *id;
 	size_t n_id, id_cap;
 	bool at_start; /* the part begins the text */
@@ -287,6 +325,25 @@ bool tok_encode_text(const struct tokenizer *t, struct tok_work *w, const char *
 /* ---- the merge engine (tokenizer_merge.c): one word -> w->id */
 bool tok_word(const struct tokenizer *t, struct tok_work *w, const char *p, size_t n);
 bool tok_byte(const struct tokenizer *t, struct tok_work *w, unsigned char byte);
+
+/* ---- GGUF keys of WordPiece and Unigram (tokenizer_gguf_pieces.c): all but the vocabulary, and the tokens around a
+ * text */
+bool tok_gguf_word_piece(struct tokenizer *t, const struct gguf *g, struct error *err);
+bool tok_gguf_unigram(struct tokenizer *t, const struct gguf *g, struct error *err);
+bool tok_gguf_around(struct tokenizer *t, const struct gguf *g, struct error *err);
+bool tok_gguf_pair(struct tokenizer *t, const struct gguf *g, struct error *err);
+
+/* ---- without merges (tokenizer_pieces.c) */
+bool tok_word_piece(const struct tokenizer *t, struct tok_work *w, const char *p, size_t n);
+bool tok_unigram(const struct tokenizer *t, struct tok_work *w, const char *p, size_t n);
+
+/* ---- SentencePiece's normaliser (tokenizer_charsmap.c) */
+typedef bool (*tok_put_fn)(struct tok_work *w, const char *p, size_t n, bool fill);
+bool tok_charsmap_open(struct tok_charsmap *m, const void *bytes, size_t n, const char *where, struct error *err);
+bool tok_charsmap_apply(const struct tok_charsmap *m, struct tok_work *w, tok_put_fn put);
+
+/* ---- pairs (tokenizer_pair.c): a token or a text behind the template so far. False: there is no room. */
+bool tok_pair_add(struct tokenizer *t, int32_t what, int32_t type);
 bool tok_emit(struct tok_work *w, int32_t id);
 
 #endif

@@ -238,8 +238,14 @@ static bool read_model_options(struct tok_reader *r, const json_t *model)
 
 	if (!json_is_object(model))
 		return tok_json_refuse(r, "model", model, "an object");
+	r->word_piece = tok_json_is(type, "WordPiece");
+	r->unigram = tok_json_is(type, "Unigram");
+	if (r->word_piece)
+		return tok_json_word_piece(r, model);
+	if (r->unigram)
+		return tok_json_bool(r, model, "byte_fallback", &t->byte_fallback);
 	if (type && !tok_json_is(type, "BPE"))
-		return tok_json_refuse(r, "model.type", type, "BPE");
+		return tok_json_refuse(r, "model.type", type, "BPE, WordPiece or Unigram");
 	if (dropout && !json_is_null(dropout) && !(json_is_number(dropout) && json_number_value(dropout) == 0.0))
 		return tok_json_refuse(r, "model.dropout", dropout, "null");
 	if (!empty_or_null(prefix))
@@ -353,10 +359,10 @@ static bool read_vocabulary(struct tok_reader *r, const json_t *root, json_t *co
 	const json_t *added = json_object_get(root, "added_tokens");
 	json_t *decoder = json_object_get(config, "added_tokens_decoder");
 	size_t n_added = json_array_size(added) + json_object_size(decoder),
-	       limit = json_object_size(vocab) + n_added + MAX_HOLES;
+	       limit = json_object_size(vocab) + json_array_size(vocab) + n_added + MAX_HOLES;
 
-	if (!json_is_object(vocab))
-		return tok_json_refuse(r, "model.vocab", vocab, "an object");
+	if (r->unigram ? !json_is_array(vocab) : !json_is_object(vocab))
+		return tok_json_refuse(r, "model.vocab", vocab, r->unigram ? "an array" : "an object");
 	if (added && !json_is_null(added) && !json_is_array(added))
 		return tok_json_refuse(r, "added_tokens", added, "an array");
 	/* added texts are copied, and normalised ones once more, up to 3 bytes longer; the default mark of a step is in
@@ -365,7 +371,8 @@ static bool read_vocabulary(struct tok_reader *r, const json_t *root, json_t *co
 		return error_set(r->err, ERROR_FORMAT, "%s: %zu tokens are too many", r->path, limit);
 	if (!allocate(r, limit, n_added, 2 * bytes + 3 * n_added + 4 * TOK_MAX_STEPS + 1))
 		return false;
-	if (!read_vocab(r, vocab, limit) || !read_added(r, added, limit) || !in_config(r, read_decoder, decoder, limit))
+	if (!(r->unigram ? tok_json_scores(r, vocab, limit) : read_vocab(r, vocab, limit)) ||
+	    !read_added(r, added, limit) || !in_config(r, read_decoder, decoder, limit))
 		return false;
 	if (t->n_token == 0)
 		return error_set(r->err, ERROR_FORMAT, "%s: model.vocab is empty", r->path);
@@ -385,7 +392,10 @@ static bool fill(struct tok_reader *r, const json_t *root, json_t *config, size_
 	    !tok_json_normalizer(r, json_object_get(root, "normalizer")) ||
 	    !tok_json_pre_tokenizer(r, json_object_get(root, "pre_tokenizer")))
 		return false;
-	t->model = r->byte_level ? TOK_BYTE_LEVEL : TOK_CHAR_RANKS;
+	t->model = r->word_piece   ? TOK_WORD_PIECE
+	           : r->unigram    ? TOK_UNIGRAM
+	           : r->byte_level ? TOK_BYTE_LEVEL
+	                           : TOK_CHAR_RANKS;
 	t->drop_unknown = t->gaps_close = t->special[0].covers = t->special[1].covers = true;
 	if (!tok_index(t, r->path, r->err) || !normalise_specials(r) ||
 	    !tok_special_sort(&t->special[0], r->path, r->err) || !tok_special_sort(&t->special[1], r->path, r->err))
@@ -398,7 +408,11 @@ static bool fill(struct tok_reader *r, const json_t *root, json_t *config, size_
 		if (t->unknown < 0)
 			return tok_json_refuse(r, "model.unk_token", unknown, "a token of the vocabulary");
 	}
-	return read_merges(r, json_object_get(model, "merges")) &&
+	if (r->unigram && !tok_json_unknown(r, json_object_get(model, "unk_id")))
+		return false;
+	if (r->word_piece && t->unknown < 0)
+		return tok_json_refuse(r, "model.unk_token", unknown, "a token of the vocabulary");
+	return (r->word_piece || r->unigram || read_merges(r, json_object_get(model, "merges"))) &&
 	       tok_json_post_processor(r, json_object_get(root, "post_processor")) &&
 	       tok_json_decoder(r, json_object_get(root, "decoder")) && in_config(r, read_config, config, 0) &&
 	       tok_finish(t, r->err);

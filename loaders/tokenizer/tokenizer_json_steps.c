@@ -46,7 +46,7 @@ static bool read_pattern(struct tok_reader *r, const json_t *object, const char 
 
 /* ---- normalizer */
 
-static struct tok_norm_step *new_norm(struct tok_reader *r, enum tok_norm_kind kind)
+struct tok_norm_step *tok_json_new_norm(struct tok_reader *r, enum tok_norm_kind kind)
 {
 	struct tokenizer *t = r->t;
 
@@ -69,7 +69,7 @@ static bool read_replacement(struct tok_reader *r, struct tok_norm_step *s, cons
 
 static bool norm_replace(struct tok_reader *r, const json_t *object)
 {
-	struct tok_norm_step *s = new_norm(r, TOK_NORM_REPLACE);
+	struct tok_norm_step *s = tok_json_new_norm(r, TOK_NORM_REPLACE);
 	const json_t *text, *regex;
 
 	if (!s || !read_pattern(r, object, "normalizer.pattern", &text, &regex))
@@ -89,7 +89,7 @@ bool tok_json_normalizer(struct tok_reader *r, const json_t *object)
 		enum tok_norm_kind kind;
 	} plain[] = {
 		{ "NFC", TOK_NORM_NFC },   { "NFD", TOK_NORM_NFD },         { "NFKC", TOK_NORM_NFKC },
-		{ "NFKD", TOK_NORM_NFKD }, { "Lowercase", TOK_NORM_LOWER },
+		{ "NFKD", TOK_NORM_NFKD }, { "Lowercase", TOK_NORM_LOWER }, { "StripAccents", TOK_NORM_ACCENTS },
 	};
 	const json_t *type = type_of(object);
 	struct tok_norm_step *s;
@@ -100,21 +100,26 @@ bool tok_json_normalizer(struct tok_reader *r, const json_t *object)
 		return each(r, object, "normalizers", "normalizer.normalizers", tok_json_normalizer);
 	for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
 		if (tok_json_is(type, plain[i].name))
-			return new_norm(r, plain[i].kind) != NULL;
+			return tok_json_new_norm(r, plain[i].kind) != NULL;
+	if (tok_json_is(type, "BertNormalizer"))
+		return tok_json_bert_normalizer(r, object);
+	if (tok_json_is(type, "Precompiled"))
+		return tok_json_charsmap(r, object);
 	if (tok_json_is(type, "Replace"))
 		return norm_replace(r, object);
 	if (tok_json_is(type, "Prepend"))
-		return (s = new_norm(r, TOK_NORM_PREPEND)) &&
+		return (s = tok_json_new_norm(r, TOK_NORM_PREPEND)) &&
 		       read_replacement(r, s, json_object_get(object, "prepend"), "normalizer.prepend");
 	if (tok_json_is(type, "Strip")) {
-		if (!(s = new_norm(r, TOK_NORM_STRIP)))
+		if (!(s = tok_json_new_norm(r, TOK_NORM_STRIP)))
 			return false;
 		s->left = s->right = true;
 		return tok_json_bool(r, object, "strip_left", &s->left) &&
 		       tok_json_bool(r, object, "strip_right", &s->right);
 	}
 	return tok_json_refuse(r, "normalizer.type", type,
-	                       "Sequence, NFC, NFD, NFKC, NFKD, Lowercase, Replace, Prepend or Strip");
+	                       "Sequence, NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, BertNormalizer, Precompiled, "
+	                       "Replace, Prepend or Strip");
 }
 
 /* ---- pre_tokenizer */
@@ -255,12 +260,14 @@ static bool pre_digits(struct tok_reader *r, const json_t *object)
 	return add_split(r, pattern, strlen(pattern), false, TOK_SPLIT_ISOLATED, false);
 }
 
+static const char punctuation[] = "[\\p{P}$+<=>^`|~]";
+
 static bool pre_punctuation(struct tok_reader *r, const json_t *object)
 {
-	static const char pattern[] = "[\\p{P}$+<=>^`|~]";
 	enum tok_split_behaviour behaviour = TOK_SPLIT_ISOLATED;
 
-	return read_behaviour(r, object, &behaviour) && add_split(r, pattern, strlen(pattern), false, behaviour, false);
+	return read_behaviour(r, object, &behaviour) &&
+	       add_split(r, punctuation, strlen(punctuation), false, behaviour, false);
 }
 
 static bool pre_delimiter(struct tok_reader *r, const json_t *object)
@@ -282,6 +289,9 @@ bool tok_json_pre_tokenizer(struct tok_reader *r, const json_t *object)
 		return each(r, object, "pretokenizers", "pre_tokenizer.pretokenizers", tok_json_pre_tokenizer);
 	if (tok_json_is(type, "ByteLevel"))
 		return pre_byte_level(r, object);
+	if (tok_json_is(type, "BertPreTokenizer"))
+		return add_split(r, "\\s+", 3, false, TOK_SPLIT_REMOVED, false) &&
+		       add_split(r, punctuation, strlen(punctuation), false, TOK_SPLIT_ISOLATED, false);
 	if (tok_json_is(type, "Split"))
 		return pre_split(r, object);
 	if (tok_json_is(type, "Metaspace"))
@@ -297,7 +307,7 @@ bool tok_json_pre_tokenizer(struct tok_reader *r, const json_t *object)
 	if (tok_json_is(type, "WhitespaceSplit"))
 		return add_split(r, "\\s+", 3, false, TOK_SPLIT_REMOVED, false);
 	return tok_json_refuse(r, "pre_tokenizer.type", type,
-	                       "Sequence, ByteLevel, Split, Metaspace, Digits, Punctuation, "
+	                       "Sequence, ByteLevel, BertPreTokenizer, Split, Metaspace, Digits, Punctuation, "
 	                       "CharDelimiterSplit, Whitespace or WhitespaceSplit");
 }
 
@@ -361,7 +371,7 @@ static bool post_template(struct tok_reader *r, const json_t *object)
 	}
 	if (!after)
 		return tok_json_refuse(r, "post_processor.single", single, "special tokens around one Sequence A");
-	return wrap(r, side[0], n[0], side[1], n[1]);
+	return tok_json_pair(r, object) && wrap(r, side[0], n[0], side[1], n[1]);
 }
 
 /* [text, id] before and after the text. */
@@ -372,6 +382,7 @@ static bool post_cls_sep(struct tok_reader *r, const json_t *object)
 
 	return add_around(r, head, &n_head, json_array_get(json_object_get(object, "cls"), 1)) &&
 	       add_around(r, tail, &n_tail, json_array_get(json_object_get(object, "sep"), 1)) &&
+	       tok_json_pair_around(r, head[0], tail[0], tok_json_is(type_of(object), "RobertaProcessing")) &&
 	       wrap(r, head, n_head, tail, n_tail);
 }
 
@@ -440,6 +451,11 @@ bool tok_json_decoder(struct tok_reader *r, const json_t *object)
 	/* byte tokens always become bytes, and pieces are always joined without a space between */
 	if (!object || json_is_null(object) || tok_json_is(type, "ByteFallback") || tok_json_is(type, "Fuse"))
 		return true;
+	if (tok_json_is(type, "WordPiece")) {
+		r->t->drop_first_space = true;
+		return r->word_piece ||
+		       tok_json_refuse(r, "decoder.type", type, "no WordPiece without a model of that type");
+	}
 	if (tok_json_is(type, "Sequence"))
 		return each(r, object, "decoders", "decoder.decoders", tok_json_decoder);
 	if (tok_json_is(type, "ByteLevel"))
@@ -452,5 +468,5 @@ bool tok_json_decoder(struct tok_reader *r, const json_t *object)
 	if (tok_json_is(type, "Metaspace"))
 		return decode_metaspace(r, object);
 	return tok_json_refuse(r, "decoder.type", type,
-	                       "Sequence, ByteLevel, ByteFallback, Fuse, Replace, Strip or Metaspace");
+	                       "Sequence, ByteLevel, ByteFallback, Fuse, Replace, Strip, Metaspace or WordPiece");
 }

@@ -315,6 +315,10 @@ bool tok_word(const struct tokenizer *t, struct tok_work *w, const char *p, size
 {
 	static const char mark[] = "\xe2\x96\x81";
 
+	if (t->model == TOK_WORD_PIECE)
+		return n == 0 || tok_word_piece(t, w, p, n);
+	if (t->model == TOK_UNIGRAM)
+		return n == 0 || tok_unigram(t, w, p, n);
 	if (!t->cut_at_marks)
 		return n == 0 || merge_word(t, w, p, n);
 	while (n) {

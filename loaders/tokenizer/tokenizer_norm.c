@@ -189,6 +189,56 @@ static bool lower_case(struct tok_work *w)
 	return true;
 }
 
+/* Those of BERT: what is a control character to it, and what is white space. */
+static bool is_control(unsigned c)
+{
+	const utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)c);
+
+	return c == 0 || c == 0xfffd ||
+	       (c != '\t' && c != '\n' && c != '\r' &&
+	        (k == UTF8PROC_CATEGORY_CC || k == UTF8PROC_CATEGORY_CF || k == UTF8PROC_CATEGORY_CO));
+}
+
+static bool is_chinese(unsigned c)
+{
+	static const unsigned range[][2] = { { 0x4e00, 0x9fff },   { 0x3400, 0x4dbf },   { 0x20000, 0x2a6df },
+		                             { 0x2a700, 0x2b73f }, { 0x2b740, 0x2b81f }, { 0x2b920, 0x2ceaf },
+		                             { 0xf900, 0xfaff },   { 0x2f800, 0x2fa1f } };
+
+	for (size_t i = 0; i < sizeof range / sizeof *range; i++)
+		if (c >= range[i][0] && c <= range[i][1])
+			return true;
+	return false;
+}
+
+/* A character's turn: what of BERT's steps becomes of it. */
+static bool put_bert(enum tok_norm_kind kind, struct tok_work *w, const char *p, size_t n)
+{
+	const unsigned c = tok_decode((const unsigned char *)p, (unsigned)n);
+	const bool plain = some_plain(w, p, n);
+
+	if (kind == TOK_NORM_CHINESE && is_chinese(c))
+		return put(w, " ", 1, plain) && put(w, p, n, false) && put(w, " ", 1, plain);
+	if (kind == TOK_NORM_CLEAN && is_control(c))
+		return true;
+	if (kind == TOK_NORM_CLEAN && tok_space_after(p, n))
+		return put(w, " ", 1, plain);
+	if (kind == TOK_NORM_ACCENTS && utf8proc_category((utf8proc_int32_t)c) == UTF8PROC_CATEGORY_MN)
+		return true;
+	return put(w, p, n, false);
+}
+
+static bool bert_step(enum tok_norm_kind kind, struct tok_work *w)
+{
+	for (size_t i = 0; i < w->text.n;) {
+		const int len = tok_char(w->text.p + i, w->text.n - i);
+		if (!(len > 0 ? put_bert(kind, w, w->text.p + i, (size_t)len) : put(w, w->text.p + i, 1, false)))
+			return false;
+		i += len > 0 ? (size_t)len : 1;
+	}
+	return true;
+}
+
 static bool replace_text(const struct tok_norm_step *s, struct tok_work *w)
 {
 	const char *p = w->text.p, *end = p + w->text.n;
@@ -274,7 +324,7 @@ static bool collapse_spaces(struct tok_work *w)
 	return true;
 }
 
-static bool apply(const struct tok_norm_step *s, struct tok_work *w)
+static bool apply(const struct tokenizer *t, const struct tok_norm_step *s, struct tok_work *w)
 {
 	switch (s->kind) {
 	case TOK_NORM_NFC:
@@ -285,6 +335,10 @@ static bool apply(const struct tok_norm_step *s, struct tok_work *w)
 	case TOK_NORM_REPLACE: return s->from_re ? replace_pattern(s, w) : replace_text(s, w);
 	case TOK_NORM_PREPEND: return put(w, s->to, s->n_to, false) && put(w, w->text.p, w->text.n, false);
 	case TOK_NORM_STRIP: return strip_spaces(s, w);
+	case TOK_NORM_CLEAN:
+	case TOK_NORM_CHINESE:
+	case TOK_NORM_ACCENTS: return bert_step(s->kind, w);
+	case TOK_NORM_CHARSMAP: return tok_charsmap_apply(&t->charsmap, w, put);
 	default: return collapse_spaces(w);
 	}
 }
@@ -294,7 +348,7 @@ bool tok_normalise(const struct tokenizer *t, struct tok_work *w)
 	for (unsigned i = 0; i < t->n_norm && w->text.n; i++) {
 		struct tok_buf done;
 		w->other.n = w->other_plain.n = 0;
-		if (!apply(&t->norm[i], w) || !tok_spend(w, 1 + w->other.n))
+		if (!apply(t, &t->norm[i], w) || !tok_spend(w, 1 + w->other.n))
 			return false;
 		done = w->other;
 		w->other = w->text;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "include/jitrun_texts.h"
 #include "runtime/model/model.h"
 #include "runtime/model/sized.h"
 
@@ -28,6 +29,18 @@ int jit_model_tokenize(const jit_model *m, const char *text, size_t n, int add_s
 	if (NEEDED(m, &e) && NEEDED_LIST(text, n, &e) && NEEDED(ids, &e) && NEEDED(n_ids, &e) &&
 	    model_needs_tokenizer(m, &e))
 		tokenizer_encode(m->file.tokenizer, text, n, flags, ids, n_ids, &e);
+	return model_report(err, &e);
+}
+
+int jit_model_tokenize_pair(const jit_model *m, const char *const *texts, const size_t *n_texts, int parse_special,
+                            int32_t **ids, int32_t **types, size_t *n, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (NEEDED(m, &e) && NEEDED(texts, &e) && NEEDED(n_texts, &e) && NEEDED(ids, &e) && NEEDED(types, &e) &&
+	    NEEDED(n, &e) && model_needs_tokenizer(m, &e))
+		tokenizer_encode_pair(m->file.tokenizer, texts, n_texts, parse_special ? TOKENIZE_SPECIAL : 0, ids,
+		                      types, n, &e);
 	return model_report(err, &e);
 }
 

@@ -28,7 +28,8 @@ static void check_case(const struct tokenizer *t, const char *where, const json_
 
 /* ---- texts and ids in two files, as the vocabularies' own project keeps them */
 
-static void run_pair(const char *stem, const char *vocab)
+/* exact: the texts come back as they were, as those of WordPiece do not. */
+static void run_pair(const char *stem, const char *vocab, bool exact)
 {
 	static const char line[] = "\n__ggml_vocab_test__\n";
 	char name[1024];
@@ -54,7 +55,8 @@ static void run_pair(const char *stem, const char *vocab)
 		row = stop + 1;
 		check_ids(t, vocab, text, (size_t)(end - text), TOKENIZE_SPECIAL, want, n);
 		/* characters that one rule composes do not come back as they were; the vectors' texts hold none */
-		check_text(t, vocab, want, n, true, text, (size_t)(end - text));
+		if (exact)
+			check_text(t, vocab, want, n, true, text, (size_t)(end - text));
 	}
 	if (t) {
 		assert_true(cases > 40);
@@ -72,14 +74,15 @@ static void test_pairs(void **unused)
 
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
 		snprintf(name, sizeof name, "%s%s.gguf", VOCAB, own[i]);
-		run_pair(own[i], name);
+		run_pair(own[i], name, true);
 	}
-	run_pair("llama-bpe", LLAMA3);
-	run_pair("qwen2", QWEN3);
-	run_pair("llama-bpe", LLAMA3_JSON);
-	run_pair("qwen2", QWEN3_JSON);
-	run_pair("phi-3", ORT "phi3-v/tokenizer.json");
-	run_pair("llama-spm", ORT "tiny-random-llama/tokenizer.json");
+	run_pair("bert-bge", VOCAB "bert-bge.gguf", false);
+	run_pair("llama-bpe", LLAMA3, true);
+	run_pair("qwen2", QWEN3, true);
+	run_pair("llama-bpe", LLAMA3_JSON, true);
+	run_pair("qwen2", QWEN3_JSON, true);
+	run_pair("phi-3", ORT "phi3-v/tokenizer.json", true);
+	run_pair("llama-spm", ORT "tiny-random-llama/tokenizer.json", true);
 }
 
 /* ---- [{name, text, ids}] */

@@ -37,6 +37,7 @@ struct tokenizer *must_json(const char *json, const char *config);
 /* The tests of the other files of the program: the number that failed. */
 int tokenizer_json_tests(void);
 int tokenizer_gguf_tests(void);
+int tokenizer_pieces_tests(void);
 int tokenizer_steps_tests(void);
 int tokenizer_roles_tests(void);
 

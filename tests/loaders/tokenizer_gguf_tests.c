@@ -165,8 +165,8 @@ static void test_gguf_refusals(void **unused)
 	vocab_start(&s.file);
 	refuse_gguf(&s, 0, "tokenizer.ggml.model");
 	vocab_start(&s.file);
-	vocab_text(&s.file, "model", "bert");
-	refuse_gguf(&s, 0, "\"bert\"");
+	vocab_text(&s.file, "model", "rwkv");
+	refuse_gguf(&s, 0, "\"rwkv\"");
 	vocab_start(&s.file);
 	vocab_text(&s.file, "model", "llama");
 	refuse_gguf(&s, 0, "tokenizer.ggml.tokens");
@@ -216,7 +216,7 @@ static void test_gguf_keys(void **unused)
 		int value;
 		bool refused;
 	} rows[] = {
-		{ "add_sep_token", 1, true },
+		{ "add_sep_token", 1, false },
 		{ "add_sep_token", 0, false },
 		{ "normalizer.lowercase", 1, true },
 		{ "normalizer.lowercase", 0, false },

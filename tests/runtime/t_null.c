@@ -161,17 +161,20 @@ enum meaning { REFUSED, REFUSED_OTHERWISE /* whatever the sentence says */, MAY,
 	{ \
 		static float floats[1 << 14]; \
 		const jit_embedding_text texts[] = { { .ids = ids, .n = 3 } }; \
+		static const char *const pair[] = { "a", "b" }; \
+		const size_t sizes[] = { 1, 1 }; \
 		jit_logprob top[3]; \
 		jit_session *ready[1]; \
 		jit_chat chat = JIT_CHAT(); \
 		char spelt[8]; \
 		jit_answer_event event = JIT_ANSWER_EVENT(); \
 		jit_forced_call forced = JIT_FORCED_CALL(); \
-		int32_t *list = NULL, id = 0; \
+		int32_t *list = NULL, *types = NULL, id = 0; \
 		size_t n = 0; \
 		int status = call; \
 		(void)floats, (void)texts, (void)top, (void)ready, (void)chat, (void)event, (void)forced, (void)id, \
-			(void)n, (void)spelt; \
+			(void)n, (void)spelt, (void)pair, (void)sizes; \
+		free(types); \
 		*ours = list; \
 		return status; \
 	}

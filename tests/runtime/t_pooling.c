@@ -164,7 +164,7 @@ static void test_gguf(void **state)
 		assert_int_equal(found, refused ? POOLING_NOT_SAID : taken[type]);
 	}
 	assert_string_equal(err.text, "test.gguf: key llama.pooling_type is 5, which is not supported, expected 0 (not "
-	                              "said), 1 (the mean of all tokens) or 3 (the last token)");
+	                              "said), 1 (the mean of all tokens), 2 (the first token) or 3 (the last token)");
 }
 
 int main(void)

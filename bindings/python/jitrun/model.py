@@ -330,6 +330,16 @@ class Model(Closable):
                  ctypes.byref(n))
         return lib.take_ids(ids.value, n.value)
 
+    def tokenize_pair(self, first: Union[str, bytes], second: Union[str, bytes], *,
+                      special: bool = False) -> Tuple[List[int], List[int]]:
+        """Two texts as one, as models that score pairs want them: ids, and their types."""
+        given = [any_text(first, "first"), any_text(second, "second")]
+        texts, sizes = (ctypes.c_char_p * 2)(*given), (ctypes.c_size_t * 2)(*map(len, given))
+        ids, types, n = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_size_t()
+        lib.call("jit_model_tokenize_pair", self._p, texts, sizes, bool(special), ctypes.byref(ids),
+                 ctypes.byref(types), ctypes.byref(n))
+        return lib.take_ids(ids.value, n.value), lib.take_ids(types.value, n.value)
+
     def detokenize_bytes(self, ids: Iterable[int]) -> bytes:
         """Ids to bytes, which may be a part of a character."""
         given, n = ids_array(ids), ctypes.c_size_t()

@@ -2176,6 +2176,17 @@ extern "C" {
         n_out: usize,
         err: *mut jit_error,
     ) -> c_int;
+    /// `jit_model_tokenize_pair` of jitrun_texts.h.
+    pub fn jit_model_tokenize_pair(
+        m: *const jit_model,
+        texts: *const *const c_char,
+        n_texts: *const usize,
+        parse_special: c_int,
+        ids: *mut *mut i32,
+        types: *mut *mut i32,
+        n: *mut usize,
+        err: *mut jit_error,
+    ) -> c_int;
     /// `jit_compute_open` of jitrun_kernel.h.
     pub fn jit_compute_open(options: *const jit_compute_options, err: *mut jit_error) -> *mut jit_compute;
     /// `jit_compute_written` of jitrun_kernel.h.
