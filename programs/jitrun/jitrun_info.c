@@ -148,6 +148,7 @@ static void print_shape(const struct info *i)
 	if (i->model.pooling != POOLING_NOT_SAID)
 		facts_row(stdout, "embeddings", "%s",
 		          i->model.pooling == POOLING_MEAN   ? "the mean of all tokens"
+		          : i->model.pooling == POOLING_CLS  ? "the first token"
 		          : i->model.pooling == POOLING_RANK ? "none: the model ranks texts"
 		                                             : "the last token");
 }
@@ -356,6 +357,7 @@ static void set_shape(json_t *o, const struct info *i)
 	    i->model.pooling == POOLING_NOT_SAID
 	            ? json_null()
 	            : json_string(i->model.pooling == POOLING_MEAN   ? "mean"
+	                          : i->model.pooling == POOLING_CLS  ? "cls"
 	                          : i->model.pooling == POOLING_RANK ? "rank"
 	                                                             : "last"));
 	set(o, "chat_template", json_boolean(model_find_chat_template(&i->model, NULL) != NULL));

@@ -115,7 +115,10 @@ static int pooling_of(const struct served *m)
 	jit_model_info info = JIT_MODEL_INFO();
 
 	if (serve.pooling)
-		return strcmp(serve.pooling, "mean") == 0 ? JIT_POOL_MEAN : JIT_POOL_LAST;
+		return strcmp(serve.pooling, "mean") == 0   ? JIT_POOL_MEAN
+		       : strcmp(serve.pooling, "cls") == 0  ? JIT_POOL_CLS
+		       : strcmp(serve.pooling, "rank") == 0 ? JIT_POOL_RANK
+		                                            : JIT_POOL_LAST;
 	if (jit_model_get_info(m->model, &info, NULL) != JIT_OK || info.pooling == JIT_POOL_NONE)
 		return JIT_POOL_LAST;
 	return info.pooling;
@@ -225,6 +228,10 @@ static void tell_context(const struct served *m, const struct batcher_numbers *n
 
 	if (serve.quiet || serve.replay)
 		return;
+	if (m->info.encodes) {
+		fprintf(stderr, "jitserve: %s: context %d; the model encodes texts\n", m->name, context);
+		return;
+	}
 	if (serve.context)
 		snprintf(why, sizeof why, "--context");
 	else if (context_of(m))

@@ -185,9 +185,9 @@ static const struct option_row rows[] = {
 	  .target = &serve.reasoning_format },
 	{ .name = "pooling",
 	  .kind = OPTION_CHOICE,
-	  .value = "last|mean",
-	  .help = "what a text's embedding is: the row of its last token, or the mean of all (as the model's files "
-	          "say, else last)",
+	  .value = "last|mean|cls|rank",
+	  .help = "what a text's embedding is: the row of its last token, the mean of all, or the first token's row; "
+	          "rank: none, the model ranks texts (as the model's files say, else last, of models that encode mean)",
 	  .target = &serve.pooling },
 	{ .name = "Requests", .kind = OPTION_GROUP },
 	{ .name = "n-predict",

@@ -8,6 +8,7 @@
 #include "runtime/host/system.h"
 #include "runtime/model/options.h"
 #include "runtime/model/sized.h"
+#include "runtime/session/session_encode.h"
 
 /* Passes of so many tokens have kernels of their own, which are made in the background. */
 enum { USUAL_PASS_MS = 200, EXPECTED_TOKENS = 16 };
@@ -62,9 +63,12 @@ static bool batch_open(struct jit_batch *b, const jit_batch_options *options, st
 jit_batch *jit_batch_open(jit_model *m, const jit_batch_options *options, jit_error *err)
 {
 	struct error e = { 0 };
-	jit_batch *b = NEEDED(m, &e) ? calloc(1, sizeof *b) : NULL;
+	const bool may = NEEDED(m, &e) && (!m->file.spec.encodes || session_refuse_to_generate(&e));
+	jit_batch *b = may ? calloc(1, sizeof *b) : NULL;
 
-	if (!b) {
+	if (!may) {
+		/* it is said why */
+	} else if (!b) {
 		error_set(&e, ERROR_MEMORY, "no memory for a batch");
 	} else {
 		b->model = m;

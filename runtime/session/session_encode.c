@@ -79,7 +79,8 @@ static bool fill_in(struct encoding *e, size_t first, struct error *err)
 		memcpy(buf->ids + at, t->ids, n * sizeof *t->ids);
 		for (uint32_t k = 0; k < n; k++) {
 			buf->ids[(size_t)IDS_POSITIONS * buf->tokens + at + k] = (int32_t)(spec->positions_from + k);
-			buf->ids[(size_t)IDS_TYPES * buf->tokens + at + k] = t->types ? t->types[k] : 0;
+			buf->ids[(size_t)IDS_TYPES * buf->tokens + at + k] =
+				spec->token_types && t->types ? t->types[k] : 0;
 		}
 		rope_fill(&s->engine->rope, buf->cos, buf->sin, buf->tokens, at, 0, n);
 		e->at[i] = (struct plan_sequence){ .pages = (const uint8_t *)pages + page * sizeof(uint64_t) };
@@ -138,7 +139,7 @@ static bool encode_all(struct encoding *e, size_t n, float *out, struct error *e
 	return true;
 }
 
-/* Ids and types, and that each text finds room. */
+/* Ids, and types where the model has such. */
 static int check_texts(const jit_session *s, const jit_embedding_text *texts, size_t n, jit_error *err)
 {
 	const uint32_t types = s->model->file.spec.token_types;
@@ -147,11 +148,11 @@ static int check_texts(const jit_session *s, const jit_embedding_text *texts, si
 
 	for (size_t i = 0; status == JIT_OK && i < n; i++) {
 		status = session_check_ids(s, texts[i].ids, texts[i].n, err);
-		for (size_t k = 0; texts[i].types && k < texts[i].n && status == JIT_OK; k++)
-			if (texts[i].types[k] < 0 || (uint32_t)texts[i].types[k] >= (types ? types : 1)) {
+		for (size_t k = 0; types && texts[i].types && k < texts[i].n && status == JIT_OK; k++)
+			if (texts[i].types[k] < 0 || (uint32_t)texts[i].types[k] >= types) {
 				error_set(&e, ERROR_ARGUMENT,
 				          "the type of token %zu of text %zu is %d, which is not in 0..%u", k, i,
-				          texts[i].types[k], types ? types - 1 : 0);
+				          texts[i].types[k], types - 1);
 				status = model_report(err, &e);
 			}
 	}

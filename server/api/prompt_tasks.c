@@ -67,7 +67,7 @@ struct task *prompt_texts(const struct served *m, struct prompts *p, struct refu
 		return NULL;
 	}
 	for (size_t i = 0; i < p->n; i++) {
-		t->texts[i] = (struct task_text){ p->list[i].ids, p->list[i].n };
+		t->texts[i] = (struct task_text){ p->list[i].ids, p->list[i].n, NULL };
 		p->list[i].ids = NULL;
 	}
 	t->embeds = true;

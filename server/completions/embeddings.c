@@ -21,7 +21,7 @@ struct embeddings_reply {
 	unsigned n;
 };
 
-static size_t bytes_of(const struct embeddings_reply *o) { return (size_t)o->model->info.hidden * sizeof(float); }
+static size_t bytes_of(const struct embeddings_reply *o) { return (size_t)o->model->info.embedding * sizeof(float); }
 
 /* The bytes of the floats, the lowest first. */
 static void put_base64(struct bytes *b, const unsigned char *p, size_t n)
@@ -55,7 +55,7 @@ static void take(struct reply *r, const struct record *record, const jit_logprob
 	(void)top;
 
 	if (record->kind == RECORD_TOKEN && record->n_text == bytes_of(o))
-		memcpy(o->vector + record->choice * (size_t)o->model->info.hidden, text, record->n_text);
+		memcpy(o->vector + record->choice * (size_t)o->model->info.embedding, text, record->n_text);
 	else if (record->kind == RECORD_ENDED)
 		o->tokens += record->numbers.prompt;
 }
@@ -67,7 +67,7 @@ static void end_native(struct embeddings_reply *o)
 	bytes_text(b, "[");
 	for (unsigned i = 0; i < o->n; i++) {
 		bytes_print(b, "%s{\"index\":%u,\"embedding\":[", i ? "," : "", i);
-		put_numbers(b, o->vector + i * (size_t)o->model->info.hidden, (size_t)o->model->info.hidden);
+		put_numbers(b, o->vector + i * (size_t)o->model->info.embedding, (size_t)o->model->info.embedding);
 		bytes_text(b, "]}");
 	}
 	bytes_text(b, "]");
@@ -89,12 +89,12 @@ static void end(struct reply *r)
 	bytes_take(b, name);
 	bytes_text(b, ",\"data\":[");
 	for (unsigned i = 0; i < o->n; i++) {
-		const float *v = o->vector + i * (size_t)o->model->info.hidden;
+		const float *v = o->vector + i * (size_t)o->model->info.embedding;
 		bytes_print(b, "%s{\"object\":\"embedding\",\"index\":%u,\"embedding\":", i ? "," : "", i);
 		if (o->base64)
 			put_base64(b, (const unsigned char *)v, bytes_of(o));
 		else
-			put_numbers(b, v, (size_t)o->model->info.hidden);
+			put_numbers(b, v, (size_t)o->model->info.embedding);
 		bytes_text(b, "}");
 	}
 	bytes_print(b, "],\"usage\":{\"prompt_tokens\":%llu,\"total_tokens\":%llu}}", (unsigned long long)o->tokens,
@@ -118,14 +118,14 @@ static const struct reply_kind embeddings_kind = { take, end, fail, close_reply 
 static bool read_fields(struct embeddings_reply *o, const json_t *body, struct refusal *r)
 {
 	const char *format = "float";
-	int64_t size = o->model->info.hidden;
+	int64_t size = o->model->info.embedding;
 
 	if (!field_text(body, "encoding_format", &format, r) ||
 	    !field_integer(body, "dimensions", 1, INT32_MAX, &size, r))
 		return false;
-	if (size != o->model->info.hidden)
+	if (size != o->model->info.embedding)
 		return refuse(r, 400, "dimensions", "dimensions is %lld, and this model's embeddings have %d",
-		              (long long)size, o->model->info.hidden);
+		              (long long)size, o->model->info.embedding);
 	o->native = field_value(body, "content") != NULL;
 	o->base64 = strcmp(format, "base64") == 0;
 	if (o->native && o->base64)

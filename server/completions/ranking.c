@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "include/jitrun_texts.h"
 
 static const char before[] =
 	"<|im_start|>system\nJudge whether the Document meets the requirements based on the Query "
@@ -42,7 +43,15 @@ static bool by_classifier(struct ranking *r, const struct served *m, struct refu
 
 bool ranking_of(struct ranking *r, const struct served *m, struct refusal *why)
 {
-	*r = (struct ranking){ 0 };
+	*r = (struct ranking){ .pairs = m->info.encodes };
+	if (m->info.encodes) {
+		r->classifier = m->info.pooling == JIT_POOL_RANK;
+		return r->classifier ||
+		       refuse(why, 501, "model",
+		              "%.100s has no classifier that ranks texts; /v1/embeddings gives vectors "
+		              "that can be compared.",
+		              m->name);
+	}
 	if (m->info.pooling == JIT_POOL_RANK)
 		return by_classifier(r, m, why);
 	if (!strcasestr(m->path, "rerank") && !strcasestr(m->name, "rerank"))
@@ -147,8 +156,24 @@ static bool by_template(const struct ranking *r, const jit_model *m, const struc
 	return ok;
 }
 
-bool ranking_prompt(const struct ranking *r, const jit_model *m, const struct ranking_texts *texts, struct task *t,
+static bool as_pair(const jit_model *m, const struct ranking_texts *texts, struct task *t, int32_t **types,
                     struct refusal *why)
 {
+	const char *const text[2] = { texts->query, texts->document };
+	const size_t n[2] = { strlen(text[0]), strlen(text[1]) };
+	jit_error err = { 0 };
+
+	if (texts->instruction)
+		return refuse(why, 400, "instruction", "The model ranks pairs of texts, without an instruction");
+	return jit_model_tokenize_pair(m, text, n, 0, &t->ids, types, &t->n_ids, &err) == JIT_OK ||
+	       refuse_error(why, "documents", &err);
+}
+
+bool ranking_prompt(const struct ranking *r, const jit_model *m, const struct ranking_texts *texts, struct task *t,
+                    int32_t **types, struct refusal *why)
+{
+	*types = NULL;
+	if (r->pairs)
+		return as_pair(m, texts, t, types, why);
 	return r->classifier ? by_template(r, m, texts, t, why) : yes_or_no(m, texts, t, why);
 }

@@ -185,8 +185,9 @@ static bool add_texts(struct rerank_reply *o, struct task *t, const json_t *body
 				json_string_value(json_array_get(o->queries, json_array_size(o->queries) > 1 ? i : 0));
 		pair.document = json_string_value(json_array_get(o->documents, i));
 		o->rank[i].index = (unsigned)i;
-		ok = ranking_prompt(&ranking, o->model->model, &pair, t, r);
-		t->texts[i] = (struct task_text){ t->ids, t->n_ids };
+		int32_t *types = NULL;
+		ok = ranking_prompt(&ranking, o->model->model, &pair, t, &types, r);
+		t->texts[i] = (struct task_text){ t->ids, t->n_ids, types };
 		t->ids = NULL;
 		t->n_ids = 0;
 	}

@@ -15,7 +15,7 @@
 
 struct batcher {
 	struct batcher_options o;
-	jit_batch *batch;
+	jit_batch *batch; /* NULL: the model encodes texts, and all of its work is done in a session alone */
 	int context;
 	pthread_mutex_t lock; /* of what follows, up to numbers */
 	pthread_cond_t more;
@@ -70,7 +70,9 @@ bool batcher_take(struct batcher *e, struct task *t, struct refusal *r)
 	if (!choices_open(t, &list, &end))
 		return refuse(r, 503, NULL, "There is no memory for this request.");
 	pthread_mutex_lock(&e->lock);
-	if (e->ends)
+	if (!e->batch && !t->embeds)
+		choice_refuse_to_generate(r);
+	else if (e->ends)
 		refuse(r, 503, NULL, "The server is stopping.");
 	else if (e->failure.code)
 		refuse(r, 503, NULL, "%s", e->failure.message);
@@ -155,23 +157,15 @@ static void embed(struct batcher *e, struct choice *c)
 	const double seconds = (b->max_pass_ms ? b->max_pass_ms : USUAL_MS) / 1e3;
 	jit_error err = { 0 };
 
-	const size_t n = task_text(c->task, c->text).n;
-
 	if (c->done == 0)
 		c->served = ++e->served_texts;
-	if (n > (size_t)e->context) {
-		char why[160];
-		snprintf(why, sizeof why, "the text has %zu tokens, and the context has room for %d", n, e->context);
-		choice_fail(c, 400, why);
+	if (!choice_fits(c, e->context, !e->batch))
 		return;
-	}
 	if (!e->alone)
-		e->alone = jit_session_open(
-			e->o.model, &JIT_SESSION_OPTIONS(.context = e->context, .threads = b->threads, .kv = b->kv),
-			&err);
+		e->alone = choice_open_alone(e->o.model, b, &(int){ e->context }, &err);
 	if (!e->alone) {
 		choice_fail(c, 503, err.message);
-	} else if (!choice_embed(c, e->alone, e->o.model, seconds)) {
+	} else if (!(e->batch ? choice_embed : choice_encode)(c, e->alone, e->o.model, seconds)) {
 		jit_session_close(e->alone);
 		e->alone = NULL;
 	} else if (c->outcome == CHOICE_RUNNING && !choice_is_alone(c)) {
@@ -333,7 +327,8 @@ static void keep_numbers(struct batcher *e)
 {
 	jit_batch_stats stats = JIT_BATCH_STATS();
 
-	jit_batch_get_stats(e->batch, &stats, NULL);
+	if (e->batch)
+		jit_batch_get_stats(e->batch, &stats, NULL);
 	pthread_mutex_lock(&e->lock);
 	e->numbers.batch = stats;
 	e->numbers.bits_checked = bits_checked(e->bits);
@@ -416,9 +411,16 @@ static struct bits *open_bits(const struct batcher *e)
 /* The batch says what its context is. */
 static bool open_batch(struct batcher *e, jit_error *err)
 {
-	if (!(e->batch = jit_batch_open(e->o.model, &e->o.batch, err)))
+	jit_model_info info = JIT_MODEL_INFO();
+
+	if (jit_model_get_info(e->o.model, &info, err) != JIT_OK)
 		return false;
 	e->numbers.batch = JIT_BATCH_STATS();
+	e->context = e->o.batch.context;
+	if (info.encodes)
+		return (e->alone = choice_open_alone(e->o.model, &e->o.batch, &e->context, err)) != NULL;
+	if (!(e->batch = jit_batch_open(e->o.model, &e->o.batch, err)))
+		return false;
 	jit_batch_get_stats(e->batch, &e->numbers.batch, NULL);
 	e->context = (int)e->numbers.batch.context;
 	if (!e->o.check || (e->bits = open_bits(e)))

@@ -44,6 +44,13 @@ void choice_begin(struct choice *c, jit_batch *batch);
 /* Instead: the next part of the prompt's embedding, as much as takes about so many seconds, in a session that is nobody
  * else's; behind the last one the choice ends. False: the session is of no use any more. */
 bool choice_embed(struct choice *c, jit_session *alone, const jit_model *model, double seconds);
+/* The same by a model that encodes, of whole texts. */
+bool choice_encode(struct choice *c, jit_session *alone, const jit_model *model, double seconds);
+/* That session, with *context positions, or as many as are usual: then that is put there. NULL: err. */
+jit_session *choice_open_alone(jit_model *model, const jit_batch_options *o, int *context, jit_error *err);
+/* Whether the context has room for its text, or for all that are left; else it fails. */
+bool choice_fits(struct choice *c, int context, bool all);
+void choice_refuse_to_generate(struct refusal *r);
 /* Whether it needs that session: for all it does, or for what comes before its beginning. */
 bool choice_is_alone(const struct choice *c);
 /* Of n choices those that need it, so many: the one in the middle of a text, else the one whose turn it is. NULL: none.

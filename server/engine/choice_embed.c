@@ -91,6 +91,21 @@ static bool last_row(struct choice *c, jit_session *alone, size_t n, size_t hidd
 	return ok;
 }
 
+/* The first token sees itself alone: its row is that of the whole text. */
+static bool first_row(struct choice *c, jit_session *alone, size_t hidden, jit_error *err)
+{
+	const jit_embedding_options o = JIT_EMBEDDING_OPTIONS(.pooling = JIT_POOL_CLS, .normalise = 1);
+	float *row = c->done ? NULL : calloc(hidden, sizeof *row);
+
+	if (c->done)
+		return true;
+	bool ok = row ? jit_session_embed(alone, text_of(c).ids, 1, &o, row, hidden, err) == JIT_OK : no_memory(err);
+	if (ok)
+		put(c, row, hidden * sizeof *row);
+	free(row);
+	return ok;
+}
+
 static bool classify(struct choice *c, jit_session *alone, size_t n, jit_error *err)
 {
 	const jit_embedding_options o = JIT_EMBEDDING_OPTIONS(.pooling = JIT_POOL_RANK);
@@ -156,6 +171,8 @@ static bool compute(struct choice *c, jit_session *alone, const jit_model *model
 		return score(c, alone, n, err);
 	if (!t->ranks && t->pooling == JIT_POOL_MEAN)
 		return add_rows(c, alone, n, (size_t)info.hidden, err);
+	if (!t->ranks && t->pooling == JIT_POOL_CLS)
+		return first_row(c, alone, (size_t)info.hidden, err);
 	if (!last)
 		return jit_session_feed(alone, text_of(c).ids + c->done, n, err) == JIT_OK;
 	return t->ranks ? rank(c, alone, n, err) : last_row(c, alone, n, (size_t)info.hidden, err);
@@ -170,7 +187,7 @@ static size_t shared(const struct choice *c, const jit_session *alone)
 	const size_t have = jit_session_length(alone), n = text_of(c).n;
 	size_t same = 0;
 
-	if (t->scores || (!t->ranks && t->pooling == JIT_POOL_MEAN))
+	if (t->scores || (!t->ranks && t->pooling != JIT_POOL_LAST))
 		return 0;
 	while (same < have && same + 1 < n && ids[same] == text_of(c).ids[same])
 		same++;

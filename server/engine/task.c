@@ -58,8 +58,10 @@ void task_release(struct task *t)
 		free(t->breakers[i]);
 	for (size_t i = 0; i < t->n_stop; i++)
 		free(t->stop[i]);
-	for (size_t i = 0; t->texts && i < t->n_texts; i++)
+	for (size_t i = 0; t->texts && i < t->n_texts; i++) {
 		free(t->texts[i].ids);
+		free(t->texts[i].types);
+	}
 	free(t->texts);
 	free(t->ids);
 	free(t->ends);
@@ -86,7 +88,7 @@ size_t task_texts(const struct task *t) { return t->texts ? t->n_texts : 1; }
 
 struct task_text task_text(const struct task *t, size_t i)
 {
-	return t->texts ? t->texts[i] : (struct task_text){ t->ids, t->n_ids };
+	return t->texts ? t->texts[i] : (struct task_text){ t->ids, t->n_ids, NULL };
 }
 
 bool task_set_texts(struct task *t, size_t n)

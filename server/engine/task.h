@@ -27,6 +27,7 @@ enum slot_action { SLOT_NO_ACTION, SLOT_SAVE, SLOT_RESTORE, SLOT_ERASE };
 struct task_text {
 	int32_t *ids; /* n tokens */
 	size_t n;
+	int32_t *types; /* of each, for models that encode; NULL: 0 */
 };
 
 struct task {

@@ -108,7 +108,7 @@ static bool cut(struct prompts *p, const struct ollama_request *q, struct refusa
 			return refuse(r, 400, "truncate",
 			              "truncate is false, and a text has %zu tokens, expected at most %zu", one->n,
 			              most);
-		if (jit_model_is_end(q->model->model, one->ids[one->n - 1]))
+		if (q->model->info.encodes || jit_model_is_end(q->model->model, one->ids[one->n - 1]))
 			one->ids[most - 1] = one->ids[one->n - 1];
 		one->n = most;
 	}
@@ -118,20 +118,20 @@ static bool cut(struct prompts *p, const struct ollama_request *q, struct refusa
 static bool begin(struct exchange *x, const struct ollama_request *q, struct prompts *p, bool single)
 {
 	struct embed_reply *o = calloc(1, sizeof *o);
-	int64_t told = q->model->info.hidden;
+	int64_t told = q->model->info.embedding;
 
 	if (o) {
 		*o = (struct embed_reply){ .base.kind = &embed_kind, .one = single, .n = (unsigned)p->n };
 		memcpy(o->name, q->name, sizeof o->name);
 		o->arrived = x->arrived;
 		o->loading = x->loading;
-		o->size = (size_t)q->model->info.hidden;
+		o->size = (size_t)q->model->info.embedding;
 		o->vector = calloc(p->n, o->size * sizeof *o->vector);
 	}
 	if (!o || !o->vector)
 		refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
 	bool ok = x->refusal.status == 0 &&
-	          field_integer(q->body, "dimensions", 1, q->model->info.hidden, &told, &x->refusal) &&
+	          field_integer(q->body, "dimensions", 1, q->model->info.embedding, &told, &x->refusal) &&
 	          cut(p, q, &x->refusal);
 	struct task *t = ok ? prompt_texts(q->model, p, &x->refusal) : NULL;
 	if (t) {

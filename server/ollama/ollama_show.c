@@ -16,9 +16,9 @@ static json_t *capabilities(const struct ollama_facts *f, const jit_model *loade
 {
 	json_t *list = json_array();
 
-	if (f->file->pooling == POOLING_LAST || f->file->pooling == POOLING_MEAN)
+	if (f->file->pooling != POOLING_NOT_SAID && f->file->pooling != POOLING_RANK)
 		json_add(list, json_string("embedding"));
-	if (f->file->pooling != POOLING_RANK)
+	if (f->file->pooling != POOLING_RANK && !f->file->spec.encodes)
 		json_add(list, json_string("completion"));
 	if (ollama_knows_tools(template_text))
 		json_add(list, json_string("tools"));

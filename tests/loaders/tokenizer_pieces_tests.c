@@ -21,13 +21,13 @@
 			    "\"normalizer\":{\"type\":\"BertNormalizer\"" normalizer \
 			    "},\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}," \
 			    "\"post_processor\":{\"type\":\"BertProcessing\",\"sep\":[\"[SEP]\",2],\"cls\":[\"[CLS]" \
-	                    "\",1]}," \
+			    "\",1]}," \
 			    "\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\"},\"model\":{\"type\":" \
-	                    "\"WordPiece\",\"unk_token\":" \
+			    "\"WordPiece\",\"unk_token\":" \
 			    "\"[UNK]\",\"continuing_subword_prefix\":\"##\",\"max_input_chars_per_word\":8,\"vocab\":" \
-	                    "{\"[UNK]\":0," \
+			    "{\"[UNK]\":0," \
 			    "\"[CLS]\":1,\"[SEP]\":2,\"un\":3,\"##able\":4,\"##a\":5,\"##ble\":6,\"a\":7,\"b\":8," \
-	                    "\"e\":9,\",\":10," \
+			    "\"e\":9,\",\":10," \
 			    "\"\xe6\x97\xa5\":11,\"##b\":12,\"cafe\":13}}}"
 
 static void check_pair(const struct tokenizer *t, const char *first, const char *second, const int32_t *ids,
@@ -86,9 +86,9 @@ static void test_word_piece(void **unused)
 			    "\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"" M \
 			    "\",\"prepend_scheme\":\"always\"}," \
 			    "\"post_processor\":{\"type\":\"RobertaProcessing\",\"sep\":[\"</" \
-	                    "s>\",1],\"cls\":[\"<s>\",0]}," \
+			    "s>\",1],\"cls\":[\"<s>\",0]}," \
 			    "\"model\":{\"type\":\"Unigram\",\"unk_id\":2,\"vocab\":[[\"<s>\",0],[\"</" \
-	                    "s>\",0],[\"<unk>\",0]," model "]}}"
+			    "s>\",0],[\"<unk>\",0]," model "]}}"
 
 static void test_unigram(void **unused)
 {
