@@ -19,6 +19,7 @@ test('metadata by key, with arrays', async () => {
   assert.strictEqual(metadata.get('tokenizer.ggml.add_bos_token'), true);
   const tokens = metadata.get('tokenizer.ggml.tokens');
   assert.deepStrictEqual([tokens.length, tokens[5]], [model.info.vocab, '$']);
+  assert.deepStrictEqual([model.info.encodes, model.info.embedding], [false, model.info.hidden]);
   assert.strictEqual(metadata.get('tokenizer.ggml.token_type')[0], 3);
   for (const key of ['no such key', 'a\0b', 7, undefined]) {
     assert.deepStrictEqual([metadata.has(key), metadata.get(key)], [false, undefined]);

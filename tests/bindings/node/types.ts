@@ -12,7 +12,7 @@ async function models(signal: AbortSignal): Promise<void> {
     progress: (done: number, total: number) => done > total, session: { context: 512, card: { launch: "layer" } },
   });
   const info: ModelInfo = model.info;
-  const pooling: "last" | "mean" | "none" | "rank" | null = info.pooling;
+  const pooling: "last" | "mean" | "none" | "rank" | "cls" | null = info.pooling;
   const trouble: string | null = info.weightCacheTrouble;
   const defaults: SamplingDefaults = model.samplingDefaults;
   const biased: [number, number][] = defaults.logitBias;
