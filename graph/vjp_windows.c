@@ -31,18 +31,10 @@ bool vjp_window_sum(struct transform *t, const struct tensor_node *n)
 static tensor_value put_index(struct transform *t, uint64_t windows, int64_t stride, int64_t size, int64_t dilation)
 {
 	const struct shape s = { 2, { windows, (uint64_t)size } };
-	struct tensor index;
-	tensor_value v;
+	const tensor_value window = put_iota(t, JIT_TYPE_I64, &s, 0), element = put_iota(t, JIT_TYPE_I64, &s, 1),
+			   first = put_two(t, OP_mul, window, put_number(t, (double)stride, window));
 
-	if (!tensor_make(&index, JIT_TYPE_I64, &s, t->err))
-		return 0;
-	for (uint64_t i = 0; i < windows; i++)
-		for (int64_t k = 0; k < size; k++)
-			tensor_put(&index, i * (uint64_t)size + (uint64_t)k,
-			           (union number){ .i = (int64_t)i * stride + k * dilation });
-	v = tensor_graph_constant(t->to, &index, t->err);
-	tensor_free(&index);
-	return v;
+	return put_two(t, OP_add, first, put_two(t, OP_mul, element, put_number(t, (double)dilation, element)));
 }
 
 bool find_patches(struct transform *t, const struct tensor_node *n, struct patches *p)

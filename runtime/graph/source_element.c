@@ -290,6 +290,9 @@ const char *source_element(struct source *s, tensor_value v, struct position at)
 
 	if (partition_is_literal(s->g, v))
 		return source_literal(s, wide, tensor_get(tensor_node_of(s->g, v)->constant, 0));
+	/* Nothing comes from there, as all of a pad of nothing is beside it; positions in it would be below 0. */
+	if (shape_elements(&info(s, v)->shape) == 0)
+		return wide == JIT_TYPE_BOOL ? "false" : source_number(s, wide, 0);
 	const char *flat = position_flat(s, &info(s, v)->shape, &at);
 	for (size_t i = 0; i < s->n_seen; i++)
 		if (s->seen[i].v == v && strcmp(s->seen[i].at, flat) == 0)

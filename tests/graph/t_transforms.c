@@ -75,7 +75,7 @@ static void check_derivatives(const struct tensor_graph *g, const char *what)
 	checks_beside_differences(g, &v, &in, &seen, what);
 	checks_beside_each_other(g, &v, &in, what);
 	checks_beside_moved(&v, &in, what);
-	checks_beside_loop(&v, BATCH, what);
+	assert_true(checks_beside_loop(&v, BATCH, what));
 	checks_batched_gradient(g, &seen, what);
 	assert_true(seen.kinks * 20 <= seen.elements);
 	checks_free_values(&in);
@@ -101,9 +101,9 @@ static void test_operations(void **state)
 			for (uint32_t node = 0; node < g.nodes; node++)
 				seen[g.node[node].op] = true;
 			for (uint64_t size = 0; size < BATCH; size++)
-				checks_beside_loop(&g, size, what);
+				assert_true(checks_beside_loop(&g, size, what));
 			for (int again = 0; again < 4; again++)
-				checks_beside_loop(&g, BATCH, what);
+				assert_true(checks_beside_loop(&g, BATCH, what));
 			if (!c->only_vmap)
 				check_derivatives(&g, what);
 			tensor_graph_free(&g);
@@ -190,6 +190,8 @@ static bool is_small(const struct values *v)
 	return true;
 }
 
+static unsigned batches; /* that have at most 8 dimensions */
+
 static bool check_random(unsigned seed, struct witnessed *seen)
 {
 	struct tensor_graph g, v, twice;
@@ -206,7 +208,7 @@ static bool check_random(unsigned seed, struct witnessed *seen)
 	if (is_good) {
 		checks_beside_differences(&g, &v, &in, seen, what);
 		checks_beside_each_other(&g, &v, &in, what);
-		checks_beside_loop(&v, BATCH, what);
+		batches += checks_beside_loop(&v, BATCH, what);
 		checks_beside_compiled(&v, &in, computes[seed % 3], what);
 	}
 	if (is_good && g.nodes < 15) { /* the gradient's own gradient */
@@ -235,11 +237,68 @@ static void test_random(void **state)
 	unsigned good = 0;
 	(void)state;
 
+	batches = 0;
+
 	for (unsigned i = first; i < first + n; i++)
 		good += check_random(i, &seen);
 	printf("# %u of %u graphs are small, %llu elements of gradients, %llu not 0, %llu at kinks\n", good, n,
 	       (unsigned long long)seen.elements, (unsigned long long)seen.moving, (unsigned long long)seen.kinks);
-	assert_true(seed || (good * 2 > n && seen.kinks * 50 < seen.elements && seen.moving * 4 > seen.elements));
+	assert_true(seed || (good * 2 > n && batches * 20 > good * 19 && seen.kinks * 50 < seen.elements &&
+	                     seen.moving * 4 > seen.elements));
+}
+
+/* ---- graphs of all operations and types */
+
+/* Gradients are made, or refused by the operation's name; what is made runs, and has the same bits compiled. */
+static bool check_any_gradient(const struct tensor_graph *g, jit_compute *c, const char *what)
+{
+	struct tensor_graph v, j;
+	struct values in = { .n = 0 };
+	struct error err = { 0 };
+	tensor_value wrt[MOST];
+	const uint32_t n = checks_floats_of(g, wrt, 0);
+
+	tensor_graph_init(&v);
+	tensor_graph_init(&j);
+	const bool made = tensor_graph_vjp(&v, g, wrt, n, true, &err);
+	if (!made && !strstr(err.text, "bitcast has no rule for vjp"))
+		checks_say(g, what, err.text);
+	assert_int_equal(tensor_graph_jvp(&j, g, wrt, n, true, &err), made);
+	for (unsigned k = 0; made && k < 2; k++) {
+		checks_fill_from(k ? &j : &v, 0, &in);
+		checks_beside_compiled(k ? &j : &v, &in, c, what);
+		checks_free_values(&in);
+	}
+	tensor_graph_free(&v);
+	tensor_graph_free(&j);
+	return made;
+}
+
+static void test_any(void **state)
+{
+	const char *seed = getenv("JITRUN_TEST_SEED");
+	const unsigned first = seed ? (unsigned)atoi(seed) : 0,
+		       n = seed           ? 1
+	                   : test_full()  ? 5000
+	                   : test_quick() ? 30
+	                                  : 400;
+	unsigned made = 0;
+	(void)state;
+
+	batches = 0;
+
+	for (unsigned i = first; i < first + n; i++) {
+		struct tensor_graph g;
+		char what[60];
+		snprintf(what, sizeof what, "any, JITRUN_TEST_SEED=%u", i);
+		random_graph(&g, i, 3 + i % 16);
+		checks_seed(i);
+		batches += checks_beside_loop(&g, i % 4, what);
+		made += check_any_gradient(&g, computes[i % 3], what);
+		tensor_graph_free(&g);
+	}
+	printf("# %u of %u graphs have gradients\n", made, n);
+	assert_true(seed || (made * 2 > n && batches * 20 > n * 19));
 }
 
 /* ---- beside PyTorch: tests/graph/beside_torch.py computes the same graphs */
@@ -347,7 +406,8 @@ static void test_torch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_operations), cmocka_unit_test(test_compiled),
-		                            cmocka_unit_test(test_random), cmocka_unit_test(test_torch) };
+		                            cmocka_unit_test(test_random), cmocka_unit_test(test_any),
+		                            cmocka_unit_test(test_torch) };
 
 	return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -179,6 +179,10 @@ const struct transform_case transform_cases[] = {
 	{ "size n\ninput x f64[1,n,6,5]\n"
 	  "y = window_sum x window=[2,3] strides=[3,2] dilation=[2,1] high=[0,-1] low=[0,1]\noutput y\n",
 	  false, 0 },
+	/* All of it is beside nothing, turned round. */
+	{ "size n\ninput x f64[n,2]\ninput z f64[]\ns = slice x start=[0,0] limit=[0,2]\nr = reverse s axes=[0]\n"
+	  "y = pad r z low=[2,0] high=[1,0]\noutput y\n",
+	  false, 0 },
 	/* A value that is used twice, an output twice, and an input that nothing uses. */
 	{ "size n\ninput x f64[n,3]\ninput z f64[2]\ny = tanh x\nw = mul y x\nw = add w y\noutput w\noutput y\n"
 	  "output w as again\n",

@@ -39,8 +39,9 @@ void checks_beside_each_other(const struct tensor_graph *g, const struct tensor_
                               const char *what);
 /* The derivative of the gradient v in a random direction beside differences of v, in f64. */
 void checks_beside_moved(const struct tensor_graph *v, const struct values *in, const char *what);
-/* A batch of g, with random inputs that have it at random axes, beside each set alone, bit for bit. */
-void checks_beside_loop(const struct tensor_graph *g, uint64_t size, const char *what);
+/* A batch of g, with random inputs that have it at random axes, beside each set alone, bit for bit. False: it would
+ * have more than 8 dimensions. */
+bool checks_beside_loop(const struct tensor_graph *g, uint64_t size, const char *what);
 /* The gradient of a batch of g beside differences. */
 void checks_batched_gradient(const struct tensor_graph *g, struct witnessed *seen, const char *what);
 /* What is compiled beside the interpreter, bit for bit. */
