@@ -180,9 +180,33 @@ static void test_training(void **state)
 	tensor_graph_free(&step);
 }
 
+/* A few steps on simulated cards are those of the interpreter. */
+static void test_cards(void **state)
+{
+	static const char *const cards[] = { "sim:sm90", "sim:gfx1101" };
+	struct tensor_graph step;
+	struct trained expected, found;
+	(void)state;
+
+	draw_step(&step);
+	train(&step, NULL, 2, &expected);
+	for (unsigned i = 0; i < 2; i++) {
+		jit_error e = { 0 };
+		jit_compute *c = jit_compute_open(&JIT_COMPUTE_OPTIONS(.device = cards[i]), &e);
+		if (!c)
+			fail_msg("%s: %s", cards[i], e.message);
+		train(&step, c, 2, &found);
+		assert_true(same_weights(&expected, &found));
+		free_all(found.in, INPUTS);
+		jit_compute_close(c);
+	}
+	free_all(expected.in, INPUTS);
+	tensor_graph_free(&step);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_training) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_training), cmocka_unit_test(test_cards) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
