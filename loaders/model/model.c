@@ -162,7 +162,8 @@ static bool open_tokenizer_files(struct model *m, const char *dir, struct error 
 		open_beside(&f->tokenizer_config, dir, "tokenizer_config.json", false, JSON_MAX_TOKENIZER,
 		            &m->tokenizer_error);
 	return open_beside(&f->generation_config, dir, "generation_config.json", false, JSON_MAX_CONFIG, err) &&
-	       open_beside(&f->pooling_config, dir, "1_Pooling/config.json", false, JSON_MAX_CONFIG, err);
+	       open_beside(&f->pooling_config, dir, "1_Pooling/config.json", false, JSON_MAX_CONFIG, err) &&
+	       open_beside(&f->modules, dir, "modules.json", false, JSON_MAX_CONFIG, err);
 }
 
 static void open_chat_files(struct model *m, const char *dir)
@@ -280,6 +281,7 @@ static void close_texts(struct model_file *f)
 	file_close(&f->tokenizer_config);
 	file_close(&f->generation_config);
 	file_close(&f->pooling_config);
+	file_close(&f->modules);
 	file_close(&f->chat_jinja);
 	file_close(&f->chat_json);
 	file_close(&f->chat_named);

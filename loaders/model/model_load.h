@@ -71,7 +71,7 @@ struct model_file {
 	bool *used; /* entries */
 	uint32_t n_entries;
 	struct names names;
-	struct file config, generation_config, pooling_config, tokenizer_json, tokenizer_config, chat_jinja,
+	struct file config, generation_config, pooling_config, modules, tokenizer_json, tokenizer_config, chat_jinja,
 		chat_json;      /* texts, closed when the model is open, but with MODEL_KEEP_SOURCES */
 	struct file chat_named; /* the same of further chat templates; see model_chat.c */
 	char *chat_named_bytes; /* which own these bytes, unless they are a packed model's */

@@ -75,6 +75,10 @@ void fuzz_generation(const uint8_t *p, size_t n)
 	judge(model_read_sampling(&m, &err), &err);
 	err = (struct error){ 0 };
 	judge(model_read_pooling(&m, &err), &err);
+	err = (struct error){ 0 };
+	file_memory(&f.pooling_config, "{}", 2, "1_Pooling/config.json");
+	file_memory(&f.modules, p, n, "modules.json");
+	judge(model_read_pooling(&m, &err), &err);
 	free(m.sampling.samplers);
 	err = (struct error){ 0 };
 	judge(model_read_metadata(&m, &err), &err);

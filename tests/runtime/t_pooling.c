@@ -38,6 +38,7 @@ static int remove_directory(void **state)
 	(void)state;
 	unlink(in_dir("config.json"));
 	unlink(in_dir("model.safetensors"));
+	unlink(in_dir("modules.json"));
 	unlink(in_dir("1_Pooling/config.json"));
 	rmdir(in_dir("1_Pooling"));
 	return rmdir(dir);
@@ -101,6 +102,40 @@ static void test_directory(void **state)
 		tiny_write(dir, "1_Pooling/config.json", rows[i].text, strlen(rows[i].text));
 		expect(dir, rows[i].pooling, rows[i].says);
 	}
+}
+
+/* What comes behind pooling is known, or refused. */
+static void test_modules(void **state)
+{
+	static const struct {
+		const char *text, *says;
+	} rows[] = {
+		{ "[{\"type\":\"sentence_transformers.models.Transformer\"},{\"type\":\"sentence_transformers.models."
+		  "Pooling\"},{\"type\":\"sentence_transformers.models.Normalize\"}]",
+		  NULL },
+		{ "[]", NULL },
+		{ "[{\"type\":\"sentence_transformers.models.Dense\"}]",
+		  "modules.json: the type of module 0 is \"sentence_transformers.models.Dense\", supported behind" },
+		{ "[3]", "the type of module 0 is \"\"" },
+		{ "{}", "modules.json: its content is an object, expected an array" },
+		{ "[", "modules.json: is not valid JSON" },
+	};
+	(void)state;
+
+	tiny_write(dir, "1_Pooling/config.json", "{}", 2);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct error err = { 0 };
+		struct model m;
+		tiny_write(dir, "modules.json", rows[i].text, strlen(rows[i].text));
+		if (rows[i].says) {
+			assert_false(model_open(&m, dir, 0, &err));
+			assert_non_null(strstr(err.text, rows[i].says));
+		} else {
+			assert_true(model_open(&m, dir, 0, &err));
+			model_close(&m);
+		}
+	}
+	unlink(in_dir("modules.json"));
 }
 
 /* A packed model keeps the text it was made from. */
@@ -169,8 +204,8 @@ static void test_gguf(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_directory), cmocka_unit_test(test_sources),
-		                            cmocka_unit_test(test_gguf) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_directory), cmocka_unit_test(test_modules),
+		                            cmocka_unit_test(test_sources), cmocka_unit_test(test_gguf) };
 
 	return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
