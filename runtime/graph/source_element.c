@@ -293,6 +293,11 @@ const char *source_element(struct source *s, tensor_value v, struct position at)
 	/* Nothing comes from there, as all of a pad of nothing is beside it; positions in it would be below 0. */
 	if (shape_elements(&info(s, v)->shape) == 0)
 		return wide == JIT_TYPE_BOOL ? "false" : source_number(s, wide, 0);
+	/* Where a dimension has one element, it is this one, and what is beside it is not asked for. Positions that
+	 * differ there alone have the same flat one, and share what was computed at the first. */
+	for (unsigned d = 0; at.has_dims && d < info(s, v)->shape.rank; d++)
+		if (info(s, v)->shape.dim[d] == 1)
+			at.dim[d] = "0";
 	const char *flat = position_flat(s, &info(s, v)->shape, &at);
 	for (size_t i = 0; i < s->n_seen; i++)
 		if (s->seen[i].v == v && strcmp(s->seen[i].at, flat) == 0)

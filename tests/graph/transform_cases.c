@@ -183,6 +183,9 @@ const struct transform_case transform_cases[] = {
 	{ "size n\ninput x f64[n,2]\ninput z f64[]\ns = slice x start=[0,0] limit=[0,2]\nr = reverse s axes=[0]\n"
 	  "y = pad r z low=[2,0] high=[1,0]\noutput y\n",
 	  false, 0 },
+	/* Of an axis with one element, each operand has another position. */
+	{ "size n\ninput x f64[2,n]\ns = slice x start=[1,0] limit=[2,n]\ny = concatenate s s s axis=0\noutput y\n",
+	  false, 0 },
 	/* A value that is used twice, an output twice, and an input that nothing uses. */
 	{ "size n\ninput x f64[n,3]\ninput z f64[2]\ny = tanh x\nw = mul y x\nw = add w y\noutput w\noutput y\n"
 	  "output w as again\n",
