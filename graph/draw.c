@@ -67,7 +67,9 @@ tensor_value draw_scalar(struct draw *d, double number, int type)
 
 tensor_value draw_number(struct draw *d, double number, tensor_value like)
 {
-	return like ? graph_full(d->g, number, d->g->value[like].type, OF(like), d->err) : 0;
+	const struct shape s = draw_shape(d, like); /* a copy: adding values moves them */
+
+	return like ? graph_full(d->g, number, d->g->value[like].type, &s, d->err) : 0;
 }
 
 tensor_value draw_with(struct draw *d, enum tensor_op op, tensor_value x, double number)

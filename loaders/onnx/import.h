@@ -10,7 +10,7 @@
 #include "loaders/files/names.h"
 #include "loaders/onnx/file.h"
 
-enum { IMPORT_MAX_DEPTH = 24, IMPORT_MAX_NODES = 1 << 20 };
+enum { IMPORT_MAX_DEPTH = 24, IMPORT_MAX_NODES = 1 << 16 };
 
 /* Values that depend on no input, as far as they were asked for. */
 struct known {

@@ -243,7 +243,7 @@ void op_einsum(struct op *o)
 	char text[200];
 	struct labelled out, x = { 0 }, y, needed;
 
-	if (!a || a->s.len >= sizeof text || memchr(a->s.data, 0, a->s.len)) {
+	if (!a || !a->s.len || a->s.len >= sizeof text || memchr(a->s.data, 0, a->s.len)) {
 		op_refuse(o, "there is no attribute equation, or it is too long");
 		return;
 	}

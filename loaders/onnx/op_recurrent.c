@@ -47,7 +47,7 @@ static enum draw_activation_kind kind_of(struct op *o, const ProtobufCBinaryData
 		if (word->len == strlen(activations[i].name) && memcmp(word->data, activations[i].name, word->len) == 0)
 			return (enum draw_activation_kind)i;
 	op_refuse(o, "attribute activations has %.*s, which is not imported", (int)(word->len > 40 ? 40 : word->len),
-	          (const char *)word->data);
+	          word->data ? (const char *)word->data : "");
 	return ACTIVATE_TANH;
 }
 
