@@ -50,7 +50,8 @@
 	X(typed) \
 	X(call) \
 	X(language) \
-	X(onnx)
+	X(onnx) \
+	X(graph)
 /* clang-format on */
 
 #define X(name) void fuzz_##name(const uint8_t *p, size_t n);
@@ -93,6 +94,7 @@ const char *fuzz_file(unsigned number, const char *name, const uint8_t *p, size_
 const char *fuzz_directory(void);
 
 void fuzz_onnx_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
+void fuzz_graph_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_npy_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 
 #endif

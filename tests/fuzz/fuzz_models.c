@@ -238,6 +238,8 @@ void fuzz_models_seeds(enum fuzz_number target, void (*take)(void *user, const u
 		fuzz_npy_seeds(take, user);
 	if (target == FUZZ_language)
 		fuzz_language_seeds(take, user);
+	if (target == FUZZ_graph)
+		fuzz_graph_seeds(take, user);
 	if (target == FUZZ_onnx)
 		fuzz_onnx_seeds(take, user);
 	for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
