@@ -55,7 +55,7 @@ static void arch_other(struct gguf_writer *w)
 static void arch_encoder(struct gguf_writer *w)
 {
 	hide(w, "general.architecture");
-	gguf_write_string(w, "general.architecture", "bert");
+	gguf_write_string(w, "general.architecture", "neo-bert");
 }
 static void arch_unknown(struct gguf_writer *w)
 {
@@ -155,7 +155,7 @@ static void off(struct gguf_writer *w)
 	u32(w, "llama.nextn_predict_layers", 0);
 	u32(w, "llama.pooling_type", 0);
 }
-static void pooled(struct gguf_writer *w) { u32(w, "llama.pooling_type", 2); }
+static void pooled(struct gguf_writer *w) { u32(w, "llama.pooling_type", 5); }
 static void pooled_for_rank(struct gguf_writer *w) { u32(w, "llama.pooling_type", 4); }
 static void pooled_text(struct gguf_writer *w) { gguf_write_string(w, "llama.pooling_type", "mean"); }
 static void temperature(struct gguf_writer *w) { f32(w, "llama.attention.temperature_scale", 0.1f); }
@@ -345,8 +345,9 @@ const struct gguf_key_change gguf_key_changes[] = {
 	  "general.architecture is \"falcon\", which needs what jitrun does not have: norms that subtract the mean", 0,
 	  0, 0, 0 },
 	{ arch_encoder,
-	  "general.architecture is \"bert\", which needs what jitrun does not have: a use for models that encode", 0, 0,
-	  0, 0 },
+	  "general.architecture is \"neo-bert\", which needs what jitrun does not have: its form of an encoder "
+	  "(NeoBERT)",
+	  0, 0, 0, 0 },
 	{ arch_unknown,
 	  "general.architecture is \"llamb\", expected llama, qwen2, qwen3, mistral3, ernie4_5, xverse, seed_oss, "
 	  "internlm2, deci, exaone, ",
@@ -411,7 +412,7 @@ const struct gguf_key_change gguf_key_changes[] = {
 	{ scale_same, NULL, ROPE_NONE, 1, 1, 0 },
 	{ scale_other, "llama.attention.scale is 0.25", 0, 0, 0, 0 },
 	{ off, NULL, ROPE_NONE, 1, 1, 0 },
-	{ pooled, "llama.pooling_type is 2 (the first token), which is not supported", 0, 0, 0, 0 },
+	{ pooled, "llama.pooling_type is 5, which is not supported, expected 0 (not said)", 0, 0, 0, 0 },
 	{ pooled_for_rank, "llama.pooling_type is 4 (a score for reranking), which is not supported", 0, 0, 0, 0 },
 	{ pooled_text, "key llama.pooling_type has type STRING, expected an integer", 0, 0, 0, 0 },
 	{ temperature, "llama.attention.temperature_scale is 0.1", 0, 0, 0, 0 },
