@@ -13,7 +13,8 @@ void lower_embed(struct plan_builder *b, const struct graph_node *n)
 	key.flags = plan_node_of(b, n)->awaited ? KEY_AWAITED : 0;
 	uint64_t *a = plan_add_op(b, &key, 0, b->n);
 	a[EMBED_W] = plan_address(w->packed);
-	a[EMBED_IDS] = plan_address(b->buf->ids + (uint64_t)n->rows * b->buf->tokens);
+	/* Which list of ids: that of the tokens, or of their types or positions behind it. */
+	a[EMBED_IDS] = plan_address(n->rows ? b->buf->ids + (uint64_t)n->rows * b->buf->tokens : b->buf->ids);
 	a[EMBED_OUT] = plan_address(plan_floats(b, n->out[0]));
 	plan_last_op(b)->serial = b->n == 1;
 }
