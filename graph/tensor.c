@@ -140,7 +140,7 @@ union number tensor_get(const struct tensor *t, uint64_t element)
 	case JIT_TYPE_U32: LOAD(uint32_t, u)
 	case JIT_TYPE_I64: LOAD(int64_t, i)
 	case JIT_TYPE_U64: LOAD(uint64_t, u)
-	case JIT_TYPE_I8: LOAD(int8_t, i)
+	case JIT_TYPE_I8: x.i = (int64_t)(*p ^ 0x80) - 0x80; break;
 	case JIT_TYPE_U8: LOAD(uint8_t, u)
 	case JIT_TYPE_I16: LOAD(int16_t, i)
 	case JIT_TYPE_U16: LOAD(uint16_t, u)

@@ -165,10 +165,10 @@ static void usual_result(const char *text, unsigned dots, struct labelled *out)
 	out->n = 0;
 	for (unsigned i = 0; i < dots; i++)
 		out->label[out->n++] = (char)(FIRST_DOT + dots - 1 - i);
-	for (char c = 'A'; c <= 'z'; c++) {
+	for (int c = 'A'; c <= 'z'; c++) {
 		const char *first = strchr(text, c);
 		if (first && !strchr(first + 1, c) && ((c >= 'a') || c <= 'Z') && out->n < TENSOR_MAX_RANK)
-			out->label[out->n++] = c;
+			out->label[out->n++] = (char)c;
 	}
 }
 

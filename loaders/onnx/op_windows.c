@@ -313,8 +313,10 @@ static tensor_value column_major(struct op *o, tensor_value flat, const struct s
 	tensor_value rest = flat, sum = draw_number(d, 0, flat);
 	double stride[TENSOR_MAX_RANK], n = 1;
 
-	for (unsigned i = 2; i < s->rank; n *= (double)s->dim[i++])
+	for (unsigned i = 2; i < s->rank; i++) {
 		stride[i] = n;
+		n *= (double)s->dim[i];
+	}
 	for (unsigned i = s->rank; i-- > 2;) {
 		const tensor_value at = draw_with(d, OP_rem, rest, (double)s->dim[i]);
 		sum = draw_binary(d, OP_add, sum, draw_with(d, OP_mul, at, stride[i]));
