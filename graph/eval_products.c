@@ -5,14 +5,6 @@
 
 /* ---- dot */
 
-static bool is_in(const struct attribute *a, unsigned axis)
-{
-	for (uint32_t i = 0; a && i < a->n; i++)
-		if (a->whole[i] == (int64_t)axis)
-			return true;
-	return false;
-}
-
 /* Dimensions of one side: batches, its own, contracted ones. */
 struct side {
 	uint64_t stride[TENSOR_MAX_RANK], batch[TENSOR_MAX_RANK], own[TENSOR_MAX_RANK], sum[TENSOR_MAX_RANK];
@@ -31,7 +23,7 @@ static void look_at(const struct evaluation *e, unsigned operand, enum tensor_at
 	for (uint32_t i = 0; sums && i < sums->n; i++)
 		s->sum[i] = s->stride[sums->whole[i]];
 	for (unsigned i = 0; i < e->in[operand]->shape.rank; i++)
-		if (!is_in(sums, i) && !is_in(batches, i))
+		if (!attribute_has(sums, i) && !attribute_has(batches, i))
 			s->own[s->owns++] = s->stride[i];
 }
 

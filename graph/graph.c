@@ -111,6 +111,14 @@ const struct attribute *tensor_node_attribute(const struct tensor_node *n, enum 
 	return NULL;
 }
 
+bool attribute_has(const struct attribute *a, unsigned axis)
+{
+	for (uint32_t i = 0; a && i < a->n; i++)
+		if (a->whole[i] == (int64_t)axis)
+			return true;
+	return false;
+}
+
 int64_t tensor_node_whole(const struct tensor_node *n, enum tensor_attribute name, unsigned i, int64_t usual)
 {
 	const struct attribute *a = tensor_node_attribute(n, name);

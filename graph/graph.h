@@ -138,6 +138,8 @@ static inline const struct tensor_node *tensor_node_of(const struct tensor_graph
 }
 /* NULL: the node has none of that name. */
 const struct attribute *tensor_node_attribute(const struct tensor_node *n, enum tensor_attribute name);
+/* Whether an axis is one of its integers; NULL has none. */
+bool attribute_has(const struct attribute *a, unsigned axis);
 /* An integer of it, or what is usual. */
 int64_t tensor_node_whole(const struct tensor_node *n, enum tensor_attribute name, unsigned i, int64_t usual);
 

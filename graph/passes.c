@@ -158,7 +158,7 @@ static tensor_value put(struct copying *c, const struct tensor_node *n)
 }
 
 /* An operand of a product with other axes in front: batches, then its own or those that are summed. */
-static tensor_value turned(struct copying *c, tensor_value v, const unsigned order[TENSOR_MAX_RANK])
+static tensor_value transposed(struct copying *c, tensor_value v, const unsigned order[TENSOR_MAX_RANK])
 {
 	int64_t axes[TENSOR_MAX_RANK];
 	const uint32_t rank = c->to->value[v].shape.rank;
@@ -173,14 +173,6 @@ static tensor_value turned(struct copying *c, tensor_value v, const unsigned ord
 		.op = OP_transpose, .operands = 1, .operand = &v, .attribute = &a, .attributes = 1
 	};
 	return same ? v : put(c, &n);
-}
-
-static bool has(const struct attribute *a, unsigned axis)
-{
-	for (uint32_t i = 0; a && i < a->n; i++)
-		if (a->whole[i] == (int64_t)axis)
-			return true;
-	return false;
 }
 
 /* The right operand's own axes go to its end, so that lanes read them one beside the other. Where it has few of them,
@@ -203,8 +195,9 @@ static tensor_value put_dot(struct copying *c, const struct tensor_node *n)
 	own.operand = operand;
 	for (unsigned side = 0; side < 2; side++)
 		for (unsigned d = 0; d < c->to->value[operand[side]].shape.rank; d++)
-			if (!has(tensor_node_attribute(n, side ? ATTRIBUTE_right : ATTRIBUTE_left), d) &&
-			    !has(tensor_node_attribute(n, side ? ATTRIBUTE_right_batch : ATTRIBUTE_left_batch), d))
+			if (!attribute_has(tensor_node_attribute(n, side ? ATTRIBUTE_right : ATTRIBUTE_left), d) &&
+			    !attribute_has(
+				    tensor_node_attribute(n, side ? ATTRIBUTE_right_batch : ATTRIBUTE_left_batch), d))
 				size[side] *= c->to->value[operand[side]].shape.dim[d];
 	const unsigned side = size[1] >= 8 || size[1] >= size[0] ? 1 : 0;
 	struct attribute *sums = (struct attribute *)(uintptr_t)tensor_node_attribute(
@@ -217,9 +210,9 @@ static tensor_value put_dot(struct copying *c, const struct tensor_node *n)
 	for (uint32_t i = 0; i < sums->n; i++)
 		order[count++] = (unsigned)sums->whole[i];
 	for (unsigned d = 0; d < c->to->value[operand[side]].shape.rank; d++)
-		if (!has(sums, d) && !has(batches, d))
+		if (!attribute_has(sums, d) && !attribute_has(batches, d))
 			order[count++] = d;
-	operand[side] = turned(c, operand[side], order);
+	operand[side] = transposed(c, operand[side], order);
 	for (uint32_t i = 0; batches && i < batches->n; i++)
 		batches->whole[i] = i;
 	for (uint32_t i = 0; i < sums->n; i++)

@@ -85,7 +85,7 @@ struct lower {
 	uint32_t chunk;   /* number of the vector of instances that is written */
 	uint32_t *ahead;  /* by symbol: the last one that prefetched of it */
 	bool quick;       /* for a CPU: more instructions that take less time */
-	uint64_t *steady; /* a bit for each register: read of an array that no instance writes; NULL: nobody asks */
+	uint64_t *steady; /* a bit for each register: read of an array that no instance writes; NULL: not noted */
 	unsigned lanes, log_lanes;
 
 	uint16_t mask;      /* lanes that are active, 0: all; or a variable */

@@ -20,7 +20,7 @@ static const char *const gguf_names[TENSORS] = { "cls.weight", "cls.bias", "cls.
 	                                         "cls.output.bias" };
 
 struct found {
-	const char *const *names; /* NULL among them: there is none */
+	const char *const *names; /* NULL: this form of head has no such tensor */
 	struct found_tensor t[TENSORS];
 	bool there[TENSORS];
 	uint64_t elements[TENSORS], all;

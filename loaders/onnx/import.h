@@ -61,7 +61,7 @@ struct operator_row {
 	uint16_t least, most; /* inputs */
 	int user;             /* for the rule: which of its operators it is */
 };
-/* NULL: there is none. */
+/* NULL: no operator of that name is known. */
 const struct operator_row *operator_find(const char *name);
 
 /* ---- import.c */
@@ -91,7 +91,7 @@ int64_t op_int(struct op *o, const char *name, int64_t usual);
 double op_float(struct op *o, const char *name, double usual);
 /* Whether the attribute, or what is usual, is that word. */
 bool op_is(struct op *o, const char *name, const char *usual, const char *word);
-/* The integers of an attribute: *n of them; false: there is none, or an error. */
+/* The integers of an attribute: *n of them; false: the node has no such attribute, or err. */
 bool op_ints(struct op *o, const char *name, int64_t *out, unsigned most, unsigned *n);
 /* Refuses the node: one sentence without the node's name. */
 void op_refuse(struct op *o, const char *format, ...) __attribute__((format(printf, 2, 3)));

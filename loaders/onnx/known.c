@@ -104,14 +104,15 @@ static bool is_there(const struct known *k, const struct tensor_node *n)
 	return true;
 }
 
-/* Walks up from a value, and computes nodes when their operands are there. todo: a stack of nodes. */
-static bool walk(struct import *im, uint32_t *todo, size_t room, struct error *err)
+/* Walks up from a value, and computes nodes when their operands are there. stack: of nodes that are not computed yet.
+ */
+static bool walk(struct import *im, uint32_t *stack, size_t room, struct error *err)
 {
 	struct known *k = &im->known;
 	size_t n = 1;
 
 	while (n) {
-		const struct tensor_node *node = &im->g->node[todo[n - 1]];
+		const struct tensor_node *node = &im->g->node[stack[n - 1]];
 		const tensor_value input = outside(im->g, node);
 		if (input)
 			return depends(im, input, err);
@@ -123,7 +124,7 @@ static bool walk(struct import *im, uint32_t *todo, size_t room, struct error *e
 		}
 		for (uint32_t i = 0; i < node->operands && n < room; i++)
 			if (!k->value[node->operand[i]]) {
-				todo[n++] = im->g->value[node->operand[i]].node;
+				stack[n++] = im->g->value[node->operand[i]].node;
 				break;
 			}
 	}
@@ -140,14 +141,14 @@ const struct tensor *import_known(struct import *im, tensor_value v, struct erro
 		depends(im, v, err);
 		return NULL;
 	}
-	uint32_t *todo = malloc((im->g->nodes + (size_t)2) * sizeof *todo);
-	if (!todo) {
+	uint32_t *stack = malloc((im->g->nodes + (size_t)2) * sizeof *stack);
+	if (!stack) {
 		error_set(err, ERROR_MEMORY, "there is no memory");
 		return NULL;
 	}
-	todo[0] = im->g->value[v].node;
-	const bool ok = walk(im, todo, im->g->nodes + (size_t)1, err);
-	free(todo);
+	stack[0] = im->g->value[v].node;
+	const bool ok = walk(im, stack, im->g->nodes + (size_t)1, err);
+	free(stack);
 	return ok ? im->known.value[v] : NULL;
 }
 

@@ -15,7 +15,8 @@ struct onnx_file;
 
 /* Reads and checks a file. External data of tensors is looked for in its folder and below, nowhere else. */
 struct onnx_file *onnx_open(const char *path, struct error *err);
-/* The same of bytes, which are copied. name: for messages. folder: of external data; NULL: there is none. */
+/* The same of bytes, which are copied. name: for messages. folder: of external data; NULL: files with external data are
+ * refused. */
 struct onnx_file *onnx_open_bytes(const char *name, const void *bytes, size_t n, const char *folder, struct error *err);
 void onnx_close(struct onnx_file *f);
 

@@ -146,8 +146,7 @@ static bool read_merges(struct tokenizer *t, const struct gguf *g, struct error 
 	return ok;
 }
 
-/* A token id; absent, or all ones (none), leaves *id alone. */
-static bool read_id(const struct tokenizer *t, const struct gguf *g, const char *key, int32_t *id, struct error *err)
+bool tok_gguf_id(const struct tokenizer *t, const struct gguf *g, const char *key, int32_t *id, struct error *err)
 {
 	uint64_t value = 0;
 	bool found = false;
@@ -210,9 +209,11 @@ static bool read_ends(struct tokenizer *t, const struct gguf *g, bool adds_bos, 
 		t->drop_unknown = true;
 		unknown = &unused;
 	}
-	if (!read_id(t, g, KEY("bos_token_id"), &t->bos, err) || !read_id(t, g, KEY("eos_token_id"), &t->eos, err) ||
-	    !read_id(t, g, KEY("unknown_token_id"), unknown, err) || !read_id(t, g, KEY("eot_token_id"), &turn, err) ||
-	    !read_id(t, g, KEY("eom_token_id"), &message, err))
+	if (!tok_gguf_id(t, g, KEY("bos_token_id"), &t->bos, err) ||
+	    !tok_gguf_id(t, g, KEY("eos_token_id"), &t->eos, err) ||
+	    !tok_gguf_id(t, g, KEY("unknown_token_id"), unknown, err) ||
+	    !tok_gguf_id(t, g, KEY("eot_token_id"), &turn, err) ||
+	    !tok_gguf_id(t, g, KEY("eom_token_id"), &message, err))
 		return false;
 	if (t->bos < 0)
 		adds_bos = false; /* the usual beginning of such models, but this one has none */

@@ -111,22 +111,6 @@ bool tok_gguf_unigram(struct tokenizer *t, const struct gguf *g, struct error *e
 	return true;
 }
 
-static bool read_token(const struct tokenizer *t, const struct gguf *g, const char *key, int32_t *id, struct error *err)
-{
-	uint64_t value = 0;
-	bool found = false;
-
-	if (!gguf_u64(g, key, &value, &found, err))
-		return false;
-	if (!found || value == UINT32_MAX)
-		return true;
-	if (value >= t->n_token)
-		return error_set(err, ERROR_FORMAT, "%s: %s is %llu, the vocabulary has %zu tokens", g->path, key,
-		                 (unsigned long long)value, t->n_token);
-	*id = (int32_t)value;
-	return true;
-}
-
 /* [CLS] or <s> before a text, [SEP] or </s> behind it; of a pair, XLM-RoBERTa has two of these between. */
 bool tok_gguf_around(struct tokenizer *t, const struct gguf *g, struct error *err)
 {
@@ -134,12 +118,12 @@ bool tok_gguf_around(struct tokenizer *t, const struct gguf *g, struct error *er
 	int32_t cls = -1, sep = -1;
 	bool bos = true, eos = true;
 
-	if (!read_token(t, g, KEY("bos_token_id"), &t->bos, err) ||
-	    !read_token(t, g, KEY("eos_token_id"), &t->eos, err) ||
-	    !read_token(t, g, KEY("unknown_token_id"), &t->unknown, err) ||
-	    !read_token(t, g, KEY("cls_token_id"), &cls, err) ||
-	    !read_token(t, g, KEY("seperator_token_id"), &sep, err) ||
-	    !read_token(t, g, KEY("separator_token_id"), &sep, err) || !flag(g, KEY("add_bos_token"), &bos, err) ||
+	if (!tok_gguf_id(t, g, KEY("bos_token_id"), &t->bos, err) ||
+	    !tok_gguf_id(t, g, KEY("eos_token_id"), &t->eos, err) ||
+	    !tok_gguf_id(t, g, KEY("unknown_token_id"), &t->unknown, err) ||
+	    !tok_gguf_id(t, g, KEY("cls_token_id"), &cls, err) ||
+	    !tok_gguf_id(t, g, KEY("seperator_token_id"), &sep, err) ||
+	    !tok_gguf_id(t, g, KEY("separator_token_id"), &sep, err) || !flag(g, KEY("add_bos_token"), &bos, err) ||
 	    !flag(g, KEY("add_eos_token"), &eos, err))
 		return false;
 	if (t->unknown < 0)
@@ -173,8 +157,8 @@ bool tok_gguf_pair(struct tokenizer *t, const struct gguf *g, struct error *err)
 	int32_t sep = t->eos;
 	bool more = false;
 
-	if (!read_token(t, g, KEY("seperator_token_id"), &sep, err) ||
-	    !read_token(t, g, KEY("separator_token_id"), &sep, err) || !flag(g, KEY("add_sep_token"), &more, err))
+	if (!tok_gguf_id(t, g, KEY("seperator_token_id"), &sep, err) ||
+	    !tok_gguf_id(t, g, KEY("separator_token_id"), &sep, err) || !flag(g, KEY("add_sep_token"), &more, err))
 		return false;
 	tok_pair_add(t, t->bos, 0);
 	tok_pair_add(t, TOK_PAIR_FIRST, 0);

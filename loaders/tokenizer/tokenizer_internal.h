@@ -328,6 +328,8 @@ bool tok_byte(const struct tokenizer *t, struct tok_work *w, unsigned char byte)
 
 /* ---- GGUF keys of WordPiece and Unigram (tokenizer_gguf_pieces.c): all but the vocabulary, and the tokens around a
  * text */
+/* A token id; absent, or all ones (none), leaves *id alone (tokenizer_gguf.c). */
+bool tok_gguf_id(const struct tokenizer *t, const struct gguf *g, const char *key, int32_t *id, struct error *err);
 bool tok_gguf_word_piece(struct tokenizer *t, const struct gguf *g, struct error *err);
 bool tok_gguf_unigram(struct tokenizer *t, const struct gguf *g, struct error *err);
 bool tok_gguf_around(struct tokenizer *t, const struct gguf *g, struct error *err);

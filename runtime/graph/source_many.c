@@ -1,8 +1,8 @@
 /* runtime/graph/source_many.c - reductions, and what goes along one axis. */
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
+#include "graph/eval_rules.h"
 #include "runtime/graph/source.h"
 
 static const struct tensor_value_info *info(const struct source *s, tensor_value v) { return &s->g->value[v]; }
@@ -23,21 +23,7 @@ static enum tensor_op pair_of(enum tensor_op op)
 
 const char *source_neutral(struct source *s, enum tensor_op op, int wide)
 {
-	const bool most = op == OP_min;
-	union number x = { .u = 0 };
-
-	if (wide == JIT_TYPE_BOOL)
-		return op == OP_and ? "true" : "false";
-	if (op == OP_add || op == OP_mul)
-		return source_number(s, wide, op == OP_mul);
-	switch (wide) {
-	case JIT_TYPE_F32: x.f = most ? INFINITY : -INFINITY; break;
-	case JIT_TYPE_F64: x.d = most ? (double)INFINITY : -(double)INFINITY; break;
-	case JIT_TYPE_I32: x.i = most ? INT32_MAX : INT32_MIN; break;
-	case JIT_TYPE_I64: x.i = most ? INT64_MAX : INT64_MIN; break;
-	default: x.u = !most ? 0 : wide == JIT_TYPE_U32 ? UINT32_MAX : UINT64_MAX; break;
-	}
-	return source_literal(s, wide, x);
+	return source_literal(s, wide, eval_neutral(op, wide));
 }
 
 /* What is reduced: dimensions that go, seen as one index j of n, and those that stay. */

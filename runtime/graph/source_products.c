@@ -61,14 +61,6 @@ struct side {
 	struct through batch, own, sum;
 };
 
-static bool is_in(const struct attribute *a, unsigned axis)
-{
-	for (uint32_t i = 0; a && i < a->n; i++)
-		if (a->whole[i] == (int64_t)axis)
-			return true;
-	return false;
-}
-
 static void add_dim(struct through *t, const struct shape *of, const uint64_t *stride, unsigned d)
 {
 	t->stride[t->shape.rank] = stride[d];
@@ -90,7 +82,7 @@ static struct side side_of(const struct source *s, const struct tensor_node *n, 
 	for (uint32_t i = 0; sums && i < sums->n; i++)
 		add_dim(&x.sum, of, stride, (unsigned)sums->whole[i]);
 	for (unsigned d = 0; d < of->rank; d++)
-		if (!is_in(sums, d) && !is_in(batches, d))
+		if (!attribute_has(sums, d) && !attribute_has(batches, d))
 			add_dim(&x.own, of, stride, d);
 	return x;
 }
