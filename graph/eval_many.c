@@ -24,7 +24,7 @@ static union number reduced(enum tensor_op op, int wide, uint64_t n, union numbe
 		for (unsigned half = PARTIALS / 2; half; half /= 2)
 			for (unsigned l = 0; l < half; l++)
 				partial[l] = eval_pair(op, wide, partial[l], partial[l + half]);
-		total = part ? eval_pair(op, wide, total, partial[0]) : partial[0];
+		total = eval_pair(op, wide, total, partial[0]);
 	}
 	return total;
 }

@@ -117,8 +117,7 @@ static void by_columns(struct source *s, const struct reduction *r)
 	for (int half = 16; half; half /= 2)
 		source_line(s, "for (l in 0..%d) { p[l] = %s; }", half,
 		            source_pair(s, r->op, r->wide, "p[l]", source_text(s, "p[l + %d]", half)));
-	source_line(s, "if (part > 0) { total = %s; } else { total = p[0]; }",
-	            source_pair(s, r->op, r->wide, "total", "p[0]"));
+	source_line(s, "total = %s;", source_pair(s, r->op, r->wide, "total", "p[0]"));
 	source_line(s, "}");
 	source_line(s, "o[i] = %s;", source_stored(s, out->type, "total"));
 }

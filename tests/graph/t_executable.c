@@ -165,9 +165,41 @@ static void test_random(void **state)
 	}
 }
 
+/* What random graphs seldom draw: each line says which mistake it would show. */
+static void test_chosen(void **state)
+{
+	static const char *const texts[] = {
+		/* A product of narrow elements that is not rounded before it is added. */
+		"input x f16[70]\na = mul x x\nb = add a x\nc = sub b a\noutput c\n",
+		"input x u8[70]\na = mul x x\nb = div a x\noutput b\n",
+		/* The same bytes read as two types by one kernel. */
+		"input x f32[33]\na = bitcast x type=i32\nb = abs x\nc = bitcast b type=i32\nd = sub a c\noutput d\n",
+		"input x i16[33]\na = bitcast x type=u16\nb = convert a type=i32\nc = convert x type=i32\nd = sub b c\n"
+		"output d\n",
+		/* Nodes that differ in the name of an attribute alone. */
+		"input x f32[1,1,7]\nw = constant f32[1,1,3] 1 2 3\na = conv x w low=[1]\nb = conv x w high=[1]\n"
+		"c = sub a b\noutput c\n",
+		/* Parts of a sum, in rows and in columns. */
+		"input x f32[2500,9]\na = reduce_sum x axes=[0]\nb = reduce_max x axes=[0]\noutput a\noutput b\n",
+		"input x f32[3,2500]\na = reduce_sum x axes=[1]\nb = reduce_min x axes=[1]\noutput a\noutput b\n",
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+		struct tensor_graph g;
+		struct error err = { 0 };
+		char what[40];
+		if (!graph_text_read(&g, "chosen", texts[i], strlen(texts[i]), NULL, 0, &err))
+			fail_msg("%s", err.text);
+		snprintf(what, sizeof what, "chosen graph %zu", i);
+		check(&g, i + 100, what, 63);
+		tensor_graph_free(&g);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_random) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_chosen), cmocka_unit_test(test_random) };
 
 	return cmocka_run_group_tests(tests, open_all, close_all);
 }

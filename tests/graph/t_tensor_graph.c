@@ -81,6 +81,9 @@ static void test_meaning(void **state)
 	      "x = constant f32[1,1,4] 1 2 3 4\nw = constant f32[1,1,2] 1 10\n"
 	      "y = conv x w strides=[2] low=[1] high=[1]\noutput y\n",
 	      10, 32, 4);
+	/* Steps that leave some elements over. */
+	GIVES(JIT_TYPE_F32, "x = constant f32[1,1,6] 1 2 3 4 5 6\ny = window_sum x window=[2] strides=[3]\noutput y\n",
+	      3, 9);
 	GIVES(JIT_TYPE_F32, "x = constant f32[3] 1 2 3\ni = constant i64[3] 2 -1 3\ny = take x i axis=0\noutput y\n", 3,
 	      0, 0);
 	GIVES(JIT_TYPE_F32,
@@ -164,6 +167,8 @@ static const struct {
 	  "t:2: reshape of f32[6] to f32[2,2], which has other elements" },
 	{ "input x f32[2]\ny = broadcast x shape=[3] axes=[0]\n", "broadcast of a dimension of 2 to 3" },
 	{ "input x f32[2]\ny = slice x start=[1] limit=[3]\n", "slice from 1 to 3 in steps of 1 of a dimension of 2" },
+	{ "input x f32[2,3]\ninput y f32[2,4]\nz = concatenate x y axis=0\n",
+	  "t:3: concatenate of f32[2,3] and f32[2,4] along axis 0" },
 	{ "input x f32[2]\ny, z = exp x\n", "t:2: 2 names, but the operation has 1 results" },
 	{ "x = constant f32[3] 1 2\noutput x\n", "t:1: the line ends, expected as many numbers" },
 	{ "x = constant u8[1] 256\noutput x\n", "t:1: found \"256\", expected a number of the constant's type" },
