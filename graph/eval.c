@@ -36,7 +36,8 @@ static eval_rule *const rules[] = {
 	[KIND_SORT] = eval_sort,
 	[KIND_DOT] = eval_dot,
 	[KIND_CONV] = eval_conv,
-	[KIND_WINDOW] = eval_window
+	[KIND_WINDOW] = eval_window,
+	[KIND_DEQUANTISE] = eval_dequantise
 };
 
 bool tensor_node_eval(const struct tensor_graph *g, const struct tensor_node *n, const struct tensor *const in[],

@@ -48,7 +48,8 @@ enum tensor_kind {
 	KIND_SORT,
 	KIND_DOT,
 	KIND_CONV,
-	KIND_WINDOW
+	KIND_WINDOW,
+	KIND_DEQUANTISE
 };
 enum { TENSOR_MANY = 255, TENSOR_MAX_OPERANDS = 64 };
 
@@ -75,10 +76,14 @@ extern const struct attribute_row {
 } tensor_attributes[TENSOR_ATTRIBUTES];
 enum tensor_attribute tensor_attribute_find(const char *name, size_t n);
 
-enum scatter_mode { SCATTER_SET, SCATTER_ADD, SCATTER_MUL, SCATTER_MIN, SCATTER_MAX, SCATTER_MODES };
-extern const char *const scatter_mode_names[SCATTER_MODES];
+/* What a number of a WORD stands for: of mode enum scatter_mode, of format a type of weights. NULL: nothing. */
+const char *tensor_word(enum tensor_attribute a, int64_t number);
+/* The number of a word; -1: the attribute has no such word. */
+int64_t tensor_word_find(enum tensor_attribute a, const char *word);
 
-/* Integers of a TYPE or WORD: the type, or the word's number (of mode: enum scatter_mode). */
+enum scatter_mode { SCATTER_SET, SCATTER_ADD, SCATTER_MUL, SCATTER_MIN, SCATTER_MAX, SCATTER_MODES };
+
+/* Integers of a TYPE or WORD: the type, or the word's number (tensor_word()). */
 struct attribute {
 	enum tensor_attribute name;
 	uint32_t n;

@@ -34,7 +34,8 @@ static infer_rule *const rules[] = {
 	[KIND_SORT] = infer_sort,
 	[KIND_DOT] = infer_dot,
 	[KIND_CONV] = infer_conv,
-	[KIND_WINDOW] = infer_window
+	[KIND_WINDOW] = infer_window,
+	[KIND_DEQUANTISE] = infer_dequantise
 };
 
 bool tensor_infer(const struct tensor_graph *g, const struct tensor_node *n, struct inferred *out, struct error *err)

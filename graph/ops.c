@@ -1,7 +1,10 @@
 /* graph/ops.c - the tables of operations and attributes. */
 #include <string.h>
+#include <strings.h>
 
+#include "base/dtype.h"
 #include "graph/graph.h"
+#include "kernels-templates/formats/weight_format.h"
 
 const struct tensor_op_row tensor_ops[TENSOR_OPS] = {
 #define MANY TENSOR_MANY
@@ -17,7 +20,24 @@ const struct attribute_row tensor_attributes[TENSOR_ATTRIBUTES] = {
 #undef ATTRIBUTE
 };
 
-const char *const scatter_mode_names[SCATTER_MODES] = { "set", "add", "mul", "min", "max" };
+const char *tensor_word(enum tensor_attribute a, int64_t number)
+{
+	static const char *const modes[SCATTER_MODES] = { "set", "add", "mul", "min", "max" };
+
+	if (number < 0)
+		return NULL;
+	if (a == ATTRIBUTE_mode)
+		return number < SCATTER_MODES ? modes[number] : NULL;
+	return number < DTYPE_COUNT && weight_format_find((enum dtype)number) ? dtype_table[number].name : NULL;
+}
+
+int64_t tensor_word_find(enum tensor_attribute a, const char *word)
+{
+	for (int64_t i = 0; i < DTYPE_COUNT; i++)
+		if (tensor_word(a, i) && strcasecmp(tensor_word(a, i), word) == 0)
+			return i;
+	return -1;
+}
 
 enum tensor_op tensor_op_find(const char *name, size_t n)
 {

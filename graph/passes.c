@@ -137,7 +137,7 @@ static tensor_value folded(struct copying *c, const struct tensor_node *n, const
 	return v;
 }
 
-/* A node with operands of `to`: one that is there, a constant, or a new one. */
+/* A node with operands of `to`: one that is there, a constant, or a new one. Packed weights stay packed. */
 static tensor_value put(struct copying *c, const struct tensor_node *n)
 {
 	const uint32_t hash = hash_of(n);
@@ -149,7 +149,7 @@ static tensor_value put(struct copying *c, const struct tensor_node *n)
 	if (!tensor_infer(c->to, n, &shapes, c->err))
 		return 0;
 	if (shapes.results == 1 && n->operands && is_known(c, n) && shape_elements(&shapes.shape[0]) <= FOLDED_MOST &&
-	    n->op != OP_broadcast)
+	    n->op != OP_broadcast && n->op != OP_dequantise)
 		return folded(c, n, &shapes);
 	v = tensor_graph_add(c->to, n->op, n->operand, n->operands, n->attribute, n->attributes, c->err);
 	if (v)

@@ -78,21 +78,21 @@ struct statement {
 	uint32_t operands, attributes;
 };
 
-static bool read_word(struct text_reader *r, const struct attribute_row *row, int64_t *out)
+static bool read_word(struct text_reader *r, enum tensor_attribute which, int64_t *out)
 {
+	const struct attribute_row *row = &tensor_attributes[which];
 	char word[TEXT_NAME + 1];
 	const char *before = r->at;
 
 	if (!text_name(r, word, row->kind == ATTRIBUTE_TYPE ? "a type" : "a word"))
 		return false;
-	*out = row->kind == ATTRIBUTE_TYPE ? tensor_type_of(word, strlen(word)) : -1;
-	for (int i = 0; row->kind == ATTRIBUTE_WORD && i < SCATTER_MODES; i++)
-		if (strcmp(word, scatter_mode_names[i]) == 0)
-			*out = i;
+	*out = row->kind == ATTRIBUTE_TYPE ? tensor_type_of(word, strlen(word)) : tensor_word_find(which, word);
 	if (*out >= 0)
 		return true;
 	r->at = before;
-	return text_fail(r, row->kind == ATTRIBUTE_TYPE ? "a type such as f32" : "set, add, mul, min or max");
+	return text_fail(r, row->kind == ATTRIBUTE_TYPE ? "a type such as f32"
+	                    : which == ATTRIBUTE_mode   ? "set, add, mul, min or max"
+	                                                : "a format of weights such as Q4_K");
 }
 
 static bool read_attribute(struct text_reader *r, struct statement *s, const char *name)
@@ -111,7 +111,7 @@ static bool read_attribute(struct text_reader *r, struct statement *s, const cha
 	if (row->kind == ATTRIBUTE_WHOLES)
 		return text_list(r, number, &a->n);
 	if (row->kind == ATTRIBUTE_TYPE || row->kind == ATTRIBUTE_WORD)
-		return read_word(r, row, number);
+		return read_word(r, which, number);
 	return text_whole(r, number);
 }
 

@@ -58,7 +58,7 @@ static void put_attribute(FILE *out, const struct attribute *a)
 	if (row->kind == ATTRIBUTE_TYPE)
 		fputs(tensor_type_name((int)a->whole[0]), out);
 	else if (row->kind == ATTRIBUTE_WORD)
-		fputs(scatter_mode_names[a->whole[0]], out);
+		fputs(tensor_word(a->name, a->whole[0]), out);
 	else if (row->kind == ATTRIBUTE_WHOLE)
 		fprintf(out, "%" PRId64, a->whole[0]);
 	else if (row->kind == ATTRIBUTE_REAL)

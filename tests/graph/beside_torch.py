@@ -30,6 +30,14 @@ def tensor(kind, numbers):
     return torch.tensor([convert(x) for x in numbers], dtype=dtype).reshape(shape)
 
 
+def dequantise(w, format):
+    """Blocks of Q8_0: a scale, and 32 signed bytes."""
+    assert format == "Q8_0"
+    block = w.reshape(-1, 34)
+    scale = block[:, :2].contiguous().view(torch.float16).to(torch.float32)
+    return (scale * block[:, 2:].contiguous().view(torch.int8)).reshape(*w.shape[:-1], w.shape[-1] // 34 * 32)
+
+
 def clamped(index, size):
     """Indices that may be used, and which of them are in range."""
     index = index.to(torch.int64)
@@ -268,7 +276,7 @@ OPS = {
     "reduce_min": most(torch.amin, float("inf")), "reduce_any": reduced(torch.any), "reduce_all": reduced(torch.all),
     "argmax": arg(torch.argmax), "argmin": arg(torch.argmin), "cumsum": along(torch.cumsum, 0),
     "cumprod": along(torch.cumprod, 1), "sort": sort, "dot": dot, "conv": conv, "window_max": window_max,
-    "window_sum": window_sum,
+    "window_sum": window_sum, "dequantise": dequantise,
 }
 
 

@@ -17,7 +17,10 @@
 #include "graph/text.h"
 #include "runtime/graph/executable.h"
 #include "tests/graph/random_graph.h"
+#include "tests/kernels/plain.h"
+#include "tests/kernels/plain_quants.h"
 #include "tests/support/shared.h"
+#include "tests/support/weight_types.h"
 
 enum { OUTPUTS = 8 };
 
@@ -197,9 +200,75 @@ static void test_chosen(void **state)
 	}
 }
 
+static uint32_t draw(uint32_t n)
+{
+	static uint64_t state = 1;
+
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)((state >> 33) % n);
+}
+
+/* Packed weights of every format, beside the formats in plain C. scaled: as files have them; else any bytes, which are
+ * infinite and too small for normal numbers, too. */
+static void check_weights(enum dtype type, unsigned which, bool scaled)
+{
+	enum { ROWS = 3, BLOCKS = 2 };
+	const struct dtype_facts *f = &dtype_table[type];
+	struct plain_matrix m = { .type = type, .rows = ROWS, .k = (uint32_t)BLOCKS * f->block };
+	struct tensor_graph g;
+	struct tensor in[2], out[2];
+	struct error err = { 0 };
+	char text[400];
+
+	snprintf(text, sizeof text,
+	         "input w u8[%d,%d]\ninput x f32[5,%u]\nf = dequantise w format=%s\n"
+	         "y = dot x f left=[1] right=[1]\noutput f\noutput y\n",
+	         ROWS, BLOCKS * f->bytes, m.k, f->name);
+	if (!graph_text_read(&g, f->name, text, strlen(text), NULL, 0, &err))
+		fail_msg("%s", err.text);
+	for (uint32_t i = 0; i < 2; i++)
+		random_tensor(&in[i], g.value[g.input[i]].type, &g.value[g.input[i]].shape, type * 2 + i);
+	if (scaled && f->block > 1)
+		for (uint32_t r = 0; r < ROWS; r++)
+			plain_random_row((uint8_t *)in[0].data + plain_row_bytes(&m) * r, type, m.k, draw);
+	if (!tensor_graph_eval(&g, (const struct tensor *[]){ &in[0], &in[1] }, out, &err))
+		fail_msg("%s", err.text);
+	m.data = in[0].data;
+	for (uint32_t r = 0; r < ROWS && (scaled || f->block == 1); r++)
+		for (uint32_t k = 0; k < m.k; k++) {
+			const float expected = plain_weight(&m, r, k),
+				    found = ((const float *)out[0].data)[r * m.k + k];
+			if (memcmp(&expected, &found, 4) != 0 && !(isnan(expected) && isnan(found)))
+				fail_msg("%s: weight %u of row %u is %g, expected %g", f->name, k, r, (double)found,
+				         (double)expected);
+		}
+	for (unsigned p = 0; p < PLACES; p++)
+		if (computes[p] && (which >> p & 1))
+			check_at(&g, p, in, out, f->name);
+	for (uint32_t i = 0; i < 2; i++) {
+		tensor_free(&in[i]);
+		tensor_free(&out[i]);
+	}
+	tensor_graph_free(&g);
+}
+
+static void test_weights(void **state)
+{
+	enum dtype type[DTYPE_COUNT];
+	const unsigned n = weight_types_all(type);
+	(void)state;
+
+	assert_true(n >= 34);
+	for (unsigned i = 0; i < n; i++) {
+		check_weights(type[i], test_quick() ? 33 | 2u << i % 4 : 63, true);
+		check_weights(type[i], test_quick() ? 33 | 2u << (i + 2) % 4 : 63, false);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_chosen), cmocka_unit_test(test_random) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_chosen), cmocka_unit_test(test_weights),
+		                            cmocka_unit_test(test_random) };
 
 	return cmocka_run_group_tests(tests, open_all, close_all);
 }

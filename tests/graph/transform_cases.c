@@ -149,6 +149,11 @@ const struct transform_case transform_cases[] = {
 	{ "size n\ninput x f64[n,3]\ni = iota type=i64 shape=[n,3] axis=0\na, b = sort x i axis=0 descending=1\n"
 	  "f = convert b type=f64\ny = mul a f\noutput y\n",
 	  false, 0 },
+	/* ---- packed weights, whose scales are cut to what floats can have */
+	{ "size n\ninput x f64[n,64]\ninput w u8[3,68]\nm = constant u8[] 63\nb = broadcast m shape=[3,68] axes=[]\n"
+	  "c = and w b\nf = dequantise c format=Q8_0\nd = convert f type=f64\ny = dot x d left=[1] right=[1]\n"
+	  "output y\n",
+	  false, 0 },
 	/* ---- products */
 	{ "size n\ninput x f64[3,n]\ninput z f64[n,2]\ny = dot x z left=[1] right=[0]\noutput y\n", false, 0 },
 	{ "size n\ninput x f64[n]\ny = dot x x left=[0] right=[0]\noutput y\n", false, 0 },
