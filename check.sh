@@ -4,7 +4,7 @@
 # is "N passed, N failed, N skipped"; the exit status is 0 when nothing failed.
 #
 # Without an option all tests have their quick size. The sanitizers see all of them; gcc runs those that look at
-# generated code or at what the compiler made, and half of the rest. Continuous integration runs this. --usual and
+# generated code or at what the compiler made, and a quarter of the rest. Continuous integration runs this. --usual and
 # --full have the gcc build run all tests at a larger size, and build a third time with clang, optimised and without
 # sanitizers. The size is the option's alone: what the environment says of JITRUN_TEST_QUICK, _FULL and _SHARE is for
 # tests run by hand.
@@ -77,19 +77,41 @@ count_tests() {
 # slowest_tests FILE: of such lines as scripts/timing.sh prints, the tests that took most of the processor's time.
 slowest_tests() { head -n 12 "$1" | awk '{ printf "%s%s %.0f s", sep, $2, $1; sep = ", " }'; }
 
-# tests_of DIR TURN: the tests that this turn of the two has but for the longest, those that look at what the compiler
-# made, and those that share their work with other builds (JITRUN_TEST_SHARE, tests/support/shared.h), which their code
-# tells.
-tests_of() {
-	everywhere=$(make -s -C "$1" show-compiler-tests
-		grep -lE 'JITRUN_TEST_SHARE|^	*mine ' tests/*/t_*.sh
-		cd "$1" && find tests -maxdepth 1 -name 't_*' -type f -perm -u+x -exec grep -l JITRUN_TEST_SHARE {} +)
-	make -s -C "$1" show-tests | tr ' ' '\n' |
-		awk -v turn="$2" -v all=" $(echo $everywhere) " -v long=" $(make -s -C "$1" show-long-tests) " '
-			index(all, " " $1 " ") || NR % 2 == turn % 2 && !index(long, " " $1 " ")'
+# sharing_tests DIR: the tests that share their work with other builds (JITRUN_TEST_SHARE, tests/support/shared.h), as
+# their sources tell.
+sharing_tests() {
+	grep -lE 'JITRUN_TEST_SHARE|^	*mine ' tests/*/t_*.sh
+	{
+		grep -rlE 'test_(mine|few|share)' tests --include='*.[ch]' --exclude=shared.h
+		echo
+		make -s -C "$1" show-test-sources
+	} | awk '
+		!NF { sources = 1; next }
+		!sources { asks[$1]; next }
+		{ for (i = 2; i <= NF; i++) if ($i in asks) { print $1; next } }'
 }
 
-# check_build TITLE DIR TURN MAKE-ARGUMENT... -- CONFIGURE-ARGUMENT...: TURN is 1 or 2, or "all".
+# tests_of DIR TURN: the tests of a build, those with the largest budget in its column of tests/timing first. TURN is
+# "all", or a fraction such as 1/4: then they are those that look at what the compiler made, that need a build without
+# sanitizers, or that share their work with other builds; and of the others, but for the longest, every fourth.
+tests_of() {
+	everywhere=
+	[ "$2" = all ] || everywhere=$(make -s -C "$1" show-compiler-tests show-plain-tests && sharing_tests "$1")
+	make -s -C "$1" show-tests | tr ' ' '\n' |
+		awk -v turn="$2" -v all=" $(echo $everywhere) " -v long=" $(make -s -C "$1" show-long-tests) " '
+			BEGIN { split(turn, part, "/") }
+			turn == "all" || index(all, " " $1 " ") ||
+				NR % part[2] == part[1] % part[2] && !index(long, " " $1 " ")' |
+		awk -v column="$column" '
+			NR == FNR && $1 == "test" { for (i = 2; i <= NF; i++) if ($i == column) at = i }
+			NR == FNR { budget[$1] = $at; next }
+			{ name = $1; gsub(/.*\/|\.sh$/, "", name) }
+			{ print (name in budget ? budget[name] : 0), NR, $1 }' tests/timing - |
+		sort -k 1,1rn -k 2,2n | cut -d ' ' -f 3
+}
+
+# check_build TITLE DIR TURN MAKE-ARGUMENT... -- CONFIGURE-ARGUMENT...: TURN is what tests_of takes. The build makes no
+# programs of tests that it does not run.
 check_build() {
 	title=$1 dir=$2 turn=$3
 	shift 3
@@ -102,8 +124,12 @@ check_build() {
 	start=$(date +%s)
 	say "$title: building and testing"
 	configure_into "$dir" "$@" || { broken "$title: configure"; return; }
+	run_logged build.log make -C "$dir" Makefile
+	tests=$(tests_of "$dir" "$turn")
+	programs=$(echo "$tests" | grep -v '\.sh$')
 	# All, and of the tests only what they are made of.
-	if ! run_logged build.log make -C "$dir" -j"$jobs" $make_arguments check TESTS=; then
+	if ! run_logged build.log make -C "$dir" -j"$jobs" $make_arguments check TESTS= \
+		check_PROGRAMS="$(echo $programs)"; then
 		show_log build.log
 		broken "$title: make"
 		return
@@ -111,8 +137,7 @@ check_build() {
 	built=$(date +%s)
 	find "$dir" -name '*.trs' -exec rm -f {} +
 	before=$failed
-	set -- check
-	[ "$turn" = all ] || set -- check TESTS="$(tests_of "$dir" "$turn" | tr '\n' ' ')"
+	set -- check TESTS="$(echo $tests)" check_PROGRAMS="$(echo $programs)"
 	# One test more than there are cores: some of them wait for others of their processes most of the time.
 	if ! run_logged check.log make -C "$dir" -j"$((jobs + 1))" $make_arguments "$@"; then
 		if [ -f "$dir/test-suite.log" ]; then cat "$dir/test-suite.log"; else show_log check.log; fi
@@ -218,7 +243,7 @@ check_sources scripts/analyse.sh $analysed
 first=all unchecked=1/2 checked=2/2 every_check=
 case $size in
 quick)
-	first=1 unchecked=2-32/32 checked=1/32
+	first=1/4 unchecked=2-32/32 checked=1/32
 	export JITRUN_TEST_QUICK=1 JITRUN_TEST_SHARE=$unchecked
 	;;
 full) export JITRUN_TEST_FULL=1 ;;
@@ -260,7 +285,7 @@ if [ $archived = yes ]; then
 	sources=../build/$unpacked
 	if [ $size != quick ]; then
 		export JITRUN_TEST_SHARE=$unchecked
-		check_clang clang build-clang 2 CFLAGS="-g1 -O2"
+		check_clang clang build-clang 2/2 CFLAGS="-g1 -O2"
 	fi
 	# Checks keep loops from being vectorised, which clang warns of. Lines are all that reports need of debugging
 	# information.
