@@ -79,7 +79,8 @@ static uint64_t rounded_bytes(const struct tensor_graph *g, tensor_value v)
 	return (n + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
 }
 
-bool arena_make(struct arena *a, const struct tensor_graph *g, const struct partition *p, struct error *err)
+bool arena_make(struct arena *a, const struct tensor_graph *g, const struct partition *p, const bool *outside,
+                struct error *err)
 {
 	struct ranging r = { .g = g, .p = p, .of = calloc(g->values, sizeof *r.of) };
 	struct range *all = calloc(g->values, sizeof *all);
@@ -91,7 +92,7 @@ bool arena_make(struct arena *a, const struct tensor_graph *g, const struct part
 		find_ranges(&r);
 		for (tensor_value v = 1; v < g->values; v++) {
 			const struct tensor_node *by = tensor_node_of(g, v);
-			if (p->home[v] != HOME_STORED || (by && by->op == OP_constant))
+			if (p->home[v] != HOME_STORED || (by && by->op == OP_constant) || (outside && outside[v]))
 				continue;
 			all[n] = r.of[v];
 			all[n].v = v;

@@ -12,7 +12,9 @@ struct arena {
 	uint64_t bytes, all_bytes; /* of the buffer; of all values, one behind the other */
 };
 
-bool arena_make(struct arena *a, const struct tensor_graph *g, const struct partition *p, struct error *err);
+/* outside: of each value, whether its bytes are somewhere else; NULL: of none. */
+bool arena_make(struct arena *a, const struct tensor_graph *g, const struct partition *p, const bool *outside,
+                struct error *err);
 void arena_free(struct arena *a);
 
 #endif

@@ -15,7 +15,16 @@ struct step {
 	const struct group *group;
 	jit_kernel *kernel;
 	jit_launch *launch;
-	char *text; /* the kernel's */
+	char *text;         /* the kernel's */
+	tensor_value *read; /* its parameters before the result */
+	unsigned reads;
+};
+
+/* An input that is somewhere else. */
+struct binding {
+	bool is;
+	jit_buffer *buffer; /* NULL: nobody has said where, yet */
+	uint64_t at;
 };
 
 struct executable {
@@ -25,7 +34,8 @@ struct executable {
 	struct arena arena;
 	struct step *step;
 	jit_buffer *memory, *constants;
-	uint64_t *constant_at; /* of each value, in `constants` */
+	uint64_t *constant_at;   /* of each value, in `constants` */
+	struct binding *binding; /* of each value */
 	uint64_t constant_bytes, generated, code_ns, last_ns;
 };
 
@@ -47,6 +57,10 @@ static bool is_constant(const struct executable *x, tensor_value v)
 static jit_buffer *place_of(const struct executable *x, tensor_value v, uint64_t *at)
 {
 	v = partition_root(&x->p, &x->g, v);
+	if (x->binding[v].is) {
+		*at = x->binding[v].at;
+		return x->binding[v].buffer;
+	}
 	*at = is_constant(x, v) ? x->constant_at[v] : x->arena.at[v];
 	return is_constant(x, v) ? x->constants : x->memory;
 }
@@ -73,12 +87,17 @@ static bool open_kernel(struct executable *x, struct step *step, struct source *
 		return error_set(err, ERROR_DEVICE, "%.400s", e.message);
 	step->launch = jit_launch_open(step->kernel, &e);
 	bool ok = step->launch || took(JIT_ERROR_DEVICE, &e, err);
+	step->read = ok ? calloc(s->reads + (size_t)1, sizeof *step->read) : NULL;
+	if (ok && !step->read)
+		return error_set(err, ERROR_MEMORY, "there is no memory for a graph");
 	for (unsigned i = 0; ok && i <= s->reads; i++) {
 		const tensor_value v = i < s->reads ? s->read[i] : x->g.node[step->group->node].first;
 		uint64_t at;
 		jit_buffer *b = place_of(x, v, &at);
-		ok = took(jit_launch_set_buffer(step->launch, i, b, at, &e), &e, err);
+		step->read[i] = v;
+		ok = !b || took(jit_launch_set_buffer(step->launch, i, b, at, &e), &e, err);
 	}
+	step->reads = s->reads;
 	return ok;
 }
 
@@ -132,7 +151,29 @@ static bool write_constants(struct executable *x, struct error *err)
 	return true;
 }
 
+/* bound NULL: no input is. */
+static bool open_values(struct executable *x, const struct tensor_graph *g, const bool bound[], struct error *err)
+{
+	bool ok = passes_run(&x->g, g, err) && partition_make(&x->p, &x->g, err);
+	bool *outside = ok ? calloc(x->g.values, sizeof *outside) : NULL;
+
+	x->binding = ok ? calloc(x->g.values, sizeof *x->binding) : NULL;
+	if (ok && (!outside || !x->binding))
+		ok = error_set(err, ERROR_MEMORY, "there is no memory for a graph");
+	for (uint32_t i = 0; ok && bound && i < x->g.inputs; i++)
+		x->binding[x->g.input[i]].is = outside[x->g.input[i]] = bound[i];
+	ok = ok && arena_make(&x->arena, &x->g, &x->p, outside, err);
+	free(outside);
+	return ok;
+}
+
 struct executable *executable_open(jit_compute *c, const struct tensor_graph *g, struct error *err)
+{
+	return executable_open_bound(c, g, NULL, err);
+}
+
+struct executable *executable_open_bound(jit_compute *c, const struct tensor_graph *g, const bool bound[],
+                                         struct error *err)
 {
 	struct executable *x = calloc(1, sizeof *x);
 	jit_error e = { 0 };
@@ -143,8 +184,7 @@ struct executable *executable_open(jit_compute *c, const struct tensor_graph *g,
 	}
 	x->compute = c;
 	tensor_graph_init(&x->g);
-	bool ok = passes_run(&x->g, g, err) && partition_make(&x->p, &x->g, err) &&
-	          arena_make(&x->arena, &x->g, &x->p, err) && write_constants(x, err);
+	bool ok = open_values(x, g, bound, err) && write_constants(x, err);
 	if (ok) {
 		x->memory = jit_buffer_open(c, x->arena.bytes ? x->arena.bytes : ARENA_ALIGN, &e);
 		ok = x->memory || error_set(err, ERROR_MEMORY, "%s", e.message);
@@ -163,15 +203,36 @@ void executable_close(struct executable *x)
 		jit_launch_close(x->step[i].launch);
 		jit_kernel_close(x->step[i].kernel);
 		free(x->step[i].text);
+		free(x->step[i].read);
 	}
 	jit_buffer_close(x->memory);
 	jit_buffer_close(x->constants);
 	free(x->step);
 	free(x->constant_at);
+	free(x->binding);
 	arena_free(&x->arena);
 	partition_free(&x->p);
 	tensor_graph_free(&x->g);
 	free(x);
+}
+
+bool executable_bind(struct executable *x, uint32_t input, jit_buffer *b, uint64_t at, struct error *err)
+{
+	const tensor_value v = input < x->g.inputs ? x->g.input[input] : 0;
+	jit_error e = { 0 };
+
+	if (!v || !x->binding[v].is)
+		return error_set(err, ERROR_ARGUMENT, "input %u is not bound", input);
+	x->binding[v].buffer = b;
+	x->binding[v].at = at;
+	for (uint32_t i = 0; i < x->p.groups; i++) {
+		const struct step *step = &x->step[i];
+		for (unsigned k = 0; step->launch && k < step->reads; k++)
+			if (partition_root(&x->p, &x->g, step->read[k]) == v &&
+			    !took(jit_launch_set_buffer(step->launch, k, b, at, &e), &e, err))
+				return false;
+	}
+	return true;
 }
 
 /* ---- runs */
@@ -225,7 +286,7 @@ bool executable_run(struct executable *x, const void *const in[], void *const ou
 	jit_error e = { 0 };
 
 	for (uint32_t i = 0; i < x->g.inputs; i++)
-		if (!put(x, x->g.input[i], in[i], err))
+		if (!x->binding[x->g.input[i]].is && !put(x, x->g.input[i], in[i], err))
 			return false;
 	for (uint32_t i = 0; i < x->p.groups; i++) {
 		const struct step *step = &x->step[i];
@@ -235,7 +296,7 @@ bool executable_run(struct executable *x, const void *const in[], void *const ou
 			return false;
 	}
 	for (uint32_t i = 0; i < x->g.outputs; i++)
-		if (!fetch(x, x->g.output[i], out[i], err))
+		if (out[i] && !fetch(x, x->g.output[i], out[i], err))
 			return false;
 	x->last_ns = (uint64_t)((system_seconds() - begin) * 1e9);
 	return true;

@@ -16,9 +16,17 @@ struct executable;
 
 /* The graph is copied as far as it is needed, after the passes of graph/passes.h. NULL: err. */
 struct executable *executable_open(jit_compute *c, const struct tensor_graph *g, struct error *err);
+/* The same, but inputs of which `bound` says so, by their number, have no memory of their own: before it runs,
+ * executable_bind() says where each is. Weights stay there from run to run, and several executables share them. */
+struct executable *executable_open_bound(jit_compute *c, const struct tensor_graph *g, const bool bound[],
+                                         struct error *err);
+/* From now on a bound input is in that buffer of the same jit_compute, from its byte `at` on, a multiple of its
+ * elements' size. Borrowed. */
+bool executable_bind(struct executable *x, uint32_t input, jit_buffer *b, uint64_t at, struct error *err);
 void executable_close(struct executable *x); /* x may be NULL */
 
-/* in: the bytes of each input of the graph, in its order; out: memory for each output's. */
+/* in: the bytes of each input of the graph, in its order, of bound ones nothing; out: memory for each output's; NULL:
+ * it is not fetched. */
 bool executable_run(struct executable *x, const void *const in[], void *const out[], struct error *err);
 
 struct executable_report {

@@ -204,9 +204,55 @@ static void test_cards(void **state)
 	tensor_graph_free(&step);
 }
 
+/* The weights stay on the device: the step reads them from buffers, and what comes of it is written there. */
+static void test_bound(void **state)
+{
+	struct tensor_graph step;
+	struct trained expected;
+	struct tensor in[INPUTS];
+	bool bound[INPUTS] = { true, true, true, true };
+	struct error err = { 0 };
+	jit_buffer *at[WEIGHTS];
+	jit_error e = { 0 };
+	(void)state;
+
+	draw_step(&step);
+	train(&step, NULL, 2, &expected);
+	fill(&step, in);
+	jit_compute *c = jit_compute_open(&JIT_COMPUTE_OPTIONS(.device = "cpu"), &e);
+	struct executable *x = executable_open_bound(c, &step, bound, &err);
+	assert_non_null(x);
+	assert_false(executable_bind(x, WEIGHTS, NULL, 0, &err)); /* which is not bound */
+	err = (struct error){ 0 };
+	for (uint32_t i = 0; i < WEIGHTS; i++) {
+		at[i] = jit_buffer_open(c, 64 + tensor_bytes(&in[i]), &e);
+		assert_int_equal(jit_buffer_write(at[i], 64, in[i].data, tensor_bytes(&in[i]), &e), JIT_OK);
+		assert_true(executable_bind(x, i, at[i], 64, &err));
+	}
+	for (unsigned s = 0; s < 2; s++) {
+		const void *from[INPUTS] = { NULL, NULL, NULL, NULL, in[4].data, in[5].data, in[6].data };
+		void *to[1 + 2 * WEIGHTS] = { NULL };
+		for (unsigned i = 0; i < WEIGHTS; i++)
+			to[1 + WEIGHTS + i] = in[i].data;
+		assert_true(executable_run(x, from, to, &err));
+		for (unsigned i = 0; i < WEIGHTS; i++)
+			assert_int_equal(jit_buffer_write(at[i], 64, in[i].data, tensor_bytes(&in[i]), &e), JIT_OK);
+	}
+	for (unsigned i = 0; i < WEIGHTS; i++) {
+		assert_memory_equal(in[i].data, expected.in[i].data, (size_t)tensor_bytes(&in[i]));
+		jit_buffer_close(at[i]);
+	}
+	executable_close(x);
+	jit_compute_close(c);
+	free_all(in, INPUTS);
+	free_all(expected.in, INPUTS);
+	tensor_graph_free(&step);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_training), cmocka_unit_test(test_cards) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_training), cmocka_unit_test(test_bound),
+		                            cmocka_unit_test(test_cards) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
