@@ -14,9 +14,17 @@ struct copying {
 	tensor_value *is; /* what a value of `from` is in `to` */
 	bool *live;
 	uint32_t *bucket, *next; /* nodes of `to` by hash, numbers from 1 */
+	unsigned passes;         /* bits of enum pass: which are done */
 	struct error *err;
 };
 enum { BUCKETS = 4096 };
+
+const struct pass_row pass_rows[PASSES] = { { "needed", "what no output needs is left out" },
+	                                    { "equal", "equal nodes are one" },
+	                                    { "constants", "what depends on constants alone is computed" },
+	                                    { "products", "operands of products lie as kernels read them" } };
+
+static bool does(const struct copying *c, enum pass pass) { return c->passes >> pass & 1; }
 
 /* ---- what is needed */
 
@@ -39,7 +47,7 @@ static bool is_live(const struct copying *c, const struct tensor_node *n)
 	for (uint32_t k = 0; k < n->results; k++)
 		if (c->live[n->first + k])
 			return true;
-	return false;
+	return !does(c, PASS_NEEDED);
 }
 
 /* ---- equal nodes */
@@ -85,7 +93,7 @@ static bool same_node(const struct tensor_node *a, const struct tensor_node *b)
 /* The first result of a node that is there; 0: none is. */
 static tensor_value find_same(const struct copying *c, const struct tensor_node *n, uint32_t hash)
 {
-	for (uint32_t i = c->bucket[hash]; i; i = c->next[i])
+	for (uint32_t i = does(c, PASS_EQUAL) ? c->bucket[hash] : 0; i; i = c->next[i])
 		if (same_node(&c->to->node[i - 1], n))
 			return c->to->node[i - 1].first;
 	return 0;
@@ -148,8 +156,8 @@ static tensor_value put(struct copying *c, const struct tensor_node *n)
 		return v;
 	if (!tensor_infer(c->to, n, &shapes, c->err))
 		return 0;
-	if (shapes.results == 1 && n->operands && is_known(c, n) && shape_elements(&shapes.shape[0]) <= FOLDED_MOST &&
-	    n->op != OP_broadcast && n->op != OP_dequantise)
+	if (does(c, PASS_CONSTANTS) && shapes.results == 1 && n->operands && is_known(c, n) &&
+	    shape_elements(&shapes.shape[0]) <= FOLDED_MOST && n->op != OP_broadcast && n->op != OP_dequantise)
 		return folded(c, n, &shapes);
 	v = tensor_graph_add(c->to, n->op, n->operand, n->operands, n->attribute, n->attributes, c->err);
 	if (v)
@@ -234,15 +242,21 @@ static bool copy_node(struct copying *c, const struct tensor_node *n)
 		if (!v && (v = tensor_graph_constant(c->to, n->constant, c->err)))
 			enter(c, v, hash);
 	} else {
-		v = n->op == OP_dot ? put_dot(c, &own) : put(c, &own);
+		v = n->op == OP_dot && does(c, PASS_PRODUCTS) ? put_dot(c, &own) : put(c, &own);
 	}
-	for (uint32_t k = 0; v && k < n->results; k++)
+	for (uint32_t k = 0; v && k < n->results; k++) {
+		const char *name = c->from->value[n->first + k].name;
 		c->is[n->first + k] = v + k;
+		if (name && !c->to->value[v + k].name && !tensor_graph_name_value(c->to, v + k, name, c->err))
+			return false;
+	}
 	return v != 0;
 }
 
 static bool copy_all(struct copying *c)
 {
+	if (c->from->name && !(c->to->name = strdup(c->from->name)))
+		return error_set(c->err, ERROR_MEMORY, "there is no memory for a graph");
 	for (uint32_t i = 0; i < c->from->inputs; i++) {
 		const struct tensor_value_info *v = &c->from->value[c->from->input[i]];
 		if (!(c->is[c->from->input[i]] = tensor_graph_input(c->to, v->name, v->type, &v->shape, c->err)))
@@ -257,9 +271,9 @@ static bool copy_all(struct copying *c)
 	return true;
 }
 
-bool passes_run(struct tensor_graph *to, const struct tensor_graph *from, struct error *err)
+static bool run(struct tensor_graph *to, const struct tensor_graph *from, unsigned passes, struct error *err)
 {
-	struct copying c = { .to = to, .from = from, .err = err };
+	struct copying c = { .to = to, .from = from, .passes = passes, .err = err };
 
 	c.is = calloc(from->values, sizeof *c.is);
 	c.live = calloc(from->values, sizeof *c.live);
@@ -276,4 +290,14 @@ bool passes_run(struct tensor_graph *to, const struct tensor_graph *from, struct
 	free(c.bucket);
 	free(c.next);
 	return ok;
+}
+
+bool passes_run(struct tensor_graph *to, const struct tensor_graph *from, struct error *err)
+{
+	return run(to, from, (1u << PASSES) - 1, err);
+}
+
+bool passes_run_one(struct tensor_graph *to, const struct tensor_graph *from, enum pass pass, struct error *err)
+{
+	return run(to, from, 1u << pass, err);
 }

@@ -5,7 +5,15 @@
 
 #include "graph/graph.h"
 
+/* In their order. */
+enum pass { PASS_NEEDED, PASS_EQUAL, PASS_CONSTANTS, PASS_PRODUCTS, PASSES };
+extern const struct pass_row {
+	const char *name, *what; /* "equal", and a sentence without its end */
+} pass_rows[PASSES];
+
 /* to: initialised, and empty; it has the same inputs and outputs. False: err, and `to` is to be freed all the same. */
 bool passes_run(struct tensor_graph *to, const struct tensor_graph *from, struct error *err);
+/* One of them alone. */
+bool passes_run_one(struct tensor_graph *to, const struct tensor_graph *from, enum pass pass, struct error *err);
 
 #endif

@@ -33,7 +33,7 @@ answers: base grammar
 runtime: base include answers graph jit kernels-templates language loaders chat grammar sim
 pull: base loaders
 server: base include answers chat loaders runtime
-programs: base include answers jit kernels-templates language loaders chat pull quantise runtime server
+programs: base include answers graph jit kernels-templates language loaders chat pull quantise runtime server
 bench: base include jit kernels-templates loaders grammar runtime programs
 docs: include
 '

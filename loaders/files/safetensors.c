@@ -159,7 +159,7 @@ static void keep(struct parser *p, const struct entry *e)
 	}
 	t->type = e->type;
 	t->rank = e->rank;
-	for (uint32_t d = 0; d < 4; d++)
+	for (uint32_t d = 0; d < SAFETENSORS_MAX_RANK; d++)
 		t->dim[d] = d < e->rank ? e->dim[d] : 1;
 	t->offset = p->s->data_start + e->begin;
 	t->bytes = e->end - e->begin;

@@ -23,8 +23,8 @@ struct safetensors_tensor {
 	struct name_ref name;
 	enum dtype type;
 	uint32_t rank;
-	uint64_t dim[4];        /* slowest first, as in the file; of a higher rank only the first four */
-	uint64_t offset, bytes; /* from the start of the file */
+	uint64_t dim[SAFETENSORS_MAX_RANK]; /* slowest first, as in the file; 1 beyond the rank */
+	uint64_t offset, bytes;             /* from the start of the file */
 };
 
 struct safetensors {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "language/jk.h"
+#include "programs/common/array.h"
 #include "programs/common/options.h"
 #include "include/jitrun_kernel.h"
 
@@ -66,7 +67,7 @@ static inline bool jitk_is_written(const struct jitk_array *a)
 }
 const char *jitk_type_name(int type);
 /* An element as text; returns out. */
-enum { JITK_ELEMENT_MAX = 40 };
+enum { JITK_ELEMENT_MAX = ARRAY_ELEMENT_MAX };
 char *jitk_element(const struct jitk_array *a, const uint8_t *data, uint64_t i, char out[JITK_ELEMENT_MAX]);
 
 /* ---- what is opened */

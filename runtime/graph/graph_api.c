@@ -1,5 +1,5 @@
 /* runtime/graph/graph_api.c - jitrun_graph.h. */
-#include "include/jitrun_graph.h"
+#include "runtime/graph/graph_api.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,6 @@
 #include "graph/eval.h"
 #include "graph/text.h"
 #include "loaders/onnx/onnx.h"
-#include "runtime/graph/executable.h"
 #include "runtime/model/model.h"
 #include "runtime/model/options.h"
 #include "runtime/model/sized.h"
@@ -22,6 +21,9 @@ struct jit_executable {
 	struct executable *x;
 	size_t inputs, outputs;
 };
+
+const struct tensor_graph *graph_of(const jit_graph *g) { return &g->g; }
+const struct executable *executable_of(const jit_executable *x) { return x->x; }
 
 enum { SOURCE_MOST = 1 << 28, SIZES_MOST = 32 };
 
