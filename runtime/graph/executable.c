@@ -10,14 +10,19 @@
 #include "runtime/graph/arena.h"
 #include "runtime/graph/source.h"
 #include "runtime/host/system.h"
+#include "runtime/kernels/compute.h"
+
+/* A kernel with its arguments. */
+struct part {
+	jit_kernel *kernel;
+	jit_launch *launch;
+};
 
 struct step {
 	const struct group *group;
-	jit_kernel *kernel;
-	jit_launch *launch;
-	char *text;         /* the kernel's */
-	tensor_value *read; /* its parameters before the result */
-	unsigned reads;
+	struct source source; /* of its kernels; none where there is nothing to compute */
+	struct part main, prepare[PREPARED_MOST];
+	jit_buffer *made[PREPARED_MOST]; /* what was prepared of constants, when the executable was opened */
 };
 
 /* An input that is somewhere else. */
@@ -36,6 +41,8 @@ struct executable {
 	jit_buffer *memory, *constants;
 	uint64_t *constant_at;   /* of each value, in `constants` */
 	struct binding *binding; /* of each value */
+	bool *constant_needed; /* as it is, by a kernel, the host, or the caller */
+	uint64_t scratch_at[PREPARED_MOST], memory_bytes; /* in `memory`, behind the arena: operands in another order */
 	uint64_t constant_bytes, generated, code_ns, last_ns;
 };
 
@@ -74,31 +81,142 @@ static uint64_t bytes_of(const struct executable *x, tensor_value v)
 
 /* ---- opening */
 
-static bool open_kernel(struct executable *x, struct step *step, struct source *s, struct error *err)
+static uint64_t rounded(uint64_t bytes) { return (bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN; }
+
+static uint64_t prepared_bytes(const struct executable *x, const struct prepared *p)
+{
+	return p->elements * tensor_type_bytes(x->g.value[p->from].type);
+}
+
+/* Lanes of a CPU's kernels; 0: kernels run elsewhere. */
+static unsigned cpu_lanes(const jit_compute *c)
+{
+	return c->device->facts.host_runs ? c->device->facts.target->lanes : 0;
+}
+
+static bool write_sources(struct executable *x, struct error *err)
+{
+	bool ok = true;
+
+	x->step = calloc(x->p.groups + (size_t)1, sizeof *x->step);
+	if (!x->step)
+		return error_set(err, ERROR_MEMORY, "there is no memory for a graph");
+	for (uint32_t i = 0; i < x->p.groups; i++)
+		x->step[i].group = &x->p.group[i];
+	for (uint32_t i = 0; ok && i < x->p.groups; i++)
+		if (!x->p.group[i].host && bytes_of(x, x->g.node[x->p.group[i].node].first) > 0)
+			ok = source_write(&x->step[i].source, &x->g, &x->p, &x->p.group[i], cpu_lanes(x->compute), err);
+	return ok;
+}
+
+static void need(const struct executable *x, tensor_value v)
+{
+	x->constant_needed[partition_root(&x->p, &x->g, v)] = true;
+}
+
+/* Which constants are needed, and how much memory steps work in. */
+static void find_needs(struct executable *x)
+{
+	uint64_t most[PREPARED_MOST] = { 0 };
+
+	for (uint32_t i = 0; i < x->p.groups; i++) {
+		const struct source *s = &x->step[i].source;
+		const struct tensor_node *n = &x->g.node[x->p.group[i].node];
+		for (unsigned k = 0; k < s->reads; k++)
+			need(x, s->read[k]);
+		for (uint32_t k = 0; x->p.group[i].host && k < n->operands; k++)
+			need(x, n->operand[k]);
+		for (unsigned k = 0; k < s->n_prepared; k++) {
+			const tensor_value from = partition_root(&x->p, &x->g, s->prepared[k].from);
+			const uint64_t bytes = is_constant(x, from) ? 0 : rounded(prepared_bytes(x, &s->prepared[k]));
+			most[k] = bytes > most[k] ? bytes : most[k];
+		}
+	}
+	for (uint32_t i = 0; i < x->g.outputs; i++)
+		need(x, x->g.output[i]);
+	x->memory_bytes = x->arena.bytes;
+	for (unsigned k = 0; k < PREPARED_MOST; k++) {
+		x->scratch_at[k] = x->memory_bytes;
+		x->memory_bytes += most[k];
+	}
+}
+
+static bool open_part(struct executable *x, struct part *p, const char *text, struct error *err)
 {
 	jit_error e = { 0 };
 
-	bytes_add(&s->text, "", 1);
-	step->text = s->text.lost ? NULL : strdup(s->text.p);
-	if (!step->text)
-		return error_set(err, ERROR_MEMORY, "there is no memory for the text of a kernel");
-	step->kernel = jit_kernel_open(x->compute, &JIT_KERNEL_OPTIONS(.source = step->text, .path = "graph"), &e);
-	if (!step->kernel)
+	p->kernel = jit_kernel_open(x->compute, &JIT_KERNEL_OPTIONS(.source = text, .path = "graph"), &e);
+	if (!p->kernel)
 		return error_set(err, ERROR_DEVICE, "%.400s", e.message);
-	step->launch = jit_launch_open(step->kernel, &e);
-	bool ok = step->launch || took(JIT_ERROR_DEVICE, &e, err);
-	step->read = ok ? calloc(s->reads + (size_t)1, sizeof *step->read) : NULL;
-	if (ok && !step->read)
-		return error_set(err, ERROR_MEMORY, "there is no memory for a graph");
-	for (unsigned i = 0; ok && i <= s->reads; i++) {
-		const tensor_value v = i < s->reads ? s->read[i] : x->g.node[step->group->node].first;
-		uint64_t at;
-		jit_buffer *b = place_of(x, v, &at);
-		step->read[i] = v;
-		ok = !b || took(jit_launch_set_buffer(step->launch, i, b, at, &e), &e, err);
-	}
-	step->reads = s->reads;
+	p->launch = jit_launch_open(p->kernel, &e);
+	return p->launch || took(JIT_ERROR_DEVICE, &e, err);
+}
+
+static void close_part(struct part *p)
+{
+	jit_launch_close(p->launch);
+	jit_kernel_close(p->kernel);
+	*p = (struct part){ 0 };
+}
+
+static bool set_value(struct executable *x, struct part *p, unsigned parameter, tensor_value v, struct error *err)
+{
+	jit_error e = { 0 };
+	uint64_t at;
+	jit_buffer *b = place_of(x, v, &at);
+
+	return !b || took(jit_launch_set_buffer(p->launch, parameter, b, at, &e), &e, err);
+}
+
+/* Of a constant once and for all. */
+static bool prepare_constant(struct executable *x, struct step *step, unsigned k, struct error *err)
+{
+	const struct prepared *p = &step->source.prepared[k];
+	const struct tensor *t = tensor_node_of(&x->g, partition_root(&x->p, &x->g, p->from))->constant;
+	struct part *part = &step->prepare[k];
+	jit_error e = { 0 };
+
+	step->made[k] = jit_buffer_open(x->compute, prepared_bytes(x, p), &e);
+	if (!step->made[k])
+		return error_set(err, ERROR_MEMORY, "%s", e.message);
+	x->constant_bytes += prepared_bytes(x, p);
+	const bool ok = took(jit_launch_set_memory(part->launch, 0, t->data, tensor_bytes(t), &e), &e, err) &&
+	                took(jit_launch_set_buffer(part->launch, 1, step->made[k], 0, &e), &e, err) &&
+	                took(jit_launch_run(part->launch, &e), &e, err);
+	close_part(part);
 	return ok;
+}
+
+static bool open_prepared(struct executable *x, struct step *step, unsigned k, struct error *err)
+{
+	const struct source *s = &step->source;
+	const tensor_value from = s->prepared[k].from;
+	struct part *p = &step->prepare[k];
+	jit_error e = { 0 };
+	bool ok = open_part(x, p, s->prepared[k].text, err);
+
+	if (ok && is_constant(x, partition_root(&x->p, &x->g, from)))
+		ok = prepare_constant(x, step, k, err);
+	else if (ok)
+		ok = set_value(x, p, 0, from, err) &&
+		     took(jit_launch_set_buffer(p->launch, 1, x->memory, x->scratch_at[k], &e), &e, err);
+	jit_buffer *b = step->made[k] ? step->made[k] : x->memory;
+	return ok && took(jit_launch_set_buffer(step->main.launch, s->reads + k, b,
+	                                        step->made[k] ? 0 : x->scratch_at[k], &e),
+	                  &e, err);
+}
+
+static bool open_step(struct executable *x, struct step *step, struct error *err)
+{
+	const struct source *s = &step->source;
+	bool ok = open_part(x, &step->main, s->text.p, err);
+
+	for (unsigned i = 0; ok && i < s->reads; i++)
+		ok = set_value(x, &step->main, i, s->read[i], err);
+	for (unsigned k = 0; ok && k < s->n_prepared; k++)
+		ok = open_prepared(x, step, k, err);
+	return ok &&
+	       set_value(x, &step->main, s->reads + s->n_prepared, x->g.node[step->group->node].first, err);
 }
 
 static bool open_steps(struct executable *x, struct error *err)
@@ -108,18 +226,8 @@ static bool open_steps(struct executable *x, struct error *err)
 	bool ok = true;
 
 	jit_compute_get_info(x->compute, &before, NULL);
-	x->step = calloc(x->p.groups + (size_t)1, sizeof *x->step);
-	if (!x->step)
-		return error_set(err, ERROR_MEMORY, "there is no memory for a graph");
-	for (uint32_t i = 0; ok && i < x->p.groups; i++) {
-		struct step *step = &x->step[i];
-		struct source s;
-		step->group = &x->p.group[i];
-		if (step->group->host || bytes_of(x, x->g.node[step->group->node].first) == 0)
-			continue;
-		ok = source_write(&s, &x->g, &x->p, step->group, err) && open_kernel(x, step, &s, err);
-		source_free(&s);
-	}
+	for (uint32_t i = 0; ok && i < x->p.groups; i++)
+		ok = !x->step[i].source.text.n || open_step(x, &x->step[i], err);
 	jit_compute_get_info(x->compute, &after, NULL);
 	x->generated = after.generated - before.generated;
 	x->code_ns = (uint64_t)((system_seconds() - begin) * 1e9);
@@ -131,24 +239,34 @@ static bool write_constants(struct executable *x, struct error *err)
 {
 	jit_error e = { 0 };
 
-	x->constant_at = calloc(x->g.values, sizeof *x->constant_at);
-	if (!x->constant_at)
-		return error_set(err, ERROR_MEMORY, "there is no memory for a graph");
 	for (tensor_value v = 1; v < x->g.values; v++)
-		if (is_constant(x, v)) {
+		if (is_constant(x, v) && x->constant_needed[v]) {
 			x->constant_at[v] = x->constant_bytes;
-			x->constant_bytes += (bytes_of(x, v) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+			x->constant_bytes += rounded(bytes_of(x, v));
 		}
 	x->constants = jit_buffer_open(x->compute, x->constant_bytes ? x->constant_bytes : ARENA_ALIGN, &e);
 	if (!x->constants)
 		return error_set(err, ERROR_MEMORY, "%s", e.message);
 	for (tensor_value v = 1; v < x->g.values; v++)
-		if (is_constant(x, v) && bytes_of(x, v) &&
+		if (is_constant(x, v) && x->constant_needed[v] && bytes_of(x, v) &&
 		    !took(jit_buffer_write(x->constants, x->constant_at[v], tensor_node_of(&x->g, v)->constant->data,
 		                           bytes_of(x, v), &e),
 		          &e, err))
 			return false;
 	return true;
+}
+
+static bool open_memory(struct executable *x, struct error *err)
+{
+	jit_error e = { 0 };
+
+	x->constant_at = calloc(x->g.values, sizeof *x->constant_at);
+	x->constant_needed = calloc(x->g.values, sizeof *x->constant_needed);
+	if (!x->constant_at || !x->constant_needed)
+		return error_set(err, ERROR_MEMORY, "there is no memory for a graph");
+	find_needs(x);
+	x->memory = jit_buffer_open(x->compute, x->memory_bytes ? x->memory_bytes : ARENA_ALIGN, &e);
+	return x->memory ? write_constants(x, err) : error_set(err, ERROR_MEMORY, "%s", e.message);
 }
 
 /* bound NULL: no input is. */
@@ -176,7 +294,6 @@ struct executable *executable_open_bound(jit_compute *c, const struct tensor_gra
                                          struct error *err)
 {
 	struct executable *x = calloc(1, sizeof *x);
-	jit_error e = { 0 };
 
 	if (!x) {
 		error_set(err, ERROR_MEMORY, "there is no memory for a graph");
@@ -184,12 +301,7 @@ struct executable *executable_open_bound(jit_compute *c, const struct tensor_gra
 	}
 	x->compute = c;
 	tensor_graph_init(&x->g);
-	bool ok = open_values(x, g, bound, err) && write_constants(x, err);
-	if (ok) {
-		x->memory = jit_buffer_open(c, x->arena.bytes ? x->arena.bytes : ARENA_ALIGN, &e);
-		ok = x->memory || error_set(err, ERROR_MEMORY, "%s", e.message);
-	}
-	if (ok && open_steps(x, err))
+	if (open_values(x, g, bound, err) && write_sources(x, err) && open_memory(x, err) && open_steps(x, err))
 		return x;
 	executable_close(x);
 	return NULL;
@@ -200,15 +312,19 @@ void executable_close(struct executable *x)
 	if (!x)
 		return;
 	for (uint32_t i = 0; x->step && i < x->p.groups; i++) {
-		jit_launch_close(x->step[i].launch);
-		jit_kernel_close(x->step[i].kernel);
-		free(x->step[i].text);
-		free(x->step[i].read);
+		struct step *step = &x->step[i];
+		close_part(&step->main);
+		for (unsigned k = 0; k < PREPARED_MOST; k++) {
+			close_part(&step->prepare[k]);
+			jit_buffer_close(step->made[k]);
+		}
+		source_free(&step->source);
 	}
 	jit_buffer_close(x->memory);
 	jit_buffer_close(x->constants);
 	free(x->step);
 	free(x->constant_at);
+	free(x->constant_needed);
 	free(x->binding);
 	arena_free(&x->arena);
 	partition_free(&x->p);
@@ -219,20 +335,23 @@ void executable_close(struct executable *x)
 bool executable_bind(struct executable *x, uint32_t input, jit_buffer *b, uint64_t at, struct error *err)
 {
 	const tensor_value v = input < x->g.inputs ? x->g.input[input] : 0;
-	jit_error e = { 0 };
+	bool ok = true;
 
 	if (!v || !x->binding[v].is)
 		return error_set(err, ERROR_ARGUMENT, "input %u is not bound", input);
 	x->binding[v].buffer = b;
 	x->binding[v].at = at;
-	for (uint32_t i = 0; i < x->p.groups; i++) {
-		const struct step *step = &x->step[i];
-		for (unsigned k = 0; step->launch && k < step->reads; k++)
-			if (partition_root(&x->p, &x->g, step->read[k]) == v &&
-			    !took(jit_launch_set_buffer(step->launch, k, b, at, &e), &e, err))
-				return false;
+	for (uint32_t i = 0; ok && i < x->p.groups; i++) {
+		struct step *step = &x->step[i];
+		const struct source *s = &step->source;
+		for (unsigned k = 0; ok && step->main.launch && k < s->reads; k++)
+			if (partition_root(&x->p, &x->g, s->read[k]) == v)
+				ok = set_value(x, &step->main, k, v, err);
+		for (unsigned k = 0; ok && k < s->n_prepared; k++)
+			if (partition_root(&x->p, &x->g, s->prepared[k].from) == v)
+				ok = set_value(x, &step->prepare[k], 0, v, err);
 	}
-	return true;
+	return ok;
 }
 
 /* ---- runs */
@@ -290,7 +409,10 @@ bool executable_run(struct executable *x, const void *const in[], void *const ou
 			return false;
 	for (uint32_t i = 0; i < x->p.groups; i++) {
 		const struct step *step = &x->step[i];
-		if (step->launch && !took(jit_launch_run(step->launch, &e), &e, err))
+		for (unsigned k = 0; k < PREPARED_MOST; k++)
+			if (step->prepare[k].launch && !took(jit_launch_run(step->prepare[k].launch, &e), &e, err))
+				return false;
+		if (step->main.launch && !took(jit_launch_run(step->main.launch, &e), &e, err))
 			return false;
 		if (step->group->host && !run_on_host(x, &x->g.node[step->group->node], err))
 			return false;
@@ -311,7 +433,7 @@ void executable_get_report(const struct executable *x, struct executable_report 
 		.hosted = x->p.groups - x->p.kernels,
 		.generated = x->generated,
 		.code_ns = x->code_ns,
-		.arena_bytes = x->arena.bytes,
+		.arena_bytes = x->memory_bytes,
 		.constant_bytes = x->constant_bytes,
 		.value_bytes = x->arena.all_bytes,
 		.last_ns = x->last_ns
@@ -329,14 +451,16 @@ void executable_print(const struct executable *x, FILE *out, bool text)
 		fprintf(out, "%s %s: ", tensor_ops[n->op].name, shape_text(v->type, &v->shape, shape));
 		if (step->group->host)
 			fprintf(out, "interpreted on the host: the operation has no kernel yet\n");
-		else if (!step->kernel)
+		else if (!step->main.kernel)
 			fprintf(out, "no elements\n");
-		else if (jit_kernel_get_report(step->kernel, &r, NULL) == JIT_OK)
+		else if (jit_kernel_get_report(step->main.kernel, &r, NULL) == JIT_OK)
 			fprintf(out, "%s, %" PRIu64 " bytes of code, %s; last run %.3f ms\n",
 			        r.runs == JIT_RUNS_NATIVE ? "native" : "interpreted", r.code_bytes, r.key,
 			        (double)r.last_ns / 1e6);
-		if (text && step->text)
-			fputs(step->text, out);
+		for (unsigned k = 0; text && k < step->source.n_prepared; k++)
+			fputs(step->source.prepared[k].text, out);
+		if (text && step->source.text.p)
+			fputs(step->source.text.p, out);
 	}
 }
 

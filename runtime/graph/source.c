@@ -67,6 +67,8 @@ void source_free(struct source *s)
 		free(s->kept[i]);
 	free(s->kept);
 	free(s->seen);
+	for (unsigned i = 0; i < s->n_prepared; i++)
+		free(s->prepared[i].text);
 	bytes_free(&s->text);
 	bytes_free(&s->head);
 	bytes_free(&s->body);
@@ -161,7 +163,13 @@ static void put_kernel(struct source *s, const struct tensor_node *n)
 		put_array(s, s->read[i], "in", name);
 		bytes_text(&s->text, ", ");
 	}
-	put_array(s, n->first, "out", "o");
+	for (unsigned i = 0; i < s->n_prepared; i++)
+		bytes_print(&s->text, "in %s p%u[%" PRIu64 "], ", source_type(s->g->value[s->prepared[i].from].type), i,
+		            s->prepared[i].elements);
+	if (s->out)
+		bytes_print(&s->text, "out %s o%s", source_type(s->g->value[n->first].type), s->out);
+	else
+		put_array(s, n->first, "out", "o");
 	bytes_text(&s->text, ") over (");
 	bytes_add(&s->text, s->head.p, s->head.n);
 	bytes_text(&s->text, ") {\n");
@@ -170,7 +178,7 @@ static void put_kernel(struct source *s, const struct tensor_node *n)
 }
 
 bool source_write(struct source *s, const struct tensor_graph *g, const struct partition *p, const struct group *group,
-                  struct error *err)
+                  unsigned lanes, struct error *err)
 {
 	static void (*const writers[])(struct source * s, const struct tensor_node *n) = {
 		[KIND_REDUCE] = source_reduce, [KIND_REDUCE_BOOL] = source_reduce,
@@ -180,7 +188,7 @@ bool source_write(struct source *s, const struct tensor_graph *g, const struct p
 	};
 	const struct tensor_node *n = &g->node[group->node];
 
-	*s = (struct source){ .g = g, .p = p };
+	*s = (struct source){ .g = g, .p = p, .lanes = lanes };
 	if (shape_elements(&g->value[n->first].shape) > INT32_MAX)
 		return error_set(err, ERROR_UNSUPPORTED, "%s has 2^31 elements or more", tensor_ops[n->op].name);
 	for (uint32_t i = 0; i < n->operands; i++)

@@ -10,12 +10,25 @@
 #include "base/bytes.h"
 #include "runtime/graph/partition.h"
 
-enum { SOURCE_ARRAYS_MOST = 30 };
+enum { SOURCE_ARRAYS_MOST = 28, PREPARED_MOST = 2 };
+
+/* An operand of a product in another order of its elements, made by a kernel of its own. */
+struct prepared {
+	tensor_value from;
+	uint64_t elements;
+	char *text; /* the kernel: its parameters are the operand, and then this array */
+};
 
 struct source {
 	const struct tensor_graph *g;
 	const struct partition *p;
-	struct bytes text;                     /* the kernel, 0 behind its end */
+	unsigned lanes;    /* of a CPU's vectors; 0: a card, whose products are plain loops */
+	struct bytes text; /* the kernel, 0 behind its end */
+	struct prepared prepared[PREPARED_MOST]; /* parameters behind read[], p0 and p1 */
+	unsigned n_prepared;
+	const char *out; /* the result's dimensions as a text; NULL: it is flat */
+	tensor_value product;                  /* whose element is computed, 0: none */
+	const char *product_element;           /* as a text */
 	tensor_value read[SOURCE_ARRAYS_MOST]; /* values in memory, in the order of the kernel's parameters */
 	unsigned reads, names;                 /* names: of locals, which are counted */
 	struct bytes head, body;
@@ -30,9 +43,10 @@ struct source {
 	size_t n_seen, seen_room;
 };
 
-/* Writes the kernel of a group into s->text. Its parameters are s->read[], and then the result. False: err. */
+/* Writes the kernel of a group into s->text. Its parameters are s->read[], s->prepared[], and then the result. lanes: of
+ * a CPU's vectors, 0 of other devices. False: err. */
 bool source_write(struct source *s, const struct tensor_graph *g, const struct partition *p, const struct group *group,
-                  struct error *err);
+                  unsigned lanes, struct error *err);
 void source_free(struct source *s);
 
 /* ---- for the files of this room */

@@ -1,8 +1,8 @@
-/* runtime/graph/source_products.c - products, convolutions and windows. */
+/* runtime/graph/source_products.c - products. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "runtime/graph/source.h"
+#include "runtime/graph/source_tile.h"
 
 enum { ROWS_MOST = 8 }; /* results that an instance has side by side: they share what it reads of the other operand */
 
@@ -29,29 +29,36 @@ struct through {
 	uint64_t stride[TENSOR_MAX_RANK];
 };
 
+/* Neighbours that lie as one are one. */
+static void merge(const struct through *t, struct through *to)
+{
+	*to = (struct through){ 0 };
+	for (unsigned d = 0; d < t->shape.rank; d++) {
+		const unsigned n = to->shape.rank;
+		if (t->shape.dim[d] == 1)
+			continue;
+		if (n && to->stride[n - 1] == t->stride[d] * t->shape.dim[d]) {
+			to->shape.dim[n - 1] *= t->shape.dim[d];
+			to->stride[n - 1] = t->stride[d];
+		} else {
+			to->stride[n] = t->stride[d];
+			to->shape.dim[to->shape.rank++] = t->shape.dim[d];
+		}
+	}
+}
+
 /* How far the index's element is from the first one. */
 static const char *distance(struct source *s, const struct through *t, const char *index)
 {
-	struct shape merged = { 0 };
-	uint64_t stride[TENSOR_MAX_RANK];
+	struct through merged;
+	struct position at = { .flat = index };
 	const char *sum = NULL;
 
-	/* Neighbours that lie as one are one. */
-	for (unsigned d = 0; d < t->shape.rank; d++) {
-		if (t->shape.dim[d] == 1)
-			continue;
-		if (merged.rank && stride[merged.rank - 1] == t->stride[d] * t->shape.dim[d]) {
-			merged.dim[merged.rank - 1] *= t->shape.dim[d];
-			stride[merged.rank - 1] = t->stride[d];
-		} else {
-			stride[merged.rank] = t->stride[d];
-			merged.dim[merged.rank++] = t->shape.dim[d];
-		}
-	}
-	struct position at = { .flat = index };
-	position_dims(s, &merged, &at);
-	for (unsigned d = 0; d < merged.rank; d++) {
-		const char *x = stride[d] == 1 ? at.dim[d] : source_text(s, "%s * %" PRIu64, at.dim[d], stride[d]);
+	merge(t, &merged);
+	position_dims(s, &merged.shape, &at);
+	for (unsigned d = 0; d < merged.shape.rank; d++) {
+		const uint64_t by = merged.stride[d];
+		const char *x = by == 1 ? at.dim[d] : source_text(s, "%s * %" PRIu64, at.dim[d], by);
 		sum = sum ? source_text(s, "%s + %s", sum, x) : x;
 	}
 	return sum ? source_text(s, "(%s)", sum) : "0";
@@ -87,8 +94,9 @@ static struct side side_of(const struct source *s, const struct tensor_node *n, 
 	return x;
 }
 
-/* Lanes lie along the right operand's own dimensions, or along the left one's where the right one has few. */
-void source_dot(struct source *s, const struct tensor_node *n)
+/* Plain loops. Lanes lie along the right operand's own dimensions, or along the left one's where the right one has few.
+ */
+static void plain(struct source *s, const struct tensor_node *n)
 {
 	const struct tensor_value_info *out = info(s, n->first);
 	const struct side side[] = { side_of(s, n, 0), side_of(s, n, 1) };
@@ -132,138 +140,134 @@ void source_dot(struct source *s, const struct tensor_node *n)
 		            size[0], row == 0 ? rows : size[1], row == 0 ? r : rows, row == 0 ? size[1] : r, r);
 }
 
-/* ---- windows */
+/* ---- in tiles */
 
-/* Indices of a window's loops and of the result, and where the operand's element lies. */
-struct windows {
-	const struct tensor_node *n;
-	unsigned dims;
-	uint64_t in[TENSOR_MAX_RANK], window[TENSOR_MAX_RANK];
-	const char *at[TENSOR_MAX_RANK]; /* the result's position */
-};
+enum { SETS = 2048 /* bytes: rows so far apart fall on the same lines of a cache's first level */ };
 
-static const char *whole(struct source *s, int64_t n)
+static bool is_constant(const struct source *s, tensor_value v)
 {
-	return source_text(s, n < 0 ? "(0 - %" PRId64 ")" : "%" PRId64, n < 0 ? -n : n);
+	const struct tensor_node *n = tensor_node_of(s->g, partition_root(s->p, s->g, v));
+
+	return n && n->op == OP_constant;
 }
 
-/* Opens the loops, and returns the position of the operand's element in its dimensions; *inside: whether there is one,
- * NULL: always. */
-static const char *open_windows(struct source *s, const struct windows *w, const struct shape *out, const char **inside)
+/* Whether one stride leads through them, which is 0 where there is one element alone. */
+static bool is_straight(const struct through *t, uint64_t *stride)
 {
-	const char *flat = "0";
+	struct through merged;
 
-	*inside = NULL;
-	for (unsigned d = 0; d < w->dims; d++)
-		source_line(s, "for (w%u in 0..%" PRIu64 ") {", d, w->window[d]);
-	source_forget(s);
-	for (unsigned d = 0; d < w->dims; d++) {
-		const int64_t stride = tensor_node_whole(w->n, ATTRIBUTE_strides, d, 1),
-			      low = tensor_node_whole(w->n, ATTRIBUTE_low, d, 0),
-			      dilation = tensor_node_whole(w->n, ATTRIBUTE_dilation, d, 1),
-			      input = tensor_node_whole(w->n, ATTRIBUTE_input_dilation, d, 1);
-		const int64_t last =
-			(int64_t)(out->dim[2 + d] - 1) * stride - low + (int64_t)(w->window[d] - 1) * dilation;
-		const char *p = source_text(s, "%s * %" PRId64 " + w%u * %" PRId64 " - %s", w->at[d], stride, d,
-		                            dilation, whole(s, low));
-		p = source_local(s, "i32", p);
-		const char *q = input > 1 ? source_local(s, "i32", source_text(s, "%s / %" PRId64, p, input)) : p;
-		if (low > 0 || input > 1 || last >= (int64_t)w->in[d]) {
-			const char *here = source_text(s, "%s >= 0 && %s < %" PRIu64, p, q, w->in[d]);
-			if (input > 1)
-				here = source_text(s, "%s && %s %% %" PRId64 " == 0", here, p, input);
-			*inside = *inside ? source_text(s, "%s && %s", *inside, here) : here;
-		}
-		flat = d ? source_text(s, "(%s * %" PRIu64 " + %s)", flat, w->in[d], q) : q;
+	merge(t, &merged);
+	*stride = merged.shape.rank ? merged.stride[0] : 0;
+	return merged.shape.rank <= 1;
+}
+
+/* Rows [batch][block of rows][depth][row]: those of a tile are neighbours. */
+static void prepare_rows(struct source *s, struct tile *t, tensor_value v, const struct side *side)
+{
+	const uint64_t blocks = tile_row_blocks(t);
+	struct source to;
+
+	prepare_begin(s, &to);
+	bytes_print(&to.head, "b in %" PRIu64 ", m in %" PRIu64 ", r in %u, k in %" PRIu64, t->batches, blocks, t->r,
+	            t->depth);
+	const char *at = source_text(&to, "%s + %s", distance(&to, &side->batch, "b"),
+	                             distance(&to, &side->own, source_text(&to, "(m * %u + r)", t->r)));
+	source_line(&to, "o[((b * %" PRIu64 " + m) * %" PRIu64 " + k) * %u + r] = a0[%s + %s];", blocks, t->depth, t->r,
+	            at, distance(&to, &side->sum, "k"));
+	t->row.array = prepare_end(s, &to, v, t->batches * blocks * t->depth * t->r);
+	t->row.batch = source_text(s, "b * %" PRIu64, blocks * t->depth * t->r);
+	t->row.depth = source_text(s, "k * %u", t->r);
+	t->row.block = t->depth * t->r;
+	t->row.stride = 1;
+}
+
+/* Columns [batch][block of columns][depth][column]. */
+static void prepare_columns(struct source *s, struct tile *t, tensor_value v, const struct side *side)
+{
+	const uint64_t blocks = tile_column_blocks(t), width = tile_width(t);
+	struct source to;
+
+	prepare_begin(s, &to);
+	bytes_print(&to.head, "b in %" PRIu64 ", p in %" PRIu64 ", k in %" PRIu64 ", n in %" PRIu64, t->batches, blocks,
+	            t->depth, width);
+	const char *at = source_text(&to, "%s + %s", distance(&to, &side->batch, "b"),
+	                             distance(&to, &side->own, source_text(&to, "(p * %" PRIu64 " + n)", width)));
+	source_line(&to, "o[((b * %" PRIu64 " + p) * %" PRIu64 " + k) * %" PRIu64 " + n] = a0[%s + %s];", blocks,
+	            t->depth, width, at, distance(&to, &side->sum, "k"));
+	t->column.array = prepare_end(s, &to, v, t->batches * blocks * t->depth * width);
+	t->column.batch = source_text(s, "b * %" PRIu64, blocks * t->depth * width);
+	t->column.depth = source_text(s, "k * %" PRIu64, width);
+	t->column.block = t->depth * width;
+}
+
+static void find_rows(struct source *s, struct tile *t, tensor_value v, const struct side *side)
+{
+	uint64_t own, sum;
+	const bool straight = is_straight(&side->own, &own) & is_straight(&side->sum, &sum);
+	const bool collide = own * tensor_type_bytes(info(s, v)->type) % SETS == 0 && t->r > 6 && t->rows > t->r;
+
+	if (!straight || (t->r > 1 && (collide || is_constant(s, v)))) {
+		prepare_rows(s, t, v, side);
+		return;
 	}
-	if (*inside)
-		*inside = source_local(s, "bool", *inside);
-	return source_local(s, "i32", flat);
+	t->row = (struct tile_side){ .array = source_array(s, v),
+		                     .batch = source_local(s, "i32", distance(s, &side->batch, "b")),
+		                     .depth = source_text(s, "k * %" PRIu64, sum),
+		                     .block = own * t->r,
+		                     .stride = own };
 }
 
-static void close_windows(struct source *s, const struct windows *w)
+static void find_columns(struct source *s, struct tile *t, tensor_value v, const struct side *side)
 {
-	for (unsigned d = 0; d < w->dims; d++)
-		source_line(s, "}");
-}
+	enum { FEW = 3 /* blocks of rows: what is read so often is not worth a copy */ };
+	uint64_t own, sum;
+	const bool straight = is_straight(&side->own, &own) & is_straight(&side->sum, &sum);
 
-/* The result's positions in the dimensions behind the first two, of one index. */
-static void open_positions(struct source *s, struct windows *w, const struct shape *out, const char *index)
-{
-	struct shape space = { .rank = w->dims };
-	struct position at = { .flat = index };
-
-	memcpy(space.dim, out->dim + 2, w->dims * sizeof *space.dim);
-	position_dims(s, &space, &at);
-	memcpy(w->at, at.dim, sizeof w->at);
-}
-
-void source_conv(struct source *s, const struct tensor_node *n)
-{
-	const struct shape *in = &info(s, n->operand[0])->shape, *by = &info(s, n->operand[1])->shape,
-			   *out = &info(s, n->first)->shape;
-	const int wide = tensor_wide_type(info(s, n->first)->type);
-	const uint64_t channels = by->dim[1], groups = (uint64_t)tensor_node_whole(n, ATTRIBUTE_groups, 0, 1),
-		       each = by->dim[0] / groups, rows = divisor(each ? each : 1, ROWS_MOST),
-		       taps = shape_part(by, 2, by->rank), size = shape_part(in, 2, in->rank),
-		       space = shape_part(out, 2, out->rank);
-	struct windows w = { .n = n, .dims = in->rank - 2 };
-	const char *inside, *zero = source_number(s, wide, 0);
-
-	memcpy(w.in, in->dim + 2, w.dims * sizeof *w.in);
-	memcpy(w.window, by->dim + 2, w.dims * sizeof *w.window);
-	bytes_print(&s->head, "b in %" PRIu64 ", c in %" PRIu64 ", p in %" PRIu64, out->dim[0], out->dim[1] / rows,
-	            space);
-	open_positions(s, &w, out, "p");
-	const char *group = groups > 1 ? source_local(s, "i32", source_text(s, "c / %" PRIu64, each / rows)) : "0";
-	for (uint64_t r = 0; r < rows; r++)
-		source_line(s, "%s s%" PRIu64 " = %s;", tensor_type_name(wide), r, zero);
-	source_line(s, "for (k in 0..%" PRIu64 ") {", channels);
-	const char *element = open_windows(s, &w, out, &inside), *tap = "0";
-	for (unsigned d = 0; d < w.dims; d++)
-		tap = d ? source_text(s, "(%s * %" PRIu64 " + w%u)", tap, w.window[d], d) : "w0";
-	const char *x = loaded(s, n->operand[0],
-	                       source_text(s, "((b * %" PRIu64 " + %s * %" PRIu64 " + k) * %" PRIu64 " + %s)",
-	                                   in->dim[1], group, channels, size, element));
-	if (inside)
-		x = source_local(s, tensor_type_name(wide), source_text(s, "select(%s, %s, %s)", inside, x, zero));
-	for (uint64_t r = 0; r < rows; r++) {
-		const char *y = loaded(
-			s, n->operand[1],
-			source_text(s, "(((c * %" PRIu64 " + %" PRIu64 ") * %" PRIu64 " + k) * %" PRIu64 " + %s)", rows,
-		                    r, channels, taps, tap));
-		if (tensor_is_float(wide))
-			source_line(s, "s%" PRIu64 " = fma(%s, %s, s%" PRIu64 ");", r, x, y, r);
-		else
-			source_line(s, "s%" PRIu64 " = s%" PRIu64 " + %s * %s;", r, r, x, y);
+	if (!straight || own != 1 || t->columns % tile_width(t) || is_constant(s, v) || tile_row_blocks(t) > FEW) {
+		prepare_columns(s, t, v, side);
+		return;
 	}
-	close_windows(s, &w);
-	source_line(s, "}");
-	for (uint64_t r = 0; r < rows; r++)
-		source_line(s, "o[(b * %" PRIu64 " + c * %" PRIu64 " + %" PRIu64 ") * %" PRIu64 " + p] = s%" PRIu64 ";",
-		            out->dim[1], rows, r, space, r);
+	t->column = (struct tile_side){ .array = source_array(s, v),
+		                        .batch = source_local(s, "i32", distance(s, &side->batch, "b")),
+		                        .depth = source_text(s, "k * %" PRIu64, sum),
+		                        .block = tile_width(t) };
 }
 
-void source_window(struct source *s, const struct tensor_node *n)
+static void store(struct source *s, const struct tile *t, const char *row, const char *column, const char *sum)
 {
-	const struct shape *in = &info(s, n->operand[0])->shape, *out = &info(s, n->first)->shape;
-	const struct attribute *window = tensor_node_attribute(n, ATTRIBUTE_window);
-	const enum tensor_op op = n->op == OP_window_max ? OP_max : OP_add;
-	const int wide = tensor_wide_type(info(s, n->first)->type);
-	const uint64_t size = shape_part(in, 2, in->rank), space = shape_part(out, 2, out->rank);
-	struct windows w = { .n = n, .dims = in->rank - 2 };
-	const char *inside, *type = tensor_type_name(wide);
+	(void)t;
+	source_line(s, "scatter_distinct(o[b][%s][%s], %s);", row, column, sum);
+}
 
-	memcpy(w.in, in->dim + 2, w.dims * sizeof *w.in);
-	for (unsigned d = 0; d < w.dims; d++)
-		w.window[d] = (uint64_t)window->whole[d];
-	bytes_print(&s->head, "c in %" PRIu64 ", p in %" PRIu64, out->dim[0] * out->dim[1], space);
-	open_positions(s, &w, out, "p");
-	source_line(s, "%s total = %s;", type, source_neutral(s, op, wide));
-	const char *element = open_windows(s, &w, out, &inside);
-	const char *x = loaded(s, n->operand[0], source_text(s, "(c * %" PRIu64 " + %s)", size, element)),
-		   *next = source_pair(s, op, wide, "total", x);
-	source_line(s, inside ? "total = select(%s, %s, total);" : "total = %s;", inside ? inside : next, next);
-	close_windows(s, &w);
-	source_line(s, "o[c * %" PRIu64 " + p] = total;", space);
+static bool fits(const struct tile *t)
+{
+	const uint64_t most = INT32_MAX;
+
+	return t->batches * tile_row_blocks(t) * t->r * t->depth <= most &&
+	       t->batches * tile_column_blocks(t) * tile_width(t) * t->depth <= most;
+}
+
+void source_dot(struct source *s, const struct tensor_node *n)
+{
+	const struct side side[] = { side_of(s, n, 0), side_of(s, n, 1) };
+	struct tile t = { .n = n,
+		          .batches = shape_elements(&side[0].batch.shape),
+		          .rows = shape_elements(&side[0].own.shape),
+		          .columns = shape_elements(&side[1].own.shape),
+		          .depth = shape_elements(&side[0].sum.shape),
+		          .lanes = s->lanes,
+		          .store = store,
+		          .loops = 1 };
+
+	if (s->lanes && t.depth && t.columns >= 8)
+		tile_choose(&t, tensor_wide_type(info(s, n->first)->type));
+	if (!t.r || !fits(&t)) {
+		plain(s, n);
+		return;
+	}
+	find_rows(s, &t, n->operand[0], &side[0]);
+	find_columns(s, &t, n->operand[1], &side[1]);
+	t.loop[0] = source_text(s, "for (k in 0..%" PRIu64 ")", t.depth);
+	s->out = source_text(s, "[%" PRIu64 "][%" PRIu64 "][%" PRIu64 "]", t.batches, t.rows, t.columns);
+	tile_write(s, &t);
 }

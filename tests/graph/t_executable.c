@@ -16,6 +16,7 @@
 #include "graph/eval.h"
 #include "graph/text.h"
 #include "runtime/graph/executable.h"
+#include "tests/graph/product_graph.h"
 #include "tests/graph/random_graph.h"
 #include "tests/kernels/plain.h"
 #include "tests/kernels/plain_quants.h"
@@ -130,14 +131,16 @@ static void check_at(const struct tensor_graph *g, unsigned p, const struct tens
 	executable_close(x);
 }
 
-static void check(const struct tensor_graph *g, uint64_t seed, const char *what, unsigned which)
+typedef void filling(struct tensor *t, int type, const struct shape *s, uint64_t seed);
+
+static void check(const struct tensor_graph *g, uint64_t seed, const char *what, unsigned which, filling *fill)
 {
 	struct tensor in[8], out[OUTPUTS];
 	const struct tensor *operand[8];
 	struct error err = { 0 };
 
 	for (uint32_t i = 0; i < g->inputs; i++) {
-		random_tensor(&in[i], g->value[g->input[i]].type, &g->value[g->input[i]].shape, seed + i);
+		fill(&in[i], g->value[g->input[i]].type, &g->value[g->input[i]].shape, seed + i);
 		operand[i] = &in[i];
 	}
 	if (!tensor_graph_eval(g, operand, out, &err))
@@ -163,7 +166,24 @@ static void test_random(void **state)
 		random_graph(&g, i, 4 + i % 24);
 		snprintf(what, sizeof what, "JITRUN_TEST_SEED=%u", i);
 		/* The CPU always; what simulates in turns. */
-		check(&g, i, what, seed ? 63 : 35 | 4u << i % 3);
+		check(&g, i, what, seed ? 63 : 35 | 4u << i % 3, random_tensor);
+		tensor_graph_free(&g);
+	}
+}
+
+/* Numbers are small ones, so that no sum is NaN. */
+static void test_products(void **state)
+{
+	const unsigned n = test_full() ? 6000 : test_quick() ? (SANITIZED ? 24 : 80) : 600;
+	const char *seed = getenv("JITRUN_TEST_SEED");
+	(void)state;
+
+	for (unsigned i = seed ? (unsigned)atoi(seed) : 0; i < (seed ? (unsigned)atoi(seed) + 1 : n); i++) {
+		struct tensor_graph g;
+		char what[80];
+		(i % 2 ? conv_graph : product_graph)(&g, i);
+		snprintf(what, sizeof what, "JITRUN_TEST_SEED=%u, a product", i);
+		check(&g, i, what, seed ? 63 : 35 | (i % 8 == 0 ? 4u << i / 8 % 3 : 0), smooth_tensor);
 		tensor_graph_free(&g);
 	}
 }
@@ -195,7 +215,7 @@ static void test_chosen(void **state)
 		if (!graph_text_read(&g, "chosen", texts[i], strlen(texts[i]), NULL, 0, &err))
 			fail_msg("%s", err.text);
 		snprintf(what, sizeof what, "chosen graph %zu", i);
-		check(&g, i + 100, what, 63);
+		check(&g, i + 100, what, 63, random_tensor);
 		tensor_graph_free(&g);
 	}
 }
@@ -268,7 +288,7 @@ static void test_weights(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_chosen), cmocka_unit_test(test_weights),
-		                            cmocka_unit_test(test_random) };
+		                            cmocka_unit_test(test_random), cmocka_unit_test(test_products) };
 
 	return cmocka_run_group_tests(tests, open_all, close_all);
 }

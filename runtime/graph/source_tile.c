@@ -1,0 +1,143 @@
+/* runtime/graph/source_tile.c - see source_tile.h. */
+#include "runtime/graph/source_tile.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static int wide_of(const struct source *s, const struct tile *t)
+{
+	return tensor_wide_type(s->g->value[t->n->first].type);
+}
+
+/* ---- shapes */
+
+enum { ROWS_MOST = 14, VECTORS_MOST = 8, CHAINS = 8 /* that keep a core's multipliers busy */ };
+
+/* Turns of the multipliers that a row of tiles takes for an element of the depth, in hundredths. */
+static uint64_t turns(uint64_t rows, unsigned j)
+{
+	const uint64_t products = rows * j < CHAINS ? CHAINS : rows * j;
+
+	return rows ? products * 100 + (rows + j) * 30 : 0;
+}
+
+void tile_choose(struct tile *t, int wide)
+{
+	const unsigned sums = (t->lanes >= 16 ? 28 : 12) / (tensor_type_bytes(wide) == 8 ? 2 : 1);
+	const uint64_t vectors = (t->columns + t->lanes - 1) / t->lanes;
+	uint64_t least = UINT64_MAX;
+
+	for (unsigned j = 1; j <= VECTORS_MOST && j <= sums && (j == 1 || j <= vectors); j++)
+		for (unsigned r = 1; r <= ROWS_MOST && r * j <= sums && r <= t->rows; r++) {
+			const uint64_t cost = (vectors + j - 1) / j *
+			                      (t->rows / r * turns(r, j) + turns(t->rows % r, j));
+			if (cost < least) {
+				least = cost;
+				t->r = r;
+				t->j = j;
+			}
+		}
+}
+
+/* ---- the kernel */
+
+static const char *plus(struct source *s, const char *a, const char *b)
+{
+	return !a || strcmp(a, "0") == 0 ? b : strcmp(b, "0") == 0 ? a : source_text(s, "%s + %s", a, b);
+}
+
+static const char *element(struct source *s, const struct tile_side *side, const char *base, uint64_t more)
+{
+	return source_text(s, "%s[%s + %" PRIu64 "]", side->array, plus(s, base, side->depth), more);
+}
+
+/* What an element of the depth adds to the sums. */
+static void products(struct source *s, const struct tile *t, uint64_t rows, const char *x, const char *y)
+{
+	const int wide = wide_of(s, t);
+	const char *type = tensor_type_name(wide);
+
+	for (unsigned j = 0; j < t->j; j++)
+		source_line(s, "%s y%u = %s;", type, j,
+		            element(s, &t->column, source_text(s, "%s + n", y), (uint64_t)j * t->lanes));
+	for (uint64_t r = 0; r < rows; r++) {
+		source_line(s, "%s x%" PRIu64 " = %s;", type, r, element(s, &t->row, x, r * t->row.stride));
+		for (unsigned j = 0; j < t->j; j++)
+			source_line(s,
+			            tensor_is_float(wide) ? "s%" PRIu64 "_%u = fma(x%" PRIu64 ", y%u, s%" PRIu64 "_%u);"
+			                                  : "s%" PRIu64 "_%u = x%" PRIu64 " * y%u + s%" PRIu64 "_%u;",
+			            r, j, r, j, r, j);
+	}
+}
+
+/* Tiles of so many rows; block: which, as a text. */
+static void tiles(struct source *s, const struct tile *t, uint64_t rows, const char *block)
+{
+	const int wide = wide_of(s, t);
+	const char *zero = source_number(s, wide, 0);
+
+	source_forget(s);
+	for (uint64_t r = 0; r < rows; r++)
+		for (unsigned j = 0; j < t->j; j++)
+			source_line(s, "%s s%" PRIu64 "_%u = %s;", tensor_type_name(wide), r, j, zero);
+	const char *m = source_local(s, "i32", block);
+	const char *x = source_local(s, "i32",
+	                             plus(s, t->row.batch, source_text(s, "%s * %" PRIu64, m, t->row.block))),
+		   *y = source_local(s, "i32",
+	                             plus(s, t->column.batch, source_text(s, "p * %" PRIu64, t->column.block)));
+	for (unsigned i = 0; i < t->loops; i++)
+		source_line(s, "%s {", t->loop[i]);
+	products(s, t, rows, x, y);
+	for (unsigned i = 0; i < t->loops; i++)
+		source_line(s, "}");
+	source_forget(s);
+	for (uint64_t r = 0; r < rows; r++) {
+		const char *row = source_local(s, "i32", source_text(s, "%s * %u + %" PRIu64, m, t->r, r));
+		for (unsigned j = 0; j < t->j; j++)
+			t->store(s, t, row,
+			         source_text(s, "(p * %" PRIu64 " + n + %u)", tile_width(t), j * t->lanes),
+			         source_text(s, "s%" PRIu64 "_%u", r, j));
+	}
+	source_forget(s);
+}
+
+void tile_write(struct source *s, const struct tile *t)
+{
+	const uint64_t full = t->rows / t->r, rest = t->rows % t->r;
+
+	bytes_print(&s->head, "b in %" PRIu64 ", p in %" PRIu64 ", m in %" PRIu64 ", n in %u", t->batches,
+	            tile_column_blocks(t), tile_row_blocks(t), t->lanes);
+	if (!rest) {
+		tiles(s, t, t->r, "m");
+		return;
+	}
+	source_line(s, "if (m < %" PRIu64 ") {", full);
+	tiles(s, t, t->r, source_text(s, "min(m, %" PRIu64 ")", full - 1));
+	source_line(s, "} else {");
+	tiles(s, t, rest, source_text(s, "%" PRIu64, full));
+	source_line(s, "}");
+}
+
+/* ---- operands in another order */
+
+void prepare_begin(const struct source *s, struct source *to)
+{
+	*to = (struct source){ .g = s->g, .p = s->p, .lanes = s->lanes };
+}
+
+const char *prepare_end(struct source *s, struct source *to, tensor_value from, uint64_t elements)
+{
+	const char *type = source_type(s->g->value[from].type);
+	struct prepared *p = &s->prepared[s->n_prepared];
+
+	bytes_print(&to->text, "kernel prepare_(in %s a0[%" PRIu64 "], out %s o[%" PRIu64 "]) over (", type,
+	            shape_elements(&s->g->value[from].shape), type, elements);
+	bytes_add(&to->text, to->head.p, to->head.n);
+	bytes_text(&to->text, ") {\n");
+	bytes_add(&to->text, to->body.p, to->body.n);
+	bytes_add(&to->text, "}\n", 3);
+	*p = (struct prepared){ from, elements, to->text.lost ? NULL : strdup(to->text.p) };
+	s->lost = s->lost || to->lost || to->head.lost || to->body.lost || !p->text;
+	source_free(to);
+	return source_text(s, "p%u", s->n_prepared++);
+}
