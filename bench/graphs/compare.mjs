@@ -98,7 +98,8 @@ function difference(outputs, names, folder) {
 	let worst = 0;
 	names.forEach((name, k) => {
 		const mine = outputs[name], bytes = readFileSync(join(folder, `out${k}`));
-		const other = new arrays[mine.type](bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length));
+		const { buffer, byteOffset, length } = bytes;
+		const other = new arrays[mine.type](buffer.slice(byteOffset, byteOffset + length));
 		let apart = 0, most = 0;
 		for (let i = 0; i < mine.data.length; i++) {
 			const d = Math.abs(Number(mine.data[i]) - Number(other[i]));
@@ -158,6 +159,8 @@ for (const file of files) {
 		console.log(`${file}: ${e.message}`);
 	}
 }
-if (ratios.length)
-	console.log(`geometric mean ${Math.exp(ratios.reduce((a, r) => a + Math.log(r), 0) / ratios.length).toFixed(2)}, ` +
-		`least ${Math.min(...ratios).toFixed(2)}, most ${Math.max(...ratios).toFixed(2)}`);
+if (ratios.length) {
+	const mean = Math.exp(ratios.reduce((a, r) => a + Math.log(r), 0) / ratios.length);
+	const list = [mean, Math.min(...ratios), Math.max(...ratios)].map((r) => r.toFixed(2));
+	console.log(`geometric mean ${list[0]}, least ${list[1]}, most ${list[2]}`);
+}

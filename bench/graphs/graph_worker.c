@@ -103,8 +103,8 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc < 5)
 		fail("graph_worker", "expected FILE FOLDER THREADS SIZES [ISA]");
-	jit_compute *c = jit_compute_open(&JIT_COMPUTE_OPTIONS(.device = "cpu", .threads = atoi(argv[3]), .cache_dir = "",
-	                                                       .isa = argc > 5 ? argv[5] : NULL),
+	jit_compute *c = jit_compute_open(&JIT_COMPUTE_OPTIONS(.device = "cpu", .threads = atoi(argv[3]),
+	                                                       .cache_dir = "", .isa = argc > 5 ? argv[5] : NULL),
 	                                  &err);
 	if (!c)
 		fail("device", err.message);

@@ -39,9 +39,9 @@ struct executable {
 	struct arena arena;
 	struct step *step;
 	jit_buffer *memory, *constants;
-	uint64_t *constant_at;   /* of each value, in `constants` */
-	struct binding *binding; /* of each value */
-	bool *constant_needed; /* as it is, by a kernel, the host, or the caller */
+	uint64_t *constant_at;                            /* of each value, in `constants` */
+	struct binding *binding;                          /* of each value */
+	bool *constant_needed;                            /* as it is, by a kernel, the host, or the caller */
 	uint64_t scratch_at[PREPARED_MOST], memory_bytes; /* in `memory`, behind the arena: operands in another order */
 	uint64_t constant_bytes, generated, code_ns, last_ns;
 };
@@ -201,9 +201,9 @@ static bool open_prepared(struct executable *x, struct step *step, unsigned k, s
 		ok = set_value(x, p, 0, from, err) &&
 		     took(jit_launch_set_buffer(p->launch, 1, x->memory, x->scratch_at[k], &e), &e, err);
 	jit_buffer *b = step->made[k] ? step->made[k] : x->memory;
-	return ok && took(jit_launch_set_buffer(step->main.launch, s->reads + k, b,
-	                                        step->made[k] ? 0 : x->scratch_at[k], &e),
-	                  &e, err);
+	return ok &&
+	       took(jit_launch_set_buffer(step->main.launch, s->reads + k, b, step->made[k] ? 0 : x->scratch_at[k], &e),
+	            &e, err);
 }
 
 static bool open_step(struct executable *x, struct step *step, struct error *err)
@@ -215,8 +215,7 @@ static bool open_step(struct executable *x, struct step *step, struct error *err
 		ok = set_value(x, &step->main, i, s->read[i], err);
 	for (unsigned k = 0; ok && k < s->n_prepared; k++)
 		ok = open_prepared(x, step, k, err);
-	return ok &&
-	       set_value(x, &step->main, s->reads + s->n_prepared, x->g.node[step->group->node].first, err);
+	return ok && set_value(x, &step->main, s->reads + s->n_prepared, x->g.node[step->group->node].first, err);
 }
 
 static bool open_steps(struct executable *x, struct error *err)

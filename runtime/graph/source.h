@@ -22,11 +22,11 @@ struct prepared {
 struct source {
 	const struct tensor_graph *g;
 	const struct partition *p;
-	unsigned lanes;    /* of a CPU's vectors; 0: a card, whose products are plain loops */
-	struct bytes text; /* the kernel, 0 behind its end */
+	unsigned lanes;                          /* of a CPU's vectors; 0: a card, whose products are plain loops */
+	struct bytes text;                       /* the kernel, 0 behind its end */
 	struct prepared prepared[PREPARED_MOST]; /* parameters behind read[], p0 and p1 */
 	unsigned n_prepared;
-	const char *out; /* the result's dimensions as a text; NULL: it is flat */
+	const char *out;                       /* the result's dimensions as a text; NULL: it is flat */
 	tensor_value product;                  /* whose element is computed, 0: none */
 	const char *product_element;           /* as a text */
 	tensor_value read[SOURCE_ARRAYS_MOST]; /* values in memory, in the order of the kernel's parameters */
@@ -43,8 +43,8 @@ struct source {
 	size_t n_seen, seen_room;
 };
 
-/* Writes the kernel of a group into s->text. Its parameters are s->read[], s->prepared[], and then the result. lanes: of
- * a CPU's vectors, 0 of other devices. False: err. */
+/* Writes the kernel of a group into s->text. Its parameters are s->read[], s->prepared[], and then the result. lanes:
+ * of a CPU's vectors, 0 of other devices. False: err. */
 bool source_write(struct source *s, const struct tensor_graph *g, const struct partition *p, const struct group *group,
                   unsigned lanes, struct error *err);
 void source_free(struct source *s);

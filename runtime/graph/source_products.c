@@ -23,51 +23,6 @@ static const char *loaded(struct source *s, tensor_value v, const char *at)
 
 /* ---- dot */
 
-/* Dimensions of an operand that one index goes through, in its order. */
-struct through {
-	struct shape shape;
-	uint64_t stride[TENSOR_MAX_RANK];
-};
-
-/* Neighbours that lie as one are one. */
-static void merge(const struct through *t, struct through *to)
-{
-	*to = (struct through){ 0 };
-	for (unsigned d = 0; d < t->shape.rank; d++) {
-		const unsigned n = to->shape.rank;
-		if (t->shape.dim[d] == 1)
-			continue;
-		if (n && to->stride[n - 1] == t->stride[d] * t->shape.dim[d]) {
-			to->shape.dim[n - 1] *= t->shape.dim[d];
-			to->stride[n - 1] = t->stride[d];
-		} else {
-			to->stride[n] = t->stride[d];
-			to->shape.dim[to->shape.rank++] = t->shape.dim[d];
-		}
-	}
-}
-
-/* How far the index's element is from the first one. */
-static const char *distance(struct source *s, const struct through *t, const char *index)
-{
-	struct through merged;
-	struct position at = { .flat = index };
-	const char *sum = NULL;
-
-	merge(t, &merged);
-	position_dims(s, &merged.shape, &at);
-	for (unsigned d = 0; d < merged.shape.rank; d++) {
-		const uint64_t by = merged.stride[d];
-		const char *x = by == 1 ? at.dim[d] : source_text(s, "%s * %" PRIu64, at.dim[d], by);
-		sum = sum ? source_text(s, "%s + %s", sum, x) : x;
-	}
-	return sum ? source_text(s, "(%s)", sum) : "0";
-}
-
-struct side {
-	struct through batch, own, sum;
-};
-
 static void add_dim(struct through *t, const struct shape *of, const uint64_t *stride, unsigned d)
 {
 	t->stride[t->shape.rank] = stride[d];
@@ -110,18 +65,20 @@ static void plain(struct source *s, const struct tensor_node *n)
 	bytes_print(&s->head, "b in %" PRIu64 ", m in %" PRIu64 ", n in %" PRIu64, batches, rows ? size[row] / rows : 0,
 	            size[lane]);
 	for (unsigned k = 0; k < 2; k++)
-		base[k] = source_local(s, "i32", distance(s, &side[k].batch, "b"));
-	base[lane] = source_local(s, "i32", source_text(s, "%s + %s", base[lane], distance(s, &side[lane].own, "n")));
+		base[k] = source_local(s, "i32", through_distance(s, &side[k].batch, "b"));
+	base[lane] = source_local(s, "i32",
+	                          source_text(s, "%s + %s", base[lane], through_distance(s, &side[lane].own, "n")));
 	const char *first[ROWS_MOST];
 	for (uint64_t r = 0; r < rows; r++) {
 		const char *m = source_text(s, "(m * %" PRIu64 " + %" PRIu64 ")", rows, r);
-		first[r] = source_local(s, "i32", source_text(s, "%s + %s", base[row], distance(s, &side[row].own, m)));
+		first[r] = source_local(s, "i32",
+		                        source_text(s, "%s + %s", base[row], through_distance(s, &side[row].own, m)));
 		source_line(s, "%s s%" PRIu64 " = %s;", type, r, zero);
 	}
 	source_line(s, "for (k in 0..%" PRIu64 ") {", sums);
 	source_forget(s);
 	for (unsigned k = 0; k < 2; k++)
-		step[k] = distance(s, &side[k].sum, "k");
+		step[k] = through_distance(s, &side[k].sum, "k");
 	const char *y = loaded(s, n->operand[lane], source_text(s, "(%s + %s)", base[lane], step[lane]));
 	for (uint64_t r = 0; r < rows; r++) {
 		const char *x = loaded(s, n->operand[row], source_text(s, "(%s + %s)", first[r], step[row]));
@@ -151,67 +108,18 @@ static bool is_constant(const struct source *s, tensor_value v)
 	return n && n->op == OP_constant;
 }
 
-/* Whether one stride leads through them, which is 0 where there is one element alone. */
-static bool is_straight(const struct through *t, uint64_t *stride)
-{
-	struct through merged;
-
-	merge(t, &merged);
-	*stride = merged.shape.rank ? merged.stride[0] : 0;
-	return merged.shape.rank <= 1;
-}
-
-/* Rows [batch][block of rows][depth][row]: those of a tile are neighbours. */
-static void prepare_rows(struct source *s, struct tile *t, tensor_value v, const struct side *side)
-{
-	const uint64_t blocks = tile_row_blocks(t);
-	struct source to;
-
-	prepare_begin(s, &to);
-	bytes_print(&to.head, "b in %" PRIu64 ", m in %" PRIu64 ", r in %u, k in %" PRIu64, t->batches, blocks, t->r,
-	            t->depth);
-	const char *at = source_text(&to, "%s + %s", distance(&to, &side->batch, "b"),
-	                             distance(&to, &side->own, source_text(&to, "(m * %u + r)", t->r)));
-	source_line(&to, "o[((b * %" PRIu64 " + m) * %" PRIu64 " + k) * %u + r] = a0[%s + %s];", blocks, t->depth, t->r,
-	            at, distance(&to, &side->sum, "k"));
-	t->row.array = prepare_end(s, &to, v, t->batches * blocks * t->depth * t->r);
-	t->row.batch = source_text(s, "b * %" PRIu64, blocks * t->depth * t->r);
-	t->row.depth = source_text(s, "k * %u", t->r);
-	t->row.block = t->depth * t->r;
-	t->row.stride = 1;
-}
-
-/* Columns [batch][block of columns][depth][column]. */
-static void prepare_columns(struct source *s, struct tile *t, tensor_value v, const struct side *side)
-{
-	const uint64_t blocks = tile_column_blocks(t), width = tile_width(t);
-	struct source to;
-
-	prepare_begin(s, &to);
-	bytes_print(&to.head, "b in %" PRIu64 ", p in %" PRIu64 ", k in %" PRIu64 ", n in %" PRIu64, t->batches, blocks,
-	            t->depth, width);
-	const char *at = source_text(&to, "%s + %s", distance(&to, &side->batch, "b"),
-	                             distance(&to, &side->own, source_text(&to, "(p * %" PRIu64 " + n)", width)));
-	source_line(&to, "o[((b * %" PRIu64 " + p) * %" PRIu64 " + k) * %" PRIu64 " + n] = a0[%s + %s];", blocks,
-	            t->depth, width, at, distance(&to, &side->sum, "k"));
-	t->column.array = prepare_end(s, &to, v, t->batches * blocks * t->depth * width);
-	t->column.batch = source_text(s, "b * %" PRIu64, blocks * t->depth * width);
-	t->column.depth = source_text(s, "k * %" PRIu64, width);
-	t->column.block = t->depth * width;
-}
-
 static void find_rows(struct source *s, struct tile *t, tensor_value v, const struct side *side)
 {
 	uint64_t own, sum;
-	const bool straight = is_straight(&side->own, &own) & is_straight(&side->sum, &sum);
+	const bool one = through_is_straight(&side->own, &own), straight = through_is_straight(&side->sum, &sum) && one;
 	const bool collide = own * tensor_type_bytes(info(s, v)->type) % SETS == 0 && t->r > 6 && t->rows > t->r;
 
 	if (!straight || (t->r > 1 && (collide || is_constant(s, v)))) {
-		prepare_rows(s, t, v, side);
+		prepare_rows(s, t, v, side, t->batches);
 		return;
 	}
 	t->row = (struct tile_side){ .array = source_array(s, v),
-		                     .batch = source_local(s, "i32", distance(s, &side->batch, "b")),
+		                     .batch = source_local(s, "i32", through_distance(s, &side->batch, "b")),
 		                     .depth = source_text(s, "k * %" PRIu64, sum),
 		                     .block = own * t->r,
 		                     .stride = own };
@@ -221,22 +129,16 @@ static void find_columns(struct source *s, struct tile *t, tensor_value v, const
 {
 	enum { FEW = 3 /* blocks of rows: what is read so often is not worth a copy */ };
 	uint64_t own, sum;
-	const bool straight = is_straight(&side->own, &own) & is_straight(&side->sum, &sum);
+	const bool one = through_is_straight(&side->own, &own), straight = through_is_straight(&side->sum, &sum) && one;
 
 	if (!straight || own != 1 || t->columns % tile_width(t) || is_constant(s, v) || tile_row_blocks(t) > FEW) {
 		prepare_columns(s, t, v, side);
 		return;
 	}
 	t->column = (struct tile_side){ .array = source_array(s, v),
-		                        .batch = source_local(s, "i32", distance(s, &side->batch, "b")),
+		                        .batch = source_local(s, "i32", through_distance(s, &side->batch, "b")),
 		                        .depth = source_text(s, "k * %" PRIu64, sum),
 		                        .block = tile_width(t) };
-}
-
-static void store(struct source *s, const struct tile *t, const char *row, const char *column, const char *sum)
-{
-	(void)t;
-	source_line(s, "scatter_distinct(o[b][%s][%s], %s);", row, column, sum);
 }
 
 static bool fits(const struct tile *t)
@@ -256,7 +158,6 @@ void source_dot(struct source *s, const struct tensor_node *n)
 		          .columns = shape_elements(&side[1].own.shape),
 		          .depth = shape_elements(&side[0].sum.shape),
 		          .lanes = s->lanes,
-		          .store = store,
 		          .loops = 1 };
 
 	if (s->lanes && t.depth && t.columns >= 8)

@@ -23,14 +23,14 @@ static uint64_t turns(uint64_t rows, unsigned j)
 
 void tile_choose(struct tile *t, int wide)
 {
-	const unsigned sums = (t->lanes >= 16 ? 28 : 12) / (tensor_type_bytes(wide) == 8 ? 2 : 1);
+	const unsigned sums = (t->lanes >= 16 ? 28u : 12u) / (tensor_type_bytes(wide) == 8 ? 2 : 1);
 	const uint64_t vectors = (t->columns + t->lanes - 1) / t->lanes;
 	uint64_t least = UINT64_MAX;
 
 	for (unsigned j = 1; j <= VECTORS_MOST && j <= sums && (j == 1 || j <= vectors); j++)
 		for (unsigned r = 1; r <= ROWS_MOST && r * j <= sums && r <= t->rows; r++) {
-			const uint64_t cost = (vectors + j - 1) / j *
-			                      (t->rows / r * turns(r, j) + turns(t->rows % r, j));
+			const uint64_t cost =
+				(vectors + j - 1) / j * (t->rows / r * turns(r, j) + turns(t->rows % r, j));
 			if (cost < least) {
 				least = cost;
 				t->r = r;
@@ -70,6 +70,21 @@ static void products(struct source *s, const struct tile *t, uint64_t rows, cons
 	}
 }
 
+static void store(struct source *s, const struct tile *t, uint64_t rows, const char *block)
+{
+	const char *at[VECTORS_MOST];
+
+	for (unsigned j = 0; j < t->j; j++) {
+		at[j] = source_text(s, "(p * %" PRIu64 " + n + %u)", tile_width(t), j * t->lanes);
+		at[j] = t->place ? t->place(s, t, at[j]) : source_text(s, "[%s]", at[j]);
+	}
+	for (uint64_t r = 0; r < rows; r++) {
+		const char *row = source_local(s, "i32", source_text(s, "%s * %u + %" PRIu64, block, t->r, r));
+		for (unsigned j = 0; j < t->j; j++)
+			source_line(s, "scatter_distinct(o[b][%s]%s, s%" PRIu64 "_%u);", row, at[j], r, j);
+	}
+}
+
 /* Tiles of so many rows; block: which, as a text. */
 static void tiles(struct source *s, const struct tile *t, uint64_t rows, const char *block)
 {
@@ -81,8 +96,7 @@ static void tiles(struct source *s, const struct tile *t, uint64_t rows, const c
 		for (unsigned j = 0; j < t->j; j++)
 			source_line(s, "%s s%" PRIu64 "_%u = %s;", tensor_type_name(wide), r, j, zero);
 	const char *m = source_local(s, "i32", block);
-	const char *x = source_local(s, "i32",
-	                             plus(s, t->row.batch, source_text(s, "%s * %" PRIu64, m, t->row.block))),
+	const char *x = source_local(s, "i32", plus(s, t->row.batch, source_text(s, "%s * %" PRIu64, m, t->row.block))),
 		   *y = source_local(s, "i32",
 	                             plus(s, t->column.batch, source_text(s, "p * %" PRIu64, t->column.block)));
 	for (unsigned i = 0; i < t->loops; i++)
@@ -91,13 +105,7 @@ static void tiles(struct source *s, const struct tile *t, uint64_t rows, const c
 	for (unsigned i = 0; i < t->loops; i++)
 		source_line(s, "}");
 	source_forget(s);
-	for (uint64_t r = 0; r < rows; r++) {
-		const char *row = source_local(s, "i32", source_text(s, "%s * %u + %" PRIu64, m, t->r, r));
-		for (unsigned j = 0; j < t->j; j++)
-			t->store(s, t, row,
-			         source_text(s, "(p * %" PRIu64 " + n + %u)", tile_width(t), j * t->lanes),
-			         source_text(s, "s%" PRIu64 "_%u", r, j));
-	}
+	store(s, t, rows, m);
 	source_forget(s);
 }
 
@@ -116,28 +124,4 @@ void tile_write(struct source *s, const struct tile *t)
 	source_line(s, "} else {");
 	tiles(s, t, rest, source_text(s, "%" PRIu64, full));
 	source_line(s, "}");
-}
-
-/* ---- operands in another order */
-
-void prepare_begin(const struct source *s, struct source *to)
-{
-	*to = (struct source){ .g = s->g, .p = s->p, .lanes = s->lanes };
-}
-
-const char *prepare_end(struct source *s, struct source *to, tensor_value from, uint64_t elements)
-{
-	const char *type = source_type(s->g->value[from].type);
-	struct prepared *p = &s->prepared[s->n_prepared];
-
-	bytes_print(&to->text, "kernel prepare_(in %s a0[%" PRIu64 "], out %s o[%" PRIu64 "]) over (", type,
-	            shape_elements(&s->g->value[from].shape), type, elements);
-	bytes_add(&to->text, to->head.p, to->head.n);
-	bytes_text(&to->text, ") {\n");
-	bytes_add(&to->text, to->body.p, to->body.n);
-	bytes_add(&to->text, "}\n", 3);
-	*p = (struct prepared){ from, elements, to->text.lost ? NULL : strdup(to->text.p) };
-	s->lost = s->lost || to->lost || to->head.lost || to->body.lost || !p->text;
-	source_free(to);
-	return source_text(s, "p%u", s->n_prepared++);
 }

@@ -25,8 +25,9 @@ struct tile {
 	const char *loop[TILE_LOOPS_MOST]; /* over the depth, in front of their bodies: "for (k in 0..9)" */
 	unsigned loops;
 
-	/* Stores the sum of a row and the lanes' columns of a vector, as texts. */
-	void (*store)(struct source *s, const struct tile *t, const char *row, const char *column, const char *sum);
+	/* The result's subscripts of a column and of a row, which begin with a batch, as texts: "[y][x]". NULL: of a
+	 * product, that of the column. */
+	const char *(*place)(struct source *s, const struct tile *t, const char *column);
 	const void *user;
 };
 
@@ -44,9 +45,31 @@ void tile_write(struct source *s, const struct tile *t);
 
 /* ---- operands in another order */
 
-/* A kernel that fills an array of so many elements: from + the statements that are in its body. Begin gives a source to
- * write into; end makes it the next of s->prepared, and returns its name. */
+/* Dimensions of an operand that one index goes through, in its order. */
+struct through {
+	struct shape shape;
+	uint64_t stride[TENSOR_MAX_RANK];
+};
+/* Those of an operand of a product. */
+struct side {
+	struct through batch, own, sum;
+};
+/* How far the index's element is from the first one, as a text. */
+const char *through_distance(struct source *s, const struct through *t, const char *index);
+/* Whether one stride leads through them, which is 0 where there is one element alone. */
+bool through_is_straight(const struct through *t, uint64_t *stride);
+
+/* A kernel that fills an array of so many elements with those of a value. Begin gives a source whose head and body are
+ * then written; end makes it the next of s->prepared, and returns its name. */
 void prepare_begin(const struct source *s, struct source *to);
 const char *prepare_end(struct source *s, struct source *to, tensor_value from, uint64_t elements);
+/* t->row becomes an array [batch][block of rows][depth][row], whose rows of a tile are neighbours. t->row.batch is for
+ * a batch `b`, t->row.depth for `k`. */
+void prepare_rows(struct source *s, struct tile *t, tensor_value v, const struct side *side, uint64_t batches);
+/* t->column becomes an array [batch][block of columns][depth][column]. */
+void prepare_columns(struct source *s, struct tile *t, tensor_value v, const struct side *side);
+
+/* A convolution as plain loops. */
+void source_conv_plain(struct source *s, const struct tensor_node *n);
 
 #endif

@@ -85,7 +85,8 @@ static void open_positions(struct source *s, struct windows *w, const struct sha
 	memcpy(w->at, at.dim, sizeof w->at);
 }
 
-void source_conv(struct source *s, const struct tensor_node *n)
+/* Plain loops. */
+void source_conv_plain(struct source *s, const struct tensor_node *n)
 {
 	const struct shape *in = &info(s, n->operand[0])->shape, *by = &info(s, n->operand[1])->shape,
 			   *out = &info(s, n->first)->shape;

@@ -11,7 +11,7 @@
 #define PICK(d, ...) \
 	((const uint64_t[]){ __VA_ARGS__ }[random_below(d, sizeof((uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))])
 
-static const int types[] = { JIT_TYPE_F32, JIT_TYPE_F32, JIT_TYPE_F32, JIT_TYPE_F64,
+static const int types[] = { JIT_TYPE_F32, JIT_TYPE_F32,  JIT_TYPE_F32, JIT_TYPE_F64,
 	                     JIT_TYPE_F16, JIT_TYPE_BF16, JIT_TYPE_I32, JIT_TYPE_I8 };
 
 static tensor_value operand(struct draw *d, const char *name, int type, const struct shape *s)
@@ -89,8 +89,9 @@ void product_graph(struct tensor_graph *g, uint64_t seed)
 {
 	struct draw d = { .state = seed * 2 + 1, .g = g };
 	const int type = types[random_below(&d, sizeof types / sizeof *types)];
-	const uint64_t b = PICK(&d, 1, 1, 2, 3), m = PICK(&d, 1, 2, 3, 5, 6, 7, 13, 14, 15, 29), extra = PICK(&d, 1, 1, 3),
-		       n = PICK(&d, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 70), k = PICK(&d, 1, 2, 3, 17, 64, 512);
+	const uint64_t b = PICK(&d, 1, 1, 2, 3), m = PICK(&d, 1, 2, 3, 5, 6, 7, 13, 14, 15, 29),
+		       extra = PICK(&d, 1, 1, 3), n = PICK(&d, 1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 70),
+		       k = PICK(&d, 1, 2, 3, 17, 64, 512);
 	int64_t x[4], y[3];
 	const bool wide = m * n * k * b * extra > 60000;
 
@@ -128,12 +129,11 @@ void conv_graph(struct tensor_graph *g, uint64_t seed)
 		x.dim[2 + i] += (w.dim[2 + i] - 1) * (uint64_t)list[3][i];
 		list[4][i] = (int64_t)PICK(&d, 1, 1, 1, 2);
 	}
-	struct attribute a[] = { { ATTRIBUTE_strides, dims, list[0], 0 },
-		                 { ATTRIBUTE_low, dims, list[1], 0 },
-		                 { ATTRIBUTE_high, dims, list[2], 0 },
-		                 { ATTRIBUTE_dilation, dims, list[3], 0 },
-		                 { ATTRIBUTE_input_dilation, dims, list[4], 0 },
-		                 { ATTRIBUTE_groups, 1, &group, 0 } };
+	struct attribute a[] = {
+		{ ATTRIBUTE_strides, dims, list[0], 0 },        { ATTRIBUTE_low, dims, list[1], 0 },
+		{ ATTRIBUTE_high, dims, list[2], 0 },           { ATTRIBUTE_dilation, dims, list[3], 0 },
+		{ ATTRIBUTE_input_dilation, dims, list[4], 0 }, { ATTRIBUTE_groups, 1, &group, 0 }
+	};
 	const tensor_value in_value = operand(&d, "x", type, &x), by = operand(&d, "w", type, &w);
 	const tensor_value v = random_add(&d, OP_conv, (tensor_value[]){ in_value, by }, 2, a, 6);
 	assert_int_not_equal(v, 0);

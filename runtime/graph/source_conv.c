@@ -1,0 +1,231 @@
+/* runtime/graph/source_conv.c - convolutions in tiles.
+ *
+ * Owns: the order in which the input is read. A copy of it has all that lies beside and between its elements, and where
+ * windows advance by several elements, those that a tap meets lie side by side: the copy is cut into phases, one for
+ * each remainder. Then the elements that a tap needs for neighbouring results are neighbours, over rows, too, if the
+ * results have rows as long as the copy's: what is behind their ends is computed and not stored.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "runtime/graph/source_tile.h"
+
+enum { DIMS = 2 };
+
+struct space {
+	uint64_t stride, low, dilation, input; /* low: with a sign */
+	uint64_t in, window, out;
+	uint64_t cut;              /* elements of a phase */
+	uint64_t phase_step, step; /* elements to the next phase, and to the next element of a phase */
+	uint64_t phases, most;     /* that taps meet; of a tap: the furthest element */
+};
+
+struct conv {
+	const struct tensor_node *n;
+	unsigned dims;
+	struct space of[DIMS];
+	uint64_t batches, groups, channels, each, taps; /* channels and results of a group */
+	uint64_t channel;                               /* elements of a channel of the copy */
+};
+
+static const struct tensor_value_info *info(const struct source *s, tensor_value v) { return &s->g->value[v]; }
+
+static struct conv conv_of(const struct source *s, const struct tensor_node *n)
+{
+	const struct shape *in = &info(s, n->operand[0])->shape, *by = &info(s, n->operand[1])->shape,
+			   *out = &info(s, n->first)->shape;
+	struct conv c = { .n = n, .dims = in->rank - 2, .batches = in->dim[0], .channels = by->dim[1] };
+	uint64_t step = 1;
+
+	c.groups = (uint64_t)tensor_node_whole(n, ATTRIBUTE_groups, 0, 1);
+	c.each = by->dim[0] / c.groups;
+	c.taps = shape_part(by, 2, by->rank);
+	for (unsigned d = c.dims; d-- > 0 && c.dims <= DIMS;) {
+		struct space *x = &c.of[d];
+		*x = (struct space){ .stride = (uint64_t)tensor_node_whole(n, ATTRIBUTE_strides, d, 1),
+			             .low = (uint64_t)tensor_node_whole(n, ATTRIBUTE_low, d, 0),
+			             .dilation = (uint64_t)tensor_node_whole(n, ATTRIBUTE_dilation, d, 1),
+			             .input = (uint64_t)tensor_node_whole(n, ATTRIBUTE_input_dilation, d, 1),
+			             .in = in->dim[2 + d],
+			             .window = by->dim[2 + d],
+			             .out = out->dim[2 + d],
+			             .step = step };
+		const uint64_t reach = (x->window - 1) * x->dilation, last = (x->out - 1) * x->stride + reach;
+		x->cut = last / x->stride + 1;
+		x->phases = reach < x->stride ? reach + 1 : x->stride;
+		x->most = reach / x->stride;
+		step *= x->cut;
+	}
+	for (unsigned d = c.dims; d-- > 0 && c.dims <= DIMS;) {
+		c.of[d].phase_step = step;
+		step *= c.of[d].phases;
+	}
+	c.channel = step;
+	return c;
+}
+
+/* ---- the copy */
+
+/* Where the input's element is that the copy has in phase f at x. */
+static const char *origin(struct source *to, const struct space *d, const char *x, const char *f, const char **inside)
+{
+	const int64_t low = (int64_t)d->low;
+	const char *p = d->stride > 1 ? source_text(to, "%s * %" PRIu64 " + %s", x, d->stride, f) : x, *q;
+
+	p = source_text(to, low < 0 ? "%s + %" PRId64 : "%s - %" PRId64, p, low < 0 ? -low : low);
+	p = source_local(to, "i32", p);
+	q = d->input > 1 ? source_local(to, "i32", source_text(to, "%s / %" PRIu64, p, d->input)) : p;
+	const char *here = source_text(to, "%s >= 0 && %s < %" PRIu64, p, q, d->in);
+	if (d->input > 1)
+		here = source_text(to, "%s && %s %% %" PRIu64 " == 0", here, p, d->input);
+	*inside = *inside ? source_text(to, "%s && %s", *inside, here) : here;
+	return q;
+}
+
+static const char *copy_input(struct source *s, const struct conv *c, uint64_t elements)
+{
+	const struct space *y = &c->of[0], *x = &c->of[c->dims - 1];
+	const tensor_value v = c->n->operand[0];
+	const char *wide = source_number(s, tensor_wide_type(info(s, v)->type), 0), *inside = NULL, *p, *q = "0";
+	struct source to;
+
+	prepare_begin(s, &to);
+	bytes_print(&to.head, "c in %" PRIu64 ", f in %" PRIu64 ", y in %" PRIu64 ", x in %" PRIu64,
+	            c->batches * c->groups * c->channels, x->phases * (c->dims > 1 ? y->phases : 1),
+	            c->dims > 1 ? y->cut : 1, x->cut);
+	if (c->dims > 1)
+		q = origin(&to, y, "y", source_text(&to, "f / %" PRIu64, x->phases), &inside);
+	p = origin(&to, x, "x", c->dims > 1 ? source_text(&to, "f %% %" PRIu64, x->phases) : "f", &inside);
+	source_line(&to,
+	            "o[c * %" PRIu64 " + f * %" PRIu64 " + y * %" PRIu64 " + x] = select(%s, a0[(c * %" PRIu64
+	            " + %s) * %" PRIu64 " + %s], %s);",
+	            c->channel, x->phase_step, x->cut, inside, c->dims > 1 ? y->in : 1, q, x->in, p, wide);
+	return prepare_end(s, &to, v, elements);
+}
+
+/* ---- taps */
+
+/* number * by divided by another number: the whole, or the rest. least: number * by is less. */
+static const char *share(struct source *s, const char *number, uint64_t by, uint64_t divisor, uint64_t least, bool rest)
+{
+	if (least <= divisor)
+		return rest ? source_text(s, "%s * %" PRIu64, number, by) : "0";
+	if (by % divisor == 0)
+		return rest ? "0" : source_text(s, "%s * %" PRIu64, number, by / divisor);
+	return source_text(s, rest ? "(%s * %" PRIu64 " %% %" PRIu64 ")" : "(%s * %" PRIu64 " / %" PRIu64 ")", number,
+	                   by, divisor);
+}
+
+static const char *tap_position(struct source *s, const struct conv *c)
+{
+	const char *sum = source_text(s, "c * %" PRIu64, c->channel);
+
+	for (unsigned d = 0; d < c->dims; d++) {
+		const struct space *x = &c->of[d];
+		const uint64_t least = (x->window - 1) * x->dilation + 1;
+		const char *w = source_text(s, "w%u", d);
+		if (x->window == 1)
+			continue;
+		sum = source_text(s, "%s + %s * %" PRIu64 " + %s * %" PRIu64, sum,
+		                  share(s, w, x->dilation, x->stride, least, true), x->phase_step,
+		                  share(s, w, x->dilation, x->stride, least, false), x->step);
+	}
+	return sum;
+}
+
+static void open_taps(struct source *s, const struct conv *c, struct tile *t)
+{
+	enum { UNROLLED = 96 /* products of a turn */ };
+	const char *tap = "0";
+
+	t->loop[t->loops++] = source_text(s, "for (c in 0..%" PRIu64 ")", c->channels);
+	for (unsigned d = 0; d < c->dims; d++) {
+		const uint64_t window = c->of[d].window;
+		const bool unrolls = d + 1 == c->dims && window * t->r * t->j <= UNROLLED;
+		if (window == 1)
+			continue;
+		t->loop[t->loops++] =
+			unrolls ? source_text(s, "for (w%u in 0..%" PRIu64 ") unroll(%" PRIu64 ")", d, window, window)
+				: source_text(s, "for (w%u in 0..%" PRIu64 ")", d, window);
+		tap = source_text(s, "(%s * %" PRIu64 " + w%u)", tap, window, d);
+	}
+	t->row.depth = source_text(s, "(c * %" PRIu64 " + %s)", c->taps, tap);
+}
+
+/* ---- operands */
+
+static void find_weights(struct source *s, const struct conv *c, struct tile *t)
+{
+	const uint64_t depth = c->channels * c->taps;
+	const struct side side = { .batch = { { 1, { c->groups } }, { c->each * depth } },
+		                   .own = { { 1, { c->each } }, { depth } },
+		                   .sum = { { 1, { depth } }, { 1 } } };
+	const char *group = c->groups == 1 ? "0" : c->batches == 1 ? "b" : source_text(s, "b %% %" PRIu64, c->groups);
+
+	open_taps(s, c, t);
+	const char *k = t->row.depth;
+	if (t->r > 1) {
+		prepare_rows(s, t, c->n->operand[1], &side, c->groups);
+		t->row.batch = source_text(s, "(%s) * %" PRIu64, group, tile_row_blocks(t) * t->row.block);
+	} else {
+		t->row = (struct tile_side){ .array = source_array(s, c->n->operand[1]),
+			                     .batch = source_text(s, "(%s) * %" PRIu64, group, c->each * depth),
+			                     .block = depth };
+	}
+	t->row.depth = source_text(s, "%s * %u", k, t->r);
+}
+
+static uint64_t elements_of(const struct conv *c, const struct tile *t)
+{
+	uint64_t last =
+		(c->batches * c->groups * c->channels - 1) * c->channel + tile_column_blocks(t) * tile_width(t) - 1;
+
+	for (unsigned d = 0; d < c->dims; d++)
+		last += (c->of[d].phases - 1) * c->of[d].phase_step + c->of[d].most * c->of[d].step;
+	const uint64_t copy = c->batches * c->groups * c->channels * c->channel;
+	return copy > last + 1 ? copy : last + 1;
+}
+
+static const char *place(struct source *s, const struct tile *t, const char *column)
+{
+	const struct conv *c = t->user;
+	const char *at = source_local(s, "i32", column), *y, *x;
+
+	y = source_local(s, "i32", source_text(s, "%s / %" PRIu64, at, c->of[1].cut));
+	x = source_local(s, "i32", source_text(s, "%s %% %" PRIu64, at, c->of[1].cut));
+	return source_text(s, "[%s][%s]", y, x);
+}
+
+void source_conv(struct source *s, const struct tensor_node *n)
+{
+	const struct conv c = conv_of(s, n);
+	const struct space *y = &c.of[0], *x = &c.of[c.dims == 2];
+	struct tile t = { .n = n,
+		          .batches = c.batches * c.groups,
+		          .rows = c.each,
+		          .columns = c.dims == 1 ? x->out : (y->out - 1) * x->cut + x->out,
+		          .depth = c.channels * c.taps,
+		          .lanes = s->lanes,
+		          .user = &c };
+
+	if (s->lanes && t.depth && c.dims <= DIMS && t.columns >= 8)
+		tile_choose(&t, tensor_wide_type(info(s, n->first)->type));
+	if (!t.r || elements_of(&c, &t) > INT32_MAX) {
+		source_conv_plain(s, n);
+		return;
+	}
+	find_weights(s, &c, &t);
+	const uint64_t elements = elements_of(&c, &t);
+	t.column = (struct tile_side){ .array = copy_input(s, &c, elements),
+		                       .batch = source_text(s, "b * %" PRIu64, c.channels * c.channel),
+		                       .depth = tap_position(s, &c),
+		                       .block = tile_width(&t) };
+	if (c.dims == 2 && x->cut != x->out) {
+		t.place = place;
+		s->out = source_text(s, "[%" PRIu64 "][%" PRIu64 "][%" PRIu64 "][%" PRIu64 "]", t.batches, t.rows,
+		                     y->out, x->out);
+	} else {
+		s->out = source_text(s, "[%" PRIu64 "][%" PRIu64 "][%" PRIu64 "]", t.batches, t.rows, t.columns);
+	}
+	tile_write(s, &t);
+}
