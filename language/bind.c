@@ -342,6 +342,7 @@ static bool tidied(struct ir *ir, const struct jk_kernel *k, const struct target
 	const struct jk_tidy_rules rules = {
 		.steady = l->steady,
 		.loops = t->backend->host_runs,
+		.late_stores = !t->backend->host_runs,
 		.vectors = t->vector_regs / 4 * 3,
 		.scalars = 6,
 	};
@@ -360,6 +361,8 @@ bool jk_build(struct ir *ir, const struct jk_kernel *k, const struct target *t, 
 		return false;
 	l->check = check;
 	l->quick = t->backend->host_runs;
+	l->card = !l->quick;
+	l->registers = t->vector_regs;
 	l->steady = calloc(IR_MAX_REGS / 64, sizeof *l->steady);
 	bool ok =
 		l->steady || error_set(err, ERROR_MEMORY, "no memory to build the kernel %.60s", k->source->name->text);

@@ -68,7 +68,10 @@ struct cse {
 struct undo {
 	enum { UNDO_CSE, UNDO_NODE, UNDO_SYMBOL } kind;
 	uint32_t number; /* bucket, node or symbol */
+	unsigned copy;   /* of the latter two */
 };
+
+enum { MAX_COPIES = 8 };
 
 struct loop_state {
 	uint16_t live; /* variable: the lanes that are still in a varying loop; 0: the loop is uniform */
@@ -85,6 +88,7 @@ struct lower {
 	uint32_t chunk;   /* number of the vector of instances that is written */
 	uint32_t *ahead;  /* by symbol: the last one that prefetched of it */
 	bool quick;       /* for a CPU: more instructions that take less time */
+	bool card;        /* for a card: reads that do not wait for each other are written together */
 	uint64_t *steady; /* a bit for each register: read of an array that no instance writes; NULL: not noted */
 	unsigned lanes, log_lanes;
 
@@ -101,8 +105,13 @@ struct lower {
 	uint32_t n_quantities, quantities_capacity;
 	struct value **memo;   /* by node */
 	struct value **symbol; /* by symbol: what it is worth, or the variable that it is */
-	uint16_t *address;     /* by symbol: of arrays, private arrays and tiles */
-	uint16_t *counted;     /* by symbol: of an array whose copy is at `address`, or 0 */
+	/* Vectors of instances whose statements are written in turn, each with a memo and symbols of its own:
+	 * lower_copies.c */
+	unsigned registers; /* for vectors; 0: nothing is written side by side */
+	unsigned copies, copy;
+	struct value **memo_of[MAX_COPIES], **symbol_of[MAX_COPIES];
+	uint16_t *address; /* by symbol: of arrays, private arrays and tiles */
+	uint16_t *counted; /* by symbol: of an array whose copy is at `address`, or 0 */
 	uint32_t bucket[4096];
 	struct cse *cse;
 	uint32_t n_cse, cse_capacity;
@@ -183,8 +192,24 @@ void jk_lower_remember_symbol(struct lower *l, const struct symbol *s, const str
 /* Computes what the body of a loop has that is known outside of it. */
 void jk_lower_hoist(struct lower *l, const struct node *list, unsigned depth);
 
+/* --- lower_copies.c */
+/* How many vectors of instances are worth writing side by side; 1: none is. */
+unsigned jk_copies_of(const struct lower *l, const struct node *body);
+bool jk_copies_alloc(struct lower *l);
+void jk_copies_free(struct lower *l);
+/* From here on there are n, all of which know what is known so far; they are told apart by jk_copy_use(). */
+void jk_copies_begin(struct lower *l, unsigned n);
+void jk_copies_end(struct lower *l);
+void jk_copy_use(struct lower *l, unsigned copy);
+void jk_copies_statement(struct lower *l, const struct node *n);
+
 /* --- lower_statement.c, lower_loop.c, lower_lanes.c */
 void jk_lower_statements(struct lower *l, const struct node *list);
+void jk_lower_statement(struct lower *l, const struct node *n);
+/* Whether all lanes have the same turns, to the end. */
+bool jk_lower_for_is_plain(const struct node *n);
+/* Whether one loop does for all copies: it is plain, and has the same turns for each. */
+bool jk_lower_for_is_shared(struct lower *l, const struct node *n);
 void jk_lower_for(struct lower *l, const struct node *n);
 void jk_lower_while(struct lower *l, const struct node *n);
 void jk_lower_each(struct lower *l, const struct node *n);
@@ -204,7 +229,10 @@ struct lanes_of {
 	int64_t lo, hi; /* what the index can be */
 	void (*body)(struct lower *l, const struct value *index, void *user);
 	void *user;
+	const struct node *node; /* what body() writes */
 };
+/* Roughly how many operations a list of statements has; over 1000 where it has loops, or conditions. */
+unsigned jk_lower_weight(const struct node *list);
 void jk_lower_lanes(struct lower *l, const struct lanes_of *what);
 /* The ends of a range. Sets all but kind, body and user. */
 void jk_lower_range(struct lower *l, const struct node *n, struct lanes_of *to);

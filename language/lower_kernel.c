@@ -141,7 +141,17 @@ struct along {
 	uint16_t first;  /* of this unit: how far behind the index's beginning */
 	uint16_t number; /* with check: the number of the row's first instance */
 	bool one_unit;   /* is the whole row */
+	unsigned copies; /* vectors that are written side by side, or 1: lower_copies.c */
 };
+
+/* The instances of a vector, whose first one is `behind` instances behind the quantity. */
+static void set_vector(struct lower *l, const struct along *a, uint32_t quantity, int64_t behind)
+{
+	const struct linear f = { .constant = behind, .n = 1, .term = { { quantity, 1 } } };
+	struct value v = jk_value_linear(l, a->s->type, &f);
+
+	jk_lower_remember_symbol(l, a->s, &v);
+}
 
 /* Instances from the number `at` of the index's beginning on, and `more` times as many behind them. */
 static void chunk(struct lower *l, const struct along *a, uint16_t at, unsigned more)
@@ -151,11 +161,23 @@ static void chunk(struct lower *l, const struct along *a, uint16_t at, unsigned 
 	const uint32_t q = jk_lower_quantity(l, QUANTITY_INSTANCE, s->number, reg, true, s->first,
 	                                     s->behind - 1 - (int64_t)more * l->lanes);
 
+	if (a->copies > 1 && more) {
+		const uint32_t scope = jk_lower_scope(l);
+		jk_copies_begin(l, more + 1);
+		for (unsigned k = 0; k <= more; k++) {
+			jk_copy_use(l, k);
+			set_vector(l, a, q, (int64_t)k * l->lanes);
+		}
+		jk_copy_use(l, 0);
+		l->chunk++;
+		jk_lower_statements(l, l->k->body);
+		jk_copies_end(l);
+		jk_lower_unscope(l, scope);
+		return;
+	}
 	for (unsigned k = 0; k <= more; k++) {
 		const uint32_t scope = jk_lower_scope(l);
-		const struct linear f = { .constant = (int64_t)k * l->lanes, .n = 1, .term = { { q, 1 } } };
-		struct value v = jk_value_linear(l, s->type, &f);
-		jk_lower_remember_symbol(l, s, &v);
+		set_vector(l, a, q, (int64_t)k * l->lanes);
 		if (l->check)
 			l->instance = jk_lower_emit(l, IR_sadd, a->number, at, 0, 0);
 		l->chunk++;
@@ -165,8 +187,7 @@ static void chunk(struct lower *l, const struct along *a, uint16_t at, unsigned 
 	}
 }
 
-/* Whether a turn of the loop over lanes is so short that its own work shows, and has no loops. */
-static unsigned weight_of(const struct node *n)
+unsigned jk_lower_weight(const struct node *n)
 {
 	enum { LONG = 1000 };
 	unsigned sum = 0;
@@ -176,10 +197,10 @@ static unsigned weight_of(const struct node *n)
 		    n->kind == NODE_IF || n->kind == NODE_REDUCE || n->kind == NODE_ATOMIC)
 			return LONG;
 		sum += n->kind == NODE_BUILTIN ? 9u : 1u;
-		sum += n->a ? weight_of(n->a) : 0;
-		sum += n->b ? weight_of(n->b) : 0;
-		sum += n->c ? weight_of(n->c) : 0;
-		sum += n->d ? weight_of(n->d) : 0;
+		sum += n->a ? jk_lower_weight(n->a) : 0;
+		sum += n->b ? jk_lower_weight(n->b) : 0;
+		sum += n->c ? jk_lower_weight(n->c) : 0;
+		sum += n->d ? jk_lower_weight(n->d) : 0;
 	}
 	return sum;
 }
@@ -187,7 +208,8 @@ static unsigned weight_of(const struct node *n)
 /* count: whole vectors; known: how many, or -1. They begin at the number `from` of the unit's first one. */
 static void whole_chunks(struct lower *l, const struct along *a, uint16_t count, int64_t known, int64_t from)
 {
-	const unsigned copies = l->quick && !l->check && weight_of(l->k->body) <= 40 ? 4 : 1;
+	const bool brief = (l->quick || l->card) && !l->check && jk_lower_weight(l->k->body) <= 40;
+	const unsigned copies = a->copies > 1 ? a->copies : brief ? 4 : 1, log_copies = (unsigned)__builtin_ctz(copies);
 	const unsigned passes = copies > 1 && (known < 0 || known % copies) ? 2 : 1;
 	uint16_t done = 0;
 
@@ -195,13 +217,13 @@ static void whole_chunks(struct lower *l, const struct along *a, uint16_t count,
 		const unsigned each = pass ? 1 : copies;
 		uint16_t turns = count;
 		if (each > 1)
-			turns = jk_lower_emit(l, IR_sshri, count, 0, 0, 2);
+			turns = jk_lower_emit(l, IR_sshri, count, 0, 0, log_copies);
 		else if (pass)
 			turns = jk_lower_emit(l, IR_sandi, count, 0, 0, copies - 1);
 		const uint16_t t = ir_emit(l->ir, IR_loop, 0, turns, 0, 0, 0);
 		jk_lower_check(l);
 		const uint32_t scope = jk_lower_scope(l);
-		uint16_t at = jk_lower_emit(l, IR_sshli, t, 0, 0, l->log_lanes + (each > 1 ? 2 : 0));
+		uint16_t at = jk_lower_emit(l, IR_sshli, t, 0, 0, l->log_lanes + (each > 1 ? log_copies : 0));
 		at = done ? jk_lower_emit(l, IR_sadd, done, at, 0, 0) : at;
 		at = from ? jk_lower_emit(l, IR_saddi, at, 0, 0, from) : at;
 		at = a->one_unit ? at : jk_lower_emit(l, IR_sadd, a->first, at, 0, 0);
@@ -209,8 +231,8 @@ static void whole_chunks(struct lower *l, const struct along *a, uint16_t count,
 		jk_lower_unscope(l, scope);
 		ir_endloop(l->ir);
 		if (pass + 1 < passes)
-			done = jk_lower_emit(l, IR_sshli, jk_lower_emit(l, IR_sshri, count, 0, 0, 2), 0, 0,
-			                     l->log_lanes + 2);
+			done = jk_lower_emit(l, IR_sshli, jk_lower_emit(l, IR_sshri, count, 0, 0, log_copies), 0, 0,
+			                     l->log_lanes + log_copies);
 	}
 }
 
@@ -265,7 +287,7 @@ static void units(struct lower *l, uint16_t begin, uint16_t end)
 {
 	const struct jk_kernel *k = l->k;
 	const uint16_t n = jk_lower_emit(l, IR_ssub, end, begin, 0, 0), t = ir_emit(l->ir, IR_loop, 0, n, 0, 0, 0);
-	struct along a = { .s = k->indices };
+	struct along a = { .s = k->indices, .copies = jk_copies_of(l, k->body) };
 
 	jk_lower_check(l);
 	while (a.s->next)
@@ -341,17 +363,15 @@ bool jk_lower_kernel(struct lower *l, struct error *err)
 	l->lanes = l->ir->lanes;
 	l->log_lanes = (unsigned)__builtin_ctz(l->lanes);
 	l->arena.out = &out;
-	l->memo = calloc(k->n_nodes + 1, sizeof *l->memo);
-	l->symbol = calloc(k->n_symbols + 1, sizeof *l->symbol);
+	const bool room = jk_copies_alloc(l);
 	l->address = calloc(k->n_symbols + 1, sizeof *l->address);
 	l->counted = calloc(k->n_symbols + 1, sizeof *l->counted);
 	l->ahead = calloc(k->n_symbols + 1, sizeof *l->ahead);
-	if (!l->memo || !l->symbol || !l->address || !l->counted || !l->ahead)
+	if (!room || !l->address || !l->counted || !l->ahead)
 		why = 1;
 	else if ((why = setjmp(out)) == 0)
 		whole(l);
-	free(l->memo);
-	free(l->symbol);
+	jk_copies_free(l);
 	free(l->address);
 	free(l->counted);
 	free(l->ahead);

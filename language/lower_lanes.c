@@ -18,15 +18,19 @@ uint16_t jk_lanes_before(struct lower *l, uint16_t n)
 /* An index of lanes: first + at + lane, where at is a scalar, 0 for none, and a constant. */
 struct value jk_index_at(struct lower *l, const struct lanes_of *w, uint16_t at, int64_t constant)
 {
+	/* Where there is a scalar, vectors side by side have addresses that differ by a displacement. */
+	const bool beside = at && constant <= w->hi - w->lo;
 	struct linear f = w->first;
 	uint16_t reg;
 
-	f.constant += constant;
+	f.constant += beside ? 0 : constant;
 	reg = jk_lower_scalar(l, &f);
 	if (at)
 		reg = jk_lower_emit(l, IR_sadd, reg, at, 0, 0);
-	const uint32_t q = jk_lower_quantity(l, w->kind, w->id, reg, true, w->lo, w->hi);
-	return jk_value_of_quantity(l, w->type, q);
+	const int64_t before = beside ? constant : 0;
+	const uint32_t q = jk_lower_quantity(l, w->kind, w->id, reg, true, w->lo, w->hi - before);
+	const struct linear behind = { .constant = before, .n = 1, .term = { { q, 1 } } };
+	return jk_value_linear(l, w->type, &behind);
 }
 
 static void run(struct lower *l, const struct lanes_of *w, uint16_t at, int64_t constant)
@@ -38,23 +42,39 @@ static void run(struct lower *l, const struct lanes_of *w, uint16_t at, int64_t 
 	jk_lower_unscope(l, scope);
 }
 
+unsigned jk_log_copies(const struct lower *l, const struct node *body, int64_t turns)
+{
+	return l->card && !l->check && turns >= 8 && jk_lower_weight(body) <= 40 ? 2 : 0;
+}
+
+/* Vectors `from` to from + count - 1, several in a turn of the loop. */
+static void whole_lanes(struct lower *l, const struct lanes_of *w, int64_t from, int64_t count, unsigned log_copies)
+{
+	const uint16_t t = ir_emit(l->ir, IR_loop, 0, jk_constant_scalar(l, count >> log_copies), 0, 0, 0);
+
+	jk_lower_check(l);
+	const uint32_t scope = jk_lower_scope(l);
+	const uint16_t at = jk_lower_emit(l, IR_sshli, t, 0, 0, l->log_lanes + log_copies);
+	for (int64_t k = 0; k < INT64_C(1) << log_copies; k++)
+		run(l, w, at, (from + k) << l->log_lanes);
+	jk_lower_unscope(l, scope);
+	ir_endloop(l->ir);
+}
+
 static void known_lanes(struct lower *l, const struct lanes_of *w)
 {
 	const int64_t full = w->n >> l->log_lanes, rest = w->n & (l->lanes - 1);
+	const unsigned log_copies = jk_log_copies(l, w->node, full);
+	const int64_t left = full & ((INT64_C(1) << log_copies) - 1);
 	const uint64_t turns = l->turns;
 
-	if (full == 1) {
-		l->turns *= l->lanes;
-		run(l, w, 0, 0);
-	} else if (full > 1) {
-		l->turns *= (uint64_t)full * l->lanes;
-		const uint16_t t = ir_emit(l->ir, IR_loop, 0, jk_constant_scalar(l, full), 0, 0, 0);
-		jk_lower_check(l);
-		const uint32_t scope = jk_lower_scope(l);
-		run(l, w, jk_lower_emit(l, IR_sshli, t, 0, 0, l->log_lanes), 0);
-		jk_lower_unscope(l, scope);
-		ir_endloop(l->ir);
-	}
+	l->turns *= (uint64_t)full * l->lanes;
+	if (full - left > 1)
+		whole_lanes(l, w, 0, full - left, log_copies);
+	if (left > 1)
+		whole_lanes(l, w, full - left, left, 0);
+	else if (full && (left || full == 1))
+		run(l, w, 0, (full - 1) << l->log_lanes);
 	l->turns = turns;
 	if (!rest)
 		return;
@@ -149,6 +169,7 @@ void jk_lower_each(struct lower *l, const struct node *n)
 	jk_lower_range(l, n, &w);
 	w.body = each_turn;
 	w.user = (void *)(uintptr_t)n;
+	w.node = n->d;
 	jk_lower_faults_end(l);
 	jk_lower_hoist(l, n->d, jk_enter_lanes(l, n));
 	jk_lower_lanes(l, &w);
@@ -224,6 +245,23 @@ static void begin_partials(struct lower *l, struct partials *p)
 		                  : jk_lower_variable(l, jk_lower_lane_type(p->type), first);
 }
 
+/* `turns` times 1 << log_copies rows of 32. at: a scalar, or 0. */
+static void take_rows(struct lower *l, struct partials *p, uint16_t at, int64_t constant, uint16_t turns,
+                      unsigned log_copies)
+{
+	uint16_t t = ir_emit(l->ir, IR_loop, 0, turns, 0, 0, 0);
+
+	jk_lower_check(l);
+	const uint32_t scope = jk_lower_scope(l);
+	t = jk_lower_emit(l, IR_sshli, t, 0, 0, 5 + log_copies);
+	t = at ? jk_lower_emit(l, IR_sadd, t, at, 0, 0) : t;
+	for (unsigned k = 0; k < 1U << log_copies; k++)
+		for (unsigned q = 0; q < p->vectors; q++)
+			take(l, p, q, t, constant + k * PARTIALS + q * l->lanes);
+	jk_lower_unscope(l, scope);
+	ir_endloop(l->ir);
+}
+
 /* Whole rows of 32, then what is left. at: a scalar, or 0; n: elements from there on, fewer than 2^63. */
 static void take_known(struct lower *l, struct partials *p, uint16_t at, int64_t constant, int64_t n)
 {
@@ -231,16 +269,13 @@ static void take_known(struct lower *l, struct partials *p, uint16_t at, int64_t
 
 	if (rows > 0) {
 		const uint64_t turns = l->turns;
+		const unsigned log_copies = jk_log_copies(l, p->n->c, rows);
+		const int64_t left = rows & ((INT64_C(1) << log_copies) - 1), main = rows - left;
 		l->turns *= (uint64_t)rows * l->lanes;
-		uint16_t t = ir_emit(l->ir, IR_loop, 0, jk_constant_scalar(l, rows), 0, 0, 0);
-		jk_lower_check(l);
-		const uint32_t scope = jk_lower_scope(l);
-		t = jk_lower_emit(l, IR_sshli, t, 0, 0, 5);
-		t = at ? jk_lower_emit(l, IR_sadd, t, at, 0, 0) : t;
-		for (unsigned q = 0; q < p->vectors; q++)
-			take(l, p, q, t, constant + q * l->lanes);
-		jk_lower_unscope(l, scope);
-		ir_endloop(l->ir);
+		if (main)
+			take_rows(l, p, at, constant, jk_constant_scalar(l, main >> log_copies), log_copies);
+		if (left)
+			take_rows(l, p, at, constant + main * PARTIALS, jk_constant_scalar(l, left), 0);
 		l->turns = turns;
 	}
 	for (unsigned q = 0; q < p->vectors && q * l->lanes < rest; q++) {
@@ -254,16 +289,15 @@ static void take_known(struct lower *l, struct partials *p, uint16_t at, int64_t
 static void take_counted(struct lower *l, struct partials *p, uint16_t at, uint16_t n)
 {
 	const uint16_t rows = jk_lower_emit(l, IR_sshri, n, 0, 0, 5);
-	uint16_t t = ir_emit(l->ir, IR_loop, 0, rows, 0, 0, 0);
+	const unsigned log_copies = jk_log_copies(l, p->n->c, p->w.known ? p->w.n / PARTIALS : PART / PARTIALS);
+	uint16_t from = at;
 
-	jk_lower_check(l);
-	const uint32_t scope = jk_lower_scope(l);
-	t = jk_lower_emit(l, IR_sshli, t, 0, 0, 5);
-	t = jk_lower_emit(l, IR_sadd, t, at, 0, 0);
-	for (unsigned q = 0; q < p->vectors; q++)
-		take(l, p, q, t, q * l->lanes);
-	jk_lower_unscope(l, scope);
-	ir_endloop(l->ir);
+	if (log_copies) {
+		const uint16_t turns = jk_lower_emit(l, IR_sshri, rows, 0, 0, log_copies);
+		take_rows(l, p, at, 0, turns, log_copies);
+		from = jk_lower_emit(l, IR_sadd, at, jk_lower_emit(l, IR_sshli, turns, 0, 0, 5 + log_copies), 0, 0);
+	}
+	take_rows(l, p, from, 0, log_copies ? jk_lower_emit(l, IR_sandi, rows, 0, 0, (1 << log_copies) - 1) : rows, 0);
 	const uint16_t done = jk_lower_emit(l, IR_sshli, rows, 0, 0, 5),
 		       rest = jk_lower_emit(l, IR_ssub, n, done, 0, 0);
 	const uint16_t behind = jk_lower_emit(l, IR_sadd, at, done, 0, 0);

@@ -15,6 +15,8 @@ struct value jk_index_at(struct lower *l, const struct lanes_of *w, uint16_t at,
 /* Around what is done in lanes; the first one returns the depth of its loop (infer.c). */
 unsigned jk_enter_lanes(struct lower *l, const struct node *n);
 void jk_leave_lanes(struct lower *l);
+/* How many times a loop's turn is written, as a power of two: where its reads need not wait for each other. */
+unsigned jk_log_copies(const struct lower *l, const struct node *body, int64_t turns);
 /* What changes no result. */
 struct value jk_identity(unsigned op, unsigned type);
 struct value jk_combined(struct lower *l, const struct node *n, unsigned op, struct value a, struct value b);

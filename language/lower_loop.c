@@ -111,6 +111,26 @@ static bool has_break(const struct node *list)
 	return false;
 }
 
+bool jk_lower_for_is_plain(const struct node *n) { return !n->varying && !has_break(n->d); }
+
+/* What is done for each copy, where there are several. */
+static void for_copies(struct lower *l, void (*what)(struct lower *l, const void *of), const void *of)
+{
+	const unsigned copies = l->copies;
+
+	if (copies == 1) {
+		what(l, of);
+		return;
+	}
+	l->copies = 1;
+	for (unsigned c = 0; c < copies; c++) {
+		jk_copy_use(l, c);
+		what(l, of);
+	}
+	jk_copy_use(l, 0);
+	l->copies = copies;
+}
+
 struct range {
 	struct value lo, hi;
 	int64_t step, most; /* most: turns */
@@ -173,15 +193,57 @@ static void find_range(struct lower *l, const struct node *n, struct range *r)
 	r->count = jk_lower_emit(l, IR_sdivi, r->count, 0, 0, r->step);
 }
 
+struct turn {
+	const struct node *n;
+	const struct range *r;
+	struct linear number;
+};
+
+static void set_turn(struct lower *l, const void *of)
+{
+	const struct turn *t = of;
+
+	set_index(l, t->n, t->r, &t->number);
+}
+
+static bool is_same_end(const struct value *a, const struct value *b)
+{
+	bool same = a->kind == VALUE_LINEAR && b->kind == VALUE_LINEAR && a->linear.n == b->linear.n &&
+	            a->linear.constant == b->linear.constant;
+
+	for (unsigned k = 0; same && k < a->linear.n; k++)
+		same = a->linear.term[k].quantity == b->linear.term[k].quantity &&
+		       a->linear.term[k].by == b->linear.term[k].by;
+	return same;
+}
+
+bool jk_lower_for_is_shared(struct lower *l, const struct node *n)
+{
+	struct value lo, hi, first_lo, first_hi;
+	bool same = jk_lower_for_is_plain(n);
+
+	for (unsigned c = 0; same && c < l->copies; c++) {
+		jk_copy_use(l, c);
+		lo = jk_lower_expression(l, n->a);
+		hi = jk_lower_expression(l, n->b);
+		if (c)
+			same = is_same_end(&lo, &first_lo) && is_same_end(&hi, &first_hi);
+		else
+			first_lo = lo, first_hi = hi;
+	}
+	jk_copy_use(l, 0);
+	return same;
+}
+
 /* n turns of the body with the turn's number begin + k. */
 static void copies(struct lower *l, const struct node *n, const struct range *r, const struct linear *begin,
                    int64_t n_copies)
 {
 	for (int64_t k = 0; k < n_copies; k++) {
 		const uint32_t scope = jk_lower_scope(l);
-		struct linear turn = *begin;
-		turn.constant += k;
-		set_index(l, n, r, &turn);
+		struct turn turn = { n, r, *begin };
+		turn.number.constant += k;
+		for_copies(l, set_turn, &turn);
 		body(l, n);
 		jk_lower_unscope(l, scope);
 	}
@@ -273,6 +335,13 @@ static void varying_for(struct lower *l, const struct node *n)
 	jk_lower_close_if(l);
 }
 
+static void hoist_body(struct lower *l, const void *of)
+{
+	const struct node *n = of;
+
+	jk_lower_hoist(l, n->d, depth_of(l));
+}
+
 void jk_lower_for(struct lower *l, const struct node *n)
 {
 	const uint16_t mask = l->mask;
@@ -283,7 +352,7 @@ void jk_lower_for(struct lower *l, const struct node *n)
 		varying_for(l, n);
 	} else {
 		enter(l, n);
-		jk_lower_hoist(l, n->d, depth_of(l));
+		for_copies(l, hoist_body, n);
 		uniform_for(l, n);
 	}
 	leave(l, n, mask);

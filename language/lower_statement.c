@@ -1,8 +1,6 @@
 /* language/lower_statement.c - declarations, assignments, if and break. */
 #include "language/lower.h"
 
-static void statement(struct lower *l, const struct node *n);
-
 /* --- declarations */
 
 /* Elements begin as 0. */
@@ -341,7 +339,7 @@ static void scatter(struct lower *l, const struct node *n)
 	jk_lower_store(l, n->a, v, n->kind == NODE_ATOMIC ? n->op : OP_NONE, n->kind == NODE_SCATTER);
 }
 
-static void statement(struct lower *l, const struct node *n)
+void jk_lower_statement(struct lower *l, const struct node *n)
 {
 	switch (n->kind) {
 	case NODE_DECLARE: declaration(l, n); break;
@@ -362,7 +360,10 @@ static void statement(struct lower *l, const struct node *n)
 void jk_lower_statements(struct lower *l, const struct node *list)
 {
 	for (; list; list = list->next) {
-		statement(l, list);
+		if (l->copies > 1)
+			jk_copies_statement(l, list);
+		else
+			jk_lower_statement(l, list);
 		if (!list->breaks)
 			continue;
 		/* lanes may have left */

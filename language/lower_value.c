@@ -55,6 +55,7 @@ void jk_lower_note_undo(struct lower *l, unsigned kind, uint32_t number)
 {
 	grow(l, (void **)&l->undo, &l->undo_capacity, l->n_undo + 1, sizeof *l->undo);
 	l->undo[l->n_undo].kind = kind;
+	l->undo[l->n_undo].copy = l->copy;
 	l->undo[l->n_undo++].number = number;
 }
 
@@ -96,9 +97,9 @@ void jk_lower_unscope(struct lower *l, uint32_t scope)
 		if (u->kind == UNDO_CSE)
 			l->bucket[u->number] = l->cse[l->bucket[u->number]].next;
 		else if (u->kind == UNDO_NODE)
-			l->memo[u->number] = NULL;
+			l->memo_of[u->copy][u->number] = NULL;
 		else
-			l->symbol[u->number] = NULL;
+			l->symbol_of[u->copy][u->number] = NULL;
 	}
 }
 
@@ -300,8 +301,8 @@ static uint16_t scaled(struct lower *l, uint16_t reg, int64_t by)
 		shift++;
 	}
 	if (by > INT32_MAX || by < INT32_MIN)
-		jk_lower_fail(l, (struct place){ 0 }, "an array is too large for its addresses: not yet");
-	if (by != 1)
+		reg = jk_lower_emit(l, IR_smul, reg, jk_lower_emit(l, IR_sconst, 0, 0, 0, by), 0, 0);
+	else if (by != 1)
 		reg = jk_lower_emit(l, IR_smuli, reg, 0, 0, by);
 	return shift ? jk_lower_emit(l, IR_sshli, reg, 0, 0, shift) : reg;
 }

@@ -10,7 +10,7 @@
 
 #include "language/tidy.h"
 
-enum { BUCKETS = 4096, VARIABLE = 255 };
+enum { BUCKETS = 4096, VARIABLE = 255, MAX_WAITING = 16 };
 static const uint32_t NONE = UINT32_MAX;
 
 struct known {
@@ -33,6 +33,8 @@ struct tidy {
 	struct open open[IR_MAX_DEPTH + 1]; /* 0: the kernel */
 	uint8_t loop[IR_MAX_LOOP_DEPTH];    /* numbers in open */
 	unsigned depth, loops;
+	uint32_t waiting[MAX_WAITING]; /* stores, in their order */
+	unsigned n_waiting;
 };
 
 /* ---- the list that becomes the kernel */
@@ -187,6 +189,42 @@ static void structure(struct tidy *t, uint32_t k)
 	}
 }
 
+/* ---- stores, which keep a card's compiler from moving reads to before them: a turn that is written several times
+ * reads everything first, and waits for memory once */
+
+static void store_waiting(struct tidy *t)
+{
+	for (unsigned w = 0; w < t->n_waiting; w++)
+		append(t, t->waiting[w]);
+	t->n_waiting = 0;
+}
+
+static bool reads_variable(const struct tidy *t, const struct ir_ins *i)
+{
+	return t->ir->is_var[i->a] || t->ir->is_var[i->b] || t->ir->is_var[i->c] || t->ir->is_var[i->mask];
+}
+
+/* Whether an instruction may stand before stores that wait. */
+static bool may_pass(const struct tidy *t, const struct ir_ins *i)
+{
+	return i->dst && !t->ir->is_var[i->dst] && (ir_facts[i->op].effects == IR_PURE || is_steady(t, i->dst));
+}
+
+static bool waits(struct tidy *t, uint32_t k)
+{
+	const struct ir_ins *i = &t->ir->ins[k];
+
+	if (!t->rules->late_stores)
+		return false;
+	if (i->op == IR_store && !reads_variable(t, i) && t->n_waiting < MAX_WAITING) {
+		t->waiting[t->n_waiting++] = k;
+		return true;
+	}
+	if (!may_pass(t, i))
+		store_waiting(t);
+	return false;
+}
+
 static void step(struct tidy *t, uint32_t k)
 {
 	struct ir_ins *i = &t->ir->ins[k];
@@ -196,6 +234,8 @@ static void step(struct tidy *t, uint32_t k)
 	i->b = t->instead[i->b];
 	i->c = t->instead[i->c];
 	i->mask = t->instead[i->mask];
+	if (waits(t, k))
+		return;
 	if (ir_does(i->op, IR_BRANCHES)) {
 		structure(t, k);
 	} else if (i->dst && !is_var && ir_facts[i->op].effects == IR_PURE && i->op != IR_mov) {
@@ -251,6 +291,7 @@ bool jk_tidy(struct ir *ir, const struct jk_tidy_rules *rules)
 	}
 	for (uint32_t k = 0; ok && k < ir->n_ins; k++)
 		step(t, k);
+	store_waiting(t);
 	ok = ok && write_back(t);
 	free(t->instead);
 	free(t->level);

@@ -7,6 +7,7 @@
 struct jk_tidy_rules {
 	const uint64_t *steady;    /* a bit for each register: read of what no instance writes; NULL: none */
 	bool loops;                /* what a loop does not change is moved out of it */
+	bool late_stores;          /* stores come behind what is read of what no instance writes */
 	unsigned vectors, scalars; /* at most so many registers for that, of each loop */
 };
 

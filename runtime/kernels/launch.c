@@ -28,7 +28,8 @@ static bool prepare(jit_launch *l, struct error *err)
 		.in_turn = k->is.fault != NULL,
 		.args = (uint32_t)k->is.parameters + (k->is.fault != NULL),
 		.moves = (double)k->is.bytes_read + (double)k->is.bytes_written,
-		.operations = (double)k->is.operations
+		.operations = (double)k->is.operations,
+		.arithmetic = c->device->facts.clock == DEVICE_CLOCK_CARD ? c->device->facts.arithmetic : 0
 	};
 
 	l->argument = calloc(k->is.parameters + 1, sizeof *l->argument);

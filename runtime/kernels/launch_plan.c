@@ -6,14 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A cancelled launch goes on to the end of an op: some tenths of a second on one core. Devices count an op's units in
- * 32 bits. */
+/* A cancelled launch goes on to the end of an op: some tenths of a second on one core, or on a card that reaches a
+ * tenth of its arithmetic. The blocks of an op's end leave a card half empty, so that short ops waste it. Devices count
+ * an op's units in 32 bits. */
 #define WORK_OF_OP 1e9
+#define SECONDS_OF_OP 0.02
 #define UNITS_OF_OP (UINT64_C(1) << 30)
 
 static uint64_t ops_of(const struct launch_shape *s)
 {
-	const double work = ceil((s->moves + s->operations) / WORK_OF_OP);
+	const double most = fmax(WORK_OF_OP, s->arithmetic * SECONDS_OF_OP),
+		     work = ceil((s->moves + s->operations) / most);
 	uint64_t by_work = work < 1                     ? 1
 	                   : work < LAUNCH_OPS_MOST / 4 ? (uint64_t)work
 	                                                : LAUNCH_OPS_MOST / 4,

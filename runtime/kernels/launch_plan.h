@@ -16,6 +16,7 @@ struct launch_shape {
 	uint32_t args;
 	bool in_turn;             /* units are done one after the other, as far as a launch may have parts */
 	double moves, operations; /* bytes that a launch moves, and operations that it does, roughly */
+	double arithmetic;        /* operations a second of a real card (struct device_facts), or 0 */
 };
 
 struct launch_plan {
