@@ -144,7 +144,14 @@ static void count_units(struct jk_kernel *k)
 	const uint64_t n = (uint64_t)(last->behind - last->first);
 	if (!k->block)
 		k->block = 256;
-	k->units = n ? k->instances / n * ((n + k->block - 1) / k->block) : 0;
+	k->rows = jk_rows_of(k);
+	uint64_t groups = n ? k->instances / n : 0;
+	if (k->rows > 1) {
+		const struct symbol *const row = jk_row_index(k);
+		const uint64_t size = (uint64_t)(row->behind - row->first);
+		groups = groups / size * ((size + k->rows - 1) / k->rows);
+	}
+	k->units = groups * ((n + k->block - 1) / k->block);
 }
 
 static void count_bytes(struct jk_kernel *k)

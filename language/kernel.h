@@ -16,6 +16,7 @@ struct jk_kernel {
 	uint64_t *constant; /* of the file, by number */
 	bool *known;
 	uint64_t block; /* instances of a unit: of a kernel by lanes along its last index */
+	uint64_t rows;  /* of a unit, along the index before: lower_copies.c */
 	uint64_t instances, units;
 	uint32_t n_symbols, n_nodes, n_indices;
 	struct symbol **memory; /* private arrays and tiles, in the order of their declarations */
@@ -39,6 +40,10 @@ bool jk_expand(struct jk_kernel *k, struct jk_messages *m);
 bool jk_sync_check(const struct jk_kernel *k, struct jk_messages *m);
 
 void jk_sha256(const void *const *bytes, const size_t *n, size_t count, uint8_t out[32]);
+
+/* lower_copies.c: how many rows a unit has, and which index tells them apart; NULL where there is one index. */
+uint64_t jk_rows_of(const struct jk_kernel *k);
+const struct symbol *jk_row_index(const struct jk_kernel *k);
 
 /* infer.c: what may differ between lanes, and where values are known. False: messages. */
 bool jk_infer(struct jk_kernel *k, struct jk_messages *m);

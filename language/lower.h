@@ -71,7 +71,7 @@ struct undo {
 	unsigned copy;   /* of the latter two */
 };
 
-enum { MAX_COPIES = 8 };
+enum { MAX_COPIES = 16, MAX_ROWS = 4 };
 
 struct loop_state {
 	uint16_t live; /* variable: the lanes that are still in a varying loop; 0: the loop is uniform */
@@ -107,8 +107,9 @@ struct lower {
 	struct value **symbol; /* by symbol: what it is worth, or the variable that it is */
 	/* Vectors of instances whose statements are written in turn, each with a memo and symbols of its own:
 	 * lower_copies.c */
-	unsigned registers; /* for vectors; 0: nothing is written side by side */
-	unsigned copies, copy;
+	unsigned registers;            /* for vectors; 0: nothing is written side by side */
+	unsigned copies, copy, stride; /* stride: from a row's first copy to the next row's */
+	uint8_t in_turn[MAX_COPIES];   /* the numbers of those that are written, `copies` of them */
 	struct value **memo_of[MAX_COPIES], **symbol_of[MAX_COPIES];
 	uint16_t *address; /* by symbol: of arrays, private arrays and tiles */
 	uint16_t *counted; /* by symbol: of an array whose copy is at `address`, or 0 */
@@ -193,14 +194,18 @@ void jk_lower_remember_symbol(struct lower *l, const struct symbol *s, const str
 void jk_lower_hoist(struct lower *l, const struct node *list, unsigned depth);
 
 /* --- lower_copies.c */
-/* How many vectors of instances are worth writing side by side; 1: none is. */
-unsigned jk_copies_of(const struct lower *l, const struct node *body);
+/* How many rows, and vectors of each, are worth writing side by side. */
+void jk_copies_of(const struct lower *l, unsigned *rows, unsigned *vectors);
 bool jk_copies_alloc(struct lower *l);
 void jk_copies_free(struct lower *l);
-/* From here on there are n, all of which know what is known so far; they are told apart by jk_copy_use(). */
-void jk_copies_begin(struct lower *l, unsigned n);
+/* The first copy of each row, MAX_COPIES / MAX_ROWS after the one before, begins with what is known so far. */
+void jk_copies_rows(struct lower *l, unsigned rows);
+/* Writes so many vectors of each row from here on, which begin with what their row knows; copy 0 is in use. */
+void jk_copies_begin(struct lower *l, unsigned rows, unsigned vectors);
 void jk_copies_end(struct lower *l);
 void jk_copy_use(struct lower *l, unsigned copy);
+/* Does something for each copy that is written, and leaves the first in use. */
+void jk_copies_each(struct lower *l, void (*what)(struct lower *l, unsigned copy, void *user), void *user);
 void jk_copies_statement(struct lower *l, const struct node *n);
 
 /* --- lower_statement.c, lower_loop.c, lower_lanes.c */

@@ -1,8 +1,8 @@
-/* language/lower_copies.c - several vectors of instances, or rows of them, whose statements are written in turn.
+/* language/lower_copies.c - several rows, and vectors of instances of each, whose statements are written in turn.
  *
  * A loop that has the same turns for all of them is written once, with the statements of each in it. What they share is
  * then read once a turn, and their chains of operations do not wait for each other: a product of matrices, in which
- * each element is one chain, takes a fifth of the time. Instances do not see what others write, so that the order in
+ * each element is one chain, takes a tenth of the time. Instances do not see what others write, so that the order in
  * which they run cannot show.
  */
 #include <stdlib.h>
@@ -10,12 +10,24 @@
 
 #include "language/lower.h"
 
+enum { STRIDE = MAX_COPIES / MAX_ROWS, HEAVY = 60 };
+
 /* ---- how many */
 
 struct census {
-	unsigned variables; /* vectors that live from turn to turn */
-	bool loops;         /* there is a loop that all copies share */
+	unsigned variables, weight; /* vectors that live from turn to turn; statements and their operands, roughly */
+	bool loops, of_rows;        /* there is a loop that vectors share; one that rows share, too */
 };
+
+static unsigned weight_of(const struct node *n)
+{
+	unsigned sum = 0;
+
+	for (; n && sum < 10 * HEAVY; n = n->next)
+		sum += (n->kind == NODE_BUILTIN ? 9u : 1u) + weight_of(n->a) + weight_of(n->b) + weight_of(n->c) +
+		       weight_of(n->d);
+	return sum;
+}
 
 static void count(const struct node *n, struct census *c)
 {
@@ -24,6 +36,7 @@ static void count(const struct node *n, struct census *c)
 			c->variables += type_is_wide(n->symbol->type) ? 2 : 1;
 		if (n->kind == NODE_FOR && jk_lower_for_is_plain(n)) {
 			c->loops = true;
+			c->of_rows |= !n->a->depth && !n->b->depth;
 			count(n->d, c);
 		} else if (n->kind == NODE_COMPOUND) {
 			count(n->a, c);
@@ -31,18 +44,52 @@ static void count(const struct node *n, struct census *c)
 	}
 }
 
-unsigned jk_copies_of(const struct lower *l, const struct node *body)
+static struct census census_of(const struct jk_kernel *k)
 {
-	struct census c = { 0 };
-	unsigned n = 1;
+	struct census c = { .weight = weight_of(k->body) };
 
-	if (l->check || l->k->cooperates || l->k->n_memory)
-		return 1;
-	count(body, &c);
-	/* two more registers each, for what a turn reads and computes */
-	while (c.loops && 2 * n <= MAX_COPIES && 2 * n * (c.variables + 2) <= l->registers)
-		n *= 2;
-	return n;
+	if (!k->cooperates && !k->n_memory)
+		count(k->body, &c);
+	return c;
+}
+
+const struct symbol *jk_row_index(const struct jk_kernel *k)
+{
+	const struct symbol *s = k->indices;
+
+	while (s->next && s->next->next)
+		s = s->next;
+	return s->next ? s : NULL;
+}
+
+uint64_t jk_rows_of(const struct jk_kernel *k)
+{
+	const struct symbol *row = jk_row_index(k);
+	const struct census c = census_of(k);
+
+	return row && row->behind - row->first >= MAX_ROWS && c.of_rows && c.weight <= HEAVY && c.variables <= 2
+	               ? MAX_ROWS
+	               : 1;
+}
+
+/* Whether there are registers for the variables of all, a row's vectors, and two values. */
+static bool fits(const struct lower *l, const struct census *c, unsigned rows, unsigned vectors)
+{
+	return rows * vectors <= MAX_COPIES && rows * vectors * c->variables + vectors + 2 <= l->registers &&
+	       rows * vectors * c->weight <= 10 * HEAVY;
+}
+
+void jk_copies_of(const struct lower *l, unsigned *rows, unsigned *vectors)
+{
+	const struct census c = census_of(l->k);
+
+	*rows = *vectors = 1;
+	if (l->check || !c.loops)
+		return;
+	if (l->k->rows > 1 && fits(l, &c, MAX_ROWS, 1))
+		*rows = MAX_ROWS;
+	while (*vectors < (*rows > 1 ? STRIDE : 8) && fits(l, &c, *rows, 2 * *vectors))
+		*vectors *= 2;
 }
 
 /* ---- what each knows */
@@ -75,13 +122,30 @@ void jk_copy_use(struct lower *l, unsigned copy)
 	l->symbol = l->symbol_of[copy];
 }
 
-void jk_copies_begin(struct lower *l, unsigned n)
+static void learn(struct lower *l, unsigned copy, unsigned from)
 {
-	for (unsigned c = 1; c < n; c++) {
-		memcpy(l->memo_of[c], l->memo, (l->k->n_nodes + 1) * sizeof *l->memo);
-		memcpy(l->symbol_of[c], l->symbol, (l->k->n_symbols + 1) * sizeof *l->symbol);
-	}
-	l->copies = n;
+	memcpy(l->memo_of[copy], l->memo_of[from], (l->k->n_nodes + 1) * sizeof *l->memo);
+	memcpy(l->symbol_of[copy], l->symbol_of[from], (l->k->n_symbols + 1) * sizeof *l->symbol);
+}
+
+void jk_copies_rows(struct lower *l, unsigned rows)
+{
+	for (unsigned r = 1; r < rows; r++)
+		learn(l, r * STRIDE, 0);
+}
+
+void jk_copies_begin(struct lower *l, unsigned rows, unsigned vectors)
+{
+	const unsigned stride = rows > 1 ? STRIDE : MAX_COPIES;
+
+	l->stride = stride;
+	l->copies = 0;
+	for (unsigned r = 0; r < rows; r++)
+		for (unsigned v = 0; v < vectors; v++) {
+			if (v)
+				learn(l, r * stride + v, r * stride);
+			l->in_turn[l->copies++] = (uint8_t)(r * stride + v);
+		}
 }
 
 void jk_copies_end(struct lower *l)
@@ -90,21 +154,35 @@ void jk_copies_end(struct lower *l)
 	jk_copy_use(l, 0);
 }
 
-/* ---- statements */
-
-void jk_copies_statement(struct lower *l, const struct node *n)
+void jk_copies_each(struct lower *l, void (*what)(struct lower *l, unsigned copy, void *user), void *user)
 {
 	const unsigned copies = l->copies;
 
-	if (n->kind == NODE_FOR && jk_lower_for_is_shared(l, n)) {
-		jk_lower_statement(l, n);
+	if (copies == 1) {
+		what(l, l->copy, user);
 		return;
 	}
 	l->copies = 1;
 	for (unsigned c = 0; c < copies; c++) {
-		jk_copy_use(l, c);
-		jk_lower_statement(l, n);
+		jk_copy_use(l, l->in_turn[c]);
+		what(l, l->copy, user);
 	}
 	jk_copy_use(l, 0);
 	l->copies = copies;
+}
+
+/* ---- statements */
+
+static void write_statement(struct lower *l, unsigned copy, void *user)
+{
+	(void)copy;
+	jk_lower_statement(l, user);
+}
+
+void jk_copies_statement(struct lower *l, const struct node *n)
+{
+	if (n->kind == NODE_FOR && jk_lower_for_is_shared(l, n))
+		jk_lower_statement(l, n);
+	else
+		jk_copies_each(l, write_statement, (void *)(uintptr_t)n);
 }

@@ -138,20 +138,28 @@ static void instances(struct lower *l, uint16_t begin, uint16_t end)
 
 struct along {
 	const struct symbol *s;
-	uint16_t first;  /* of this unit: how far behind the index's beginning */
-	uint16_t number; /* with check: the number of the row's first instance */
-	bool one_unit;   /* is the whole row */
-	unsigned copies; /* vectors that are written side by side, or 1: lower_copies.c */
+	uint16_t first;         /* of this unit: how far behind the index's beginning */
+	uint16_t number;        /* with check: the number of the row's first instance */
+	bool one_unit;          /* is the whole row */
+	unsigned rows, vectors; /* that are written side by side, 1 or more: lower_copies.c */
 };
 
-/* The instances of a vector, whose first one is `behind` instances behind the quantity. */
-static void set_vector(struct lower *l, const struct along *a, uint32_t quantity, int64_t behind)
-{
-	const struct linear f = { .constant = behind, .n = 1, .term = { { quantity, 1 } } };
-	struct value v = jk_value_linear(l, a->s->type, &f);
+struct beside {
+	const struct symbol *s;
+	uint32_t quantity;
+	int64_t by; /* from one to the next */
+};
 
-	jk_lower_remember_symbol(l, a->s, &v);
+/* The index of a copy's row, or of its vector. */
+static void set_beside(struct lower *l, const struct beside *b, int64_t n)
+{
+	const struct linear f = { .constant = n * b->by, .n = 1, .term = { { b->quantity, 1 } } };
+	struct value v = jk_value_linear(l, b->s->type, &f);
+
+	jk_lower_remember_symbol(l, b->s, &v);
 }
+
+static void set_vector(struct lower *l, unsigned copy, void *user) { set_beside(l, user, copy % l->stride); }
 
 /* Instances from the number `at` of the index's beginning on, and `more` times as many behind them. */
 static void chunk(struct lower *l, const struct along *a, uint16_t at, unsigned more)
@@ -160,15 +168,12 @@ static void chunk(struct lower *l, const struct along *a, uint16_t at, unsigned 
 	const uint16_t reg = s->first ? jk_lower_emit(l, IR_saddi, at, 0, 0, s->first) : at;
 	const uint32_t q = jk_lower_quantity(l, QUANTITY_INSTANCE, s->number, reg, true, s->first,
 	                                     s->behind - 1 - (int64_t)more * l->lanes);
+	struct beside b = { s, q, l->lanes };
 
-	if (a->copies > 1 && more) {
+	if (a->rows > 1 || (a->vectors > 1 && more)) {
 		const uint32_t scope = jk_lower_scope(l);
-		jk_copies_begin(l, more + 1);
-		for (unsigned k = 0; k <= more; k++) {
-			jk_copy_use(l, k);
-			set_vector(l, a, q, (int64_t)k * l->lanes);
-		}
-		jk_copy_use(l, 0);
+		jk_copies_begin(l, a->rows, more + 1);
+		jk_copies_each(l, set_vector, &b);
 		l->chunk++;
 		jk_lower_statements(l, l->k->body);
 		jk_copies_end(l);
@@ -177,7 +182,7 @@ static void chunk(struct lower *l, const struct along *a, uint16_t at, unsigned 
 	}
 	for (unsigned k = 0; k <= more; k++) {
 		const uint32_t scope = jk_lower_scope(l);
-		set_vector(l, a, q, (int64_t)k * l->lanes);
+		set_beside(l, &b, k);
 		if (l->check)
 			l->instance = jk_lower_emit(l, IR_sadd, a->number, at, 0, 0);
 		l->chunk++;
@@ -209,7 +214,10 @@ unsigned jk_lower_weight(const struct node *n)
 static void whole_chunks(struct lower *l, const struct along *a, uint16_t count, int64_t known, int64_t from)
 {
 	const bool brief = (l->quick || l->card) && !l->check && jk_lower_weight(l->k->body) <= 40;
-	const unsigned copies = a->copies > 1 ? a->copies : brief ? 4 : 1, log_copies = (unsigned)__builtin_ctz(copies);
+	unsigned copies = a->vectors > 1 ? a->vectors : brief ? 4 : 1;
+	while (known >= 0 && copies > known && copies > 1)
+		copies /= 2;
+	const unsigned log_copies = (unsigned)__builtin_ctz(copies);
 	const unsigned passes = copies > 1 && (known < 0 || known % copies) ? 2 : 1;
 	uint16_t done = 0;
 
@@ -283,13 +291,105 @@ static void chunks(struct lower *l, const struct along *a, uint16_t in_row)
 		jk_lower_close_if(l);
 }
 
+/* The instances of a row, whose indices before the last are known. */
+static void one_row(struct lower *l, const struct along *a, uint16_t row, uint16_t in_row)
+{
+	struct along r = *a;
+
+	r.rows = 1;
+	if (l->check)
+		r.number = jk_lower_emit(l, IR_smul, row, constant(l, a->s->behind - a->s->first), 0, 0);
+	jk_lower_hoist(l, l->k->body, 2);
+	l->in_lanes = true;
+	chunks(l, &r, in_row);
+	l->in_lanes = false;
+}
+
+/* --- of several rows */
+
+struct rows {
+	const struct symbol *index; /* that tells them apart */
+	uint16_t before, first;     /* how many rows have other indices before it; its first number, from 0 on */
+};
+
+static void rows_in_turn(struct lower *l, const struct along *a, const struct rows *r, uint16_t count, uint16_t in_row)
+{
+	const uint16_t t = ir_emit(l->ir, IR_loop, 0, count, 0, 0, 0);
+
+	jk_lower_check(l);
+	const uint32_t scope = jk_lower_scope(l);
+	const uint16_t number = jk_lower_emit(l, IR_sadd, r->first, t, 0, 0);
+	remember_index(l, r->index, number);
+	one_row(l, a, jk_lower_emit(l, IR_sadd, r->before, number, 0, 0), in_row);
+	jk_lower_unscope(l, scope);
+	ir_endloop(l->ir);
+}
+
+static void set_row(struct lower *l, unsigned copy, void *user)
+{
+	set_beside(l, user, copy / l->stride);
+	jk_lower_hoist(l, l->k->body, 2);
+}
+
+static void rows_beside(struct lower *l, const struct along *a, const struct rows *r, uint16_t in_row)
+{
+	const struct symbol *s = r->index;
+	const uint16_t reg = s->first ? jk_lower_emit(l, IR_saddi, r->first, 0, 0, s->first) : r->first;
+	const uint32_t q =
+		jk_lower_quantity(l, QUANTITY_INSTANCE, s->number, reg, false, s->first, s->behind - a->rows);
+	struct beside b = { s, q, 1 };
+	const uint32_t scope = jk_lower_scope(l);
+
+	jk_copies_rows(l, a->rows);
+	jk_copies_begin(l, a->rows, 1);
+	jk_copies_each(l, set_row, &b);
+	jk_copies_end(l);
+	l->in_lanes = true;
+	chunks(l, a, in_row);
+	l->in_lanes = false;
+	jk_lower_unscope(l, scope);
+}
+
+/* group: of rows. The last one of an index may be smaller. */
+static void rows_of_unit(struct lower *l, const struct along *a, uint16_t group, uint16_t in_row)
+{
+	const int64_t each = (int64_t)l->k->rows;
+	struct rows r = { .index = jk_row_index(l->k), .before = constant(l, 0), .first = group };
+	const int64_t size = r.index->behind - r.index->first, groups = (size + each - 1) / each;
+
+	if (r.index != l->k->indices) {
+		const uint16_t outer = jk_lower_emit(l, IR_sdivi, group, 0, 0, groups);
+		r.first = jk_lower_emit(l, IR_ssub, group, jk_lower_emit(l, IR_smuli, outer, 0, 0, groups), 0, 0);
+		r.before = jk_lower_emit(l, IR_smul, outer, constant(l, size), 0, 0);
+		split(l, outer, r.index);
+	}
+	r.first = jk_lower_emit(l, IR_smuli, r.first, 0, 0, each);
+	const uint16_t left = jk_lower_emit(l, IR_ssub, constant(l, size), r.first, 0, 0);
+	if (a->rows == 1) {
+		rows_in_turn(l, a, &r, jk_lower_emit(l, IR_smin, left, constant(l, each), 0, 0), in_row);
+		return;
+	}
+	if (size % each == 0) {
+		rows_beside(l, a, &r, in_row);
+		return;
+	}
+	const uint16_t fewer = jk_lower_emit(l, IR_slt, left, constant(l, each), 0, 0);
+	jk_lower_open_if(l, jk_lower_emit(l, IR_cnot, fewer, 0, 0, 0));
+	rows_beside(l, a, &r, in_row);
+	jk_lower_close_if(l);
+	jk_lower_open_if(l, fewer);
+	rows_in_turn(l, a, &r, left, in_row);
+	jk_lower_close_if(l);
+}
+
 static void units(struct lower *l, uint16_t begin, uint16_t end)
 {
 	const struct jk_kernel *k = l->k;
 	const uint16_t n = jk_lower_emit(l, IR_ssub, end, begin, 0, 0), t = ir_emit(l->ir, IR_loop, 0, n, 0, 0, 0);
-	struct along a = { .s = k->indices, .copies = jk_copies_of(l, k->body) };
+	struct along a = { .s = k->indices };
 
 	jk_lower_check(l);
+	jk_copies_of(l, &a.rows, &a.vectors);
 	while (a.s->next)
 		a.s = a.s->next;
 	const int64_t size = a.s->behind - a.s->first, blocks = (size + (int64_t)k->block - 1) / (int64_t)k->block;
@@ -306,13 +406,12 @@ static void units(struct lower *l, uint16_t begin, uint16_t end)
 	}
 	a.one_unit = blocks <= 1;
 	a.first = blocks > 1 ? jk_lower_emit(l, IR_smuli, in_row, 0, 0, (int64_t)k->block) : constant(l, 0);
-	if (l->check)
-		a.number = jk_lower_emit(l, IR_smul, row, constant(l, size), 0, 0);
-	split(l, row, a.s);
-	jk_lower_hoist(l, k->body, 2);
-	l->in_lanes = true;
-	chunks(l, &a, in_row);
-	l->in_lanes = false;
+	if (k->rows > 1) {
+		rows_of_unit(l, &a, row, in_row);
+	} else {
+		split(l, row, a.s);
+		one_row(l, &a, row, in_row);
+	}
 	jk_lower_unscope(l, scope);
 	ir_endloop(l->ir);
 }

@@ -113,24 +113,6 @@ static bool has_break(const struct node *list)
 
 bool jk_lower_for_is_plain(const struct node *n) { return !n->varying && !has_break(n->d); }
 
-/* What is done for each copy, where there are several. */
-static void for_copies(struct lower *l, void (*what)(struct lower *l, const void *of), const void *of)
-{
-	const unsigned copies = l->copies;
-
-	if (copies == 1) {
-		what(l, of);
-		return;
-	}
-	l->copies = 1;
-	for (unsigned c = 0; c < copies; c++) {
-		jk_copy_use(l, c);
-		what(l, of);
-	}
-	jk_copy_use(l, 0);
-	l->copies = copies;
-}
-
 struct range {
 	struct value lo, hi;
 	int64_t step, most; /* most: turns */
@@ -199,10 +181,11 @@ struct turn {
 	struct linear number;
 };
 
-static void set_turn(struct lower *l, const void *of)
+static void set_turn(struct lower *l, unsigned copy, void *user)
 {
-	const struct turn *t = of;
+	const struct turn *t = user;
 
+	(void)copy;
 	set_index(l, t->n, t->r, &t->number);
 }
 
@@ -217,22 +200,32 @@ static bool is_same_end(const struct value *a, const struct value *b)
 	return same;
 }
 
+struct ends {
+	const struct node *n;
+	bool known, same;
+	struct value lo, hi; /* of the first copy */
+};
+
+static void compare_ends(struct lower *l, unsigned copy, void *user)
+{
+	struct ends *e = user;
+	const struct value lo = jk_lower_expression(l, e->n->a), hi = jk_lower_expression(l, e->n->b);
+
+	(void)copy;
+	if (e->known)
+		e->same = e->same && is_same_end(&lo, &e->lo) && is_same_end(&hi, &e->hi);
+	else
+		*e = (struct ends){ e->n, true, true, lo, hi };
+}
+
 bool jk_lower_for_is_shared(struct lower *l, const struct node *n)
 {
-	struct value lo, hi, first_lo, first_hi;
-	bool same = jk_lower_for_is_plain(n);
+	struct ends e = { .n = n };
 
-	for (unsigned c = 0; same && c < l->copies; c++) {
-		jk_copy_use(l, c);
-		lo = jk_lower_expression(l, n->a);
-		hi = jk_lower_expression(l, n->b);
-		if (c)
-			same = is_same_end(&lo, &first_lo) && is_same_end(&hi, &first_hi);
-		else
-			first_lo = lo, first_hi = hi;
-	}
-	jk_copy_use(l, 0);
-	return same;
+	if (!jk_lower_for_is_plain(n))
+		return false;
+	jk_copies_each(l, compare_ends, &e);
+	return e.same;
 }
 
 /* n turns of the body with the turn's number begin + k. */
@@ -243,7 +236,7 @@ static void copies(struct lower *l, const struct node *n, const struct range *r,
 		const uint32_t scope = jk_lower_scope(l);
 		struct turn turn = { n, r, *begin };
 		turn.number.constant += k;
-		for_copies(l, set_turn, &turn);
+		jk_copies_each(l, set_turn, &turn);
 		body(l, n);
 		jk_lower_unscope(l, scope);
 	}
@@ -335,10 +328,11 @@ static void varying_for(struct lower *l, const struct node *n)
 	jk_lower_close_if(l);
 }
 
-static void hoist_body(struct lower *l, const void *of)
+static void hoist_body(struct lower *l, unsigned copy, void *user)
 {
-	const struct node *n = of;
+	const struct node *n = user;
 
+	(void)copy;
 	jk_lower_hoist(l, n->d, depth_of(l));
 }
 
@@ -352,7 +346,7 @@ void jk_lower_for(struct lower *l, const struct node *n)
 		varying_for(l, n);
 	} else {
 		enter(l, n);
-		for_copies(l, hoist_body, n);
+		jk_copies_each(l, hoist_body, (void *)(uintptr_t)n);
 		uniform_for(l, n);
 	}
 	leave(l, n, mask);

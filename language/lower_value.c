@@ -300,10 +300,13 @@ static uint16_t scaled(struct lower *l, uint16_t reg, int64_t by)
 		by /= 2;
 		shift++;
 	}
-	if (by > INT32_MAX || by < INT32_MIN)
-		reg = jk_lower_emit(l, IR_smul, reg, jk_lower_emit(l, IR_sconst, 0, 0, 0, by), 0, 0);
-	else if (by != 1)
+	if (by > INT32_MAX || by < INT32_MIN) { /* smuli multiplies by 32 bits with a sign */
+		const int64_t low = by & INT32_MAX;
+		const uint16_t upper = jk_lower_emit(l, IR_sshli, scaled(l, reg, by >> 31), 0, 0, 31);
+		reg = low ? jk_lower_emit(l, IR_sadd, upper, scaled(l, reg, low), 0, 0) : upper;
+	} else if (by != 1) {
 		reg = jk_lower_emit(l, IR_smuli, reg, 0, 0, by);
+	}
 	return shift ? jk_lower_emit(l, IR_sshli, reg, 0, 0, shift) : reg;
 }
 

@@ -71,7 +71,7 @@ static void test_not_joined(void **state)
 	run_open(&r, text, NULL, "n=64");
 	/* avx2: four vectors in a turn */
 	assert_int_equal(count(&r, "avx2", IR_load).all, 4 * count(&r, "none", IR_load).all);
-	assert_int_equal(count(&r, "sm90", IR_load).all, count(&r, "none", IR_load).all);
+	assert_int_equal(count(&r, "sm90", IR_load).all, 2 * count(&r, "none", IR_load).all);
 	run_close(&r);
 }
 

@@ -10,7 +10,7 @@
 #include "kernels-templates/matmul/recipe.h"
 #include "runtime/device/cuda/cuda_pass.h"
 
-enum { MOST_PARTS = 1 << 15, MOST_BLOCKS = 65535, MOST_ALIKE = 4096, USER_TURNS = 16 };
+enum { MOST_PARTS = 1 << 15, MOST_BLOCKS = 65535, MOST_ALIKE = 4096, USER_ROUNDS = 16 };
 
 /* In how many parts `tiles` column tiles are done the soonest, by so many blocks of which `resident` live at once: as
  * many turns as there are times that the card is filled, of as many tiles as a part has. Of equal ones the fewest, in
@@ -41,7 +41,7 @@ static void share_weights(uint64_t tiles, uint64_t resident, uint64_t *parts, ui
 /* How many blocks have an op's units, and how many each (struct ptx_launch). Where tiles are distributed to parts, or
  * row blocks are done side by side, a block has as many units as it does at once; and large tiles are a block each,
  * which begin in such an order that those of the same weights live at the same time. Units of a user's kernel may take
- * unequal time, so there are more blocks than live at once: the card gives the next one to whoever is free. */
+ * unequal time, so there are more blocks than live at once: a multiprocessor that is free takes the next one. */
 static void partition(const struct cuda_stream *s, struct cuda_plan *c, unsigned card, size_t i)
 {
 	const struct cuda *d = cuda_card_of(s);
@@ -56,7 +56,7 @@ static void partition(const struct cuda_stream *s, struct cuda_plan *c, unsigned
 	const bool floats = r.engine == MATMUL_SIDE_BY_SIDE, at_once = large || tiles > 1 || floats;
 	uint64_t waves = k->cooperative ? 1 : t->waves, each = at_once ? r.together : waves,
 		 most = large                     ? MOST_BLOCKS
-	                : k->key.kind == KEY_USER ? (uint64_t)k->resident * USER_TURNS
+	                : k->key.kind == KEY_USER ? (uint64_t)k->resident * USER_ROUNDS
 	                                          : k->resident,
 		 blocks = (units.n + each - 1) / each;
 

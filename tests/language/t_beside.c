@@ -1,0 +1,182 @@
+/* tests/language/t_beside.c - kernels whose rows and vectors are written side by side give what a plain loop gives:
+ * rows and vectors that are left over, a third index, indices that begin behind 0, loops whose ends rows do not share,
+ * loops that lanes leave, and values of 64 bits.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/language/run_kernel.h"
+
+static const char text[] =
+	"const i64 m; const i64 n; const i64 k;\n"
+	"kernel product(in f32 a[2][m + 1][k + 1], in f32 b[k + 1][n + 2], out f32 c[2][m + 1][n + 2])\n"
+	"over (z in 2, y in 1..m + 1, x in 2..n + 2) {\n"
+	"	f32 s = 0.5;\n"
+	"	for (p in 0..k) { s = fma(a[z][y][p], b[p][x], s); }\n"
+	"	c[z][y][x] = s;\n"
+	"}\n"
+	"kernel ragged(in f32 a[2][m + 1][k + 1], in f32 b[k + 1][n + 2], out f32 c[2][m + 1][n + 2])\n"
+	"over (y in 1..m + 1, x in 2..n + 2) {\n"
+	"	f32 s = f32(x);\n"
+	"	for (p in 0..k) { if (b[p][x] > 0.25) { s += a[1][y][p]; } }\n"
+	"	for (p in 0..min(y, k)) { s = fma(a[0][y][p], b[p][x], s); }\n"
+	"	for (p in 0..k) { if (s > 9) { break; } s += 0.75; }\n"
+	"	c[1][y][x] = s;\n"
+	"}\n"
+	"kernel wide(in f32 a[2][m + 1][k + 1], in f32 b[k + 1][n + 2], out f64 d[m][n], inout i32 count[1])\n"
+	"over (y in m, x in n) {\n"
+	"	f64 s = 0;\n"
+	"	for (p in 0..k) unroll(3) { for (q in 0..2) { s += f64(a[q][y][p]) * f64(b[p][x]); } }\n"
+	"	d[y][x] = s;\n"
+	"	atomic_add(count[0], 1);\n"
+	"}\n";
+
+struct sizes {
+	size_t m, n, k;
+};
+
+static float element(const struct run *r, const char *name, size_t at)
+{
+	return ((const float *)run_array(r, name))[at];
+}
+static float a_of(const struct run *r, const struct sizes *s, size_t z, size_t y, size_t p)
+{
+	return element(r, "a", (z * (s->m + 1) + y) * (s->k + 1) + p);
+}
+static float b_of(const struct run *r, const struct sizes *s, size_t p, size_t x)
+{
+	return element(r, "b", p * (s->n + 2) + x);
+}
+static float c_of(const struct run *r, const struct sizes *s, size_t z, size_t y, size_t x)
+{
+	return element(r, "c", (z * (s->m + 1) + y) * (s->n + 2) + x);
+}
+
+static void open_run(struct run *r, const char *kernel, const struct sizes *s, enum run_machines machines)
+{
+	char constants[64];
+
+	snprintf(constants, sizeof constants, "m=%zu n=%zu k=%zu", s->m, s->n, s->k);
+	run_open(r, text, kernel, constants);
+	float *a = run_array(r, "a"), *b = run_array(r, "b");
+	for (size_t i = 0; i < 2 * (s->m + 1) * (s->k + 1); i++)
+		a[i] = (float)((i * 2654435761u >> 9) % 1000) / 500 - 1;
+	for (size_t i = 0; i < (s->k + 1) * (s->n + 2); i++)
+		b[i] = (float)((i * 2246822519u >> 9) % 1000) / 500 - 1;
+	run_everywhere(r, machines);
+}
+
+static void one_product(const struct sizes *s, enum run_machines machines)
+{
+	struct run r;
+
+	open_run(&r, "product", s, machines);
+	for (size_t z = 0; z < 2; z++)
+		for (size_t y = 0; y < s->m + 1; y++)
+			for (size_t x = 0; x < s->n + 2; x++) {
+				float sum = 0.5f;
+				for (size_t p = 0; p < s->k; p++)
+					sum = fmaf(a_of(&r, s, z, y, p), b_of(&r, s, p, x), sum);
+				assert_true(c_of(&r, s, z, y, x) == (y && x > 1 ? sum : 0));
+			}
+	run_close(&r);
+}
+
+static void one_ragged(const struct sizes *s, enum run_machines machines)
+{
+	struct run r;
+
+	open_run(&r, "ragged", s, machines);
+	for (size_t y = 1; y < s->m + 1; y++)
+		for (size_t x = 2; x < s->n + 2; x++) {
+			float sum = (float)x;
+			for (size_t p = 0; p < s->k; p++)
+				sum += b_of(&r, s, p, x) > 0.25f ? a_of(&r, s, 1, y, p) : 0;
+			for (size_t p = 0; p < y && p < s->k; p++)
+				sum = fmaf(a_of(&r, s, 0, y, p), b_of(&r, s, p, x), sum);
+			for (size_t p = 0; p < s->k && sum <= 9; p++)
+				sum += 0.75f;
+			assert_true(c_of(&r, s, 1, y, x) == sum);
+		}
+	run_close(&r);
+}
+
+static void one_wide(const struct sizes *s, enum run_machines machines)
+{
+	struct run r;
+
+	open_run(&r, "wide", s, machines);
+	const double *d = run_array(&r, "d");
+	for (size_t y = 0; y < s->m; y++)
+		for (size_t x = 0; x < s->n; x++) {
+			double sum = 0;
+			for (size_t p = 0; p < s->k; p++)
+				for (size_t q = 0; q < 2; q++) {
+					const double product = (double)a_of(&r, s, q, y, p) * (double)b_of(&r, s, p, x);
+					sum += product;
+				}
+			assert_true(d[y * s->n + x] == sum);
+		}
+	assert_int_equal(*(int32_t *)run_array(&r, "count"), s->m * s->n);
+	run_close(&r);
+}
+
+static const struct sizes swept[] = {
+	{ 4, 16, 3 }, { 5, 33, 4 }, { 3, 17, 5 },  { 9, 300, 2 },
+	{ 1, 1, 1 },  { 8, 64, 0 }, { 7, 271, 6 }, { 6, 100, 1 },
+};
+
+static void test_products(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof swept / sizeof *swept; i++)
+		one_product(&swept[i], i < 2 || !getenv("JITRUN_TEST_QUICK") ? RUN_CARDS : RUN_CPUS);
+}
+
+static void test_ragged(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof swept / sizeof *swept; i++)
+		one_ragged(&swept[i], i == 1 || !getenv("JITRUN_TEST_QUICK") ? RUN_CARDS : RUN_CPUS);
+}
+
+static void test_wide(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof swept / sizeof *swept; i++)
+		one_wide(&swept[i], i == 1 || !getenv("JITRUN_TEST_QUICK") ? RUN_CARDS : RUN_CPUS);
+}
+
+/* Factors of an index beyond 32 bits. */
+static void test_large_factors(void **state)
+{
+	struct run r;
+	(void)state;
+
+	run_open(&r,
+	         "const i64 n;\n"
+	         "kernel far(out i64 o[n]) over (i in n) {\n"
+	         "	for (q in 0..2) { o[i] = (4294967311 * i + i64(8589934609) * i64(q)) % 1000003; }\n"
+	         "}\n",
+	         "far", "n=40");
+	run_everywhere(&r, RUN_CARDS);
+	for (int64_t i = 0; i < 40; i++)
+		assert_int_equal(((const int64_t *)run_array(&r, "o"))[i],
+		                 (INT64_C(4294967311) * i + INT64_C(8589934609)) % 1000003);
+	run_close(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_products), cmocka_unit_test(test_ragged),
+		                            cmocka_unit_test(test_wide), cmocka_unit_test(test_large_factors) };
+
+	return cmocka_run_group_tests_name("t_beside", tests, NULL, NULL);
+}
