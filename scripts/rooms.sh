@@ -31,9 +31,10 @@ chat: base loaders
 grammar: base
 answers: base grammar
 runtime: base include answers graph jit kernels-templates language loaders chat grammar sim
+train: base include chat graph loaders runtime
 pull: base loaders
 server: base include answers chat loaders runtime
-programs: base include answers graph jit kernels-templates language loaders chat pull quantise runtime server
+programs: base include answers graph jit kernels-templates language loaders chat pull quantise runtime server train
 bench: base include jit kernels-templates loaders grammar runtime programs
 docs: include
 '

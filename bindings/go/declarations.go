@@ -146,6 +146,18 @@ const (
 	jitCodePack      = 3
 )
 
+const (
+	jitTrainConstant = 0
+	jitTrainCosine   = 1
+	jitTrainLinear   = 2
+)
+
+const (
+	jitTrainPeft    = 0
+	jitTrainGguf    = 1
+	jitTrainWeights = 2
+)
+
 // jitError is jit_error of jitrun.h.
 type jitError struct {
 	code     int32
@@ -658,6 +670,60 @@ type jitExecutableReport struct {
 	lastNs        uint64
 }
 
+// jitTrainOptions is jit_train_options of jitrun_train.h.
+type jitTrainOptions struct {
+	size        uintptr
+	model       uintptr
+	targets     uintptr
+	device      uintptr
+	isa         uintptr
+	cacheDir    uintptr
+	cancel      uintptr
+	seed        uint64
+	threads     int32
+	context     int32
+	full        int32
+	rank        int32
+	rslora      int32
+	dora        int32
+	schedule    int32
+	warmup      int32
+	steps       int32
+	alpha       float32
+	rate        float32
+	leastRate   float32
+	weightDecay float32
+	beta1       float32
+	beta2       float32
+	epsilon     float32
+	clip        float32
+	dropout     float32
+}
+
+// jitTrainReport is jit_train_report of jitrun_train.h.
+type jitTrainReport struct {
+	size    uintptr
+	step    uint64
+	rows    uint64
+	tokens  uint64
+	counted uint64
+	loss    float64
+	norm    float64
+	rate    float64
+	seconds float64
+}
+
+// jitTrainTensor is jit_train_tensor of jitrun_train.h.
+type jitTrainTensor struct {
+	size      uintptr
+	name      uintptr
+	rows      uint64
+	cols      uint64
+	elements  uint64
+	values    uintptr
+	gradients uintptr
+}
+
 // The functions, by their numbers in functionNames.
 const (
 	jitVersion function = iota
@@ -750,6 +816,7 @@ const (
 	jitComputeOptionsSet
 	jitKernelOptionsSet
 	jitGraphOptionsSet
+	jitTrainOptionsSet
 	jitSamplingSet
 	jitModelNeeds
 	jitSessionEmbedTexts
@@ -799,6 +866,18 @@ const (
 	jitExecutableRun
 	jitExecutableGetReport
 	jitExecutableWriteReport
+	jitTrainOpen
+	jitTrainClose
+	jitTrainFeed
+	jitTrainForget
+	jitTrainStep
+	jitTrainEvaluate
+	jitTrainTensors
+	jitTrainGetTensor
+	jitTrainSetTensor
+	jitTrainSave
+	jitTrainWriteState
+	jitTrainReadState
 )
 
 var functionNames = [...]string{
@@ -892,6 +971,7 @@ var functionNames = [...]string{
 	"jit_compute_options_set",
 	"jit_kernel_options_set",
 	"jit_graph_options_set",
+	"jit_train_options_set",
 	"jit_sampling_set",
 	"jit_model_needs",
 	"jit_session_embed_texts",
@@ -941,4 +1021,16 @@ var functionNames = [...]string{
 	"jit_executable_run",
 	"jit_executable_get_report",
 	"jit_executable_write_report",
+	"jit_train_open",
+	"jit_train_close",
+	"jit_train_feed",
+	"jit_train_forget",
+	"jit_train_step",
+	"jit_train_evaluate",
+	"jit_train_tensors",
+	"jit_train_get_tensor",
+	"jit_train_set_tensor",
+	"jit_train_save",
+	"jit_train_write_state",
+	"jit_train_read_state",
 }

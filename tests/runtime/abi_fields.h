@@ -10,7 +10,7 @@
 
 #include "include/jitrun_cards.h"
 #include "include/jitrun_grammar.h"
-#include "include/jitrun_kernel.h"
+#include "include/jitrun_train.h"
 
 enum kind { WHOLE, REAL, ANY /* flags, pointers, results: any bytes will do */ };
 struct field {
@@ -181,6 +181,33 @@ static const struct field graph_fields[] = {
 	FREE(jit_graph_options, n),
 	FREE(jit_graph_options, path),
 	FREE(jit_graph_options, sizes),
+};
+static const struct field train_fields[] = {
+	FREE(jit_train_options, model),
+	FREE(jit_train_options, targets),
+	FREE(jit_train_options, device),
+	FREE(jit_train_options, isa),
+	FREE(jit_train_options, cache_dir),
+	FREE(jit_train_options, cancel),
+	FREE(jit_train_options, seed),
+	{ AT(jit_train_options, threads), WHOLE, { 1, 1024 }, { -1, 1025, INT_MIN, INT_MAX } },
+	{ AT(jit_train_options, context), WHOLE, { 2, 1 << 17 }, { -1, 1, (1 << 17) + 1, INT_MIN } },
+	FREE(jit_train_options, full),
+	{ AT(jit_train_options, rank), WHOLE, { 1, 4096 }, { -1, 4097, INT_MIN, INT_MAX } },
+	FREE(jit_train_options, rslora),
+	FREE(jit_train_options, dora),
+	{ AT(jit_train_options, schedule), WHOLE, { 1, 2 }, { -1, 3, INT_MIN, INT_MAX } },
+	{ AT(jit_train_options, warmup), WHOLE, { 1, 1 << 30 }, { -1, INT_MIN, INT_MAX } },
+	{ AT(jit_train_options, steps), WHOLE, { 1, 1 << 30 }, { -1, INT_MIN, INT_MAX } },
+	{ AT(jit_train_options, alpha), REAL, { 0.5, 16, 1e6 }, { NAN, INFINITY, -1 } },
+	{ AT(jit_train_options, rate), REAL, { 0.5, 1e-4 }, { NAN, INFINITY, -0.5, 2 } },
+	{ AT(jit_train_options, least_rate), REAL, { 0.5, 1 }, { NAN, INFINITY, -0.5, 2 } },
+	{ AT(jit_train_options, weight_decay), REAL, { 0.5, 1000 }, { NAN, INFINITY, -0.5, 2000 } },
+	{ AT(jit_train_options, beta1), REAL, { 0.5 }, { NAN, INFINITY, -0.5, 1 } },
+	{ AT(jit_train_options, beta2), REAL, { 0.5 }, { NAN, INFINITY, -0.5, 1 } },
+	{ AT(jit_train_options, epsilon), REAL, { 0.5, 1 }, { NAN, INFINITY, -0.5, 2 } },
+	{ AT(jit_train_options, clip), REAL, { 0.5, 1e12 }, { NAN, INFINITY, -0.5 } },
+	{ AT(jit_train_options, dropout), REAL, { 0.5 }, { NAN, INFINITY, -0.5, 1 } },
 };
 static const struct field work_fields[] = {
 	FREE(jit_work, bytes),

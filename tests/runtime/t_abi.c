@@ -144,9 +144,12 @@ static const struct sized {
 	OPTIONS(jit_compute_options, with_compute, compute_fields),
 	OPTIONS(jit_kernel_options, with_kernel, kernel_fields),
 	OPTIONS(jit_graph_options, with_graph, graph_fields),
+	OPTIONS(jit_train_options, with_train, train_fields),
 	OPTIONS(jit_work, with_work, work_fields),
 	RESULTS(jit_tensor, fill_tensor),
 	RESULTS(jit_executable_report, fill_executable),
+	RESULTS(jit_train_tensor, fill_train_tensor),
+	RESULTS(jit_train_report, fill_train_report),
 	RESULTS(jit_compute_info, fill_compute),
 	RESULTS(jit_parameter, fill_parameter),
 	RESULTS(jit_kernel_report, fill_report),
@@ -464,7 +467,12 @@ static int open_all(void **state)
 	kernel = compute ? jit_kernel_open(compute, &JIT_KERNEL_OPTIONS(.source = kernel_text), &err) : NULL;
 	graph = jit_graph_open(&JIT_GRAPH_OPTIONS(.source = graph_text), &err);
 	executable = compute && graph ? jit_executable_open(compute, graph, &err) : NULL;
-	if (!session || !on_card || !kernel || !executable)
+	train = jit_train_open(&JIT_TRAIN_OPTIONS(.model = path, .context = 4, .rank = 1, .targets = "v_proj",
+	                                          .cache_dir = "", .threads = 1),
+	                       &err);
+	if (!train)
+		printf("# %s\n", err.message);
+	if (!session || !on_card || !kernel || !executable || !train)
 		return -1;
 	assert_int_equal(jit_session_feed(session, (const int32_t[]){ 1 }, 1, &err), JIT_OK);
 	session_rest(session);

@@ -21,6 +21,7 @@
 #include "include/jitrun_cards.h"
 #include "include/jitrun_grammar.h"
 #include "include/jitrun_graph.h"
+#include "include/jitrun_train.h"
 #include "include/jitrun_kernel.h"
 #include "include/jitrun_logits.h"
 #include "include/jitrun_texts.h"
@@ -98,6 +99,15 @@ static int drawn(jit_graph *p, const jit_error *err)
 static int runnable(jit_executable *p, const jit_error *err)
 {
 	jit_executable_close(p);
+	return p ? JIT_OK : code(err);
+}
+
+static jit_train *train;
+static const int32_t train_ids[] = { 1, 2 };
+
+static int training(jit_train *p, const jit_error *err)
+{
+	jit_train_close(p);
 	return p ? JIT_OK : code(err);
 }
 
@@ -389,7 +399,10 @@ static int open_all(void **state)
 	buffer = compute ? jit_buffer_open(compute, 64, &err) : NULL;
 	graph = jit_graph_open(&JIT_GRAPH_OPTIONS(.source = "input x f32[4]\ny = neg x\noutput y\n"), &err);
 	executable = compute && graph ? jit_executable_open(compute, graph, &err) : NULL;
-	if (!executable)
+	train = jit_train_open(&JIT_TRAIN_OPTIONS(.model = path, .context = 4, .rank = 1, .targets = "v_proj",
+	                                          .cache_dir = "", .threads = 1),
+	                       &err);
+	if (!executable || !train)
 		return -1;
 	if (!launch || !buffer || !m || !on_card || jit_model_get_info(m, &info, &err) != JIT_OK)
 		return -1;
@@ -403,6 +416,7 @@ static int close_all(void **state)
 	char line[100];
 	(void)state;
 
+	jit_train_close(train);
 	jit_executable_close(executable);
 	jit_graph_close(graph);
 	jit_launch_close(launch);

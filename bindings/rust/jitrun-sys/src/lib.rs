@@ -200,6 +200,20 @@ pub const JIT_CODE_DISK: c_int = 2;
 /// `JIT_CODE_PACK`.
 pub const JIT_CODE_PACK: c_int = 3;
 
+/// `JIT_TRAIN_CONSTANT`.
+pub const JIT_TRAIN_CONSTANT: c_int = 0;
+/// `JIT_TRAIN_COSINE`.
+pub const JIT_TRAIN_COSINE: c_int = 1;
+/// `JIT_TRAIN_LINEAR`.
+pub const JIT_TRAIN_LINEAR: c_int = 2;
+
+/// `JIT_TRAIN_PEFT`.
+pub const JIT_TRAIN_PEFT: c_int = 0;
+/// `JIT_TRAIN_GGUF`.
+pub const JIT_TRAIN_GGUF: c_int = 1;
+/// `JIT_TRAIN_WEIGHTS`.
+pub const JIT_TRAIN_WEIGHTS: c_int = 2;
+
 /// `jit_model`, whose inside is the library's own.
 #[repr(C)]
 pub struct jit_model {
@@ -273,6 +287,13 @@ pub struct jit_graph {
 /// `jit_executable`, whose inside is the library's own.
 #[repr(C)]
 pub struct jit_executable {
+    inside: [u8; 0],
+    neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// `jit_train`, whose inside is the library's own.
+#[repr(C)]
+pub struct jit_train {
     inside: [u8; 0],
     neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
 }
@@ -1764,6 +1785,156 @@ impl Default for jit_executable_report {
     }
 }
 
+/// `jit_train_options` of jitrun_train.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_train_options {
+    /// `size_t size`.
+    pub size: usize,
+    /// `const char * model`.
+    pub model: *const c_char,
+    /// `const char * targets`.
+    pub targets: *const c_char,
+    /// `const char * device`.
+    pub device: *const c_char,
+    /// `const char * isa`.
+    pub isa: *const c_char,
+    /// `const char * cache_dir`.
+    pub cache_dir: *const c_char,
+    /// `jit_cancel * cancel`.
+    pub cancel: *mut jit_cancel,
+    /// `uint64_t seed`.
+    pub seed: u64,
+    /// `int threads`.
+    pub threads: c_int,
+    /// `int context`.
+    pub context: c_int,
+    /// `int full`.
+    pub full: c_int,
+    /// `int rank`.
+    pub rank: c_int,
+    /// `int rslora`.
+    pub rslora: c_int,
+    /// `int dora`.
+    pub dora: c_int,
+    /// `int schedule`.
+    pub schedule: c_int,
+    /// `int warmup`.
+    pub warmup: c_int,
+    /// `int steps`.
+    pub steps: c_int,
+    /// `float alpha`.
+    pub alpha: f32,
+    /// `float rate`.
+    pub rate: f32,
+    /// `float least_rate`.
+    pub least_rate: f32,
+    /// `float weight_decay`.
+    pub weight_decay: f32,
+    /// `float beta1`.
+    pub beta1: f32,
+    /// `float beta2`.
+    pub beta2: f32,
+    /// `float epsilon`.
+    pub epsilon: f32,
+    /// `float clip`.
+    pub clip: f32,
+    /// `float dropout`.
+    pub dropout: f32,
+}
+
+impl jit_train_options {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_train_options>();
+        made
+    }
+}
+
+impl Default for jit_train_options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// `jit_train_report` of jitrun_train.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_train_report {
+    /// `size_t size`.
+    pub size: usize,
+    /// `uint64_t step`.
+    pub step: u64,
+    /// `uint64_t rows`.
+    pub rows: u64,
+    /// `uint64_t tokens`.
+    pub tokens: u64,
+    /// `uint64_t counted`.
+    pub counted: u64,
+    /// `double loss`.
+    pub loss: f64,
+    /// `double norm`.
+    pub norm: f64,
+    /// `double rate`.
+    pub rate: f64,
+    /// `double seconds`.
+    pub seconds: f64,
+}
+
+impl jit_train_report {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_train_report>();
+        made
+    }
+}
+
+impl Default for jit_train_report {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// `jit_train_tensor` of jitrun_train.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_train_tensor {
+    /// `size_t size`.
+    pub size: usize,
+    /// `const char * name`.
+    pub name: *const c_char,
+    /// `uint64_t rows`.
+    pub rows: u64,
+    /// `uint64_t cols`.
+    pub cols: u64,
+    /// `uint64_t elements`.
+    pub elements: u64,
+    /// `const float * values`.
+    pub values: *const f32,
+    /// `const float * gradients`.
+    pub gradients: *const f32,
+}
+
+impl jit_train_tensor {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_train_tensor>();
+        made
+    }
+}
+
+impl Default for jit_train_tensor {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 extern "C" {
     /// `jit_version` of jitrun.h.
     pub fn jit_version() -> *const c_char;
@@ -2152,6 +2323,13 @@ extern "C" {
         value: *const c_char,
         err: *mut jit_error,
     ) -> c_int;
+    /// `jit_train_options_set` of jitrun_options.h.
+    pub fn jit_train_options_set(
+        options: *mut jit_train_options,
+        name: *const c_char,
+        value: *const c_char,
+        err: *mut jit_error,
+    ) -> c_int;
     /// `jit_sampling_set` of jitrun_options.h.
     pub fn jit_sampling_set(
         p: *mut jit_sampling,
@@ -2349,4 +2527,46 @@ extern "C" {
         text: c_int,
         err: *mut jit_error,
     ) -> c_int;
+    /// `jit_train_open` of jitrun_train.h.
+    pub fn jit_train_open(options: *const jit_train_options, err: *mut jit_error) -> *mut jit_train;
+    /// `jit_train_close` of jitrun_train.h.
+    pub fn jit_train_close(t: *mut jit_train);
+    /// `jit_train_feed` of jitrun_train.h.
+    pub fn jit_train_feed(
+        t: *mut jit_train,
+        ids: *const i32,
+        counts: *const uint8_t,
+        texts: *const i32,
+        n: usize,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_train_forget` of jitrun_train.h.
+    pub fn jit_train_forget(t: *mut jit_train);
+    /// `jit_train_step` of jitrun_train.h.
+    pub fn jit_train_step(t: *mut jit_train, out: *mut jit_train_report, err: *mut jit_error) -> c_int;
+    /// `jit_train_evaluate` of jitrun_train.h.
+    pub fn jit_train_evaluate(t: *mut jit_train, out: *mut jit_train_report, err: *mut jit_error) -> c_int;
+    /// `jit_train_tensors` of jitrun_train.h.
+    pub fn jit_train_tensors(t: *const jit_train) -> usize;
+    /// `jit_train_get_tensor` of jitrun_train.h.
+    pub fn jit_train_get_tensor(
+        t: *const jit_train,
+        number: usize,
+        out: *mut jit_train_tensor,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_train_set_tensor` of jitrun_train.h.
+    pub fn jit_train_set_tensor(
+        t: *mut jit_train,
+        number: usize,
+        values: *const f32,
+        n: usize,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_train_save` of jitrun_train.h.
+    pub fn jit_train_save(t: *const jit_train, path: *const c_char, format: c_int, err: *mut jit_error) -> c_int;
+    /// `jit_train_write_state` of jitrun_train.h.
+    pub fn jit_train_write_state(t: *const jit_train, path: *const c_char, err: *mut jit_error) -> c_int;
+    /// `jit_train_read_state` of jitrun_train.h.
+    pub fn jit_train_read_state(t: *mut jit_train, path: *const c_char, err: *mut jit_error) -> c_int;
 }

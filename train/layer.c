@@ -1,0 +1,356 @@
+/* train/layer.c - a layer of a model as a graph of tensors: the form of Llama, and what differs from it by which
+ * tensors there are, by scales, bounds and windows. */
+#include "train/layer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/draw.h"
+
+struct drawing {
+	struct draw d;
+	struct layer_graph *l;
+	const struct model *m;
+	const struct model_spec *s;
+	uint32_t layer, tokens;
+	const struct layer_adapters *adapters;
+	tensor_value cosine, sine, sees;
+};
+
+/* ---- inputs */
+
+static tensor_value put_input(struct drawing *w, enum layer_input_kind kind, enum tensor_slot slot, const char *suffix,
+                              int type, const struct shape *s)
+{
+	static const char *const plain[] = { "x", "cos", "sin", "segment" };
+	char name[96];
+
+	if (w->l->inputs == LAYER_INPUTS_MOST) {
+		error_set(w->d.err, ERROR_UNSUPPORTED, "a layer has more than %d tensors", LAYER_INPUTS_MOST);
+		return 0;
+	}
+	if (kind <= LAYER_SEGMENT)
+		snprintf(name, sizeof name, "%s", plain[kind]);
+	else
+		snprintf(name, sizeof name, "%s%s", train_slot_name(slot), suffix);
+	w->l->input[w->l->inputs++] = (struct layer_input){ kind, slot, *s };
+	return tensor_graph_input(w->d.g, name, type, s, w->d.err);
+}
+
+static const struct model_tensor *tensor_at(const struct drawing *w, enum tensor_slot slot)
+{
+	return train_tensor_of(w->m, w->layer, slot);
+}
+
+/* The tensor in a slot; 0: the layer has none. */
+static tensor_value weight(struct drawing *w, enum tensor_slot slot)
+{
+	const struct model_tensor *t = tensor_at(w, slot);
+	struct shape s = { 0 };
+
+	if (!t)
+		return 0;
+	if (train_slot_is_matrix(slot))
+		s.dim[s.rank++] = t->rows;
+	s.dim[s.rank++] = t->cols;
+	tensor_value v = put_input(w, LAYER_WEIGHT, slot, "", JIT_TYPE_F32, &s);
+	return t->plus_one ? draw_with(&w->d, OP_add, v, 1) : v;
+}
+
+/* ---- products */
+
+/* s * B (A x), in the shape of W x. */
+static tensor_value low_rank(struct drawing *w, enum tensor_slot slot, tensor_value x, const struct model_tensor *t)
+{
+	const struct layer_adapters *a = w->adapters;
+	const struct shape down = { 2, { a->rank, t->cols } }, up = { 2, { t->rows, a->rank } },
+			   mask = { 2, { w->tokens, t->cols } };
+
+	if (a->dropout)
+		x = draw_binary(&w->d, OP_mul, x, put_input(w, LAYER_DROPOUT, slot, ".dropout", JIT_TYPE_F32, &mask));
+	const tensor_value first = put_input(w, LAYER_A, slot, ".lora_a", JIT_TYPE_F32, &down),
+			   second = put_input(w, LAYER_B, slot, ".lora_b", JIT_TYPE_F32, &up);
+	const tensor_value y = draw_dot(&w->d, draw_dot(&w->d, x, first, 1, 1, 0), second, 1, 1, 0);
+	return draw_with(&w->d, OP_mul, y, (double)a->scale);
+}
+
+/* DoRA: each row's result times its magnitude over the norm of the whole row. */
+static tensor_value weighed(struct drawing *w, enum tensor_slot slot, tensor_value y, const struct model_tensor *t)
+{
+	const struct shape s = { 1, { t->rows } };
+	const tensor_value magnitude = put_input(w, LAYER_MAGNITUDE, slot, ".magnitude", JIT_TYPE_F32, &s),
+			   norm = put_input(w, LAYER_NORM, slot, ".norm", JIT_TYPE_F32, &s);
+
+	return draw_binary(&w->d, OP_mul, y, draw_binary(&w->d, OP_mul, magnitude, norm));
+}
+
+static tensor_value product(struct drawing *w, enum tensor_slot slot, enum tensor_slot bias, tensor_value x)
+{
+	const struct model_tensor *t = tensor_at(w, slot);
+	tensor_value y = draw_dot(&w->d, x, weight(w, slot), 1, 1, 0);
+
+	if (w->adapters && w->adapters->on[slot]) {
+		y = draw_binary(&w->d, OP_add, y, low_rank(w, slot, x, t));
+		if (w->adapters->dora)
+			y = weighed(w, slot, y, t);
+	}
+	return tensor_at(w, bias) ? draw_binary(&w->d, OP_add, y, weight(w, bias)) : y;
+}
+
+/* ---- norms */
+
+static tensor_value normed(struct drawing *w, tensor_value x, tensor_value by, float eps)
+{
+	const unsigned last = 1u << (draw_rank(&w->d, x) - 1);
+
+	if (!x)
+		return 0;
+	const tensor_value y = w->s->centred ? draw_standardize(&w->d, x, last, (double)eps, NULL, NULL)
+	                                     : draw_rms(&w->d, x, last, (double)eps);
+	return draw_binary(&w->d, OP_mul, y, by);
+}
+
+/* Behind the norm in a slot, where the layer has one. */
+static tensor_value norm(struct drawing *w, enum tensor_slot slot, tensor_value x, float eps)
+{
+	return tensor_at(w, slot) ? normed(w, x, weight(w, slot), eps) : x;
+}
+
+static float head_eps(const struct model_spec *s) { return s->head_eps != 0 ? s->head_eps : s->norm_eps; }
+
+/* ---- attention */
+
+/* Which token sees which: f32-like bool[queries, keys]. */
+static tensor_value seen(struct drawing *w, tensor_value segment, uint32_t window)
+{
+	const struct shape square = { 2, { w->tokens, w->tokens } };
+	const tensor_value query = draw_iota(&w->d, JIT_TYPE_I32, &square, 0),
+			   key = draw_iota(&w->d, JIT_TYPE_I32, &square, 1);
+	tensor_value sees = draw_binary(&w->d, OP_le, key, query);
+
+	sees = draw_binary(&w->d, OP_and, sees,
+	                   draw_binary(&w->d, OP_eq, draw_expand(&w->d, segment, 1), draw_expand(&w->d, segment, 0)));
+	if (window)
+		sees = draw_binary(&w->d, OP_and, sees,
+		                   draw_with(&w->d, OP_lt, draw_binary(&w->d, OP_sub, query, key), window));
+	return sees;
+}
+
+static uint32_t window_of(const struct model_spec *s, uint32_t layer)
+{
+	return s->layer_is_sliding && !s->layer_is_sliding[layer] ? 0 : s->sliding_window;
+}
+
+static enum model_rotation rotation_of(const struct model_spec *s, uint32_t layer)
+{
+	return s->layer_rotation ? (enum model_rotation)s->layer_rotation[layer] : ROTATION_MAIN;
+}
+
+/* x: [tokens, heads, head_dim], of which element i rotates with that half a head behind it. */
+static tensor_value rotated(struct drawing *w, tensor_value x)
+{
+	const uint64_t dim = w->s->head_dim, half = dim / 2;
+
+	if (rotation_of(w->s, w->layer) == ROTATION_NONE)
+		return x;
+	const tensor_value a = draw_slice(&w->d, x, 2, 0, half, 1), b = draw_slice(&w->d, x, 2, half, dim, 1);
+	const tensor_value part[] = {
+		draw_binary(&w->d, OP_sub, draw_binary(&w->d, OP_mul, a, w->cosine),
+		            draw_binary(&w->d, OP_mul, b, w->sine)),
+		draw_binary(&w->d, OP_add, draw_binary(&w->d, OP_mul, b, w->cosine),
+		            draw_binary(&w->d, OP_mul, a, w->sine)),
+	};
+	return draw_concatenate(&w->d, part, 2, 2);
+}
+
+/* Queries or keys of all heads: norms and rotation, in the model's order. */
+static tensor_value heads_of(struct drawing *w, tensor_value x, uint64_t heads, enum tensor_slot row,
+                             enum tensor_slot head)
+{
+	x = norm(w, row, x, head_eps(w->s));
+	x = draw_dims(&w->d, x, 3, (uint64_t[]){ w->tokens, heads, w->s->head_dim });
+	if (!w->s->norms_rotated)
+		x = norm(w, head, x, head_eps(w->s));
+	x = rotated(w, x);
+	return w->s->norms_rotated ? norm(w, head, x, head_eps(w->s)) : x;
+}
+
+/* A softmax over the last axis. Its greatest number is rounded up, so that no derivative is due for it. */
+static tensor_value softmax(struct draw *d, tensor_value x)
+{
+	const unsigned last = 1u << (draw_rank(d, x) - 1);
+
+	if (!x)
+		return 0;
+	const tensor_value most = draw_unary(d, OP_ceil, draw_reduce(d, OP_reduce_max, x, last, true));
+	const tensor_value e = draw_unary(d, OP_exp, draw_binary(d, OP_sub, x, most));
+	return draw_binary(d, OP_div, e, draw_reduce(d, OP_reduce_sum, e, last, true));
+}
+
+static tensor_value bounded(struct draw *d, tensor_value x, const struct model_scale *cap)
+{
+	if (!cap->given)
+		return x;
+	const double most = (double)cap->value;
+	return draw_with(d, OP_mul, draw_unary(d, OP_tanh, draw_with(d, OP_mul, x, 1 / most)), most);
+}
+
+/* What is not seen scores so little that its share is 0. */
+#define NOT_SEEN (-1e30)
+
+static tensor_value dot_of(struct draw *d, tensor_value x, tensor_value y, int64_t left, int64_t right,
+                           int64_t left_batch, int64_t right_batch)
+{
+	const struct attribute a[] = { { ATTRIBUTE_left, 1, &left, 0 },
+		                       { ATTRIBUTE_right, 1, &right, 0 },
+		                       { ATTRIBUTE_left_batch, 1, &left_batch, 0 },
+		                       { ATTRIBUTE_right_batch, 1, &right_batch, 0 } };
+
+	return x && y ? tensor_graph_add(d->g, OP_dot, (tensor_value[]){ x, y }, 2, a, 4, d->err) : 0;
+}
+
+static tensor_value attention(struct drawing *w, tensor_value in)
+{
+	const struct model_sizes z = model_sizes_of(w->s, w->layer);
+	const uint64_t dim = z.head_dim, groups = z.kv_heads, each = w->s->heads / groups;
+	const double scale =
+		w->s->attention_scale.given ? (double)w->s->attention_scale.value : 1 / __builtin_sqrt((double)dim);
+	struct draw *d = &w->d;
+	tensor_value q = product(w, SLOT_q, SLOT_q_bias, in), k = product(w, SLOT_k, SLOT_k_bias, in),
+		     v = product(w, SLOT_v, SLOT_v_bias, in);
+
+	q = heads_of(w, q, w->s->heads, SLOT_q_row_norm, SLOT_q_norm);
+	k = heads_of(w, k, groups, SLOT_k_row_norm, SLOT_k_norm);
+	v = draw_dims(d, v, 3, (uint64_t[]){ w->tokens, groups, dim });
+	q = draw_dims(d, q, 4, (uint64_t[]){ w->tokens, groups, each, dim });
+	/* [groups, tokens, each, keys] */
+	tensor_value scores = draw_with(d, OP_mul, dot_of(d, q, k, 3, 2, 1, 1), scale);
+	scores = bounded(d, scores, &w->s->score_cap);
+	scores = draw_select(d, draw_expand(d, w->sees, 1), scores, draw_number(d, NOT_SEEN, scores));
+	tensor_value out = dot_of(d, softmax(d, scores), v, 3, 0, 0, 1); /* [groups, tokens, each, dim] */
+	out = draw_transpose(d, out, (unsigned[]){ 1, 0, 2, 3 });
+	return draw_dims(d, out, 2, (uint64_t[]){ w->tokens, w->s->heads * dim });
+}
+
+/* ---- feed-forward */
+
+static tensor_value activated(struct draw *d, enum model_act act, tensor_value x)
+{
+	switch (act) {
+	case MODEL_GELU: return draw_gelu(d, x, true);
+	case MODEL_GELU_ERF: return draw_gelu(d, x, false);
+	case MODEL_RELU2: {
+		const tensor_value r = draw_relu(d, x);
+		return draw_binary(d, OP_mul, r, r);
+	}
+	case MODEL_SWIGLU_OAI: /* of mixtures alone */
+		error_set(d->err, ERROR_UNSUPPORTED, "the activation of gpt-oss cannot be trained yet");
+		return 0;
+	default: return draw_binary(d, OP_mul, x, draw_unary(d, OP_logistic, x));
+	}
+}
+
+static tensor_value feed_forward(struct drawing *w, tensor_value in)
+{
+	const bool gated = tensor_at(w, SLOT_gate);
+	const tensor_value gate = gated ? product(w, SLOT_gate, SLOT_gate_bias, in) : 0,
+			   up = product(w, SLOT_up, SLOT_up_bias, in),
+			   h = gated ? draw_binary(&w->d, OP_mul, activated(&w->d, w->s->act, gate), up)
+	                             : activated(&w->d, w->s->act, up);
+
+	return product(w, SLOT_down, SLOT_down_bias, h);
+}
+
+/* ---- a layer */
+
+static tensor_value added(struct drawing *w, tensor_value stream, tensor_value x, enum tensor_slot post)
+{
+	if (tensor_at(w, post))
+		x = norm(w, post, x, w->s->norm_eps);
+	else if (w->s->residual_scale.given)
+		x = draw_with(&w->d, OP_mul, x, (double)w->s->residual_scale.value);
+	return draw_binary(&w->d, OP_add, stream, x);
+}
+
+static tensor_value draw_stream(struct drawing *w)
+{
+	const struct shape stream = { 2, { w->tokens, w->s->hidden } }, tokens = { 1, { w->tokens } },
+			   pairs = { 2, { w->tokens, w->s->head_dim / 2 } };
+	tensor_value x = put_input(w, LAYER_STREAM, 0, "", JIT_TYPE_F32, &stream), in;
+
+	w->cosine = draw_expand(&w->d, put_input(w, LAYER_COS, 0, "", JIT_TYPE_F32, &pairs), 1);
+	w->sine = draw_expand(&w->d, put_input(w, LAYER_SIN, 0, "", JIT_TYPE_F32, &pairs), 1);
+	w->sees = seen(w, put_input(w, LAYER_SEGMENT, 0, "", JIT_TYPE_I32, &tokens), window_of(w->s, w->layer));
+	in = norm(w, SLOT_attn_norm, x, w->s->norm_eps);
+	x = added(w, x, product(w, SLOT_o, SLOT_o_bias, attention(w, in)), SLOT_attn_post_norm);
+	if (!w->s->parallel)
+		in = norm(w, SLOT_ffn_norm, x, w->s->norm_eps);
+	return added(w, x, feed_forward(w, in), SLOT_ffn_post_norm);
+}
+
+bool layer_draw(struct layer_graph *l, const struct model *m, uint32_t layer, uint32_t tokens,
+                const struct layer_adapters *adapters, struct error *err)
+{
+	struct drawing w = { .d = { .g = &l->g, .err = err },
+		             .l = l,
+		             .m = m,
+		             .s = &m->spec,
+		             .layer = layer,
+		             .tokens = tokens,
+		             .adapters = adapters };
+
+	tensor_graph_init(&l->g);
+	l->inputs = 0;
+	const tensor_value y = draw_stream(&w);
+	return y && tensor_graph_output(&l->g, "y", y, err);
+}
+
+void layer_graph_free(struct layer_graph *l) { tensor_graph_free(&l->g); }
+
+bool layer_is_like(const struct model *m, uint32_t a, uint32_t b)
+{
+	const struct model_sizes x = model_sizes_of(&m->spec, a), y = model_sizes_of(&m->spec, b);
+
+	if (x.kv_heads != y.kv_heads || x.ffn != y.ffn || window_of(&m->spec, a) != window_of(&m->spec, b) ||
+	    (rotation_of(&m->spec, a) == ROTATION_NONE) != (rotation_of(&m->spec, b) == ROTATION_NONE))
+		return false;
+	for (int slot = 0; slot < TENSOR_SLOTS; slot++) {
+		const struct model_tensor *t = train_tensor_of(m, a, (enum tensor_slot)slot),
+					  *u = train_tensor_of(m, b, (enum tensor_slot)slot);
+		if (!t != !u || (t && (t->rows != u->rows || t->cols != u->cols || t->plus_one != u->plus_one)))
+			return false;
+	}
+	return true;
+}
+
+/* ---- the head */
+
+bool head_draw(struct tensor_graph *g, const struct model *m, uint32_t rows, struct error *err)
+{
+	const struct model_spec *s = &m->spec;
+	const struct shape stream = { 2, { rows, s->hidden } }, each = { 1, { rows } }, hidden = { 1, { s->hidden } },
+			   matrix = { 2, { s->vocab, s->hidden } }, logits = { 2, { rows, s->vocab } };
+	struct layer_graph none = { .inputs = 0 };
+	struct drawing w = { .d = { .g = g, .err = err }, .l = &none, .m = m, .s = s };
+	struct draw *d = &w.d;
+
+	tensor_graph_init(g);
+	tensor_value x = tensor_graph_input(g, "x", JIT_TYPE_F32, &stream, err);
+	const tensor_value target = tensor_graph_input(g, "target", JIT_TYPE_I32, &each, err);
+	tensor_value by = tensor_graph_input(g, "norm", JIT_TYPE_F32, &hidden, err);
+	const tensor_value head = tensor_graph_input(g, "head", JIT_TYPE_F32, &matrix, err);
+	by = s->final_norm.plus_one ? draw_with(d, OP_add, by, 1) : by;
+	x = draw_dot(d, normed(&w, x, by, s->norm_eps), head, 1, 1, 0);
+	if (s->logit_scale.given)
+		x = draw_with(d, OP_mul, x, (double)s->logit_scale.value);
+	x = bounded(d, x, &s->logit_cap);
+	const tensor_value most = draw_unary(d, OP_ceil, draw_reduce(d, OP_reduce_max, x, 2, true)),
+			   sum = draw_reduce(d, OP_reduce_sum, draw_unary(d, OP_exp, draw_binary(d, OP_sub, x, most)),
+	                                     2, true),
+			   all = draw_binary(d, OP_add, draw_unary(d, OP_log, sum), most);
+	const tensor_value is = draw_binary(d, OP_eq, draw_iota(d, JIT_TYPE_I32, &logits, 1),
+	                                    draw_expand(d, target, 1)),
+			   own = draw_reduce(d, OP_reduce_sum, draw_select(d, is, x, draw_number(d, 0, x)), 2, true);
+	const tensor_value loss = draw_squeeze(d, draw_binary(d, OP_sub, all, own), 1);
+	return loss && tensor_graph_output(g, "loss", loss, err);
+}

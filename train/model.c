@@ -1,0 +1,213 @@
+/* train/model.c - which models can be trained, and their weights as floats. */
+#include "train/model.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "loaders/model/model_floats.h"
+
+#define MATRIX(name, ...) [SLOT_##name] = MATRIX_##name,
+#define NO_MATRIX(name, ...) [SLOT_##name] = -1,
+const int8_t train_matrix_of[TENSOR_SLOTS] = { TENSOR_SLOTS_EACH(MATRIX, NO_MATRIX) };
+#define VECTOR(name, ...) [SLOT_##name] = VECTOR_##name,
+const int8_t train_vector_of[TENSOR_SLOTS] = { TENSOR_SLOTS_EACH(NO_MATRIX, VECTOR) };
+
+const char *train_slot_name(enum tensor_slot slot)
+{
+	static const char *const names[TENSOR_SLOTS] = {
+#define X(name, gguf, hf, ...) [SLOT_##name] = hf,
+		TENSOR_SLOTS_EACH(X, X)
+#undef X
+	};
+
+	return names[slot];
+}
+
+const struct model_tensor *train_tensor_of(const struct model *m, uint32_t layer, enum tensor_slot slot)
+{
+	const struct model_layer *l = &m->spec.layer[layer];
+	const struct model_tensor *t =
+		train_slot_is_matrix(slot) ? &l->matrix[train_matrix_of[slot]] : &l->vector[train_vector_of[slot]];
+
+	return t->bytes ? t : NULL;
+}
+
+/* ---- what can be trained */
+
+/* What a layer may have. */
+static bool is_known(enum tensor_slot slot)
+{
+	switch (slot) {
+	case SLOT_attn_norm:
+	case SLOT_q:
+	case SLOT_k:
+	case SLOT_v:
+	case SLOT_o:
+	case SLOT_ffn_norm:
+	case SLOT_gate:
+	case SLOT_up:
+	case SLOT_down:
+	case SLOT_q_bias:
+	case SLOT_k_bias:
+	case SLOT_v_bias:
+	case SLOT_o_bias:
+	case SLOT_gate_bias:
+	case SLOT_up_bias:
+	case SLOT_down_bias:
+	case SLOT_q_norm:
+	case SLOT_k_norm:
+	case SLOT_q_row_norm:
+	case SLOT_k_row_norm:
+	case SLOT_attn_post_norm:
+	case SLOT_ffn_post_norm: return true;
+	default: return false;
+	}
+}
+
+/* What of a model's description training has no graph for; NULL: nothing. */
+static const char *missing(const struct model *m)
+{
+	const struct model_spec *s = &m->spec;
+
+	if (s->encodes)
+		return "it encodes texts";
+	if (s->form != FORM_LLAMA)
+		return "its layers have another form";
+	if (s->experts)
+		return "it is a mixture of experts";
+	if (s->layer_input || s->value_norms || s->one_part)
+		return "its layers have inputs, norms or parts of their own";
+	if (s->query_scale != 0)
+		return "its queries are scaled by position";
+	if (m->classifier.classes)
+		return "it scores texts";
+	for (uint32_t i = 0; i < s->layers; i++) {
+		const struct model_sizes z = model_sizes_of(s, i);
+		if (model_layer_mixer(s, i) != MIXER_ATTENTION)
+			return "not all of its layers have attention";
+		if (z.kv_layer != i || z.head_dim != s->head_dim)
+			return "its layers differ in heads, or share keys and values";
+	}
+	return NULL;
+}
+
+static bool check_tensor(const struct model *m, const struct model_tensor *t, struct error *err)
+{
+	if (model_floats_known(t->type) && !t->quants)
+		return true;
+	return error_set(err, ERROR_UNSUPPORTED,
+	                 "tensor %.100s: weights of type %s cannot be trained on yet, expected F32, F16, BF16, Q8_0, "
+	                 "Q4_0 to Q5_1 or Q2_K to Q6_K",
+	                 t->name, dtype_table[t->type].name);
+}
+
+/* Whether a layer's matrices are tensors of their own. */
+static bool check_apart(const struct model *m, const char *path, uint32_t layer, struct error *err)
+{
+	static const uint8_t matrices[] = { SLOT_q, SLOT_k, SLOT_v, SLOT_gate, SLOT_up };
+
+	for (unsigned i = 0; i < sizeof matrices; i++)
+		for (unsigned k = 0; k < i; k++) {
+			const struct model_tensor *t = train_tensor_of(m, layer, (enum tensor_slot)matrices[i]),
+						  *u = train_tensor_of(m, layer, (enum tensor_slot)matrices[k]);
+			if (t && u && strcmp(t->name, u->name) == 0)
+				return error_set(
+					err, ERROR_UNSUPPORTED,
+					"%.200s: a model of %s cannot be trained yet: %.100s is several matrices", path,
+					m->spec.arch_name, t->name);
+		}
+	return true;
+}
+
+static bool check(const struct model *m, const char *path, struct error *err)
+{
+	const struct model_spec *s = &m->spec;
+	const char *why = missing(m);
+
+	if (why)
+		return error_set(err, ERROR_UNSUPPORTED, "%.200s: a model of %s cannot be trained yet: %s", path,
+		                 s->arch_name, why);
+	for (uint32_t i = 0; i < s->layers; i++) {
+		if (!check_apart(m, path, i, err))
+			return false;
+		for (int slot = 0; slot < TENSOR_SLOTS; slot++) {
+			const struct model_tensor *t = train_tensor_of(m, i, (enum tensor_slot)slot);
+			if (t && !is_known((enum tensor_slot)slot))
+				return error_set(
+					err, ERROR_UNSUPPORTED,
+					"%.200s: a model of %s cannot be trained yet: it has the tensor %.100s", path,
+					s->arch_name, t->name);
+			if (t && !check_tensor(m, t, err))
+				return false;
+		}
+	}
+	return check_tensor(m, &s->embed, err) && check_tensor(m, &s->lm_head, err) &&
+	       check_tensor(m, &s->final_norm, err);
+}
+
+bool train_model_open(struct model *m, const char *path, struct error *err)
+{
+	if (!model_open(m, path, 0, err))
+		return false;
+	if (check(m, path, err))
+		return true;
+	model_close(m);
+	return false;
+}
+
+/* ---- reading */
+
+static bool read_some(const struct model *m, const struct model_tensor *t, uint64_t offset, uint64_t n, uint8_t *raw,
+                      float *out, struct error *err)
+{
+	if (!model_read(m, t, offset, n / dtype_table[t->type].block * dtype_table[t->type].bytes, raw, err))
+		return false;
+	model_floats(t->type, raw, n, out);
+	return true;
+}
+
+bool train_read_row(const struct model *m, const struct model_tensor *t, uint64_t row, float *out, struct error *err)
+{
+	uint8_t *raw = malloc(t->row_bytes + (size_t)1);
+	const bool ok =
+		raw ? read_some(m, t, model_source_row(t, m->spec.head_dim, row) * t->row_bytes, t->cols, raw, out, err)
+		    : error_set(err, ERROR_MEMORY, "there is no memory for a row of %.100s", t->name);
+
+	free(raw);
+	return ok;
+}
+
+/* Elements of a vector of one head, or of a row of heads, in the order of the kernels. */
+static bool read_vector(const struct model *m, const struct model_tensor *t, float *out, struct error *err)
+{
+	float *own = malloc((t->cols + 1) * sizeof *own);
+	uint8_t *raw = malloc(t->bytes + (size_t)1);
+	const bool ok = (own && raw) || error_set(err, ERROR_MEMORY, "there is no memory for %.100s", t->name);
+	const bool read = ok && read_some(m, t, 0, t->cols, raw, own, err);
+
+	for (uint64_t i = 0; read && i < t->cols; i++)
+		out[i] = own[model_source_row(t, m->spec.head_dim, i)];
+	free(own);
+	free(raw);
+	return read;
+}
+
+bool train_read(const struct model *m, const struct model_tensor *t, float *out, struct error *err)
+{
+	const uint64_t rows_at_once = t->rope_dims || t->head_rows || t->by_key ? 1 : 64;
+	uint8_t *raw;
+	bool ok;
+
+	if (t->rows == 1 && !t->heads)
+		return read_vector(m, t, out, err);
+	raw = malloc(rows_at_once * t->row_bytes + (size_t)1);
+	ok = raw || error_set(err, ERROR_MEMORY, "there is no memory for rows of %.100s", t->name);
+	for (uint64_t r = 0; ok && r < t->rows; r += rows_at_once) {
+		const uint64_t n = t->rows - r < rows_at_once ? t->rows - r : rows_at_once;
+		ok = read_some(m, t, model_source_row(t, m->spec.head_dim, r) * t->row_bytes, n * t->cols, raw,
+		               out + r * t->cols, err);
+	}
+	free(raw);
+	return ok;
+}

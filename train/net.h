@@ -1,0 +1,101 @@
+/* train/net.h - a model that learns: its graphs as executables, what of it is trained, and the way of a row of tokens
+ * through it and back.
+ *
+ * Owns: weights on the device; the tensors that are trained, with their gradients; the order of sums. A row goes
+ * forward layer by layer, and each layer's input is kept. On the way back a layer is computed once more, with its
+ * gradients. Rows are computed one after the other, and a row's gradients are formed before they are added: so how many
+ * rows a step has at once, and how many threads, changes no bit.
+ */
+#ifndef TRAIN_NET_H
+#define TRAIN_NET_H
+
+#include "include/jitrun_kernel.h"
+#include "runtime/graph/executable.h"
+#include "runtime/host/cancel.h"
+#include "runtime/plan/rope.h"
+#include "train/layer.h"
+
+/* Tensors outside of layers have one of these in the place of a slot. */
+enum { NET_EMBED = TENSOR_SLOTS, NET_FINAL_NORM, NET_HEAD, NET_OUTSIDE_END };
+#define NET_NO_LAYER UINT32_MAX
+
+/* One that is trained. */
+struct net_tensor {
+	char *name; /* as files call it: "model.layers.0.self_attn.q_proj.lora_A.weight" */
+	uint32_t layer, slot;
+	enum layer_input_kind kind; /* of adapters LAYER_A and so on; of others LAYER_WEIGHT */
+	struct shape shape;
+	uint64_t n;
+	float *value, *gradient; /* value: in `buffer`, where the host reaches that */
+	float *mean, *square;    /* AdamW's moments */
+	jit_buffer *buffer;
+};
+
+/* Where an input of a layer is. */
+struct net_place {
+	jit_buffer *buffer; /* NULL: it is copied for each run */
+	uint32_t tensor;    /* the one of struct net, plus 1; 0: it is not trained */
+};
+
+/* Layers whose graphs are the same share executables. */
+struct net_class {
+	struct layer_graph graph;
+	struct executable *forward, *backward;
+	struct executable *norms;               /* of DoRA */
+	uint32_t norm_input[LAYER_INPUTS_MOST]; /* of those, which input of the layer each input is */
+	uint32_t norm_of[LAYER_INPUTS_MOST];    /* and which each output */
+	uint32_t norm_inputs, norm_outputs;
+};
+
+struct net_options {
+	uint32_t tokens; /* of a row */
+	bool full;       /* all weights are trained, not adapters */
+	struct layer_adapters adapters;
+	double dropout;
+	uint64_t seed;
+};
+
+struct net {
+	struct net_options o;
+	const struct model *m;
+	jit_compute *compute;
+	const struct jit_cancel *cancel;
+	struct rope rope;
+	struct net_class *classes;
+	uint32_t n_classes, *class_of; /* of each layer */
+	struct net_place (*place)[LAYER_INPUTS_MOST];
+	jit_buffer *final_norm, *head, *embed; /* embed NULL: its rows are read from the file */
+	const float *embed_rows;
+	struct executable *head_loss, *head_back;
+	struct net_tensor *tensor;
+	uint32_t tensors, embed_tensor, norm_tensor, head_tensor; /* those three plus 1; 0: not trained */
+	float *tied_gradient; /* of the head, where it is the embedding: apart, so that the order of sums is fixed */
+	float *stream;        /* layers + 1 of [tokens, hidden] */
+	float *cosine, *sine, *scratch;
+	int32_t *segment;
+	uint64_t scratch_bytes;
+};
+
+/* A row: `tokens` of them, filled up with those that count nothing. */
+struct net_row {
+	const int32_t *ids, *position, *segment, *target; /* target: the token that follows */
+	const uint8_t *counts;                            /* whether predicting the target counts */
+};
+
+/* m, compute and cancel are borrowed. NULL: err. */
+struct net *net_open(const struct model *m, jit_compute *compute, const struct jit_cancel *cancel,
+                     const struct net_options *o, struct error *err);
+void net_close(struct net *n); /* n may be NULL */
+
+/* Before the first row of a step, when tensors have new values. */
+bool net_begin(struct net *n, struct error *err);
+/* The sum of the cross entropies of what counts. weight 0: no gradients; else their part, which each that counts has in
+ * the loss. number: of the row among all of the training, for dropout. */
+bool net_row(struct net *n, const struct net_row *row, float weight, uint64_t number, double *loss, struct error *err);
+/* Behind the last row: the gradients of tied matrices are put together. */
+void net_end(struct net *n);
+
+/* A number in -1..1 by its place in a tensor: splitmix64. */
+double net_uniform(uint64_t seed, uint64_t tensor, uint64_t element);
+
+#endif

@@ -1,0 +1,134 @@
+/* train/net_graphs.c - the executables of a model that learns: of each kind of layer forward and back, and the head. */
+#include <stdlib.h>
+
+#include "graph/draw.h"
+#include "graph/transforms.h"
+#include "train/net_parts.h"
+
+static bool is_copied(enum layer_input_kind kind) { return kind <= LAYER_SEGMENT; }
+
+/* Whether gradients are due for an input. */
+static bool is_trained(const struct net *n, const struct layer_input *in)
+{
+	return n->o.full ? in->kind == LAYER_WEIGHT
+	                 : in->kind == LAYER_A || in->kind == LAYER_B || in->kind == LAYER_MAGNITUDE;
+}
+
+/* ---- layers */
+
+static bool open_layer(struct net *n, struct net_class *c, struct error *err)
+{
+	bool bound[LAYER_INPUTS_MOST + 1] = { false };
+	tensor_value wrt[LAYER_INPUTS_MOST];
+	struct tensor_graph back;
+	uint32_t wanted = 0;
+
+	wrt[wanted++] = c->graph.g.input[0];
+	for (uint32_t i = 0; i < c->graph.inputs; i++) {
+		bound[i] = !is_copied(c->graph.input[i].kind);
+		if (is_trained(n, &c->graph.input[i]))
+			wrt[wanted++] = c->graph.g.input[i];
+	}
+	tensor_graph_init(&back);
+	c->forward = executable_open_bound(n->compute, &c->graph.g, bound, err);
+	if (c->forward && tensor_graph_vjp(&back, &c->graph.g, wrt, wanted, false, err))
+		c->backward = executable_open_bound(n->compute, &back, bound, err);
+	tensor_graph_free(&back);
+	return c->backward != NULL;
+}
+
+/* ---- norms of DoRA: of each matrix with an adapter, 1 / the norm of each row of W + s B A */
+
+static uint32_t find_input(const struct layer_graph *l, enum layer_input_kind kind, enum tensor_slot slot)
+{
+	uint32_t i = 0;
+
+	while (i < l->inputs && (l->input[i].kind != kind || l->input[i].slot != slot))
+		i++;
+	return i;
+}
+
+static tensor_value norm_input(struct draw *d, struct net_class *c, enum layer_input_kind kind, enum tensor_slot slot)
+{
+	const uint32_t i = find_input(&c->graph, kind, slot);
+
+	c->norm_input[c->norm_inputs++] = i;
+	return tensor_graph_input(d->g, c->graph.g.value[c->graph.g.input[i]].name, JIT_TYPE_F32,
+	                          &c->graph.input[i].shape, d->err);
+}
+
+static bool open_norms(struct net *n, struct net_class *c, struct error *err)
+{
+	struct tensor_graph g;
+	struct draw d = { .g = &g, .err = err };
+	bool bound[LAYER_INPUTS_MOST], ok = true;
+
+	tensor_graph_init(&g);
+	for (uint32_t i = 0; ok && i < c->graph.inputs; i++) {
+		const struct layer_input *in = &c->graph.input[i];
+		if (in->kind != LAYER_NORM)
+			continue;
+		const tensor_value w = norm_input(&d, c, LAYER_WEIGHT, in->slot),
+				   a = norm_input(&d, c, LAYER_A, in->slot), b = norm_input(&d, c, LAYER_B, in->slot);
+		const tensor_value ba = draw_dot(&d, b, a, 1, 0, 0);
+		const tensor_value all =
+			draw_binary(&d, OP_add, w, draw_with(&d, OP_mul, ba, (double)n->o.adapters.scale));
+		const tensor_value y =
+			draw_unary(&d, OP_rsqrt,
+		                   draw_reduce(&d, OP_reduce_sum, draw_binary(&d, OP_mul, all, all), 2, false));
+		c->norm_of[c->norm_outputs++] = i;
+		ok = y && tensor_graph_output(&g, c->graph.g.value[c->graph.g.input[i]].name, y, err);
+	}
+	for (uint32_t i = 0; i < c->norm_inputs; i++)
+		bound[i] = true;
+	if (ok)
+		c->norms = executable_open_bound(n->compute, &g, bound, err);
+	tensor_graph_free(&g);
+	return c->norms != NULL;
+}
+
+/* ---- the head */
+
+static bool open_head(struct net *n, struct error *err)
+{
+	const bool bound[HEAD_INPUTS + 1] = { [HEAD_NORM] = true, [HEAD_MATRIX] = true };
+	struct tensor_graph g, back;
+	bool ok = head_draw(&g, n->m, NET_HEAD_ROWS, err);
+
+	tensor_graph_init(&back);
+	if (ok) {
+		const tensor_value wrt[] = { g.input[HEAD_X], g.input[HEAD_NORM], g.input[HEAD_MATRIX] };
+		ok = tensor_graph_vjp(&back, &g, wrt, n->o.full ? 3 : 1, true, err);
+	}
+	if (ok)
+		n->head_loss = executable_open_bound(n->compute, &g, bound, err);
+	if (n->head_loss)
+		n->head_back = executable_open_bound(n->compute, &back, bound, err);
+	tensor_graph_free(&g);
+	tensor_graph_free(&back);
+	return n->head_back != NULL;
+}
+
+bool net_draw_all(struct net *n, struct error *err)
+{
+	const struct layer_adapters *adapters = n->o.full ? NULL : &n->o.adapters;
+
+	n->classes = calloc(n->m->spec.layers, sizeof *n->classes);
+	n->class_of = calloc(n->m->spec.layers, sizeof *n->class_of);
+	if (!n->classes || !n->class_of)
+		return error_set(err, ERROR_MEMORY, "there is no memory for %u layers", n->m->spec.layers);
+	for (uint32_t l = 0; l < n->m->spec.layers; l++) {
+		uint32_t like = 0;
+		while (like < l && !layer_is_like(n->m, l, like))
+			like++;
+		if (like < l) {
+			n->class_of[l] = n->class_of[like];
+			continue;
+		}
+		struct net_class *c = &n->classes[n->class_of[l] = n->n_classes++];
+		if (!layer_draw(&c->graph, n->m, l, n->o.tokens, adapters, err) || !open_layer(n, c, err) ||
+		    (adapters && adapters->dora && !open_norms(n, c, err)))
+			return false;
+	}
+	return open_head(n, err);
+}

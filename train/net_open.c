@@ -1,0 +1,328 @@
+/* train/net_open.c - where the weights of a model that learns are, and which of them are trained. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/math_host.h"
+#include "train/net_parts.h"
+
+/* ---- memory of the device */
+
+static jit_buffer *open_buffer(struct net *n, uint64_t floats, struct error *err)
+{
+	jit_error e = { 0 };
+	jit_buffer *b = jit_buffer_open(n->compute, (floats + !floats) * sizeof(float), &e);
+
+	if (!b)
+		error_set(err, ERROR_MEMORY, "%s", e.message);
+	return b;
+}
+
+/* A tensor of the file, on the device. *rows: where the host sees it, or NULL. */
+static jit_buffer *open_weight(struct net *n, const struct model_tensor *t, const float **rows, struct error *err)
+{
+	const uint64_t size = t->rows * t->cols;
+	jit_buffer *b = open_buffer(n, size, err);
+	float *at = b ? jit_buffer_memory(b) : NULL, *own = b && !at ? malloc((size + 1) * sizeof *own) : NULL;
+	jit_error e = { 0 };
+	bool ok = b && (at || own || error_set(err, ERROR_MEMORY, "there is no memory for %.100s", t->name));
+
+	ok = ok && train_read(n->m, t, at ? at : own, err);
+	if (ok && own && jit_buffer_write(b, 0, own, size * sizeof *own, &e) != JIT_OK)
+		ok = error_set(err, ERROR_DEVICE, "%s", e.message);
+	free(own);
+	if (rows)
+		*rows = at;
+	if (ok)
+		return b;
+	jit_buffer_close(b);
+	return NULL;
+}
+
+/* ---- what is trained */
+
+static struct net_tensor *add_tensor(struct net *n, const char *name, uint32_t layer, uint32_t slot,
+                                     enum layer_input_kind kind, const struct shape *s, jit_buffer *b,
+                                     struct error *err)
+{
+	struct net_tensor *more = realloc(n->tensor, (n->tensors + (size_t)1) * sizeof *more);
+
+	if (!more) {
+		error_set(err, ERROR_MEMORY, "there is no memory for what is trained");
+		return NULL;
+	}
+	n->tensor = more;
+	struct net_tensor *t = &more[n->tensors++];
+	*t = (struct net_tensor){ .name = strdup(name),
+		                  .layer = layer,
+		                  .slot = slot,
+		                  .kind = kind,
+		                  .shape = *s,
+		                  .n = shape_elements(s),
+		                  .buffer = b };
+	t->gradient = calloc(t->n + 1, sizeof *t->gradient);
+	t->mean = calloc(t->n + 1, sizeof *t->mean);
+	t->square = calloc(t->n + 1, sizeof *t->square);
+	t->value = b ? jit_buffer_memory(b) : NULL;
+	if (b && !t->value) {
+		jit_error e = { 0 };
+		t->value = calloc(t->n + 1, sizeof *t->value);
+		if (t->value && jit_buffer_read(b, 0, t->value, t->n * sizeof *t->value, &e) != JIT_OK)
+			error_set(err, ERROR_DEVICE, "%s", e.message);
+	}
+	if (!t->name || !t->gradient || !t->mean || !t->square || !t->value)
+		error_set(err, ERROR_MEMORY, "there is no memory for %.100s", name);
+	return err->code == ERROR_NONE ? t : NULL;
+}
+
+/* "model.layers.0.self_attn.q_proj", without ".weight" or ".bias". */
+static void name_of(const struct net *n, uint32_t layer, enum tensor_slot slot, char *out, size_t size)
+{
+	const struct model_tensor *t = train_tensor_of(n->m, layer, slot);
+	const bool is_hf = strncmp(t->name, "blk.", 4) != 0;
+
+	if (is_hf)
+		snprintf(out, size, "%s", t->name);
+	else
+		snprintf(out, size, "model.layers.%u.%s", layer, train_slot_name(slot));
+	char *dot = strrchr(out, '.');
+	if (dot)
+		*dot = 0;
+}
+
+/* Numbers of matrices in the generator of first values. */
+static uint32_t number_of(enum tensor_slot slot)
+{
+	static const uint8_t order[] = { SLOT_q, SLOT_k, SLOT_v, SLOT_o, SLOT_gate, SLOT_up, SLOT_down };
+	uint32_t i = 0;
+
+	while (i < sizeof order && order[i] != slot)
+		i++;
+	return i;
+}
+
+/* Of A: uniform numbers of variance 1 / (3 in). B is 0, so that a new adapter changes nothing. */
+static void fill_first(const struct net *n, struct net_tensor *t)
+{
+	const uint64_t tensor = (uint64_t)16 * t->layer + number_of((enum tensor_slot)t->slot);
+	const double scale = 1 / math_host_sqrt((double)t->shape.dim[1]);
+
+	for (uint64_t i = 0; i < t->n; i++)
+		t->value[i] = (float)(net_uniform(n->o.seed, tensor, i) * scale);
+}
+
+static bool add_adapter(struct net *n, uint32_t layer, uint32_t i, const struct layer_input *in, struct error *err)
+{
+	static const char *const suffix[] = {
+		[LAYER_A] = ".lora_A.weight", [LAYER_B] = ".lora_B.weight", [LAYER_MAGNITUDE] = ".lora_magnitude_vector"
+	};
+	char name[512], base[400];
+	jit_buffer *b = open_buffer(n, shape_elements(&in->shape), err);
+
+	n->place[layer][i].buffer = b;
+	if (!b)
+		return false;
+	name_of(n, layer, in->slot, base, sizeof base);
+	snprintf(name, sizeof name, "%s%s", base, suffix[in->kind]);
+	struct net_tensor *t = add_tensor(n, name, layer, in->slot, in->kind, &in->shape, b, err);
+	if (t)
+		n->place[layer][i].tensor = n->tensors;
+	if (t && in->kind == LAYER_A)
+		fill_first(n, t);
+	return t != NULL;
+}
+
+static bool place_input(struct net *n, uint32_t layer, uint32_t i, const struct layer_input *in, struct error *err)
+{
+	struct net_place *p = &n->place[layer][i];
+
+	switch (in->kind) {
+	case LAYER_STREAM:
+	case LAYER_COS:
+	case LAYER_SIN:
+	case LAYER_SEGMENT: return true;
+	case LAYER_WEIGHT: {
+		const struct model_tensor *t = train_tensor_of(n->m, layer, in->slot);
+		p->buffer = open_weight(n, t, NULL, err);
+		if (!p->buffer || !n->o.full)
+			return p->buffer != NULL;
+		const bool ok = add_tensor(n, t->name, layer, in->slot, in->kind, &in->shape, p->buffer, err);
+		p->tensor = n->tensors;
+		return ok;
+	}
+	case LAYER_NORM:
+	case LAYER_DROPOUT: p->buffer = open_buffer(n, shape_elements(&in->shape), err); return p->buffer != NULL;
+	default: return add_adapter(n, layer, i, in, err);
+	}
+}
+
+/* ---- outside of layers */
+
+static bool add_outside(struct net *n, const struct model_tensor *t, uint32_t slot, jit_buffer *b, uint32_t *number,
+                        struct error *err)
+{
+	struct shape s = { .rank = 1, .dim = { t->cols } };
+
+	if (slot != NET_FINAL_NORM)
+		s = (struct shape){ .rank = 2, .dim = { t->rows, t->cols } };
+	if (!add_tensor(n, t->name, NET_NO_LAYER, slot, LAYER_WEIGHT, &s, b, err))
+		return false;
+	*number = n->tensors;
+	return true;
+}
+
+static bool place_outside(struct net *n, struct error *err)
+{
+	const struct model_spec *s = &n->m->spec;
+
+	n->head = open_weight(n, s->tied ? &s->embed : &s->lm_head, s->tied ? &n->embed_rows : NULL, err);
+	n->final_norm = n->head ? open_weight(n, &s->final_norm, NULL, err) : NULL;
+	if (!n->final_norm)
+		return false;
+	if (!n->o.full)
+		return true;
+	if (!s->tied && !(n->embed = open_weight(n, &s->embed, &n->embed_rows, err)))
+		return false;
+	if (!add_outside(n, &s->embed, NET_EMBED, s->tied ? n->head : n->embed, &n->embed_tensor, err) ||
+	    !add_outside(n, &s->final_norm, NET_FINAL_NORM, n->final_norm, &n->norm_tensor, err) ||
+	    (!s->tied && !add_outside(n, &s->lm_head, NET_HEAD, n->head, &n->head_tensor, err)))
+		return false;
+	n->embed_rows = n->tensor[n->embed_tensor - 1].value;
+	if (s->tied)
+		n->tied_gradient = calloc((uint64_t)s->vocab * s->hidden, sizeof *n->tied_gradient);
+	return !s->tied || n->tied_gradient || error_set(err, ERROR_MEMORY, "there is no memory for gradients");
+}
+
+/* Row norms, which DoRA's magnitudes begin with: 1 / what the norms' graph gives while B is 0. */
+static bool fill_magnitudes(struct net *n, struct error *err)
+{
+	jit_error e = { 0 };
+
+	if (!net_begin(n, err))
+		return false;
+	for (uint32_t i = 0; i < n->tensors; i++) {
+		struct net_tensor *t = &n->tensor[i];
+		if (t->kind != LAYER_MAGNITUDE)
+			continue;
+		const struct net_class *c = &n->classes[n->class_of[t->layer]];
+		for (uint32_t k = 0; k < c->graph.inputs; k++)
+			if (c->graph.input[k].kind == LAYER_NORM &&
+			    c->graph.input[k].slot == (enum tensor_slot)t->slot &&
+			    jit_buffer_read(n->place[t->layer][k].buffer, 0, t->value, t->n * sizeof *t->value, &e) !=
+			            JIT_OK)
+				return error_set(err, ERROR_DEVICE, "%s", e.message);
+		for (uint64_t k = 0; k < t->n; k++)
+			t->value[k] = 1 / t->value[k];
+	}
+	return true;
+}
+
+bool net_place_all(struct net *n, struct error *err)
+{
+	n->place = calloc(n->m->spec.layers, sizeof *n->place);
+	if (!n->place)
+		return error_set(err, ERROR_MEMORY, "there is no memory for %u layers", n->m->spec.layers);
+	for (uint32_t l = 0; l < n->m->spec.layers; l++) {
+		const struct layer_graph *g = &n->classes[n->class_of[l]].graph;
+		for (uint32_t i = 0; i < g->inputs; i++)
+			if (!place_input(n, l, i, &g->input[i], err))
+				return false;
+	}
+	return place_outside(n, err);
+}
+
+/* ---- opening */
+
+static uint64_t largest(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static bool open_memory(struct net *n, struct error *err)
+{
+	const struct model_spec *s = &n->m->spec;
+	const uint64_t tokens = n->o.tokens + (uint64_t)NET_HEAD_ROWS, stream = tokens * s->hidden;
+	uint64_t scratch = largest(tokens * largest(s->hidden, s->ffn), (uint64_t)s->heads * s->head_dim * tokens);
+
+	for (uint32_t l = 0; l < s->layers; l++) {
+		uint64_t sum = 0;
+		for (uint32_t i = 0; i < n->tensors; i++)
+			sum += n->tensor[i].layer == l ? n->tensor[i].n : 0;
+		scratch = largest(scratch, sum);
+		for (uint32_t i = 0, all = 0; i < n->classes[n->class_of[l]].graph.inputs; i++)
+			if (n->classes[n->class_of[l]].graph.input[i].kind == LAYER_NORM)
+				scratch = largest(scratch,
+				                  all +=
+				                  (uint32_t)n->classes[n->class_of[l]].graph.input[i].shape.dim[0]);
+	}
+	if (n->o.full)
+		scratch = largest(scratch, (uint64_t)s->vocab * s->hidden + s->hidden);
+	n->stream = calloc((s->layers + (uint64_t)2) * stream, sizeof *n->stream);
+	n->cosine = calloc(tokens * s->head_dim, sizeof *n->cosine);
+	n->sine = calloc(tokens * s->head_dim, sizeof *n->sine);
+	n->segment = calloc(tokens, sizeof *n->segment);
+	n->scratch = calloc(scratch + 1, sizeof *n->scratch);
+	return (n->stream && n->cosine && n->sine && n->segment && n->scratch) ||
+	       error_set(err, ERROR_MEMORY, "there is no memory for rows of %u tokens", n->o.tokens);
+}
+
+struct net *net_open(const struct model *m, jit_compute *compute, const struct jit_cancel *cancel,
+                     const struct net_options *o, struct error *err)
+{
+	struct net *n = calloc(1, sizeof *n);
+
+	if (!n) {
+		error_set(err, ERROR_MEMORY, "there is no memory to train with");
+		return NULL;
+	}
+	n->o = *o;
+	n->m = m;
+	n->compute = compute;
+	n->cancel = cancel;
+	if (rope_open(&n->rope, &m->spec, o->tokens, err) && net_draw_all(n, err) && net_place_all(n, err) &&
+	    open_memory(n, err) && (!o->adapters.dora || fill_magnitudes(n, err)))
+		return n;
+	net_close(n);
+	return NULL;
+}
+
+static void close_tensor(struct net_tensor *t)
+{
+	free(t->name);
+	free(t->gradient);
+	free(t->mean);
+	free(t->square);
+	if (t->buffer && t->value != jit_buffer_memory(t->buffer))
+		free(t->value);
+}
+
+void net_close(struct net *n)
+{
+	if (!n)
+		return;
+	for (uint32_t i = 0; i < n->n_classes; i++) {
+		layer_graph_free(&n->classes[i].graph);
+		executable_close(n->classes[i].forward);
+		executable_close(n->classes[i].backward);
+		executable_close(n->classes[i].norms);
+	}
+	executable_close(n->head_loss);
+	executable_close(n->head_back);
+	for (uint32_t i = 0; i < n->tensors; i++)
+		close_tensor(&n->tensor[i]);
+	for (uint32_t l = 0; n->place && l < n->m->spec.layers; l++)
+		for (uint32_t i = 0; i < LAYER_INPUTS_MOST; i++)
+			jit_buffer_close(n->place[l][i].buffer);
+	jit_buffer_close(n->final_norm);
+	jit_buffer_close(n->head);
+	jit_buffer_close(n->embed);
+	rope_close(&n->rope);
+	free(n->classes);
+	free(n->class_of);
+	free(n->place);
+	free(n->tensor);
+	free(n->tied_gradient);
+	free(n->stream);
+	free(n->cosine);
+	free(n->sine);
+	free(n->segment);
+	free(n->scratch);
+	free(n);
+}

@@ -1,0 +1,15 @@
+/* train/net_parts.h - what the files of struct net share. */
+#ifndef TRAIN_NET_PARTS_H
+#define TRAIN_NET_PARTS_H
+
+#include "train/net.h"
+
+enum { NET_HEAD_ROWS = 64 }; /* tokens whose logits are computed at a time */
+#define NET_NO_DROPOUT UINT64_MAX
+#define NET_DROPOUT_SEED 0x6A09E667F3BCC909
+
+/* net_open.c: the tensors that are trained, and where each input of each layer is. net_graphs.c: the executables. */
+bool net_place_all(struct net *n, struct error *err);
+bool net_draw_all(struct net *n, struct error *err);
+
+#endif

@@ -1,0 +1,90 @@
+/* train/options.c - what callers of jitrun_train.h ask for, checked. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/model/sized.h"
+#include "train/train.h"
+
+/* The matrices that adapters may be for, and what they are called. */
+static const struct {
+	enum tensor_slot slot;
+	const char *name;
+} matrices[] = { { SLOT_q, "q_proj" },       { SLOT_k, "k_proj" },   { SLOT_v, "v_proj" },      { SLOT_o, "o_proj" },
+	         { SLOT_gate, "gate_proj" }, { SLOT_up, "up_proj" }, { SLOT_down, "down_proj" } };
+enum { MATRICES = sizeof matrices / sizeof *matrices };
+
+bool train_targets(const char *list, struct layer_adapters *a, struct error *err)
+{
+	bool any = false;
+
+	for (size_t i = 0; !list && i < MATRICES; i++)
+		a->on[matrices[i].slot] = any = true;
+	while (list && *list) {
+		const size_t n = strcspn(list, " ,\t\n");
+		size_t i = 0;
+		while (n && i < MATRICES && !(strlen(matrices[i].name) == n && memcmp(matrices[i].name, list, n) == 0))
+			i++;
+		if (i == MATRICES)
+			return error_set(
+				err, ERROR_ARGUMENT,
+				"targets: %.*s, expected q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj or "
+				"down_proj",
+				(int)(n < 64 ? n : 64), list);
+		if (n)
+			a->on[matrices[i].slot] = any = true;
+		list += n + (list[n] != 0);
+	}
+	return any || error_set(err, ERROR_ARGUMENT, "targets: there are none, expected names as q_proj");
+}
+
+static bool whole(const char *name, int value, int least, int most, struct error *err)
+{
+	return (value >= least && value <= most) ||
+	       error_set(err, ERROR_ARGUMENT, "%s: %d is not an integer in %d..%d", name, value, least, most);
+}
+
+/* 0 stands for what is usual. */
+static bool real(const char *name, float value, double least, double most, struct error *err)
+{
+	return value == 0 || ((double)value >= least && (double)value <= most) ||
+	       error_set(err, ERROR_ARGUMENT, "%s: %.9g is not a number in %g..%g", name, (double)value, least, most);
+}
+
+static bool check(const jit_train_options *o, struct error *err)
+{
+	return whole("threads", o->threads, 0, 1024, err) &&
+	       (o->context == 0 || whole("context", o->context, 2, 1 << 17, err)) &&
+	       whole("rank", o->rank, 0, 4096, err) &&
+	       whole("schedule", o->schedule, JIT_TRAIN_CONSTANT, JIT_TRAIN_LINEAR, err) &&
+	       whole("warmup", o->warmup, 0, 1 << 30, err) && whole("steps", o->steps, 0, 1 << 30, err) &&
+	       real("alpha", o->alpha, 1e-6, 1e6, err) && real("rate", o->rate, 1e-12, 1, err) &&
+	       real("least_rate", o->least_rate, 0, 1, err) && real("weight_decay", o->weight_decay, 0, 1000, err) &&
+	       real("beta1", o->beta1, 1e-6, 0.9999, err) && real("beta2", o->beta2, 1e-6, 0.99999, err) &&
+	       real("epsilon", o->epsilon, 1e-30, 1, err) && real("clip", o->clip, 0, 1e12, err) &&
+	       real("dropout", o->dropout, 0, 0.99, err);
+}
+
+bool train_options(jit_train_options *own, const jit_train_options *from, struct error *err)
+{
+	if (!SIZED_READ(jit_train_options, own, from, err) || !check(own, err))
+		return false;
+	if (!own->model)
+		return error_set(err, ERROR_ARGUMENT, "model is NULL, expected the path of one");
+	own->context = own->context ? own->context : 512;
+	own->rank = own->rank ? own->rank : 16;
+	own->alpha = own->alpha != 0 ? own->alpha : 2 * (float)own->rank;
+	own->rate = own->rate != 0 ? own->rate : own->full ? 1e-5f : 1e-4f;
+	own->beta1 = own->beta1 != 0 ? own->beta1 : 0.9f;
+	own->beta2 = own->beta2 != 0 ? own->beta2 : 0.999f;
+	own->epsilon = own->epsilon != 0 ? own->epsilon : 1e-8f;
+	return true;
+}
+
+double train_decimal(float x)
+{
+	char text[32];
+
+	snprintf(text, sizeof text, "%.7g", (double)x);
+	return strtod(text, NULL);
+}

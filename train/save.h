@@ -1,0 +1,16 @@
+/* train/save.h - what the files that save share. */
+#ifndef TRAIN_SAVE_H
+#define TRAIN_SAVE_H
+
+#include "loaders/model/model_arch.h"
+#include "train/file.h"
+#include "train/train.h"
+
+/* Whether the model came as GGUF, whose tensors have names of their own. */
+bool train_is_gguf(const jit_train *t);
+const struct arch_row *train_arch(const jit_train *t);
+/* A copy of what was trained, its rows in the order of files: pairs: elements that rotate together are neighbours. To
+ * be freed. NULL: err. */
+float *train_ordered(const jit_train *t, const struct net_tensor *x, bool pairs, struct error *err);
+
+#endif
