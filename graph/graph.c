@@ -25,14 +25,20 @@ static void free_node(struct tensor_node *n)
 	free(n->constant);
 }
 
+void tensor_graph_cut(struct tensor_graph *g, const struct tensor_graph_mark *to)
+{
+	while (g->nodes > to->nodes)
+		free_node(&g->node[--g->nodes]);
+	while (g->values > to->values)
+		free(g->value[--g->values].name);
+	while (g->outputs > to->outputs)
+		free(g->output_name[--g->outputs]);
+	g->inputs = to->inputs;
+}
+
 void tensor_graph_free(struct tensor_graph *g)
 {
-	for (uint32_t i = 0; i < g->nodes; i++)
-		free_node(&g->node[i]);
-	for (uint32_t i = 1; i < g->values; i++)
-		free(g->value[i].name);
-	for (uint32_t i = 0; i < g->outputs; i++)
-		free(g->output_name[i]);
+	tensor_graph_cut(g, &(struct tensor_graph_mark){ .values = 1 });
 	free(g->name);
 	free(g->value);
 	free(g->node);

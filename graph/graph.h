@@ -133,6 +133,16 @@ bool tensor_graph_name_value(struct tensor_graph *g, tensor_value v, const char 
 /* The value of that name, the last one where several have it; 0: none has. */
 tensor_value tensor_graph_find(const struct tensor_graph *g, const char *name);
 
+/* How much a graph has; cutting takes away what was added since. */
+struct tensor_graph_mark {
+	uint32_t values, nodes, inputs, outputs;
+};
+static inline struct tensor_graph_mark tensor_graph_mark(const struct tensor_graph *g)
+{
+	return (struct tensor_graph_mark){ g->values, g->nodes, g->inputs, g->outputs };
+}
+void tensor_graph_cut(struct tensor_graph *g, const struct tensor_graph_mark *to);
+
 static inline const struct tensor_value_info *tensor_value_of(const struct tensor_graph *g, tensor_value v)
 {
 	return &g->value[v];

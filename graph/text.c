@@ -165,33 +165,54 @@ static tensor_value read_node(struct text_reader *r)
 	return v;
 }
 
-tensor_value graph_text_node(struct tensor_graph *g, const char *text, const tensor_value *operand, size_t n,
-                             struct error *err)
+static tensor_value read_operation(struct text_reader *r, const char *text, const tensor_value *operand, size_t n)
 {
-	struct text_reader r = {
-		.g = g, .file = "operation", .line = 1, .at = text, .end = text + strlen(text), .err = err
-	};
 	struct statement s = { .operands = 0 };
 	char name[TEXT_NAME + 1];
 
-	if (!text_name(&r, name, "an operation such as add"))
+	if (!text_name(r, name, "an operation such as add"))
 		return 0;
 	s.op = tensor_op_find(name, strlen(name));
 	if (s.op == TENSOR_OPS) {
-		error_set(err, ERROR_ARGUMENT, "operation \"%s\", expected one such as add", name);
+		error_set(r->err, ERROR_ARGUMENT, "operation \"%s\", expected one such as add", name);
 		return 0;
 	}
 	if (n > TENSOR_MAX_OPERANDS) {
-		error_set(err, ERROR_ARGUMENT, "%zu operands, expected at most %d", n, TENSOR_MAX_OPERANDS);
+		error_set(r->err, ERROR_ARGUMENT, "%zu operands, expected at most %d", n, TENSOR_MAX_OPERANDS);
 		return 0;
 	}
-	if (!read_operands(&r, &s))
+	if (!read_operands(r, &s))
 		return 0;
 	if (s.operands) {
-		error_set(err, ERROR_ARGUMENT, "operation \"%.200s\" names a value, expected attributes alone", text);
+		error_set(r->err, ERROR_ARGUMENT, "operation \"%.200s\" names a value, expected attributes alone",
+		          text);
 		return 0;
 	}
-	return tensor_graph_add(g, s.op, operand, (uint32_t)n, s.attribute, s.attributes, err);
+	return tensor_graph_add(r->g, s.op, operand, (uint32_t)n, s.attribute, s.attributes, r->err);
+}
+
+tensor_value graph_text_node(struct tensor_graph *g, const char *text, const tensor_value *operand, size_t n,
+                             const struct graph_size *sizes, size_t n_sizes, struct error *err)
+{
+	struct text_reader r = { .g = g,
+		                 .file = "operation",
+		                 .line = 1,
+		                 .at = text,
+		                 .end = text + strlen(text),
+		                 .sizes = sizes,
+		                 .n_sizes = n_sizes,
+		                 .err = err };
+	tensor_value v = 0;
+
+	r.declared = malloc(n_sizes + 1);
+	if (!r.declared) {
+		error_set(err, ERROR_MEMORY, "there is no memory for a graph");
+		return 0;
+	}
+	memset(r.declared, true, n_sizes + 1);
+	v = read_operation(&r, text, operand, n);
+	free(r.declared);
+	return v;
 }
 
 /* a, b = sort x i axis=1; the first name was read. */
@@ -290,8 +311,10 @@ static bool read_line(struct text_reader *r)
 		ok = declare_size(r);
 	} else if (strcmp(word, "graph") == 0) {
 		ok = text_name(r, word, "a name");
-		free(r->g->name);
-		r->g->name = strdup(word);
+		if (ok) {
+			free(r->g->name);
+			r->g->name = strdup(word);
+		}
 	} else {
 		return error_set(r->err, ERROR_FORMAT,
 		                 "%s:%u: found \"%s\", expected graph, size, input, output or NAME = OPERATION",
@@ -309,29 +332,52 @@ static bool finish(const struct text_reader *r)
 	return r->g->outputs > 0 || error_set(r->err, ERROR_FORMAT, "%s has no output", r->file);
 }
 
-bool graph_text_read(struct tensor_graph *g, const char *file, const char *text, size_t bytes,
-                     const struct graph_size *sizes, size_t n_sizes, struct error *err)
+static bool read_lines(struct text_reader *r, const char *text, size_t bytes)
 {
-	struct text_reader r = { .g = g, .file = file, .sizes = sizes, .n_sizes = n_sizes, .err = err };
-	bool ok;
+	bool ok = true;
 
-	tensor_graph_init(g);
-	r.declared = calloc(n_sizes + 1, sizeof *r.declared);
-	ok = r.declared != NULL || error_set(err, ERROR_MEMORY, "there is no memory for a graph");
 	for (size_t at = 0; ok && at < bytes;) {
 		const char *from = text + at, *line_end = memchr(from, '\n', bytes - at);
 		const size_t n = line_end ? (size_t)(line_end - from) : bytes - at;
 		const char *comment = memchr(from, '#', n);
-		r.line++;
-		r.at = from;
-		r.end = comment ? comment : from + n;
-		ok = read_line(&r);
+		r->line++;
+		r->at = from;
+		r->end = comment ? comment : from + n;
+		ok = read_line(r);
 		at += n + 1;
 	}
-	ok = ok && finish(&r);
+	return ok;
+}
+
+bool graph_text_read(struct tensor_graph *g, const char *file, const char *text, size_t bytes,
+                     const struct graph_size *sizes, size_t n_sizes, struct error *err)
+{
+	struct text_reader r = { .g = g, .file = file, .sizes = sizes, .n_sizes = n_sizes, .err = err };
+
+	tensor_graph_init(g);
+	r.declared = calloc(n_sizes + 1, sizeof *r.declared);
+	bool ok = r.declared != NULL || error_set(err, ERROR_MEMORY, "there is no memory for a graph");
+	ok = ok && read_lines(&r, text, bytes) && finish(&r);
 	free(r.declared);
 	if (!ok)
 		tensor_graph_free(g);
+	return ok;
+}
+
+bool graph_text_add(struct tensor_graph *g, const char *file, const char *text, size_t bytes,
+                    const struct graph_size *sizes, size_t n_sizes, struct error *err)
+{
+	struct text_reader r = { .g = g, .file = file, .sizes = sizes, .n_sizes = n_sizes, .err = err };
+	const struct tensor_graph_mark before = tensor_graph_mark(g);
+
+	r.declared = malloc(n_sizes + 1);
+	bool ok = r.declared != NULL || error_set(err, ERROR_MEMORY, "there is no memory for a graph");
+	if (ok)
+		memset(r.declared, true, n_sizes + 1);
+	ok = ok && read_lines(&r, text, bytes);
+	free(r.declared);
+	if (!ok)
+		tensor_graph_cut(g, &before);
 	return ok;
 }
 

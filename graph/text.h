@@ -31,13 +31,17 @@ struct graph_size {
  * which name the line. sizes: must have all that the text declares, and no others. Text is hostile. */
 bool graph_text_read(struct tensor_graph *g, const char *file, const char *text, size_t bytes,
                      const struct graph_size *sizes, size_t n_sizes, struct error *err);
+/* Adds the statements of a text to a graph that is there. All sizes are declared, and it need not have outputs. False:
+ * err, and the graph is as it was. */
+bool graph_text_add(struct tensor_graph *g, const char *file, const char *text, size_t bytes,
+                    const struct graph_size *sizes, size_t n_sizes, struct error *err);
 /* Names of sizes that the text declares, at most `most`; returns how many. They point into the text, and end at
  * length[i]. */
 size_t graph_text_sizes(const char *text, size_t bytes, const char *name[], size_t length[], size_t most);
 
 /* Adds a node whose operation and attributes stand in a text: "reduce_sum axes=[1]". 0: err. */
 tensor_value graph_text_node(struct tensor_graph *g, const char *text, const tensor_value *operand, size_t n,
-                             struct error *err);
+                             const struct graph_size *sizes, size_t n_sizes, struct error *err);
 
 /* constants_most: elements of a constant that are written; of one with more stands "..." behind them, and the text
  * cannot be read back. 0: all are written. */

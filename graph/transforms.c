@@ -141,7 +141,9 @@ bool transform_output(struct transform *t, const char *prefix, const char *name,
 		free(text);
 		text = longer;
 	}
-	const bool ok = text && tensor_graph_output(t->to, text, v, t->err);
+	bool ok = text && tensor_graph_output(t->to, text, v, t->err);
+	if (ok && !t->to->value[v].name) /* so that statements which are added can name it */
+		ok = tensor_graph_name_value(t->to, v, text, t->err);
 	free(text);
 	return ok;
 }

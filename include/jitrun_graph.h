@@ -54,12 +54,18 @@ int jit_graph_add_constant(jit_graph *g, int type, const uint64_t *dims, size_t 
 int jit_graph_add_node(jit_graph *g, const char *operation, const uint32_t *operands, size_t n, uint32_t *value,
                        jit_error *err);
 int jit_graph_add_output(jit_graph *g, const char *name, uint32_t value, jit_error *err);
+/* Statements as a file has them, a line each: "input x f32[n,4]\nh = tanh x\noutput h\n". Names stand for values of
+ * this text, inputs, and named values of the graph. The sizes are those of jit_graph_options, here and in attributes
+ * of jit_graph_add_node(). */
+int jit_graph_add_text(jit_graph *g, const char *text, jit_error *err);
 
 typedef struct jit_tensor {
 	size_t size;
 	const char *name; /* lives as long as the graph; NULL: it has none */
 	int type, rank;
 	uint64_t dim[8], elements, bytes;
+	uint32_t value; /* its number in the graph, for the calls that build */
+	int reserved;   /* 0 */
 } jit_tensor;
 #define JIT_TENSOR() JIT_STRUCT(jit_tensor, )
 size_t jit_graph_inputs(const jit_graph *g);
@@ -73,6 +79,24 @@ int jit_graph_value(const jit_graph *g, uint32_t value, jit_tensor *out, jit_err
  * out: memory for each output. Executables give the same bits, but for which NaN a NaN is. */
 int jit_graph_interpret(const jit_graph *g, const void *const *in, size_t n_in, void *const *out, size_t n_out,
                         jit_error *err);
+
+/* ---- graphs made of graphs */
+
+/* DERIVATIVES AND BATCHES. Each is a graph of its own, which can be built upon, run, and transformed again: products of
+ * second derivatives and a vector come from jit_graph_jvp() of what jit_graph_vjp() made. It has the inputs of g in
+ * their order, then new ones. docs/graph-transforms.md has the rules. JIT_ERROR_UNSUPPORTED: an operation has no rule,
+ * and the message names it. */
+
+/* Gradients. inputs: the numbers, from 0, of n inputs of floats; n 0: all of them. New inputs: "ct.NAME" for each
+ * output of floats: how much each of its elements counts. Outputs: with with_outputs not 0 those of g; then
+ * "grad.NAME" for each of the n inputs, in its type and shape. */
+jit_graph *jit_graph_vjp(const jit_graph *g, const size_t *inputs, size_t n, int with_outputs, jit_error *err);
+/* Derivatives in a direction. New inputs: "t.NAME" for each of the n inputs: how it moves. Outputs: with with_outputs
+ * not 0 those of g; then "t.NAME" for each output of floats: how that moves. */
+jit_graph *jit_graph_jvp(const jit_graph *g, const size_t *inputs, size_t n, int with_outputs, jit_error *err);
+/* g for `size` sets of inputs at once, each with the bits that it has alone. axes: for each of the n inputs of g where
+ * the new dimension stands in it, from 0; below 0: all sets share the input. Outputs have it in front. */
+jit_graph *jit_graph_vmap(const jit_graph *g, uint64_t size, const int *axes, size_t n, jit_error *err);
 
 /* ---- executables: a graph as kernels of a device */
 

@@ -655,6 +655,8 @@ type jitTensor struct {
 	dim      [8]uint64
 	elements uint64
 	bytes    uint64
+	value    uint32
+	reserved int32
 }
 
 // jitExecutableReport is jit_executable_report of jitrun_graph.h.
@@ -855,12 +857,16 @@ const (
 	jitGraphAddConstant
 	jitGraphAddNode
 	jitGraphAddOutput
+	jitGraphAddText
 	jitGraphInputs
 	jitGraphOutputs
 	jitGraphInput
 	jitGraphOutput
 	jitGraphValue
 	jitGraphInterpret
+	jitGraphVjp
+	jitGraphJvp
+	jitGraphVmap
 	jitExecutableOpen
 	jitExecutableClose
 	jitExecutableRun
@@ -1010,12 +1016,16 @@ var functionNames = [...]string{
 	"jit_graph_add_constant",
 	"jit_graph_add_node",
 	"jit_graph_add_output",
+	"jit_graph_add_text",
 	"jit_graph_inputs",
 	"jit_graph_outputs",
 	"jit_graph_input",
 	"jit_graph_output",
 	"jit_graph_value",
 	"jit_graph_interpret",
+	"jit_graph_vjp",
+	"jit_graph_jvp",
+	"jit_graph_vmap",
 	"jit_executable_open",
 	"jit_executable_close",
 	"jit_executable_run",

@@ -7,15 +7,10 @@
 #include <string.h>
 
 #include "graph/eval.h"
-#include "graph/text.h"
 #include "loaders/onnx/onnx.h"
 #include "runtime/model/model.h"
 #include "runtime/model/options.h"
 #include "runtime/model/sized.h"
-
-struct jit_graph {
-	struct tensor_graph g;
-};
 
 struct jit_executable {
 	struct executable *x;
@@ -25,7 +20,7 @@ struct jit_executable {
 const struct tensor_graph *graph_of(const jit_graph *g) { return &g->g; }
 const struct executable *executable_of(const jit_executable *x) { return x->x; }
 
-enum { SOURCE_MOST = 1 << 28, SIZES_MOST = 32 };
+enum { SOURCE_MOST = 1 << 28 };
 
 /* ---- reading */
 
@@ -66,14 +61,8 @@ static char *read_file(const char *path, size_t *n, struct error *err)
 	return NULL;
 }
 
-struct sizes {
-	char text[4096];
-	struct graph_size size[SIZES_MOST];
-	size_t n;
-};
-
 /* "n=64 m=4" */
-static bool read_sizes(struct sizes *s, const char *text, struct error *err)
+static bool read_sizes(struct graph_sizes *s, const char *text, struct error *err)
 {
 	s->n = 0;
 	if (!text)
@@ -87,8 +76,8 @@ static bool read_sizes(struct sizes *s, const char *text, struct error *err)
 		const unsigned long long value = is && is[1] >= '0' && is[1] <= '9' ? strtoull(is + 1, &end, 10) : 0;
 		if (!end || *end || errno || is == word)
 			return error_set(err, ERROR_ARGUMENT, "sizes: \"%.64s\", expected name=number", word);
-		if (s->n == SIZES_MOST)
-			return error_set(err, ERROR_ARGUMENT, "sizes: more than %d", SIZES_MOST);
+		if (s->n == GRAPH_SIZES_MOST)
+			return error_set(err, ERROR_ARGUMENT, "sizes: more than %d", GRAPH_SIZES_MOST);
 		*is = 0;
 		for (size_t i = 0; i < s->n; i++)
 			if (strcmp(s->size[i].name, word) == 0)
@@ -102,7 +91,7 @@ static bool read_sizes(struct sizes *s, const char *text, struct error *err)
 static bool is_onnx(const char *bytes, size_t n) { return n > 2 && bytes[0] == 8; }
 
 static bool read_onnx(struct tensor_graph *g, const jit_graph_options *o, const char *bytes, size_t n,
-                      const struct sizes *sizes, struct error *err)
+                      const struct graph_sizes *sizes, struct error *err)
 {
 	const struct onnx_sizes given = { .size = sizes->size, .sizes = sizes->n };
 	const char *slash = o->path ? strrchr(o->path, '/') : NULL;
@@ -117,23 +106,21 @@ static bool read_onnx(struct tensor_graph *g, const jit_graph_options *o, const 
 	return ok;
 }
 
-static bool read_graph(struct tensor_graph *g, const jit_graph_options *o, struct error *err)
+static bool read_graph(struct tensor_graph *g, const jit_graph_options *o, const struct graph_sizes *sizes,
+                       struct error *err)
 {
 	const char *name = o->path ? o->path : "graph";
 	char *file = NULL;
-	struct sizes sizes;
 	size_t n = o->n;
 	bool ok;
 
-	if (!read_sizes(&sizes, o->sizes, err))
-		return false;
 	if (!o->source && !(file = read_file(o->path, &n, err)))
 		return false;
 	if (o->source && !n)
 		n = strlen(o->source);
 	const char *bytes = file ? file : o->source;
-	ok = is_onnx(bytes, n) ? read_onnx(g, o, bytes, n, &sizes, err)
-	                       : graph_text_read(g, name, bytes, n, sizes.size, sizes.n, err);
+	ok = is_onnx(bytes, n) ? read_onnx(g, o, bytes, n, sizes, err)
+	                       : graph_text_read(g, name, bytes, n, sizes->size, sizes->n, err);
 	free(file);
 	return ok;
 }
@@ -144,12 +131,13 @@ jit_graph *jit_graph_open(const jit_graph_options *options, jit_error *err)
 	struct error e = { 0 };
 	jit_graph *g = calloc(1, sizeof *g);
 
-	if (!g)
-		error_set(&e, ERROR_MEMORY, "no memory for a graph");
-	else
+	if (g)
 		tensor_graph_init(&g->g);
-	if (g && (!options || SIZED_READ(jit_graph_options, &o, options, &e)) && (o.source || o.path))
-		read_graph(&g->g, &o, &e);
+	if (!g || !(g->sizes = calloc(1, sizeof *g->sizes)))
+		error_set(&e, ERROR_MEMORY, "no memory for a graph");
+	else if ((!options || SIZED_READ(jit_graph_options, &o, options, &e)) && read_sizes(g->sizes, o.sizes, &e) &&
+	         (o.source || o.path))
+		read_graph(&g->g, &o, g->sizes, &e);
 	model_report(err, &e);
 	if (e.code == ERROR_NONE)
 		return g;
@@ -159,8 +147,10 @@ jit_graph *jit_graph_open(const jit_graph_options *options, jit_error *err)
 
 void jit_graph_close(jit_graph *g)
 {
-	if (g)
+	if (g) {
 		tensor_graph_free(&g->g);
+		free(g->sizes);
+	}
 	free(g);
 }
 
@@ -246,7 +236,7 @@ int jit_graph_add_node(jit_graph *g, const char *operation, const uint32_t *oper
 	tensor_value v = 0;
 
 	if (NEEDED(g, &e) && NEEDED(operation, &e) && NEEDED(value, &e) && (n == 0 || NEEDED(operands, &e)) &&
-	    (v = graph_text_node(&g->g, operation, operands, n, &e)))
+	    (v = graph_text_node(&g->g, operation, operands, n, g->sizes->size, g->sizes->n, &e)))
 		*value = v;
 	return model_report(err, &e);
 }
@@ -261,6 +251,15 @@ int jit_graph_add_output(jit_graph *g, const char *name, uint32_t value, jit_err
 		else
 			tensor_graph_output(&g->g, name, value, &e);
 	}
+	return model_report(err, &e);
+}
+
+int jit_graph_add_text(jit_graph *g, const char *text, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (NEEDED(g, &e) && NEEDED(text, &e))
+		graph_text_add(&g->g, "text", text, strlen(text), g->sizes->size, g->sizes->n, &e);
 	return model_report(err, &e);
 }
 
@@ -280,6 +279,7 @@ static bool describe(const struct tensor_graph *g, tensor_value v, const char *n
 	memcpy(own.dim, i->shape.dim, sizeof own.dim);
 	own.elements = shape_elements(&i->shape);
 	own.bytes = own.elements * tensor_type_bytes(i->type);
+	own.value = v;
 	return SIZED_WRITE(jit_tensor, out, &own, err);
 }
 

@@ -2,8 +2,21 @@
 #ifndef RUNTIME_GRAPH_API_H
 #define RUNTIME_GRAPH_API_H
 
+#include "graph/text.h"
 #include "include/jitrun_graph.h"
 #include "runtime/graph/executable.h"
+
+enum { GRAPH_SIZES_MOST = 32 };
+struct graph_sizes {
+	char text[4096];
+	struct graph_size size[GRAPH_SIZES_MOST];
+	size_t n;
+};
+
+struct jit_graph {
+	struct tensor_graph g;
+	struct graph_sizes *sizes; /* as it was opened; NULL: none */
+};
 
 /* Each lives as long as its handle. */
 const struct tensor_graph *graph_of(const jit_graph *g);

@@ -192,6 +192,162 @@ static void test_built(void **state)
 	jit_graph_close(g);
 }
 
+static jit_graph *must(jit_graph *g, const jit_error *err)
+{
+	if (!g)
+		fail_msg("%s", err->message);
+	return g;
+}
+
+/* A graph built of statements and calls, whose sizes are given when it is opened. */
+static void test_statements(void **state)
+{
+	jit_error err = { 0 };
+	jit_tensor t = JIT_TENSOR();
+	float x[8] = { 1, 2, 3, 4, 5, 6, 7, 8 }, y[8] = { 0 };
+	uint32_t r = 0;
+	jit_graph *g = must(jit_graph_open(&JIT_GRAPH_OPTIONS(.sizes = "n=4"), &err), &err);
+	(void)state;
+
+	good(jit_graph_add_text(g, "input x f32[n,2]\nh = neg x # a comment\n", &err), &err);
+	good(jit_graph_input(g, 0, &t, &err), &err);
+	assert_int_equal(t.dim[0], 4);
+	assert_int_equal(t.reserved, 0);
+	good(jit_graph_add_node(g, "reshape shape=[2*n]", &t.value, 1, &r, &err), &err);
+	assert_int_equal(r, 3);
+	good(jit_graph_add_text(g, "r = reshape h shape=[2*n]\noutput r", &err), &err);
+	refused(jit_graph_add_text(g, "a = neg h\noutput a\ninput z f32[n]\nb = frob a", &err), &err, JIT_ERROR_FORMAT,
+	        "text:4: ");
+	refused(jit_graph_add_text(g, "size m", &err), &err, JIT_ERROR_ARGUMENT, "text:1: size m has no value");
+	refused(jit_graph_add_node(g, "reshape shape=[m]", &t.value, 1, &r, &err), &err, JIT_ERROR_FORMAT,
+	        "a size that a line");
+	/* It is as it was. */
+	assert_int_equal(jit_graph_inputs(g), 1);
+	assert_int_equal(jit_graph_outputs(g), 1);
+	refused(jit_graph_add_text(g, "output a", &err), &err, JIT_ERROR_FORMAT, "a value that a line above gives");
+	good(jit_graph_output(g, 0, &t, &err), &err);
+	assert_int_equal(t.rank, 1);
+	assert_int_equal(t.value, 4);
+	good(jit_graph_interpret(g, (const void *[]){ x }, 1, (void *[]){ y }, 1, &err), &err);
+	for (int i = 0; i < 8; i++)
+		assert_true(y[i] == -x[i]);
+	jit_graph_close(g);
+}
+
+/* z = sum(x^3 w), so that dz/dx = 3 x^2 w, and dz/dw = x^3. All numbers are exact. */
+static const char cubes[] = "size n\ninput x f64[n]\ninput w f64[n]\nxx = mul x x\nxxx = mul xx x\n"
+			    "p = mul xxx w\nz = reduce_sum p axes=[0]\noutput z\n";
+static double cube_x[] = { 1, 2, -3 }, cube_w[] = { 0.5, 4, -1 }, direction[] = { 1, -2, 0.25 };
+static const double cube_z = 0.5 + 32 + 27;
+enum { N = 3 };
+
+static double slope_at(int i) { return 3 * cube_x[i] * cube_x[i] * cube_w[i]; }
+
+static jit_graph *open_cubes(void)
+{
+	jit_error err = { 0 };
+
+	return must(jit_graph_open(&JIT_GRAPH_OPTIONS(.source = cubes, .sizes = "n=3"), &err), &err);
+}
+
+static void test_gradients(void **state)
+{
+	jit_error err = { 0 };
+	jit_tensor t = JIT_TENSOR();
+	double one = 1, z = 0, dx[N], dw[N], next[N];
+	jit_graph *g = open_cubes(), *d = must(jit_graph_vjp(g, NULL, 0, 1, &err), &err);
+	(void)state;
+
+	assert_int_equal(jit_graph_inputs(d), 3);
+	good(jit_graph_input(d, 2, &t, &err), &err);
+	assert_string_equal(t.name, "ct.z");
+	good(jit_graph_output(d, 2, &t, &err), &err);
+	assert_string_equal(t.name, "grad.w");
+	/* A step of training, by statements that name what was made. */
+	good(jit_graph_add_text(d,
+	                        "half = constant f64[] 0.5\nb = broadcast half shape=[n] axes=[]\n"
+	                        "part = mul b grad.w\nnext = sub w part\noutput next\n",
+	                        &err),
+	     &err);
+	good(jit_graph_interpret(d, (const void *[]){ cube_x, cube_w, &one }, 3, (void *[]){ &z, dx, dw, next }, 4,
+	                         &err),
+	     &err);
+	assert_true(z == cube_z);
+	for (int i = 0; i < N; i++) {
+		assert_true(dx[i] == slope_at(i));
+		assert_true(dw[i] == cube_x[i] * cube_x[i] * cube_x[i]);
+		assert_true(next[i] == cube_w[i] - 0.5 * dw[i]);
+	}
+	jit_graph_close(d);
+	/* By one input, without the graph's own outputs. */
+	d = must(jit_graph_vjp(g, &(size_t){ 1 }, 1, 0, &err), &err);
+	assert_int_equal(jit_graph_outputs(d), 1);
+	jit_graph_close(d);
+	assert_null(jit_graph_vjp(g, &(size_t){ 2 }, 1, 0, &err));
+	refused(err.code, &err, JIT_ERROR_ARGUMENT, "input 2 of a graph that has 2");
+	assert_null(jit_graph_vjp(g, (const size_t[]){ 1, 1 }, 2, 0, &err));
+	refused(err.code, &err, JIT_ERROR_ARGUMENT, "input w is named twice");
+	jit_graph_close(g);
+	g = must(jit_graph_open(&JIT_GRAPH_OPTIONS(.source = "input x f32[2]\ni = bitcast x type=i32\n"
+	                                                     "y = bitcast i type=f32\noutput y\n"),
+	                        &err),
+	         &err);
+	assert_null(jit_graph_vjp(g, NULL, 0, 0, &err));
+	refused(err.code, &err, JIT_ERROR_UNSUPPORTED, "bitcast");
+	jit_graph_close(g);
+}
+
+static void test_directions(void **state)
+{
+	jit_error err = { 0 };
+	double one = 1, z = 0, slope = 0, expected = 0, product[N];
+	jit_graph *g = open_cubes(), *d = must(jit_graph_jvp(g, &(size_t){ 0 }, 1, 1, &err), &err);
+	(void)state;
+
+	good(jit_graph_interpret(d, (const void *[]){ cube_x, cube_w, direction }, 3, (void *[]){ &z, &slope }, 2,
+	                         &err),
+	     &err);
+	for (int i = 0; i < N; i++)
+		expected += slope_at(i) * direction[i];
+	assert_true(z == cube_z && slope == expected);
+	jit_graph_close(d);
+	/* The second derivatives by x are 6 x w on the diagonal. */
+	jit_graph *v = must(jit_graph_vjp(g, &(size_t){ 0 }, 1, 0, &err), &err);
+	d = must(jit_graph_jvp(v, &(size_t){ 0 }, 1, 0, &err), &err);
+	good(jit_graph_interpret(d, (const void *[]){ cube_x, cube_w, &one, direction }, 4, (void *[]){ product }, 1,
+	                         &err),
+	     &err);
+	for (int i = 0; i < N; i++)
+		assert_true(product[i] == 6 * cube_x[i] * cube_w[i] * direction[i]);
+	jit_graph_close(v);
+	jit_graph_close(d);
+	jit_graph_close(g);
+}
+
+static void test_batches(void **state)
+{
+	enum { SETS = 2 };
+	jit_error err = { 0 };
+	double many[SETS * N] = { 1, 2, -3, 7, 0, 5 }, sums[SETS];
+	jit_graph *g = open_cubes(), *d = must(jit_graph_vmap(g, SETS, (const int[]){ 0, -1 }, 2, &err), &err);
+	(void)state;
+
+	good(jit_graph_interpret(d, (const void *[]){ many, cube_w }, 2, (void *[]){ sums }, 1, &err), &err);
+	assert_true(sums[0] == cube_z && sums[1] == 343 * 0.5 - 125);
+	jit_executable *e = jit_executable_open(compute, d, &err);
+	jit_graph_close(d);
+	assert_non_null(e);
+	sums[0] = sums[1] = 0;
+	good(jit_executable_run(e, (const void *[]){ many, cube_w }, 2, (void *[]){ sums }, 1, &err), &err);
+	assert_true(sums[0] == cube_z && sums[1] == 343 * 0.5 - 125);
+	jit_executable_close(e);
+	assert_null(jit_graph_vmap(g, 2, (const int[]){ 0 }, 1, &err));
+	refused(err.code, &err, JIT_ERROR_ARGUMENT, "1 axes, expected one for each of the 2 inputs");
+	assert_null(jit_graph_vmap(g, 2, (const int[]){ 0, 2 }, 2, &err));
+	refused(err.code, &err, JIT_ERROR_ARGUMENT, "axis");
+	jit_graph_close(g);
+}
+
 static void not_opened(const jit_graph_options *o, int expected, const char *why)
 {
 	jit_error err = { 0 };
@@ -281,9 +437,11 @@ static int close_all(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_read), cmocka_unit_test(test_report),
-		                            cmocka_unit_test(test_built), cmocka_unit_test(test_refusals),
-		                            cmocka_unit_test(test_onnx) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_read),      cmocka_unit_test(test_report),     cmocka_unit_test(test_statements),
+		cmocka_unit_test(test_gradients), cmocka_unit_test(test_directions), cmocka_unit_test(test_batches),
+		cmocka_unit_test(test_built),     cmocka_unit_test(test_refusals),   cmocka_unit_test(test_onnx)
+	};
 
 	return cmocka_run_group_tests(tests, open_all, close_all);
 }

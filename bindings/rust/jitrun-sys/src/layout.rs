@@ -401,7 +401,7 @@ fn structs_are_those_of_c() {
     field!(jit_graph_options, n, 16, 8);
     field!(jit_graph_options, path, 24, 8);
     field!(jit_graph_options, sizes, 32, 8);
-    assert_eq!(size_of::<jit_tensor>(), 104, "jit_tensor");
+    assert_eq!(size_of::<jit_tensor>(), 112, "jit_tensor");
     field!(jit_tensor, size, 0, 8);
     field!(jit_tensor, name, 8, 8);
     field!(jit_tensor, r#type, 16, 4);
@@ -409,6 +409,8 @@ fn structs_are_those_of_c() {
     field!(jit_tensor, dim, 24, 64);
     field!(jit_tensor, elements, 88, 8);
     field!(jit_tensor, bytes, 96, 8);
+    field!(jit_tensor, value, 104, 4);
+    field!(jit_tensor, reserved, 108, 4);
     assert_eq!(size_of::<jit_executable_report>(), 64, "jit_executable_report");
     field!(jit_executable_report, size, 0, 8);
     field!(jit_executable_report, kernels, 8, 4);

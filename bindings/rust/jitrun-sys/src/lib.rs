@@ -1727,6 +1727,10 @@ pub struct jit_tensor {
     pub elements: u64,
     /// `uint64_t bytes`.
     pub bytes: u64,
+    /// `uint32_t value`.
+    pub value: u32,
+    /// `int reserved`.
+    pub reserved: c_int,
 }
 
 impl jit_tensor {
@@ -2482,6 +2486,8 @@ extern "C" {
     ) -> c_int;
     /// `jit_graph_add_output` of jitrun_graph.h.
     pub fn jit_graph_add_output(g: *mut jit_graph, name: *const c_char, value: u32, err: *mut jit_error) -> c_int;
+    /// `jit_graph_add_text` of jitrun_graph.h.
+    pub fn jit_graph_add_text(g: *mut jit_graph, text: *const c_char, err: *mut jit_error) -> c_int;
     /// `jit_graph_inputs` of jitrun_graph.h.
     pub fn jit_graph_inputs(g: *const jit_graph) -> usize;
     /// `jit_graph_outputs` of jitrun_graph.h.
@@ -2501,6 +2507,30 @@ extern "C" {
         n_out: usize,
         err: *mut jit_error,
     ) -> c_int;
+    /// `jit_graph_vjp` of jitrun_graph.h.
+    pub fn jit_graph_vjp(
+        g: *const jit_graph,
+        inputs: *const usize,
+        n: usize,
+        with_outputs: c_int,
+        err: *mut jit_error,
+    ) -> *mut jit_graph;
+    /// `jit_graph_jvp` of jitrun_graph.h.
+    pub fn jit_graph_jvp(
+        g: *const jit_graph,
+        inputs: *const usize,
+        n: usize,
+        with_outputs: c_int,
+        err: *mut jit_error,
+    ) -> *mut jit_graph;
+    /// `jit_graph_vmap` of jitrun_graph.h.
+    pub fn jit_graph_vmap(
+        g: *const jit_graph,
+        size: u64,
+        axes: *const c_int,
+        n: usize,
+        err: *mut jit_error,
+    ) -> *mut jit_graph;
     /// `jit_executable_open` of jitrun_graph.h.
     pub fn jit_executable_open(c: *mut jit_compute, g: *const jit_graph, err: *mut jit_error) -> *mut jit_executable;
     /// `jit_executable_close` of jitrun_graph.h.
