@@ -1,20 +1,22 @@
 /* language/lower_counts.c - small arrays that atomic additions alone reach, such as a histogram: a call of the kernel
  * adds to its own copy in the frame, and the copy to the array when it ends.
  *
- * An atomic addition to memory that others may reach takes a CPU some 20 cycles, one to the frame 1 or 2. Sums of
- * integers come out alike in every order, so nothing shows.
+ * An atomic addition to memory that others may reach takes a CPU some 20 cycles, one to the frame 1 or 2. On a card,
+ * lanes of all multiprocessors would queue for a few elements. Sums of integers come out alike in every order, so
+ * nothing shows.
  */
 #include "language/lower.h"
 
-enum { MOST_BYTES = 16 << 10, MANY = 64 /* instances for each element */ };
+/* A card's frame is its multiprocessor's own memory, which all waves there share. */
+enum { MOST_BYTES = 16 << 10, CARD_BYTES = 2 << 10, MANY = 64 /* instances for each element */ };
 
 static bool has_copy(const struct lower *l, const struct symbol *s)
 {
 	const uint64_t elements = s->elements;
 
-	return l->quick && !l->check && s->dims && (s->atomic == OP_ADD || s->atomic == OP_OR) &&
-	       (s->type == JK_I32 || s->type == JK_U32) && elements && elements * 4 <= MOST_BYTES &&
-	       l->k->instances / MANY >= elements;
+	return (l->quick || l->card) && !l->check && s->dims && (s->atomic == OP_ADD || s->atomic == OP_OR) &&
+	       (s->type == JK_I32 || s->type == JK_U32) && elements &&
+	       elements * 4 <= (l->card ? CARD_BYTES : MOST_BYTES) && l->k->instances / MANY >= elements;
 }
 
 static uint32_t open_loop(struct lower *l, const struct symbol *s, uint16_t *turn)

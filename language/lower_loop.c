@@ -259,7 +259,8 @@ static void turns_of(struct lower *l, const struct node *n, const struct range *
 static void uniform_for(struct lower *l, const struct node *n)
 {
 	const uint64_t turns = l->turns;
-	const int64_t asked = n->e ? (int64_t)n->e->bits : 1;
+	/* on a card, what several turns read is on its way at once */
+	const int64_t asked = n->e ? (int64_t)n->e->bits : l->card && l->copies > 1 ? 4 : 1;
 	const struct linear zero = { 0 };
 	struct range r;
 

@@ -105,6 +105,38 @@ static void scan_row(struct lower *l, struct scan *s, uint16_t at, int64_t const
 	jk_lower_unscope(l, scope);
 }
 
+/* A part of 1024 begins where a row's number is a multiple of 32. */
+static void begin_part(struct lower *l, const struct scan *s, uint16_t row)
+{
+	const struct value none = jk_identity(s->op, s->type);
+	const uint16_t in_part = jk_lower_emit(l, IR_sandi, row, 0, 0, PART / PARTIALS - 1);
+
+	jk_lower_open_if(l, jk_lower_emit(l, IR_seq, in_part, jk_constant_scalar(l, 0), 0, 0));
+	const struct value base = jk_value_vector(s->type, s->base, false),
+			   carry = jk_value_vector(s->type, s->carry, false);
+	const struct value sum = jk_combined(l, s->n, s->op, base, carry);
+	jk_lower_assign(l, s->base, jk_lower_to_vector(l, &sum));
+	jk_lower_assign(l, s->carry, jk_lower_to_vector(l, &none));
+	jk_lower_close_if(l);
+}
+
+/* `turns` times 1 << log_copies rows, from the row number `from` on: a multiple of that, or 0 for the first. */
+static void scan_rows(struct lower *l, struct scan *s, uint16_t from, uint16_t turns, unsigned log_copies)
+{
+	const uint16_t t = ir_emit(l->ir, IR_loop, 0, turns, 0, 0, 0);
+
+	jk_lower_check(l);
+	const uint32_t scope = jk_lower_scope(l);
+	uint16_t row = jk_lower_emit(l, IR_sshli, t, 0, 0, log_copies);
+	row = from ? jk_lower_emit(l, IR_sadd, from, row, 0, 0) : row;
+	begin_part(l, s, row);
+	const uint16_t at = jk_lower_emit(l, IR_sshli, row, 0, 0, 5);
+	for (unsigned k = 0; k < 1U << log_copies; k++)
+		scan_row(l, s, at, k * PARTIALS, PARTIALS, 0);
+	jk_lower_unscope(l, scope);
+	ir_endloop(l->ir);
+}
+
 void jk_lower_scan(struct lower *l, const struct node *n)
 {
 	struct scan s = { .n = n, .op = n->op, .type = n->d->type, .vectors = PARTIALS / l->lanes };
@@ -121,31 +153,19 @@ void jk_lower_scan(struct lower *l, const struct node *n)
 	const uint16_t rows = jk_lower_emit(l, IR_sshri, count, 0, 0, 5);
 	if (s.w.known && s.w.n > 0)
 		l->turns *= (uint64_t)s.w.n;
-	const uint16_t t = ir_emit(l->ir, IR_loop, 0, rows, 0, 0, 0);
-	jk_lower_check(l);
-	uint32_t scope = jk_lower_scope(l);
-	/* a part of 1024 begins */
-	const uint16_t row = jk_lower_emit(l, IR_sandi, t, 0, 0, PART / PARTIALS - 1);
-	jk_lower_open_if(l, jk_lower_emit(l, IR_seq, row, jk_constant_scalar(l, 0), 0, 0));
-	const struct value base = jk_value_vector(s.type, s.base, false),
-			   carry = jk_value_vector(s.type, s.carry, false);
-	const struct value sum = jk_combined(l, n, s.op, base, carry);
-	jk_lower_assign(l, s.base, jk_lower_to_vector(l, &sum));
-	jk_lower_assign(l, s.carry, jk_lower_to_vector(l, &none));
-	jk_lower_close_if(l);
-	scan_row(l, &s, jk_lower_emit(l, IR_sshli, t, 0, 0, 5), 0, PARTIALS, 0);
-	jk_lower_unscope(l, scope);
-	ir_endloop(l->ir);
+	const unsigned log_copies = jk_log_copies(l, n->d, s.w.known ? s.w.n / PARTIALS : PART / PARTIALS);
+	uint16_t whole = 0;
+	if (log_copies) {
+		whole = jk_lower_emit(l, IR_sshri, rows, 0, 0, log_copies);
+		scan_rows(l, &s, 0, whole, log_copies);
+		whole = jk_lower_emit(l, IR_sshli, whole, 0, 0, log_copies);
+	}
+	scan_rows(l, &s, whole, whole ? jk_lower_emit(l, IR_ssub, rows, whole, 0, 0) : rows, 0);
 	const uint16_t done = jk_lower_emit(l, IR_sshli, rows, 0, 0, 5),
 		       rest = jk_lower_emit(l, IR_ssub, count, done, 0, 0);
 	jk_lower_open_if(l, jk_lower_emit(l, IR_slt, jk_constant_scalar(l, 0), rest, 0, 0));
-	scope = jk_lower_scope(l);
-	const uint16_t last = jk_lower_emit(l, IR_sandi, rows, 0, 0, PART / PARTIALS - 1);
-	jk_lower_open_if(l, jk_lower_emit(l, IR_seq, last, jk_constant_scalar(l, 0), 0, 0));
-	const struct value again = jk_combined(l, n, s.op, base, carry);
-	jk_lower_assign(l, s.base, jk_lower_to_vector(l, &again));
-	jk_lower_assign(l, s.carry, jk_lower_to_vector(l, &none));
-	jk_lower_close_if(l);
+	const uint32_t scope = jk_lower_scope(l);
+	begin_part(l, &s, rows);
 	scan_row(l, &s, done, 0, 0, rest);
 	jk_lower_unscope(l, scope);
 	jk_lower_close_if(l);

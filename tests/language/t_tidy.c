@@ -95,7 +95,7 @@ static void test_moved(void **state)
 	run_close(&r);
 }
 
-/* Small arrays that atomics alone reach have a copy in the frame on CPUs, whose sum they get. */
+/* Small arrays that atomics alone reach have a copy in the frame, whose sum they get. */
 static void test_counts(void **state)
 {
 	static const char text[] =
@@ -125,11 +125,28 @@ static void test_counts(void **state)
 	}
 	/* c has too many elements for so few instances */
 	assert_int_equal(count(&r, "avx2", IR_local).all, 2);
-	assert_int_equal(count(&r, "sm90", IR_local).all, 0);
+	assert_int_equal(count(&r, "sm90", IR_local).all, 2);
 	run_everywhere(&r, RUN_CARDS);
 	assert_memory_equal(run_array(&r, "a"), a, sizeof a);
 	assert_memory_equal(run_array(&r, "b"), b, sizeof b);
 	assert_memory_equal(run_array(&r, "c"), c, sizeof c);
+	run_close(&r);
+}
+
+/* A card's frame is smaller. */
+static void test_larger_counts(void **state)
+{
+	static const char text[] = "const i64 n;\n"
+				   "kernel k(inout u32 a[600]) over (i in n) { atomic_add(a[(i * 7) % 600], 1); }\n";
+	struct run r;
+	(void)state;
+
+	run_open(&r, text, NULL, "n=38401");
+	assert_int_equal(count(&r, "avx2", IR_local).all, 1);
+	assert_int_equal(count(&r, "sm90", IR_local).all, 0);
+	run_everywhere(&r, RUN_CPUS);
+	for (unsigned k = 0; k < 600; k++)
+		assert_int_equal(((const uint32_t *)run_array(&r, "a"))[k], 64 + (k == 0));
 	run_close(&r);
 }
 
@@ -150,9 +167,9 @@ static void test_ahead(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_joined), cmocka_unit_test(test_not_joined),
-		                            cmocka_unit_test(test_moved), cmocka_unit_test(test_counts),
-		                            cmocka_unit_test(test_ahead) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_joined),        cmocka_unit_test(test_not_joined),
+		                            cmocka_unit_test(test_moved),         cmocka_unit_test(test_counts),
+		                            cmocka_unit_test(test_larger_counts), cmocka_unit_test(test_ahead) };
 
 	return cmocka_run_group_tests_name("t_tidy", tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include "runtime/device/cuda/cuda_pass.h"
 
 enum { MOST_PARTS = 1 << 15, MOST_BLOCKS = 65535, MOST_ALIKE = 4096, USER_ROUNDS = 16 };
+#define WORK_OF_ROUND 600 /* bytes and operations of a unit that make one more round worth its start */
 
 /* In how many parts `tiles` column tiles are done the soonest, by so many blocks of which `resident` live at once: as
  * many turns as there are times that the card is filled, of as many tiles as a part has. Of equal ones the fewest, in
@@ -38,6 +39,15 @@ static void share_weights(uint64_t tiles, uint64_t resident, uint64_t *parts, ui
 	}
 }
 
+/* Blocks of a user's kernel for each that lives at once. With many, units that are done at the same time lie near each
+ * other, and so does what they read. */
+static uint64_t user_rounds(const struct plan_op *op)
+{
+	const double work = (op->moves + op->operations) / (double)(op->end - op->begin) / WORK_OF_ROUND;
+
+	return work < 1 ? 1 : work < USER_ROUNDS ? (uint64_t)work : USER_ROUNDS;
+}
+
 /* How many blocks have an op's units, and how many each (struct ptx_launch). Where tiles are distributed to parts, or
  * row blocks are done side by side, a block has as many units as it does at once; and large tiles are a block each,
  * which begin in such an order that those of the same weights live at the same time. Units of a user's kernel may take
@@ -56,7 +66,7 @@ static void partition(const struct cuda_stream *s, struct cuda_plan *c, unsigned
 	const bool floats = r.engine == MATMUL_SIDE_BY_SIDE, at_once = large || tiles > 1 || floats;
 	uint64_t waves = k->cooperative ? 1 : t->waves, each = at_once ? r.together : waves,
 		 most = large                     ? MOST_BLOCKS
-	                : k->key.kind == KEY_USER ? (uint64_t)k->resident * USER_ROUNDS
+	                : k->key.kind == KEY_USER ? k->resident * user_rounds(l)
 	                                          : k->resident,
 		 blocks = (units.n + each - 1) / each;
 
