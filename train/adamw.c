@@ -45,7 +45,7 @@ double adamw_rate_of(const struct adamw_rate *r, uint64_t step)
 		return r->rate * (double)step / (double)r->warmup;
 	if (r->schedule == ADAMW_CONSTANT || r->steps <= r->warmup)
 		return r->rate;
-	part = step > r->steps ? 1 : (double)(step - r->warmup) / (double)(r->steps - r->warmup);
+	part = step > r->steps ? 1 : (double)(step - 1 - r->warmup) / (double)(r->steps - r->warmup);
 	if (r->schedule == ADAMW_LINEAR)
 		return r->rate * (r->least + (1 - r->least) * (1 - part));
 	math_host_sincos(part * 3.14159265358979323846, &s, &c);

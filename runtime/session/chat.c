@@ -94,9 +94,9 @@ static bool add_more(struct variables *v, const char *json, struct error *err)
 	return true;
 }
 
-static bool collect(struct variables *v, const jit_model *m, const jit_chat_options *o, struct error *err)
+static bool collect(struct variables *v, const struct model *m, const jit_chat_options *o, struct error *err)
 {
-	const struct tokenizer *t = m->file.tokenizer;
+	const struct tokenizer *t = m->tokenizer;
 
 	if (!o->messages)
 		return error_set(err, ERROR_ARGUMENT, "jit_chat_options.messages is NULL, expected a JSON array");
@@ -158,10 +158,10 @@ bool chat_can_use(const struct model *m, const char *name, const char *text, str
 	return t != NULL;
 }
 
-static bool render(const jit_model *m, const jit_chat_options *o, jit_chat *out, struct error *err)
+bool chat_render_with(const struct model *m, const jit_chat_options *o, jit_chat *out, struct error *err)
 {
 	struct variables *v = calloc(1, sizeof *v);
-	struct chat_template *t = v ? find_template(&m->file, o, err) : NULL;
+	struct chat_template *t = v ? find_template(m, o, err) : NULL;
 	struct chat_text text = { 0 };
 	struct tm now;
 	bool ok = t && collect(v, m, o, err);
@@ -177,7 +177,7 @@ static bool render(const jit_model *m, const jit_chat_options *o, jit_chat *out,
 	                                               .now = o->has_now ? &now : NULL,
 	                                               .lenient = true },
 	                       &text, NULL, err);
-	ok = ok && (!m->file.tokenizer || chat_tokenize(m->file.tokenizer, &text, true, &out->ids, &out->n_ids, err));
+	ok = ok && (!m->tokenizer || chat_tokenize(m->tokenizer, &text, true, &out->ids, &out->n_ids, err));
 	if (ok) {
 		out->text = text.p;
 		out->n = text.n;
@@ -209,7 +209,7 @@ int jit_chat_render(const jit_model *m, const jit_chat_options *options, jit_cha
 	jit_chat own = { 0 };
 
 	if (NEEDED(m, &e) && NEEDED(options, &e) && SIZED_READ(jit_chat_options, &o, options, &e) &&
-	    SIZED_WRITE(jit_chat, out, &own, &e) && render(m, &o, &own, &e)) {
+	    SIZED_WRITE(jit_chat, out, &own, &e) && chat_render_with(&m->file, &o, &own, &e)) {
 		SIZED_WRITE(jit_chat, out, &own, &e);
 		drop_unseen(&own, out->size);
 	}

@@ -13,5 +13,7 @@ bool chat_find_text(const struct model *m, const jit_chat_options *o, const char
 /* Whether jit_chat_render() would find and parse a template: the one of that name, or this text (one of both NULL), or
  * the usual one. Of the model only its templates are looked at. False: err. */
 bool chat_can_use(const struct model *m, const char *name, const char *text, struct error *err);
+/* What jit_chat_render() does, of a model's files alone. out is jit_chat_free()'s. */
+bool chat_render_with(const struct model *m, const jit_chat_options *o, jit_chat *out, struct error *err);
 
 #endif

@@ -1,0 +1,103 @@
+#!/bin/sh
+# tests/programs/t_jittrain.sh - jittrain from outside: what it writes and prints, that it goes on where it was killed,
+# and the sentence of each thing that is wrong.
+. "${srcdir:-.}/tests/support/prelude.sh"
+export JITRUN_CACHE="$dir/cache"
+run() { ./jittrain "$@" > "$dir/out" 2> "$dir/err" < /dev/null; status=$?; }
+says() { check "said '$1': $(head -c 600 "$dir/err")" grep -qF -e "$1" "$dir/err"; }
+same() { check "$1 is $2" cmp "$dir/$1" "$dir/$2"; }
+few="-c 16 -b 2 --rank 2 --targets v_proj --no-plot -t 1"
+
+cat > "$dir/text.txt" << 'END'
+Once upon a time there was a king who had three daughters, and the youngest of them was as wise as an old owl. Every
+evening she went down to the brook behind the mill, and the fishes told her what had happened in the world that day.
+END
+cat > "$dir/chat.jsonl" << 'END'
+{"messages": [{"role": "user", "content": "Who?"}, {"role": "assistant", "content": "A king."}]}
+
+{"conversations": [{"from": "human", "value": "And?"}, {"from": "gpt", "value": "A queen."}]}
+{"prompt": "A fox", "completion": " ran."}
+{"text": "The end."}
+END
+cat > "$dir/template" << 'END'
+{% for m in messages %}{{ m.role }}: {{ m.content }}{% if m.role == 'assistant' %}<|end_of_text|>{% endif %}
+{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}
+END
+
+# ---- an adapter, its losses, and lines of JSON
+is 0 lora "$model" -d "$dir/text.txt" -e "$dir/text.txt" -o "$dir/a" $few --steps 4 --rate 1e-2 --json
+says "before, step 0: perplexity"
+says "step 4 of 4: loss"
+check "peft's config" grep -q '"target_modules": \[' "$dir/a/adapter_config.json"
+check "its rank" grep -q '"r": 2' "$dir/a/adapter_config.json"
+check "an event begins" grep -q '"event":"begin","rows":[0-9]*,"texts":1,' "$dir/out"
+check "4 steps" [ "$(grep -c '"event":"step"' "$dir/out")" = 4 ]
+check "2 evaluations" [ "$(grep -c '"event":"evaluation"' "$dir/out")" = 2 ]
+perplexity() { sed -n "s/.*\"when\":\"$1\".*\"perplexity\":\([0-9.]*\).*/\1/p" "$dir/out"; }
+before=$(perplexity before) after=$(perplexity after)
+check "it learns: $before became $after" awk "BEGIN { exit !($after < $before) }"
+check "4 losses" [ "$(grep -c '^[0-9]' "$dir/a/losses.csv")" = 4 ]
+check "and the last evaluation" grep -qE '^4,.*,[0-9.]+$' "$dir/a/losses.csv"
+
+# ---- the same bytes: more threads, AVX2, and what was stopped between
+usual="-d $dir/text.txt $few --steps 4 --rate 1e-2 --dropout 0.1 --seed 7 -q"
+is 0 lora "$model" $usual -o "$dir/one"
+check "quiet" [ ! -s "$dir/err" -a ! -s "$dir/out" ]
+is 0 lora "$model" $usual -o "$dir/more" -t 3 --isa avx2
+same one/adapter_model.safetensors more/adapter_model.safetensors
+check "another seed gives others" sh -c '! cmp -s "$1" "$2"' - "$dir/one/adapter_model.safetensors" \
+	"$dir/a/adapter_model.safetensors"
+./jittrain lora "$model" $usual -o "$dir/killed" --save-every 1 --no-cache < /dev/null > /dev/null 2>&1 &
+killed=$!
+tries=0
+while [ ! -f "$dir/killed/state" ] && [ $tries -lt 600 ]; do sleep 0.02; tries=$((tries + 1)); done
+kill -9 $killed 2> /dev/null
+wait $killed 2> /dev/null
+check "a state was there" [ -f "$dir/killed/state" ]
+is 0 lora "$model" $usual -o "$dir/killed" --resume
+same one/adapter_model.safetensors killed/adapter_model.safetensors
+same one/losses.csv killed/losses.csv
+is 0 lora "$model" $usual -o "$dir/killed" --resume
+same one/adapter_model.safetensors killed/adapter_model.safetensors
+refused "the state is of another training" 1 lora "$model" $usual -o "$dir/killed" --resume --batch 3
+refused "the state is of another training" 1 lora "$model" $usual -o "$dir/killed" --resume --rate 2e-2
+printf x >> "$dir/killed/state"
+refused "the file is damaged" 1 lora "$model" $usual -o "$dir/killed" --resume
+check "the adapter is still there" cmp "$dir/one/adapter_model.safetensors" "$dir/killed/adapter_model.safetensors"
+
+# ---- conversations, and GGUF
+is 0 lora "$model" -d "$dir/chat.jsonl" --chat-template "$dir/template" -o "$dir/chat" -c 64 --rank 2 --targets \
+	q_proj,k_proj --steps 1 --format gguf --no-plot -t 1
+says "4 texts in 1 rows"
+check "a GGUF adapter" [ "$(head -c 4 "$dir/chat/adapter.gguf")" = GGUF ]
+check "of that kind" grep -qa adapter.lora.alpha "$dir/chat/adapter.gguf"
+is 0 lora "$model" -d "$dir/chat.jsonl" --chat-template "$dir/template" -o "$dir/chat" -c 64 --rank 2 --targets v_proj \
+	--epochs 2 -b 1 --apart --no-plot -t 1
+says "4 texts in 4 rows"
+says "step 8 of 8"
+
+# ---- what is wrong
+: > "$dir/empty.txt"
+refused "empty.txt: the file is empty" 1 lora "$model" -d "$dir/empty.txt" -o "$dir/no" $few
+: > "$dir/empty.jsonl"
+refused "empty.jsonl: the file is empty" 1 lora "$model" -d "$dir/empty.jsonl" -o "$dir/no" $few
+refused "none.txt: No such file" 1 lora "$model" -d "$dir/none.txt" -o "$dir/no" $few
+refused "the model's files have no chat template" 1 lora "$model" -d "$dir/chat.jsonl" -o "$dir/no" $few
+echo '{"messages": [{"role": "user", "content": "Who?"}]}' > "$dir/user.jsonl"
+refused "no turn of the assistant" 1 lora "$model" -d "$dir/user.jsonl" --chat-template "$dir/template" \
+	-o "$dir/no" $few
+echo '{"text": "' > "$dir/bad.jsonl"
+refused "bad.jsonl:1" 1 lora "$model" -d "$dir/bad.jsonl" -o "$dir/no" $few
+echo '{"words": 1}' > "$dir/bad.jsonl"
+refused 'bad.jsonl:1: expected an object with "messages"' 1 lora "$model" -d "$dir/bad.jsonl" -o "$dir/no" $few
+refused "a row has 4: give a longer --context" 1 lora "$model" -d "$dir/chat.jsonl" --chat-template "$dir/template" \
+	-o "$dir/no" $few -c 4
+refused "q_prj, expected q_proj" 1 lora "$model" -d "$dir/text.txt" -o "$dir/no" $few --targets q_prj
+refused "a folder of safetensors" 1 full "$model" -d "$dir/text.txt" -o "$dir/no" $few
+refused "the folder cannot be made" 1 lora "$model" -d "$dir/text.txt" -o /dev/full $few
+refused "is to be learnt" 2 lora "$model" -o "$dir/no"
+refused "where to" 2 lora "$model" -d "$dir/text.txt"
+refused "which model" 2 lora -d "$dir/text.txt"
+refused "what is to be done" 2 "$model"
+check "nothing was made" [ ! -e "$dir/no/adapter_model.safetensors" ]
+finish
