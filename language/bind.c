@@ -142,9 +142,9 @@ static void count_units(struct jk_kernel *k)
 	while (last->next)
 		last = last->next;
 	const uint64_t n = (uint64_t)(last->behind - last->first);
-	if (!k->block)
-		k->block = 256;
 	k->rows = jk_rows_of(k);
+	if (!k->block)
+		k->block = k->rows > 1 ? 128 : 256;
 	uint64_t groups = n ? k->instances / n : 0;
 	if (k->rows > 1) {
 		const struct symbol *const row = jk_row_index(k);

@@ -394,15 +394,18 @@ static void units(struct lower *l, uint16_t begin, uint16_t end)
 		a.s = a.s->next;
 	const int64_t size = a.s->behind - a.s->first, blocks = (size + (int64_t)k->block - 1) / (int64_t)k->block;
 	const uint32_t scope = jk_lower_scope(l);
-	uint16_t row = jk_lower_emit(l, IR_sadd, begin, t, 0, 0), in_row = constant(l, 0);
+	const uint16_t unit = jk_lower_emit(l, IR_sadd, begin, t, 0, 0);
+	uint16_t row = unit, in_row = constant(l, 0);
 	if (k->indices == a.s) {
-		in_row = row;
+		in_row = unit;
 		row = constant(l, 0);
+	} else if (blocks > 1 && k->rows > 1) { /* rows go by first: what their loops read of the block is at hand */
+		const int64_t groups = (int64_t)k->units / blocks;
+		in_row = jk_lower_emit(l, IR_sdivi, unit, 0, 0, groups);
+		row = jk_lower_emit(l, IR_ssub, unit, jk_lower_emit(l, IR_smuli, in_row, 0, 0, groups), 0, 0);
 	} else if (blocks > 1) {
-		const uint16_t unit = row;
 		row = jk_lower_emit(l, IR_sdivi, unit, 0, 0, blocks);
-		const uint16_t whole = jk_lower_emit(l, IR_smuli, row, 0, 0, blocks);
-		in_row = jk_lower_emit(l, IR_ssub, unit, whole, 0, 0);
+		in_row = jk_lower_emit(l, IR_ssub, unit, jk_lower_emit(l, IR_smuli, row, 0, 0, blocks), 0, 0);
 	}
 	a.one_unit = blocks <= 1;
 	a.first = blocks > 1 ? jk_lower_emit(l, IR_smuli, in_row, 0, 0, (int64_t)k->block) : constant(l, 0);
