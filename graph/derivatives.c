@@ -73,15 +73,29 @@ static tensor_value of_two(struct transform *t, enum tensor_op op, const tensor_
 	}
 }
 
+/* As if it were x itself, where it is not cut. */
+static tensor_value of_quantised(struct transform *t, const tensor_value x[4], unsigned i, tensor_value v)
+{
+	const tensor_value zero = put_number(t, 0, v);
+
+	if (i > 0)
+		return zero;
+	const tensor_value q = put_one(t, OP_round, put_two(t, OP_div, x[0], x[1]));
+	return put_select(t, put_two(t, OP_and, put_two(t, OP_ge, q, x[2]), put_two(t, OP_le, q, x[3])), v, zero);
+}
+
 tensor_value derivative_of(struct transform *t, const struct tensor_node *n, unsigned i, tensor_value v)
 {
-	const tensor_value x[3] = { operand_of(t, n, 0), n->operands > 1 ? operand_of(t, n, 1) : 0,
-		                    n->operands > 2 ? operand_of(t, n, 2) : 0 };
+	const tensor_value x[4] = { operand_of(t, n, 0), n->operands > 1 ? operand_of(t, n, 1) : 0,
+		                    n->operands > 2 ? operand_of(t, n, 2) : 0,
+		                    n->operands > 3 ? operand_of(t, n, 3) : 0 };
 	const tensor_value r = t->is[n->first];
 
 	if (n->op == OP_select)
 		return i == 1 ? put_select(t, x[0], v, put_number(t, 0, v))
 		              : put_select(t, x[0], put_number(t, 0, v), v);
+	if (n->op == OP_fake_quantise)
+		return of_quantised(t, x, i, v);
 	if (n->op == OP_fma)
 		return i == 2 ? v : put_two(t, OP_mul, v, x[1 - i]);
 	return n->operands == 1 ? of_one(t, n->op, x[0], r, v) : of_two(t, n->op, x, r, i, v);

@@ -37,7 +37,8 @@ static eval_rule *const rules[] = {
 	[KIND_DOT] = eval_dot,
 	[KIND_CONV] = eval_conv,
 	[KIND_WINDOW] = eval_window,
-	[KIND_DEQUANTISE] = eval_dequantise
+	[KIND_DEQUANTISE] = eval_dequantise,
+	[KIND_RANDOM] = eval_random
 };
 
 bool tensor_node_eval(const struct tensor_graph *g, const struct tensor_node *n, const struct tensor *const in[],

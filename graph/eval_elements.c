@@ -240,6 +240,14 @@ static bool functions(struct evaluation *e, int wide, uint64_t elements)
 	return true;
 }
 
+/* min(max(round(x / scale), least), most) * scale */
+static union number quantised(int wide, union number x, union number scale, union number least, union number most)
+{
+	const union number q = of_one(OP_round, wide, eval_pair(OP_div, wide, x, scale));
+
+	return eval_pair(OP_mul, wide, eval_pair(OP_min, wide, eval_pair(OP_max, wide, q, least), most), scale);
+}
+
 bool eval_elements(struct evaluation *e)
 {
 	const enum tensor_op op = e->n->op;
@@ -257,6 +265,9 @@ bool eval_elements(struct evaluation *e)
 			z = tensor_get(e->in[x.u ? 1 : 2], i);
 		else if (op == OP_fma)
 			z = eval_fused(wide, x, tensor_get(e->in[1], i), tensor_get(e->in[2], i));
+		else if (op == OP_fake_quantise)
+			z = quantised(wide, x, tensor_get(e->in[1], i), tensor_get(e->in[2], i),
+			              tensor_get(e->in[3], i));
 		else
 			z = eval_pair(op, wide, x, tensor_get(e->in[1], i));
 		tensor_put(&e->out[0], i, z);

@@ -38,6 +38,37 @@ bool eval_iota(struct evaluation *e)
 	return true;
 }
 
+/* Ten rounds of Philox 4x32 (Salmon et al., 2011). */
+static void philox(uint32_t c[4], uint32_t k0, uint32_t k1)
+{
+	for (int round = 0; round < 10; round++) {
+		const uint64_t a = (uint64_t)c[0] * UINT32_C(0xd2511f53), b = (uint64_t)c[2] * UINT32_C(0xcd9e8d57);
+		c[0] = (uint32_t)(b >> 32) ^ c[1] ^ k0;
+		c[1] = (uint32_t)b;
+		c[2] = (uint32_t)(a >> 32) ^ c[3] ^ k1;
+		c[3] = (uint32_t)a;
+		k0 += UINT32_C(0x9e3779b9);
+		k1 += UINT32_C(0xbb67ae85);
+	}
+}
+
+bool eval_random(struct evaluation *e)
+{
+	const struct shape *s = &e->out[0].shape;
+	const uint64_t each = shape_part(s, e->in[0]->shape.rank - 1, s->rank);
+	const uint32_t *key = e->in[0]->data;
+	uint32_t *out = e->out[0].data;
+
+	for (uint64_t set = 0; each && set < shape_elements(s) / each; set++)
+		for (uint64_t i = 0; i < each; i++) {
+			const uint32_t *k = key + set * 4;
+			uint32_t c[4] = { (uint32_t)(i / 4), (uint32_t)(i / 4 >> 32), k[2], k[3] };
+			philox(c, k[0], k[1]);
+			out[set * each + i] = c[i % 4];
+		}
+	return true;
+}
+
 bool eval_broadcast(struct evaluation *e)
 {
 	const struct shape *s = &e->out[0].shape, *of = &e->in[0]->shape;

@@ -35,7 +35,8 @@ static infer_rule *const rules[] = {
 	[KIND_DOT] = infer_dot,
 	[KIND_CONV] = infer_conv,
 	[KIND_WINDOW] = infer_window,
-	[KIND_DEQUANTISE] = infer_dequantise
+	[KIND_DEQUANTISE] = infer_dequantise,
+	[KIND_RANDOM] = infer_random
 };
 
 bool tensor_infer(const struct tensor_graph *g, const struct tensor_node *n, struct inferred *out, struct error *err)
@@ -198,6 +199,24 @@ bool infer_iota(struct inference *x)
 	if (type == JIT_TYPE_BOOL)
 		return error_set(x->err, ERROR_ARGUMENT, "iota of bool, expected numbers");
 	return infer_result(x, type, &s);
+}
+
+bool infer_random(struct inference *x)
+{
+	const struct shape *key = x->shape[0];
+	struct shape own, s = { .rank = key->rank ? key->rank - 1 : 0 };
+
+	if (x->type[0] != JIT_TYPE_U32 || key->rank == 0 || key->dim[key->rank - 1] != 4)
+		return error_set(x->err, ERROR_ARGUMENT, "the key of random_bits is no u32[..,4]");
+	if (!shape_of(x, &own))
+		return false;
+	if (s.rank + own.rank > TENSOR_MAX_RANK)
+		return error_set(x->err, ERROR_ARGUMENT, "random_bits of %u dimensions, expected at most %d",
+		                 s.rank + own.rank, TENSOR_MAX_RANK);
+	memcpy(s.dim, key->dim, s.rank * sizeof *s.dim);
+	memcpy(s.dim + s.rank, own.dim, own.rank * sizeof *s.dim);
+	s.rank += own.rank;
+	return infer_result(x, JIT_TYPE_U32, &s);
 }
 
 bool infer_broadcast(struct inference *x)

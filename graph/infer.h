@@ -32,6 +32,7 @@ infer_rule infer_elements, infer_select, infer_convert, infer_bitcast;
 infer_rule infer_iota, infer_broadcast, infer_reshape, infer_transpose, infer_slice, infer_pad, infer_concatenate,
 	infer_reverse;
 infer_rule infer_take, infer_take_along, infer_gather_nd, infer_scatter_nd, infer_scatter_along;
-infer_rule infer_reduce, infer_arg, infer_scan, infer_sort, infer_dot, infer_conv, infer_window, infer_dequantise;
+infer_rule infer_reduce, infer_arg, infer_scan, infer_sort, infer_dot, infer_conv, infer_window, infer_dequantise,
+	infer_random;
 
 #endif

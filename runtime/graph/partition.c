@@ -47,6 +47,7 @@ bool partition_is_element(const struct tensor_graph *g, const struct tensor_node
 	case KIND_SELECT:
 	case KIND_CONVERT:
 	case KIND_IOTA:
+	case KIND_RANDOM:
 	case KIND_BROADCAST:
 	case KIND_RESHAPE:
 	case KIND_TRANSPOSE:
@@ -104,7 +105,9 @@ static uint32_t own_weight(const struct tensor_node *n)
 	case OP_div:
 	case OP_rem:
 	case OP_sqrt:
-	case OP_rsqrt: return WEIGHT_FUNCTION;
+	case OP_rsqrt:
+	case OP_fake_quantise: return WEIGHT_FUNCTION;
+	case OP_random_bits: return 3 * WEIGHT_FUNCTION;
 	default: return 1;
 	}
 }

@@ -123,6 +123,8 @@ const char *source_apply(struct source *s, const struct tensor_node *n, const ch
 	case OP_round:
 	case OP_trunc: return source_text(s, "%s(%s)", tensor_ops[n->op].name, x[0]);
 	case OP_fma: return source_text(s, "fma(%s, %s, %s)", x[0], x[1], x[2]);
+	case OP_fake_quantise:
+		return source_text(s, "(min(max(round(%s / %s), %s), %s) * %s)", x[0], x[1], x[2], x[3], x[1]);
 	case OP_select: return source_text(s, "select(%s, %s, %s)", x[0], x[1], x[2]);
 	case OP_convert: return converted(s, wide, to, x[0]);
 	case OP_bitcast: return same_bits(s, from, info(s, n->first)->type, x[0]);
@@ -254,11 +256,35 @@ static const char *counted(struct source *s, const struct tensor_node *n, const 
 	return source_text(s, "%s(%s)", tensor_type_name(tensor_wide_type(info(s, n->first)->type)), at->dim[axis]);
 }
 
+/* A word of Philox: the dimensions of the key but its last are in front. */
+static const char *random_word(struct source *s, const struct tensor_node *n, const struct position *at)
+{
+	const struct shape *out = &info(s, n->first)->shape;
+	const unsigned sets = info(s, n->operand[0])->shape.rank - 1;
+	struct shape own = { .rank = out->rank - sets };
+	struct position in = { .has_dims = true }, key = { .has_dims = true };
+	const char *k[4], *word[4];
+
+	memcpy(own.dim, out->dim + sets, own.rank * sizeof *own.dim);
+	memcpy(in.dim, at->dim + sets, own.rank * sizeof *in.dim);
+	memcpy(key.dim, at->dim, sets * sizeof *key.dim);
+	for (unsigned i = 0; i < 4; i++) {
+		key.dim[sets] = source_text(s, "%u", i);
+		k[i] = source_element(s, n->operand[0], key);
+	}
+	const char *i = source_local(s, "i32", position_flat(s, &own, &in));
+	for (unsigned w = 0; w < 4; w++)
+		word[w] =
+			source_text(s, "philox(u32(%s / 4), u32(0), %s, %s, %s, %s, %u)", i, k[2], k[3], k[0], k[1], w);
+	return source_text(s, "select(%s %% 4 < 2, select(%s %% 4 == 0, %s, %s), select(%s %% 4 == 2, %s, %s))", i, i,
+	                   word[0], word[1], i, word[2], word[3]);
+}
+
 /* ---- an element */
 
 static const char *computed(struct source *s, const struct tensor_node *n, struct position at)
 {
-	const char *x[3];
+	const char *x[4];
 
 	if (tensor_op_is_elementwise(n->op)) {
 		for (uint32_t k = 0; k < n->operands; k++)
@@ -271,6 +297,7 @@ static const char *computed(struct source *s, const struct tensor_node *n, struc
 	position_dims(s, &info(s, n->first)->shape, &at);
 	switch (n->op) {
 	case OP_iota: return counted(s, n, &at);
+	case OP_random_bits: return random_word(s, n, &at);
 	case OP_pad: return padded(s, n, &at);
 	case OP_concatenate: return joined(s, n, &at);
 	case OP_take:

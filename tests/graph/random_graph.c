@@ -107,7 +107,7 @@ tensor_value random_like(struct draw *d, tensor_value v)
 static tensor_value draw_element(struct draw *d)
 {
 	const enum tensor_op op = (enum tensor_op)random_below(d, OP_bitcast + 1);
-	tensor_value x[3] = { random_any_value(d) };
+	tensor_value x[4] = { random_any_value(d) };
 	int64_t type = random_below(d, TENSOR_TYPES);
 	const struct attribute a = { ATTRIBUTE_type, 1, &type, 0 };
 

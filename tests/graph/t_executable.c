@@ -202,6 +202,13 @@ static void test_chosen(void **state)
 		/* Nodes that differ in the name of an attribute alone. */
 		"input x f32[1,1,7]\nw = constant f32[1,1,3] 1 2 3\na = conv x w low=[1]\nb = conv x w high=[1]\n"
 		"c = sub a b\noutput c\n",
+		/* Random words whose sets have keys of their own, read by another position. */
+		"input k u32[2,4]\nb = random_bits k shape=[3,7]\nt = transpose b axes=[2,0,1]\noutput b\noutput t\n",
+		"input k u32[4]\nb = random_bits k shape=[37]\nc = convert b type=f32\ns = reduce_sum c axes=[0]\n"
+		"output s\n",
+		"input k u32[4]\nb = random_bits k shape=[]\nc = random_bits k shape=[0]\noutput b\noutput c\n",
+		"input x f16[70]\ninput s f16[70]\ninput a f16[70]\ninput b f16[70]\ny = fake_quantise x s a b\n"
+		"z = add y x\noutput z\n",
 		/* Parts of a sum, in rows and in columns. */
 		"input x f32[2500,9]\na = reduce_sum x axes=[0]\nb = reduce_max x axes=[0]\noutput a\noutput b\n",
 		"input x f32[3,2500]\na = reduce_sum x axes=[1]\nb = reduce_min x axes=[1]\noutput a\noutput b\n",

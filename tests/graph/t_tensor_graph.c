@@ -66,6 +66,14 @@ static void test_meaning(void **state)
 	GIVES(JIT_TYPE_I32,
 	      "x = constant i32[3] 7 -7 -2147483648\ny = constant i32[3] -2 0 -1\nz = div x y\noutput z\n", -3, -1,
 	      -2147483648.0);
+	/* The known answer of Philox's authors: counter and key 0. */
+	GIVES(JIT_TYPE_U32, "k = constant u32[4] 0 0 0 0\ny = random_bits k shape=[2,2]\noutput y\n", 0x6627e8d5,
+	      0xe169c58d, 0xbc57ac4c, 0x9b00dbd8);
+	GIVES(JIT_TYPE_F32,
+	      "x = constant f32[5] 0.9 2.6 -1.9 0.25 nan\ns = constant f32[5] 0.5 0.5 0.5 0.5 0.5\n"
+	      "a = constant f32[5] -3 -3 -3 -3 -3\nb = constant f32[5] 2 2 2 2 2\ny = fake_quantise x s a b\n"
+	      "z = slice y start=[0] limit=[4]\noutput z\n",
+	      1, 1, -1.5, 0);
 	GIVES(JIT_TYPE_U8, "x = constant u8[2] 200 100\ny = add x x\noutput y\n", 144, 200);
 	GIVES(JIT_TYPE_I64, "x = constant f32[4] 1 nan 3 nan\ny = argmax x axis=0 last=1\noutput y\n", 3);
 	GIVES(JIT_TYPE_F16, "x = constant f16[2] 65504 1\ny = add x x\noutput y\n", (double)INFINITY, 2);
@@ -176,6 +184,17 @@ static const struct {
 	{ "x = constant f32[1000000000]\n", "expected as many numbers as the constant has elements" },
 	{ "input x f32[2]\noutput x y\n", "t:2: expected output VALUE as NAME" },
 	{ "input x f32[2]\noutput x as y z\n", "t:2: found \"z\", expected the end of the line" },
+	{ "input x u8[3,35]\ny = dequantise x format=Q8_0\n",
+	  "rows of dequantise have 35 bytes, expected blocks of Q8_0" },
+	{ "input x u8[3,34]\ny = dequantise x format=Q9\n", "found \"Q9\", expected a format of weights such as Q4_K" },
+	{ "input x u8[3,34]\ny = dequantise x format=I8\n", "expected a format of weights" },
+	{ "input x i8[3,34]\ny = dequantise x format=q8_0\n", "t:2: dequantise of i8[2 dimensions], expected u8" },
+	{ "input x u8[]\ny = dequantise x format=q8_0\n", "dequantise of u8[0 dimensions]" },
+	{ "input x i32[4]\ny = random_bits x shape=[2]\n", "t:2: the key of random_bits is no u32[..,4]" },
+	{ "input x u32[3]\ny = random_bits x shape=[2]\n", "the key of random_bits is no u32[..,4]" },
+	{ "input x u32[1,1,4]\ny = random_bits x shape=[1,1,1,1,1,1,1]\n", "random_bits of 9 dimensions" },
+	{ "input x f32[2]\ninput y f64[2]\nz = fake_quantise x x x y\n", "t:3: fake_quantise has operands of f32[2]" },
+	{ "input x i32[2]\nz = fake_quantise x x x x\n", "fake_quantise of i32, expected floats" },
 	{ "frobnicate\n", "t:1: found \"frobnicate\", expected graph, size, input, output or NAME = OPERATION" },
 };
 

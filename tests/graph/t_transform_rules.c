@@ -74,6 +74,10 @@ static void test_kinks(void **state)
 	          NUMBERS(0.5, 0, 1, 0, 0.5, 1, 0, 1));
 	must_have("input x f64[4]\ninput z f64[4]\ny = min x z\noutput y\n", NUMBERS(1, 2, 3, NAN, 1, 3, 2, 1),
 	          NUMBERS(0.5, 1, 0, 0, 0.5, 0, 1, 1));
+	/* 0.9 / 0.5 is 2; 2.6 / 0.5 is 5, which is cut to 2, and -1.9 / 0.5 -4, which is cut to -3. */
+	must_have("input x f64[4]\ninput s f64[4]\na = constant f64[4] -3 -3 -3 -3\nb = constant f64[4] 2 2 2 2\n"
+	          "y = fake_quantise x s a b\noutput y\n",
+	          NUMBERS(0.9, 2.6, -1.9, -1.5, 0.5, 0.5, 0.5, 0.5), NUMBERS(1, 0, 0, 1, 0, 0, 0, 0));
 	must_have("input x f64[4]\ny = reduce_max x axes=[0]\noutput y\n", NUMBERS(2, 1, 2, 2),
 	          NUMBERS(1.0 / 3, 0, 1.0 / 3, 1.0 / 3));
 	must_have("input x f64[4]\ny = reduce_min x axes=[0]\noutput y\n", NUMBERS(2, 1, 2, 1),

@@ -149,6 +149,17 @@ const struct transform_case transform_cases[] = {
 	{ "size n\ninput x f64[n,3]\ni = iota type=i64 shape=[n,3] axis=0\na, b = sort x i axis=0 descending=1\n"
 	  "f = convert b type=f64\ny = mul a f\noutput y\n",
 	  false, 0 },
+	/* Differences do not show that it is passed straight through: t_transform_rules does. */
+	{ "size n\ninput x f64[n,3]\ninput s f64[n,3]\nss = mul s s\nh = constant f64[] 0.25\n"
+	  "hb = broadcast h shape=[n,3] axes=[]\nsc = add ss hb\na = constant f64[] -3\nb = constant f64[] 2\n"
+	  "ab = broadcast a shape=[n,3] axes=[]\nbb = broadcast b shape=[n,3] axes=[]\n"
+	  "y = fake_quantise x sc ab bb\noutput y\n",
+	  true, 0 },
+	/* A batch of keys, and one that all sets share. */
+	{ "size n\ninput x f64[n,3]\ninput k u32[4]\nb = random_bits k shape=[n,3]\nm = constant u32[] 7\n"
+	  "mb = broadcast m shape=[n,3] axes=[]\nl = and b mb\nf = convert l type=f64\ny = mul f x\noutput y\n"
+	  "output b\n",
+	  true, 0 },
 	/* ---- packed weights, whose scales are cut to what floats can have */
 	{ "size n\ninput x f64[n,64]\ninput w u8[3,68]\nm = constant u8[] 63\nb = broadcast m shape=[3,68] axes=[]\n"
 	  "c = and w b\nf = dequantise c format=Q8_0\nd = convert f type=f64\ny = dot x d left=[1] right=[1]\n"
