@@ -11,16 +11,12 @@
  */
 #include <stddef.h>
 
-#include "kernels-templates/matmul/matmul.h"
 #include "kernels-templates/formats/weight_pieces.h"
 #include "kernels-templates/formats/weight_unpack.h"
+#include "kernels-templates/matmul/matmul_product.h"
 
-enum {
-	MMA_ROWS = 32,
-	MMA_HALVES = MMA_ROWS / IR_TILE,
-	MMA_MOST_PARTS = TEMPLATE_MMA_COLUMNS / IR_TILE,
-	PIECES_APART = 32 /* from a piece of a row to its next */
-};
+enum { MMA_ROWS = PRODUCT_ROWS /* from a piece of a row to its next there are those of so many */ };
+_Static_assert(TEMPLATE_MMA_COLUMNS / IR_TILE <= PRODUCT_PARTS, "a wave has all columns of a tile");
 
 struct mma {
 	struct matmul_group group;
@@ -29,10 +25,8 @@ struct mma {
 	enum dtype activation; /* Q8_0, F16, BF16 */
 	uint32_t kp;
 	int64_t block_bytes;
-	unsigned parts;                 /* of 16 columns */
 	unsigned span_units;            /* of 32 k's */
 	uint32_t column, scales_column; /* bytes from a column of activations, of their scales, to the next */
-	bool half;                      /* there are no more columns than half of an operand has */
 
 	/* Weights that are unpacked: the wave's own bytes. */
 	bool unpacks;
@@ -43,7 +37,7 @@ struct mma {
 
 	/* A job's own. */
 	ir_a w, scales, x, xs; /* walking */
-	ir_t acc[MMA_MOST_PARTS][MMA_HALVES];
+	struct matmul_product product;
 };
 
 static bool is_int8(const struct mma *m) { return m->activation == DTYPE_Q8_0; }
@@ -53,18 +47,17 @@ static uint32_t column_bytes(const struct mma *m) { return m->kp * (is_int8(m) ?
 
 /* ---- one unit */
 
-/* Rows 16 * half .. of bytes `at` .. at + 31 of the weights' stream. */
-static ir_o load_weights(const struct mma *m, uint32_t stream, uint32_t at, unsigned half)
+/* Bytes `at` .. at + 31 of the weights' stream, and of the activations. */
+static struct product_place strips_of_rows(const struct mma *m, unsigned units, uint32_t at)
 {
-	return ir_oload(m->b, m->w, (int32_t)weight_pieces_place(stream, at, half * IR_TILE), IR_PIECE_BYTES,
-	                PIECES_APART);
+	const uint32_t stream = units * weight_pieces_lane(m->format);
+
+	return (struct product_place){ m->w, (int32_t)weight_pieces_place(stream, at, 0), IR_PIECE_BYTES, MMA_ROWS };
 }
 
-/* Columns 16 * part .. of bytes at .. at + 31 of the activations. */
-static ir_o load_inputs(const struct mma *m, uint32_t at, unsigned part)
+static struct product_place strips_of_columns(const struct mma *m, uint32_t at)
 {
-	return (m->half ? ir_oload_top
-	                : ir_oload)(m->b, m->x, (int32_t)(part * IR_TILE * m->column + at), m->column, 1);
+	return (struct product_place){ m->x, (int32_t)at, m->column, 1 };
 }
 
 /* Where the scale of a period's unit u lies. */
@@ -74,41 +67,41 @@ static uint64_t scale_place(const struct mma *m, unsigned units, unsigned u, uns
 	                           weight_pieces_stream(m->format, 0, units) + 2 * u, lane);
 }
 
-/* The part's columns' numbers `member` of their block of unit u. */
-static ir_t load_block(const struct mma *m, unsigned p, unsigned u, size_t member)
+/* m->scales is at the first unit's. */
+static struct product_place row_scales(const struct mma *m, unsigned units, unsigned u)
 {
-	const size_t at = p * IR_TILE * m->scales_column + u * sizeof(struct activation_block) + member;
+	const uint64_t place = scale_place(m, units, u, 0);
 
-	return (m->half ? ir_tload_top : ir_tload)(m->b, m->xs, (int32_t)at, m->scales_column, 0);
+	return (struct product_place){ m->scales, (int32_t)(place - scale_place(m, units, 0, 0)),
+		                       (uint32_t)(scale_place(m, units, u, 1) - place), 1 };
 }
 
-/* m->scales is at the first unit's. */
-static ir_t load_scales(const struct mma *m, unsigned units, unsigned u, unsigned half)
+/* The columns' numbers `member` of their block of unit u. */
+static struct product_place of_blocks(const struct mma *m, unsigned u, size_t member)
 {
-	uint64_t place = scale_place(m, units, u, half * IR_TILE) - scale_place(m, units, 0, 0),
-		 step = scale_place(m, units, u, 1) - scale_place(m, units, u, 0);
-	return ir_tload_h(m->b, m->scales, (int32_t)place, 0, (unsigned)step);
+	return (struct product_place){ m->xs, (int32_t)(u * sizeof(struct activation_block) + member),
+		                       m->scales_column, 0 };
 }
 
 /* Unit u of a period of `units`. */
 static void int8_unit(const struct mma *m, unsigned units, unsigned u)
 {
-	struct ir *b = m->b;
-	uint32_t stream = units * weight_pieces_lane(m->format);
-	ir_o w[MMA_HALVES];
-	ir_t dw[MMA_HALVES];
+	const struct product_operands o = {
+		.rows = strips_of_rows(m, units, u * PIECES_UNIT_K),
+		.columns = strips_of_columns(m, u * PIECES_UNIT_K),
+		.row_scales = row_scales(m, units, u),
+		.column_scales = of_blocks(m, u, offsetof(struct activation_block, d))
+	};
 
-	for (unsigned h = 0; h < MMA_HALVES; h++) {
-		w[h] = load_weights(m, stream, u * PIECES_UNIT_K, h);
-		dw[h] = load_scales(m, units, u, h);
-	}
-	for (unsigned p = 0; p < m->parts; p++) {
-		ir_o x = load_inputs(m, u * PIECES_UNIT_K, p);
-		ir_t dx = load_block(m, p, u, offsetof(struct activation_block, d));
-		for (unsigned h = 0; h < MMA_HALVES; h++) {
-			ir_t sum = ir_tdot_i8(b, x, w[h], ir_tconst(b, 0));
-			ir_set_t(b, m->acc[p][h], ir_tfma(b, ir_tmul(b, dw[h], dx), ir_ti2f(b, sum), m->acc[p][h]));
-		}
+	matmul_product_add(&m->product, &o);
+}
+
+static void float_unit(const struct mma *m, unsigned units, unsigned u)
+{
+	for (unsigned at = u * 2 * PIECES_UNIT_K; at < (u + 1) * 2 * PIECES_UNIT_K; at += IR_STRIP_BYTES) {
+		const struct product_operands o = { .rows = strips_of_rows(m, units, at),
+			                            .columns = strips_of_columns(m, at) };
+		matmul_product_add(&m->product, &o);
 	}
 }
 
@@ -162,33 +155,39 @@ static void write_unit(const struct mma *m, const struct weight_stream *w)
 }
 
 /* What the minima of half a unit, or of all of it, are multiplied with. */
-static ir_t scaled_sums(const struct mma *m, unsigned p, unsigned u, unsigned half, ir_t dx)
+static ir_t scaled_sums(const struct mma *m, unsigned part, unsigned u, unsigned half, ir_t dx)
 {
 	struct ir *b = m->b;
+	const size_t sum = offsetof(struct activation_block, sum) + half * 4;
+	const bool halves = m->format->quants->halves;
+	const struct product_place of = of_blocks(m, u, halves ? sum : offsetof(struct activation_block, d_sum));
+	ir_t sums = matmul_product_of_columns(&m->product, &of, part);
 
-	if (!m->format->quants->halves)
-		return load_block(m, p, u, offsetof(struct activation_block, d_sum));
-	return ir_tmul(b, dx, ir_ti2f(b, load_block(m, p, u, offsetof(struct activation_block, sum) + half * 4)));
+	return halves ? ir_tmul(b, dx, ir_ti2f(b, sums)) : sums;
 }
 
 /* Half a unit, or all of it, for rows 16 * h .. and all columns. */
 static void multiply_own(const struct mma *m, unsigned u, unsigned half, unsigned h)
 {
 	struct ir *b = m->b;
+	const struct matmul_product *p = &m->product;
 	const struct weight_quants *q = m->format->quants;
-	const int32_t pieces = (int32_t)(half * OWN_PIECES + h * IR_TILE * IR_PIECE_BYTES), floats = (int32_t)h * 64;
-	ir_o w = ir_oload(b, m->own, pieces, IR_PIECE_BYTES, MMA_ROWS);
-	ir_t dw = ir_tload(b, m->own, own_scales(q, half) + floats, 0, 4), mw = { 0 };
+	const struct product_place rows = { m->own, (int32_t)half * OWN_PIECES, IR_PIECE_BYTES, MMA_ROWS },
+	                           scales = { m->own, own_scales(q, half), 4, 0 },
+	                           minima = { m->own, own_minima(q, half), 4, 0 },
+	                           columns = strips_of_columns(m, u * PIECES_UNIT_K),
+	                           blocks = of_blocks(m, u, offsetof(struct activation_block, d));
+	ir_o w = matmul_product_rows(p, &rows, h);
+	ir_t dw = matmul_product_of_rows(p, &scales, h), mw = { 0 };
 
 	if (q->minimum)
-		mw = ir_tload(b, m->own, own_minima(q, half) + floats, 0, 4);
-	for (unsigned p = 0; p < m->parts; p++) {
-		ir_o x = load_inputs(m, u * PIECES_UNIT_K, p);
-		ir_t dx = load_block(m, p, u, offsetof(struct activation_block, d)),
-		     sum = ir_ti2f(b, ir_tdot_i8(b, x, w, ir_tconst(b, 0)));
-		ir_set_t(b, m->acc[p][h], ir_tfma(b, ir_tmul(b, dw, dx), sum, m->acc[p][h]));
+		mw = matmul_product_of_rows(p, &minima, h);
+	for (unsigned i = 0; i < p->parts; i++) {
+		ir_o x = matmul_product_columns(p, &columns, i);
+		ir_t dx = matmul_product_of_columns(p, &blocks, i);
+		ir_set_t(b, p->acc[i][h], matmul_product_sum(p, x, w, dx, dw, p->acc[i][h]));
 		if (q->minimum)
-			ir_set_t(b, m->acc[p][h], ir_tfma(b, mw, scaled_sums(m, p, u, half, dx), m->acc[p][h]));
+			ir_set_t(b, p->acc[i][h], ir_tfma(b, mw, scaled_sums(m, i, u, half, dx), p->acc[i][h]));
 	}
 }
 
@@ -198,7 +197,7 @@ static void visit_unit(void *context, const struct weight_stream *w, unsigned in
 
 	write_unit(m, w);
 	for (unsigned half = 0; half < halves_of(m->format->quants); half++)
-		for (unsigned h = 0; h < MMA_HALVES; h++)
+		for (unsigned h = 0; h < PRODUCT_HALVES; h++)
 			multiply_own(m, index, half, h);
 }
 
@@ -243,33 +242,12 @@ static void do_unpacked(struct mma *m, const struct matmul_job *j, ir_a from)
 	matmul_ahead_read(&m->ahead, &r, &v);
 }
 
-/* ---- floats */
-
-static void float_unit(const struct mma *m, unsigned units, unsigned u)
-{
-	struct ir *b = m->b;
-	uint32_t stream = units * weight_pieces_lane(m->format);
-
-	for (unsigned at = u * 2 * PIECES_UNIT_K; at < (u + 1) * 2 * PIECES_UNIT_K; at += IR_STRIP_BYTES) {
-		ir_o w[MMA_HALVES];
-		for (unsigned h = 0; h < MMA_HALVES; h++)
-			w[h] = load_weights(m, stream, at, h);
-		for (unsigned p = 0; p < m->parts; p++) {
-			ir_o x = load_inputs(m, at, p);
-			for (unsigned h = 0; h < MMA_HALVES; h++)
-				ir_set_t(b, m->acc[p][h],
-				         m->activation == DTYPE_F16 ? ir_tdot_f16(b, x, w[h], m->acc[p][h])
-				                                    : ir_tdot_bf16(b, x, w[h], m->acc[p][h]));
-		}
-	}
-}
-
 /* ---- a job */
 
 /* Units whose loads may be under way at once, and leave room for their sums. Parts of a launch are company enough. */
 static unsigned interleave_units(const struct mma *m)
 {
-	return is_int8(m) && m->parts == 1 && !m->group.recipe->parts ? 4 : m->group.recipe->parts ? 1 : 2;
+	return is_int8(m) && m->product.parts == 1 && !m->group.recipe->parts ? 4 : m->group.recipe->parts ? 1 : 2;
 }
 
 static void walk(const struct mma *m, ir_a var, int64_t bytes)
@@ -336,18 +314,12 @@ static void do_job(void *context, const struct matmul_job *j)
 	m->x = ir_var_a(b, matmul_group_input(g, j, MATMUL_X, column_bytes(m)));
 	if (is_int8(m))
 		m->xs = ir_var_a(b, matmul_group_input(g, j, MATMUL_XS, m->kp / 2));
-	for (unsigned p = 0; p < m->parts; p++)
-		for (unsigned h = 0; h < MMA_HALVES; h++)
-			m->acc[p][h] = ir_var_t(b, ir_tconst(b, 0.0f));
+	matmul_product_open(&m->product);
 	if (m->unpacks)
 		do_unpacked(m, j, from);
 	else
 		do_spans(m);
-	for (unsigned p = 0; p < m->parts; p++)
-		for (unsigned h = 0; h < MMA_HALVES; h++)
-			(m->half ? ir_tstore_top
-			         : ir_tstore)(b, j->sums, m->acc[p][h],
-			                      (int32_t)(p * IR_TILE * MMA_ROWS * 4 + h * IR_TILE * 4), MMA_ROWS * 4, 4);
+	matmul_product_store(&m->product, j->sums, MMA_ROWS * 4);
 }
 
 static void ask(void *context)
@@ -415,8 +387,7 @@ void matmul_mma_build(struct ir *b, const struct key *key, const struct target *
 		.block_bytes = r->block_bytes,
 		.kp = (uint32_t)numerics_pad(key->k),
 		.unpacks = r->unpacks,
-		.half = r->awaited && r->columns <= MATMUL_HALF_TILE,
-		.parts = (key->tile_n + IR_TILE - 1) / IR_TILE
+		.product = matmul_product_of(b, r, (key->tile_n + IR_TILE - 1) / IR_TILE)
 	};
 
 	if (r->operands != MATMUL_DIRECT) {

@@ -15,52 +15,13 @@
  */
 #include "kernels-templates/matmul/matmul_mma_piped.h"
 
-/* ---- products */
-
-/* What a wave multiplies of a stage. */
-struct factors {
-	ir_a rows, columns, dw, dx;
-};
-
-static ir_t add(const struct piped *m, ir_o column, ir_o row, ir_t dx, ir_t dw, ir_t acc)
-{
-	struct ir *b = m->b;
-
-	if (m->activation == DTYPE_F16)
-		return ir_tdot_f16(b, column, row, acc);
-	if (m->activation == DTYPE_BF16)
-		return ir_tdot_bf16(b, column, row, acc);
-	ir_t sum = ir_tdot_i8(b, column, row, ir_tconst(b, 0)), by = ir_tmul(b, dw, dx), total = ir_ti2f(b, sum);
-	return ir_tfma(b, by, total, acc);
-}
-
-static void multiply_unit(const struct piped *m, const struct factors *f, int32_t u)
-{
-	struct ir *b = m->b;
-	ir_o row[PIPED_HALVES];
-	ir_t dw[PIPED_HALVES] = { { 0 } }, dx = { 0 };
-
-	for (int32_t h = 0; h < PIPED_HALVES; h++) {
-		row[h] = ir_oload(b, f->rows, u * 2 * PIPED_PLANE + h * IR_TILE * IR_PIECE_BYTES, IR_PIECE_BYTES,
-		                  PIPED_SIDE);
-		if (piped_is_int8(m))
-			dw[h] = ir_tload_h(b, f->dw, h * IR_TILE * PIPED_ROW_NUMBERS + u * 2, 0, PIPED_ROW_NUMBERS);
-	}
-	for (unsigned p = 0; p < m->tiles; p++) {
-		ir_o column = ir_oload_turned(b, f->columns, (int32_t)p * IR_TILE * PIPED_STEP_BYTES, 2 * (unsigned)u);
-		if (piped_is_int8(m))
-			dx = ir_tload(b, f->dx, (int32_t)p * IR_TILE * PIPED_COLUMN_NUMBERS + u * 4,
-			              PIPED_COLUMN_NUMBERS, 0);
-		for (unsigned h = 0; h < PIPED_HALVES; h++)
-			ir_set_t(b, m->acc[p][h], add(m, column, row[h], dx, dw[h], m->acc[p][h]));
-	}
-}
+/* ---- a step */
 
 /* Units whose instructions an assembler may mix as it likes: with more of them it begins so many products at once that
  * registers do not suffice. The loops of copies are what parts them. */
 static unsigned units_together(const struct piped *m)
 {
-	return !piped_is_int8(m) ? PIPED_STEP_UNITS : m->tiles == PIPED_MOST_TILES ? 1 : PIPED_STEP_UNITS / 2;
+	return !piped_is_int8(m) ? PIPED_STEP_UNITS : m->product.parts == PRODUCT_PARTS ? 1 : PIPED_STEP_UNITS / 2;
 }
 
 /* Which copies begin in front of a unit: few at once, for they are in the way of other loads of shared bytes. */
@@ -75,40 +36,57 @@ static unsigned parts_at(const struct piped *m, unsigned unit)
 	}
 }
 
+/* Of what this wave multiplies of the stage at `at`, unit 0; the others follow. */
+static struct product_operands operands_of(const struct piped *m, ir_a at)
+{
+	struct ir *b = m->b;
+	const int64_t columns = (int64_t)m->product.parts * IR_TILE;
+	struct product_operands o = { .rows = { .step = IR_PIECE_BYTES, .apart = PIPED_SIDE },
+		                      .columns = { .step = PIPED_STEP_BYTES },
+		                      .row_scales = { .step = PIPED_ROW_NUMBERS, .apart = 1 },
+		                      .column_scales = { .step = PIPED_COLUMN_NUMBERS } };
+
+	o.rows.at = piped_plus(m, at, m->row, PIPED_BLOCK_BYTES);
+	o.columns.at = piped_plus(m, ir_aaddi(b, at, piped_columns_at(m)), m->side, columns * PIPED_STEP_BYTES);
+	if (!piped_is_int8(m))
+		return o;
+	o.column_scales.at = piped_plus(m, ir_aaddi(b, at, piped_column_scales_at(m)), m->side,
+	                                columns * PIPED_COLUMN_NUMBERS);
+	o.row_scales.at =
+		piped_plus(m, ir_aaddi(b, at, piped_row_scales_at(m)), m->row, PIPED_SIDE * PIPED_ROW_NUMBERS);
+	return o;
+}
+
+static void next_unit(struct product_operands *o)
+{
+	o->rows.disp += 2 * PIPED_PLANE;
+	o->columns.apart += 2;
+	o->row_scales.disp += 2;
+	o->column_scales.disp += 4;
+}
+
 static void do_step(const struct piped *m)
 {
 	struct ir *b = m->b;
-	const int64_t columns = (int64_t)m->tiles * IR_TILE;
-	struct factors f = { 0 };
 
 	ir_copied(b, m->recipe->stages - 2);
 	ir_barrier(b);
-	ir_a at = ir_aadd(b, m->ring, m->from);
-	f.rows = piped_plus(m, at, m->row, PIPED_BLOCK_BYTES);
-	f.columns = piped_plus(m, ir_aaddi(b, at, piped_columns_at(m)), m->side, columns * PIPED_STEP_BYTES);
-	if (piped_is_int8(m)) {
-		f.dx = piped_plus(m, ir_aaddi(b, at, piped_column_scales_at(m)), m->side,
-		                  columns * PIPED_COLUMN_NUMBERS);
-		f.dw = piped_plus(m, ir_aaddi(b, at, piped_row_scales_at(m)), m->row, PIPED_SIDE * PIPED_ROW_NUMBERS);
-	}
+	struct product_operands o = operands_of(m, ir_aadd(b, m->ring, m->from));
 	for (unsigned u = 0; u < PIPED_STEP_UNITS; u += units_together(m)) {
 		piped_copy(m, parts_at(m, u));
-		for (unsigned i = 0; i < units_together(m); i++)
-			multiply_unit(m, &f, (int32_t)(u + i));
+		for (unsigned i = 0; i < units_together(m); i++) {
+			matmul_product_add(&m->product, &o);
+			next_unit(&o);
+		}
 	}
 	ir_set_s(b, m->from, piped_next_stage(m, m->from));
 }
 
 /* ---- totals */
 
-/* Totals in memory that wait: tile by tile, in more banks than rows of all would take. */
-enum { WAITING_ROW = IR_TILE * 4 };
-
-static int32_t waiting_at(unsigned p, unsigned h) { return (int32_t)((p * PIPED_HALVES + h) * IR_TILE * WAITING_ROW); }
-
 static bool in_registers(const struct piped *m, unsigned level)
 {
-	return level < (m->tiles == PIPED_MOST_TILES ? 1u : piped_is_int8(m) ? 2u : 3u);
+	return level < (m->product.parts == PRODUCT_PARTS ? 1u : piped_is_int8(m) ? 2u : 3u);
 }
 
 /* Where this wave's totals go: [row block][half][matrix][column][32]. */
@@ -125,7 +103,7 @@ static ir_a totals_of(const struct piped *m)
 		row = ir_sshri(b, row, 1);
 	}
 	at = piped_plus(m, at, row, m->recipe->spans * m->recipe->matrices * block);
-	return piped_plus(m, at, m->side, (int64_t)m->tiles * IR_TILE * PIPED_SIDE * 4);
+	return piped_plus(m, at, m->side, (int64_t)m->product.parts * IR_TILE * PIPED_SIDE * 4);
 }
 
 static ir_a waiting_place(const struct piped *m, unsigned level)
@@ -137,12 +115,13 @@ static void put_by(const struct piped *m, unsigned level)
 {
 	ir_a to = waiting_place(m, level);
 
-	for (unsigned p = 0; p < m->tiles; p++)
-		for (unsigned h = 0; h < PIPED_HALVES; h++)
-			if (in_registers(m, level))
-				ir_set_t(m->b, m->waiting[level][p][h], m->acc[p][h]);
-			else
-				ir_tstore(m->b, to, m->acc[p][h], waiting_at(p, h), WAITING_ROW, 4);
+	if (!in_registers(m, level)) {
+		matmul_product_put_by(&m->product, to, 0);
+		return;
+	}
+	for (unsigned p = 0; p < m->product.parts; p++)
+		for (unsigned h = 0; h < PRODUCT_HALVES; h++)
+			ir_set_t(m->b, m->waiting[level][p][h], m->product.acc[p][h]);
 }
 
 static void add_waiting(const struct piped *m, unsigned level)
@@ -150,12 +129,14 @@ static void add_waiting(const struct piped *m, unsigned level)
 	struct ir *b = m->b;
 	ir_a from = waiting_place(m, level);
 
-	for (unsigned p = 0; p < m->tiles; p++)
-		for (unsigned h = 0; h < PIPED_HALVES; h++) {
-			ir_t first = m->waiting[level][p][h];
-			if (!in_registers(m, level))
-				first = ir_tload(b, from, waiting_at(p, h), WAITING_ROW, 4);
-			ir_set_t(b, m->acc[p][h], ir_tfma(b, m->acc[p][h], ir_tconst(b, 1), first));
+	if (!in_registers(m, level)) {
+		matmul_product_join(&m->product, from, 0);
+		return;
+	}
+	for (unsigned p = 0; p < m->product.parts; p++)
+		for (unsigned h = 0; h < PRODUCT_HALVES; h++) {
+			const ir_t acc = m->product.acc[p][h];
+			ir_set_t(b, acc, ir_tfma(b, acc, ir_tconst(b, 1), m->waiting[level][p][h]));
 		}
 }
 
@@ -182,9 +163,9 @@ static void make_sums(struct piped *m)
 {
 	struct ir *b = m->b;
 
-	for (unsigned p = 0; p < m->tiles; p++)
-		for (unsigned h = 0; h < PIPED_HALVES; h++) {
-			m->acc[p][h] = ir_var_t(b, ir_tconst(b, 0));
+	for (unsigned p = 0; p < m->product.parts; p++)
+		for (unsigned h = 0; h < PRODUCT_HALVES; h++) {
+			m->product.acc[p][h] = ir_var_t(b, ir_tconst(b, 0));
 			for (unsigned level = 0; m->spans >> level > 1; level++)
 				if (in_registers(m, level))
 					m->waiting[level][p][h] = ir_var_t(b, ir_tconst(b, 0));
@@ -202,19 +183,13 @@ static void do_tile(void *context, ir_s base, ir_s blocks, ir_s tile)
 	piped_copy(m, PIPED_ALL);
 	ir_endloop(b);
 	ir_s i = ir_loop(b, ir_sconst(b, m->spans));
-	for (unsigned p = 0; p < m->tiles; p++)
-		for (unsigned h = 0; h < PIPED_HALVES; h++)
-			ir_set_t(b, m->acc[p][h], ir_tconst(b, 0));
+	matmul_product_clear(&m->product);
 	ir_loop(b, ir_sconst(b, m->span_steps));
 	do_step(m);
 	ir_endloop(b);
 	join_totals(m, i, 0);
 	ir_endloop(b);
-	ir_a totals = totals_of(m);
-	for (unsigned p = 0; p < m->tiles; p++)
-		for (unsigned h = 0; h < PIPED_HALVES; h++)
-			ir_tstore(b, totals, m->acc[p][h], (int32_t)(p * IR_TILE * PIPED_SIDE * 4 + h * IR_TILE * 4),
-			          PIPED_SIDE * 4, 4);
+	matmul_product_store(&m->product, totals_of(m), PIPED_SIDE * 4);
 }
 
 /* ---- keys */
@@ -274,9 +249,9 @@ void matmul_mma_piped_build(struct ir *b, const struct key *key, const struct ta
 	m.spans = numerics_spans(key->k) / r->spans;
 	m.span_units = m.kp / numerics_spans(key->k) / PIECES_UNIT_K;
 	m.span_steps = m.span_units * (piped_is_int8(&m) ? 1 : 2) / PIPED_STEP_UNITS;
-	m.tiles = r->columns / 2 / IR_TILE;
-	if (m.tiles == PIPED_MOST_TILES && m.spans > 2)
-		m.own = ir_local(b, PIPED_SIDE * PIPED_MOST_TILES * IR_TILE * 4);
+	m.product = matmul_product_of(b, r, r->columns / 2 / IR_TILE);
+	if (m.product.parts == PRODUCT_PARTS && m.spans > 2)
+		m.own = ir_local(b, PRODUCT_PARTS * PRODUCT_WAITING);
 	ir_a rings = ir_shared(b, r->spans * piped_ring_bytes(&m));
 	ir_s wave = ir_wave(b);
 	m.half = ir_sdivi(b, wave, piped_waves_of_half(&m));

@@ -4,12 +4,10 @@
 #define KERNELS_MATMUL_MMA_PIPED_H
 
 #include "kernels-templates/formats/weight_pieces.h"
-#include "kernels-templates/matmul/matmul.h"
+#include "kernels-templates/matmul/matmul_product.h"
 
 enum {
-	PIPED_SIDE = 32 /* rows of a wave */,
-	PIPED_HALVES = PIPED_SIDE / IR_TILE,
-	PIPED_MOST_TILES = 4 /* of 16 columns, of a wave */,
+	PIPED_SIDE = PRODUCT_ROWS /* of a wave */,
 	PIPED_LEVELS = 3 /* of totals that wait */,
 	PIPED_STEP_BYTES = IR_ROW_BYTES /* of a row or a column */,
 	PIPED_STEP_UNITS = 4 /* of 32 bytes */,
@@ -27,7 +25,7 @@ struct piped {
 	const struct matmul_recipe *recipe;
 	uint32_t kp;
 	int64_t block_bytes;
-	unsigned spans /* of a half */, span_units /* of 32 k's */, span_steps, tiles;
+	unsigned spans /* of a half */, span_units /* of 32 k's */, span_steps;
 
 	/* This wave's: its half of the spans, and its number there; which row block and which columns it multiplies. */
 	ir_s half, number, row, side;
@@ -40,7 +38,8 @@ struct piped {
 	 */
 	ir_a w, x, xs;
 	ir_s unit, left, to, from;
-	ir_t acc[PIPED_MOST_TILES][PIPED_HALVES], waiting[PIPED_LEVELS][PIPED_MOST_TILES][PIPED_HALVES];
+	struct matmul_product product;
+	ir_t waiting[PIPED_LEVELS][PRODUCT_PARTS][PRODUCT_HALVES];
 };
 
 static inline bool piped_is_int8(const struct piped *m) { return m->activation == DTYPE_Q8_0; }

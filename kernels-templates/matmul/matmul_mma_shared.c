@@ -15,124 +15,70 @@
 
 enum { WAVES_OF_HALF = 4, TILE_BYTES = MMA_SIDE * MMA_SIDE * 4, MOST_WAITING = 2 /* totals */ };
 
-/* ---- products */
-
-/* Where a unit's strips lie, and its scales. */
-struct factors {
-	ir_a x, w, dx, dw;
-};
-
-static ir_t column_numbers(const struct mma_shared *m, const struct factors *f, unsigned p, int32_t at)
-{
-	return ir_tload(m->b, f->dx, at + (int32_t)(p * IR_TILE * MMA_STEP * 4), MMA_STEP * 4, 0);
-}
-
-static ir_t row_numbers(const struct mma_shared *m, const struct factors *f, unsigned h, int32_t at)
-{
-	return ir_tload(m->b, f->dw, at + (int32_t)(h * IR_TILE * 4), 0, 4);
-}
-
-static ir_t add_int8(const struct mma_shared *m, ir_o column, ir_o row, ir_t dx, ir_t dw, ir_t acc)
-{
-	struct ir *b = m->b;
-	ir_t sum = ir_tdot_i8(b, column, row, ir_tconst(b, 0)), by = ir_tmul(b, dw, dx), total = ir_ti2f(b, sum);
-
-	return ir_tfma(b, by, total, acc);
-}
-
-static ir_t add_floats(const struct mma_shared *m, ir_o column, ir_o row, ir_t acc)
-{
-	return m->activation == DTYPE_F16 ? ir_tdot_f16(m->b, column, row, acc) : ir_tdot_bf16(m->b, column, row, acc);
-}
-
-/* A wave's rows. */
-struct rows {
-	ir_o strips[MMA_TILES];
-	ir_t dw[MMA_TILES], mw[MMA_TILES];
-};
-
-static struct rows load_rows(const struct mma_shared *m, const struct factors *f)
-{
-	struct ir *b = m->b;
-	struct rows r = { 0 };
-
-	for (unsigned h = 0; h < MMA_TILES; h++) {
-		r.strips[h] = ir_oload(b, f->w, (int32_t)(h * IR_TILE * IR_PIECE_BYTES), IR_PIECE_BYTES, MMA_APART);
-		if (mma_is_int8(m))
-			r.dw[h] = row_numbers(m, f, h, 0);
-		if (mma_has_minima(m))
-			r.mw[h] = row_numbers(m, f, h, MMA_SCALES_BYTES);
-	}
-	return r;
-}
-
-static void multiply_strip(const struct mma_shared *m, const struct factors *f)
-{
-	struct ir *b = m->b;
-	const struct rows r = load_rows(m, f);
-
-	for (unsigned p = 0; p < MMA_TILES; p++) {
-		ir_o column = ir_oload(b, f->x, (int32_t)(p * IR_TILE * IR_PIECE_BYTES), IR_PIECE_BYTES, MMA_APART);
-		ir_t dx = { 0 }, sx = { 0 };
-		if (mma_is_int8(m))
-			dx = column_numbers(m, f, p, 0);
-		if (mma_has_minima(m))
-			sx = column_numbers(m, f, p, MMA_SCALES_BYTES);
-		for (unsigned h = 0; h < MMA_TILES; h++) {
-			const ir_t acc = m->acc[p][h];
-			ir_set_t(b, acc,
-			         mma_is_int8(m) ? add_int8(m, column, r.strips[h], dx, r.dw[h], acc)
-			                        : add_floats(m, column, r.strips[h], acc));
-			if (mma_has_minima(m))
-				ir_set_t(b, acc, ir_tfma(b, r.mw[h], sx, acc));
-		}
-	}
-}
+/* ---- a step's products */
 
 /* A half's other 16 k's meet the zeroes. In a loop, for the registers of one. */
-static void multiply_halves(const struct mma_shared *m, const struct factors *f)
+static void multiply_halves(const struct mma_shared *m, const struct product_operands *o)
 {
 	struct ir *b = m->b;
+	ir_a rows = o->rows.at, scales = o->row_scales.at;
 
 	ir_loop(b, ir_sconst(b, 2));
-	multiply_strip(m, f);
-	ir_set_a(b, f->w, ir_aaddi(b, f->w, MMA_PIECES_BYTES));
-	ir_set_a(b, f->dw, ir_aaddi(b, f->dw, MMA_SCALES_BYTES));
+	matmul_product_add(&m->product, o);
+	ir_set_a(b, rows, ir_aaddi(b, rows, MMA_PIECES_BYTES));
+	ir_set_a(b, scales, ir_aaddi(b, scales, MMA_SCALES_BYTES));
 	ir_endloop(b);
-	ir_set_a(b, f->w, ir_aaddi(b, f->w, -2 * MMA_PIECES_BYTES));
-	ir_set_a(b, f->dw, ir_aaddi(b, f->dw, -2 * MMA_SCALES_BYTES));
+	ir_set_a(b, rows, ir_aaddi(b, rows, -2 * MMA_PIECES_BYTES));
+	ir_set_a(b, scales, ir_aaddi(b, scales, -2 * MMA_SCALES_BYTES));
 }
 
-static void next_strip(const struct mma_shared *m, const struct factors *f)
+static void next_strip(const struct mma_shared *m, const struct product_operands *o)
 {
 	struct ir *b = m->b;
 
-	ir_set_a(b, f->x, ir_aaddi(b, f->x, mma_strip_bytes(m)));
-	ir_set_a(b, f->w, ir_aaddi(b, f->w, mma_strip_bytes(m)));
+	ir_set_a(b, o->columns.at, ir_aaddi(b, o->columns.at, mma_strip_bytes(m)));
+	ir_set_a(b, o->rows.at, ir_aaddi(b, o->rows.at, mma_strip_bytes(m)));
 	if (!mma_is_int8(m))
 		return;
-	ir_set_a(b, f->dx, ir_aaddi(b, f->dx, 4));
-	ir_set_a(b, f->dw, ir_aaddi(b, f->dw, MMA_BOTH * 4));
+	ir_set_a(b, o->column_scales.at, ir_aaddi(b, o->column_scales.at, 4));
+	ir_set_a(b, o->row_scales.at, ir_aaddi(b, o->row_scales.at, MMA_BOTH * 4));
+}
+
+/* What this wave multiplies of the first strip that is staged. */
+static struct product_operands operands_of(const struct mma_shared *m)
+{
+	struct ir *b = m->b;
+	struct product_operands o = { .rows = { .step = IR_PIECE_BYTES, .apart = MMA_APART },
+		                      .columns = { .step = IR_PIECE_BYTES, .apart = MMA_APART },
+		                      .row_scales = { .step = 4 },
+		                      .column_scales = { .step = MMA_STEP * 4 } };
+	ir_a at = mma_buffer(m);
+
+	o.columns.at = ir_var_a(b, mma_plus(m, at, m->column_side, MMA_SIDE * IR_PIECE_BYTES));
+	o.rows.at =
+		ir_var_a(b, mma_plus(m, ir_aaddi(b, at, MMA_FACTOR_BYTES), m->row_side, MMA_SIDE * IR_PIECE_BYTES));
+	if (!mma_is_int8(m))
+		return o;
+	o.column_scales.at =
+		ir_var_a(b, mma_plus(m, mma_column_scales(m), m->column_side, MMA_SIDE * MMA_STEP * 4));
+	o.row_scales.at = ir_var_a(b, mma_plus(m, mma_row_scales(m), m->row_side, MMA_SIDE * 4));
+	o.column_sums = o.column_scales;
+	o.row_minima = o.row_scales;
+	o.column_sums.disp = o.row_minima.disp = MMA_SCALES_BYTES;
+	return o;
 }
 
 static void multiply(const struct mma_shared *m, unsigned strips)
 {
 	struct ir *b = m->b;
-	struct factors f = { 0 };
-	ir_a at = mma_buffer(m);
+	const struct product_operands o = operands_of(m);
 
-	f.x = ir_var_a(b, mma_plus(m, at, m->column_side, MMA_SIDE * IR_PIECE_BYTES));
-	f.w = ir_var_a(b, mma_plus(m, ir_aaddi(b, at, MMA_FACTOR_BYTES), m->row_side, MMA_SIDE * IR_PIECE_BYTES));
-	if (mma_is_int8(m)) {
-		f.dx = ir_var_a(b, mma_plus(m, mma_column_scales(m), m->column_side, MMA_SIDE * MMA_STEP * 4));
-		f.dw = ir_var_a(b, mma_plus(m, mma_row_scales(m), m->row_side, MMA_SIDE * 4));
-	}
 	ir_loop(b, ir_sconst(b, strips));
 	if (mma_has_halves(m))
-		multiply_halves(m, &f);
+		multiply_halves(m, &o);
 	else
-		multiply_strip(m, &f);
-	next_strip(m, &f);
+		matmul_product_add(&m->product, &o);
+	next_strip(m, &o);
 	ir_endloop(b);
 }
 
@@ -216,43 +162,19 @@ static void do_span(const struct mma_shared *m, const struct walk *w, ir_s over)
 
 /* ---- totals */
 
-static void store_totals(const struct mma_shared *m, ir_a at)
-{
-	for (unsigned p = 0; p < MMA_TILES; p++)
-		for (unsigned h = 0; h < MMA_TILES; h++)
-			ir_tstore(m->b, at, m->acc[p][h], (int32_t)(p * IR_TILE * MMA_SIDE * 4 + h * IR_TILE * 4),
-			          MMA_SIDE * 4, 4);
-}
-
-/* Totals that wait: tile by tile, in more banks than rows of all would take. */
-enum { WAITING_ROW = IR_TILE * 4 };
-
-static int32_t waiting_at(unsigned level, unsigned p, unsigned h)
-{
-	return (int32_t)(level * TILE_BYTES + (p * MMA_TILES + h) * IR_TILE * WAITING_ROW);
-}
-
 /* If `does` is 1: leaves the totals at `level` of the wave's own bytes, or adds to those that wait there. */
 static void put_by(const struct mma_shared *m, ir_s does, unsigned level)
 {
 	ir_loop(m->b, does);
-	for (unsigned p = 0; p < MMA_TILES; p++)
-		for (unsigned h = 0; h < MMA_TILES; h++)
-			ir_tstore(m->b, m->own, m->acc[p][h], waiting_at(level, p, h), WAITING_ROW, 4);
+	matmul_product_put_by(&m->product, m->own, (int32_t)(level * TILE_BYTES));
 	ir_endloop(m->b);
 }
 
 static void add_waiting(const struct mma_shared *m, ir_s does, unsigned level)
 {
-	struct ir *b = m->b;
-
-	ir_loop(b, does);
-	for (unsigned p = 0; p < MMA_TILES; p++)
-		for (unsigned h = 0; h < MMA_TILES; h++) {
-			ir_t first = ir_tload(b, m->own, waiting_at(level, p, h), WAITING_ROW, 4);
-			ir_set_t(b, m->acc[p][h], ir_tfma(b, m->acc[p][h], ir_tconst(b, 1), first));
-		}
-	ir_endloop(b);
+	ir_loop(m->b, does);
+	matmul_product_join(&m->product, m->own, (int32_t)(level * TILE_BYTES));
+	ir_endloop(m->b);
 }
 
 /* Of span number i of two or four: the totals of the first wait at level 0, the sum of the first two at level 1. */
@@ -305,9 +227,7 @@ static void do_spans(const struct mma_shared *m)
 		mma_write_zeroes(m);
 	ir_barrier(b);
 	ir_s i = ir_loop(b, ir_sconst(b, m->spans));
-	for (unsigned p = 0; p < MMA_TILES; p++)
-		for (unsigned h = 0; h < MMA_TILES; h++)
-			ir_set_t(b, m->acc[p][h], ir_tconst(b, 0.0f));
+	matmul_product_clear(&m->product);
 	do_span(m, &w, ir_sdivi(b, ir_saddi(b, i, 1), m->spans));
 	if (m->spans > 1)
 		join_totals(m, i);
@@ -317,19 +237,16 @@ static void do_spans(const struct mma_shared *m)
 static void do_tile(void *context, ir_s base, ir_s blocks, ir_s tile)
 {
 	struct mma_shared *m = context;
-	struct ir *b = m->b;
 	const struct matmul_group *g = &m->group;
 	const int64_t totals = (int64_t)MMA_BOTH * MMA_SIDE * 4;
 
 	begin_walk(m, base, blocks, tile);
-	for (unsigned p = 0; p < MMA_TILES; p++)
-		for (unsigned h = 0; h < MMA_TILES; h++)
-			m->acc[p][h] = ir_var_t(b, ir_tconst(b, 0.0f));
+	matmul_product_open(&m->product);
 	do_spans(m);
 	/* [row block][half][matrix][column][32] */
 	ir_a at = mma_plus(m, g->sums, m->half, totals * g->recipe->matrices);
 	at = mma_plus(m, at, m->row_side, g->recipe->matrices > 1 ? totals : MMA_HALVES * totals);
-	store_totals(m, mma_plus(m, at, m->column_side, TILE_BYTES));
+	matmul_product_store(&m->product, mma_plus(m, at, m->column_side, TILE_BYTES), MMA_SIDE * 4);
 }
 
 bool matmul_mma_shares(const struct weight_format *f, uint64_t k)
@@ -355,6 +272,7 @@ void matmul_mma_shared_build(struct ir *b, const struct key *key, const struct t
 	};
 
 	m.packed = r->unpacks;
+	m.product = matmul_product_of(b, r, MMA_SIDE / IR_TILE);
 	m.span_units = m.kp / (m.spans * MMA_HALVES) / PIECES_UNIT_K;
 	m.span_strips = m.span_units * (mma_is_int8(&m) ? 1 : 2);
 	m.group.room = MMA_HALVES * mma_half_bytes(&m);

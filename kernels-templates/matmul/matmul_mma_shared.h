@@ -4,11 +4,10 @@
 #define KERNELS_MATMUL_MMA_SHARED_H
 
 #include "kernels-templates/formats/weight_pieces_period.h"
-#include "kernels-templates/matmul/matmul.h"
+#include "kernels-templates/matmul/matmul_product.h"
 
 enum {
-	MMA_SIDE = 32 /* rows or columns of a wave */,
-	MMA_TILES = MMA_SIDE / IR_TILE,
+	MMA_SIDE = PRODUCT_ROWS /* or columns, of a wave */,
 	MMA_BOTH = 2 * MMA_SIDE,
 	MMA_HALVES = 2 /* of the spans */,
 	MMA_STEP = 4 /* strips of a step, at most */,
@@ -36,7 +35,7 @@ struct mma_shared {
 
 	/* A tile's, and walking: what is staged next. */
 	ir_a x, w, xs, heads;
-	ir_t acc[MMA_TILES][MMA_TILES];
+	struct matmul_product product;
 };
 
 /* Some strips of a period. */
