@@ -96,6 +96,8 @@ struct matmul_group {
 	const struct key *key;
 	const struct matmul_recipe *recipe;
 	unsigned waves;
+	uint32_t kp;                                            /* k, padded */
+	unsigned span_units;                                    /* of 32 k's */
 	void (*job)(void *context, const struct matmul_job *j); /* writes the job, once; with KEY_EXPERTS once for each
 	                                                           width of a tile */
 	void (*narrow)(void *context, unsigned columns);        /* KEY_EXPERTS: which the next job has */
@@ -115,6 +117,9 @@ struct matmul_group {
 	ir_s wave;
 	struct matmul_route route; /* of routes */
 };
+/* A group that knows its key and recipe; the caller adds what it does. */
+struct matmul_group matmul_group_of(struct ir *b, const struct key *key, const struct target *target,
+                                    const struct matmul_recipe *r, void *context);
 void matmul_group_build(struct matmul_group *g);
 /* The row blocks of this call, the first in a variable; number `job` of the jobs of those from `base` on. */
 void matmul_group_blocks(const struct matmul_group *g, ir_s *base, ir_s *end);

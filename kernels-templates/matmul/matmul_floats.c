@@ -24,12 +24,10 @@ enum {
 struct floats {
 	struct matmul_group group;
 	struct ir *b;
-	enum dtype type;
-	unsigned columns, spans, matrices, sides;
+	const struct matmul_recipe *recipe;
 	unsigned piece_k, pieces; /* k's of a piece; pieces of a turn */
 	unsigned ahead;           /* turns, of which a span has a multiple */
-	uint32_t kp, span_pieces;
-	int64_t block_bytes;
+	uint32_t span_pieces;
 
 	/* A job's own. */
 	ir_a w[SIDES], x;                   /* where the span begins */
@@ -130,7 +128,7 @@ static ir_f weight_at(const struct floats *m, const ir_i word[], unsigned k)
 {
 	struct ir *b = m->b;
 
-	switch (m->type) {
+	switch (m->recipe->format->type) {
 	case DTYPE_F32: return ir_fbits(b, word[k]);
 	case DTYPE_F16: return ir_fhalf(b, word[k / 2], k % 2);
 	default:
@@ -156,14 +154,14 @@ static void multiply(struct floats *m, ir_i word[SIDES][2 * PIECE], ir_a x, unsi
 
 	for (unsigned first = 0; first < m->pieces * m->piece_k; first += m->piece_k) {
 		ir_f w[SIDES][2 * WORDS], in[2 * WORDS];
-		for (unsigned s = 0; s < m->sides; s++)
+		for (unsigned s = 0; s < m->recipe->sides; s++)
 			for (unsigned k = 0; k < m->piece_k; k++)
 				w[s][k] = weight_at(m, word[s], first + k);
-		for (unsigned c = 0; c < m->columns; c++) {
+		for (unsigned c = 0; c < m->recipe->columns; c++) {
 			for (unsigned k = 0; k < m->piece_k; k++)
-				in[k] = ir_fbcast(b, x, (int32_t)((c * m->kp + k0 + first + k) * 4));
+				in[k] = ir_fbcast(b, x, (int32_t)((c * m->group.kp + k0 + first + k) * 4));
 			for (unsigned k = 0; k < m->piece_k; k++)
-				for (unsigned s = 0; s < m->sides; s++)
+				for (unsigned s = 0; s < m->recipe->sides; s++)
 					ir_set_f(b, m->acc[s][c], ir_ffma(b, w[s][k], in[k], m->acc[s][c]));
 		}
 	}
@@ -180,11 +178,11 @@ static void do_turns(struct floats *m, ir_s number)
 	     at = ir_smuli(b, next, m->ahead * turn_bytes(m));
 	ir_a w[SIDES];
 
-	for (unsigned s = 0; s < m->sides; s++)
+	for (unsigned s = 0; s < m->recipe->sides; s++)
 		w[s] = ir_aadd(b, m->w[s], at);
 	for (unsigned turn = 0; turn < m->ahead; turn++) {
 		multiply(m, m->word[turn], x, turn * turn_k);
-		for (unsigned s = 0; s < m->sides; s++) {
+		for (unsigned s = 0; s < m->recipe->sides; s++) {
 			ir_i word[2 * PIECE];
 			load_turn(m, w[s], turn * turn_bytes(m), word);
 			for (unsigned i = 0; i < m->pieces * WORDS; i++)
@@ -198,15 +196,16 @@ static void do_turns(struct floats *m, ir_s number)
 /* [row block][span][matrix][column][32] */
 static ir_a sum_of(const struct floats *m, ir_a sums, unsigned side)
 {
-	const unsigned row = side / m->matrices, matrix = side % m->matrices;
+	const unsigned row = side / m->recipe->matrices, matrix = side % m->recipe->matrices;
 
-	return ir_aaddi(m->b, sums, (int64_t)(row * m->spans * m->matrices + matrix) * m->columns * 128);
+	return ir_aaddi(m->b, sums,
+	                (int64_t)(row * m->recipe->spans * m->recipe->matrices + matrix) * m->recipe->columns * 128);
 }
 
 static void clear(const struct floats *m)
 {
-	for (unsigned s = 0; s < m->sides; s++)
-		for (unsigned c = 0; c < m->columns; c++)
+	for (unsigned s = 0; s < m->recipe->sides; s++)
+		for (unsigned c = 0; c < m->recipe->columns; c++)
 			ir_set_f(m->b, m->acc[s][c], ir_fconst(m->b, 0.0f));
 }
 
@@ -215,9 +214,9 @@ static void add_segment(const struct floats *m, ir_a sums, bool first)
 {
 	struct ir *b = m->b;
 
-	for (unsigned s = 0; s < m->sides; s++) {
+	for (unsigned s = 0; s < m->recipe->sides; s++) {
 		ir_a at = sum_of(m, sums, s);
-		for (unsigned c = 0; c < m->columns; c++) {
+		for (unsigned c = 0; c < m->recipe->columns; c++) {
 			const int32_t disp = (int32_t)(c * 128);
 			ir_f total = first ? ir_fconst(b, 0.0f) : ir_fload(b, at, disp, 0);
 			ir_fstore(b, at, ir_fadd(b, total, m->acc[s][c]), disp, 0);
@@ -227,9 +226,9 @@ static void add_segment(const struct floats *m, ir_a sums, bool first)
 
 static void zero_totals(const struct floats *m, ir_a sums)
 {
-	for (unsigned s = 0; s < m->sides; s++) {
+	for (unsigned s = 0; s < m->recipe->sides; s++) {
 		ir_a at = sum_of(m, sums, s);
-		for (unsigned c = 0; c < m->columns; c++)
+		for (unsigned c = 0; c < m->recipe->columns; c++)
 			ir_fstore(m->b, at, ir_fconst(m->b, 0.0f), (int32_t)(c * 128), 0);
 	}
 }
@@ -238,14 +237,14 @@ static void begin_span(struct floats *m)
 {
 	struct ir *b = m->b;
 
-	for (unsigned s = 0; s < m->sides; s++) /* in the order in which they lie */
+	for (unsigned s = 0; s < m->recipe->sides; s++) /* in the order in which they lie */
 		for (unsigned turn = 0; turn < m->ahead; turn++)
 			load_turn(m, m->w[s], turn * turn_bytes(m), m->word[turn][s]);
-	for (unsigned s = 0; s < m->sides; s++) {
+	for (unsigned s = 0; s < m->recipe->sides; s++) {
 		for (unsigned turn = 0; turn < m->ahead; turn++)
 			for (unsigned i = 0; i < m->pieces * WORDS; i++)
 				m->word[turn][s][i] = ir_var_i(b, m->word[turn][s][i]);
-		for (unsigned c = 0; c < m->columns; c++)
+		for (unsigned c = 0; c < m->recipe->columns; c++)
 			m->acc[s][c] = ir_var_f(b, ir_fconst(b, 0.0f));
 	}
 }
@@ -280,15 +279,15 @@ static void do_span(struct floats *m, ir_a sums)
 static ir_a input_of(const struct floats *m, ir_s tile, ir_s span)
 {
 	struct ir *b = m->b;
-	const int64_t column = (int64_t)m->kp * 4;
+	const int64_t column = (int64_t)m->group.kp * 4;
 	ir_a x = m->group.in;
 
-	if (!matmul_makes_input(m->group.recipe)) {
+	if (!matmul_makes_input(m->recipe)) {
 		ir_s first = matmul_group_first(&m->group, tile);
 		x = matmul_group_arg(&m->group, MATMUL_X);
 		x = ir_aadd(b, x, ir_smuli(b, first, column));
 	}
-	return ir_aadd(b, x, ir_smuli(b, span, column / m->spans));
+	return ir_aadd(b, x, ir_smuli(b, span, column / m->recipe->spans));
 }
 
 /* A wave has one span of `rows` row blocks. Where there are fewer, the last one stands for those behind it, whose
@@ -298,48 +297,40 @@ static void do_tile(void *context, ir_s base, ir_s blocks, ir_s tile)
 	struct floats *m = context;
 	struct ir *b = m->b;
 	const struct matmul_group *g = &m->group;
-	const unsigned rows = m->sides / m->matrices;
-	ir_s set = ir_sshri(b, g->wave, __builtin_ctz(m->spans)), span = ir_sandi(b, g->wave, m->spans - 1),
-	     first = ir_smuli(b, set, rows), last = ir_saddi(b, blocks, -1);
+	const unsigned rows = m->recipe->sides / m->recipe->matrices;
+	ir_s set = ir_sshri(b, g->wave, __builtin_ctz(m->recipe->spans)),
+	     span = ir_sandi(b, g->wave, m->recipe->spans - 1), first = ir_smuli(b, set, rows),
+	     last = ir_saddi(b, blocks, -1);
 	ir_a w = matmul_group_arg(g, MATMUL_W);
 
 	w = ir_aadd(b, w, ir_smuli(b, span, m->span_pieces * (int64_t)PIECE * 32));
 	ir_loop(b, ir_smax(b, ir_smin(b, ir_ssub(b, blocks, first), ir_sconst(b, 1)), ir_sconst(b, 0)));
-	for (unsigned s = 0; s < m->sides; s++) {
-		ir_s row = ir_smin(b, ir_saddi(b, first, s / m->matrices), last), block = ir_sadd(b, base, row),
-		     number = ir_saddi(b, ir_smuli(b, block, m->matrices), s % m->matrices);
-		m->w[s] = ir_aadd(b, w, ir_smuli(b, number, m->block_bytes));
+	for (unsigned s = 0; s < m->recipe->sides; s++) {
+		ir_s row = ir_smin(b, ir_saddi(b, first, s / m->recipe->matrices), last), block = ir_sadd(b, base, row),
+		     number = ir_saddi(b, ir_smuli(b, block, m->recipe->matrices), s % m->recipe->matrices);
+		m->w[s] = ir_aadd(b, w, ir_smuli(b, number, m->recipe->block_bytes));
 	}
 	m->x = input_of(m, tile, span);
-	ir_s job = ir_sadd(b, ir_smuli(b, first, m->spans), span);
-	do_span(m, ir_aadd(b, g->sums, ir_smuli(b, job, (int64_t)m->matrices * m->columns * 128)));
+	ir_s job = ir_sadd(b, ir_smuli(b, first, m->recipe->spans), span);
+	do_span(m, ir_aadd(b, g->sums, ir_smuli(b, job, (int64_t)m->recipe->matrices * m->recipe->columns * 128)));
 	ir_endloop(b);
 }
 
 void matmul_floats_build(struct ir *b, const struct key *key, const struct target *target,
                          const struct matmul_recipe *r)
 {
-	struct floats m = {
-		.group = { .b = b, .key = key, .recipe = r, .waves = target->waves, .tile = do_tile, .context = &m },
-		.b = b,
-		.type = r->format->type,
-		.columns = key->tile_n,
-		.spans = r->spans,
-		.matrices = r->matrices,
-		.sides = r->sides,
-		.kp = (uint32_t)numerics_pad(key->k),
-		.block_bytes = r->block_bytes
-	};
+	struct floats m = { .group = matmul_group_of(b, key, target, r, &m), .b = b, .recipe = r };
 
-	m.piece_k = m.type == DTYPE_F32 ? WORDS : 2 * WORDS;
-	m.span_pieces = m.kp / m.spans / m.piece_k;
+	m.group.tile = do_tile;
+	m.piece_k = r->format->type == DTYPE_F32 ? WORDS : 2 * WORDS;
+	m.span_pieces = m.group.kp / r->spans / m.piece_k;
 	m.pieces = PIECES_UNIT_K / m.piece_k;
 	while (m.pieces > 1 &&
-	       (m.pieces * m.piece_k * m.sides * m.columns > TURN || m.pieces * m.sides * WORDS > TURN_WORDS))
+	       (m.pieces * m.piece_k * r->sides * r->columns > TURN || m.pieces * r->sides * WORDS > TURN_WORDS))
 		m.pieces /= 2;
 	m.ahead = AHEAD;
 	while (m.ahead > 1 && (m.span_pieces / m.pieces % m.ahead ||
-	                       m.ahead * m.sides * m.pieces * WORDS + m.sides * m.columns > AHEAD_REGISTERS))
+	                       m.ahead * r->sides * m.pieces * WORDS + r->sides * r->columns > AHEAD_REGISTERS))
 		m.ahead /= 2;
 	matmul_group_build(&m.group);
 }

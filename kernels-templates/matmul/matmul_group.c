@@ -8,6 +8,22 @@
  */
 #include "kernels-templates/matmul/matmul.h"
 
+struct matmul_group matmul_group_of(struct ir *b, const struct key *key, const struct target *target,
+                                    const struct matmul_recipe *r, void *context)
+{
+	const uint32_t kp = (uint32_t)numerics_pad(key->k);
+
+	return (struct matmul_group){
+		.b = b,
+		.key = key,
+		.recipe = r,
+		.waves = target->waves,
+		.kp = kp,
+		.span_units = kp / numerics_spans(key->k) / NUMERICS_BLOCK,
+		.context = context
+	};
+}
+
 ir_a matmul_group_arg(const struct matmul_group *g, unsigned slot)
 {
 	return ir_aload(g->b, g->arg, (int32_t)(slot * 8));

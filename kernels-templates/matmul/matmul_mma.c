@@ -21,16 +21,10 @@ _Static_assert(TEMPLATE_MMA_COLUMNS / IR_TILE <= PRODUCT_PARTS, "a wave has all 
 struct mma {
 	struct matmul_group group;
 	struct ir *b;
-	const struct weight_format *format;
-	enum dtype activation; /* Q8_0, F16, BF16 */
-	uint32_t kp;
-	int64_t block_bytes;
-	unsigned span_units;            /* of 32 k's */
+	const struct matmul_recipe *recipe;
 	uint32_t column, scales_column; /* bytes from a column of activations, of their scales, to the next */
 
-	/* Weights that are unpacked: the wave's own bytes. */
-	bool unpacks;
-	ir_a own;
+	ir_a own; /* weights that are unpacked: the wave's own bytes */
 
 	const struct target *target;
 	struct matmul_ahead ahead; /* AWAITED: weights that are copied */
@@ -40,17 +34,15 @@ struct mma {
 	struct matmul_product product;
 };
 
-static bool is_int8(const struct mma *m) { return m->activation == DTYPE_Q8_0; }
-static bool awaits(const struct mma *m) { return m->group.recipe->awaited; }
 /* Bytes of a column of activations. */
-static uint32_t column_bytes(const struct mma *m) { return m->kp * (is_int8(m) ? 1 : 2); }
+static uint32_t column_bytes(const struct mma *m) { return m->group.kp * (m->recipe->int8 ? 1 : 2); }
 
 /* ---- one unit */
 
 /* Bytes `at` .. at + 31 of the weights' stream, and of the activations. */
 static struct product_place strips_of_rows(const struct mma *m, unsigned units, uint32_t at)
 {
-	const uint32_t stream = units * weight_pieces_lane(m->format);
+	const uint32_t stream = units * weight_pieces_lane(m->recipe->format);
 
 	return (struct product_place){ m->w, (int32_t)weight_pieces_place(stream, at, 0), IR_PIECE_BYTES, MMA_ROWS };
 }
@@ -63,8 +55,8 @@ static struct product_place strips_of_columns(const struct mma *m, uint32_t at)
 /* Where the scale of a period's unit u lies. */
 static uint64_t scale_place(const struct mma *m, unsigned units, unsigned u, unsigned lane)
 {
-	return weight_pieces_place(units * weight_pieces_lane(m->format),
-	                           weight_pieces_stream(m->format, 0, units) + 2 * u, lane);
+	return weight_pieces_place(units * weight_pieces_lane(m->recipe->format),
+	                           weight_pieces_stream(m->recipe->format, 0, units) + 2 * u, lane);
 }
 
 /* m->scales is at the first unit's. */
@@ -79,19 +71,17 @@ static struct product_place row_scales(const struct mma *m, unsigned units, unsi
 /* The columns' numbers `member` of their block of unit u. */
 static struct product_place of_blocks(const struct mma *m, unsigned u, size_t member)
 {
-	return (struct product_place){ m->xs, (int32_t)(u * sizeof(struct activation_block) + member),
-		                       m->scales_column, 0 };
+	return (struct product_place){ m->xs, (int32_t)(u * sizeof(struct activation_block) + member), m->scales_column,
+		                       0 };
 }
 
 /* Unit u of a period of `units`. */
 static void int8_unit(const struct mma *m, unsigned units, unsigned u)
 {
-	const struct product_operands o = {
-		.rows = strips_of_rows(m, units, u * PIECES_UNIT_K),
-		.columns = strips_of_columns(m, u * PIECES_UNIT_K),
-		.row_scales = row_scales(m, units, u),
-		.column_scales = of_blocks(m, u, offsetof(struct activation_block, d))
-	};
+	const struct product_operands o = { .rows = strips_of_rows(m, units, u * PIECES_UNIT_K),
+		                            .columns = strips_of_columns(m, u * PIECES_UNIT_K),
+		                            .row_scales = row_scales(m, units, u),
+		                            .column_scales = of_blocks(m, u, offsetof(struct activation_block, d)) };
 
 	matmul_product_add(&m->product, &o);
 }
@@ -138,7 +128,7 @@ static void write_zeroes(const struct mma *m)
 static void write_unit(const struct mma *m, const struct weight_stream *w)
 {
 	struct ir *b = m->b;
-	const struct weight_quants *q = m->format->quants;
+	const struct weight_quants *q = m->recipe->format->quants;
 	ir_f scale[2];
 
 	for (unsigned g = 0; g < 8; g++) {
@@ -159,7 +149,7 @@ static ir_t scaled_sums(const struct mma *m, unsigned part, unsigned u, unsigned
 {
 	struct ir *b = m->b;
 	const size_t sum = offsetof(struct activation_block, sum) + half * 4;
-	const bool halves = m->format->quants->halves;
+	const bool halves = m->recipe->format->quants->halves;
 	const struct product_place of = of_blocks(m, u, halves ? sum : offsetof(struct activation_block, d_sum));
 	ir_t sums = matmul_product_of_columns(&m->product, &of, part);
 
@@ -171,12 +161,12 @@ static void multiply_own(const struct mma *m, unsigned u, unsigned half, unsigne
 {
 	struct ir *b = m->b;
 	const struct matmul_product *p = &m->product;
-	const struct weight_quants *q = m->format->quants;
+	const struct weight_quants *q = m->recipe->format->quants;
 	const struct product_place rows = { m->own, (int32_t)half * OWN_PIECES, IR_PIECE_BYTES, MMA_ROWS },
-	                           scales = { m->own, own_scales(q, half), 4, 0 },
-	                           minima = { m->own, own_minima(q, half), 4, 0 },
-	                           columns = strips_of_columns(m, u * PIECES_UNIT_K),
-	                           blocks = of_blocks(m, u, offsetof(struct activation_block, d));
+				   scales = { m->own, own_scales(q, half), 4, 0 },
+				   minima = { m->own, own_minima(q, half), 4, 0 },
+				   columns = strips_of_columns(m, u * PIECES_UNIT_K),
+				   blocks = of_blocks(m, u, offsetof(struct activation_block, d));
 	ir_o w = matmul_product_rows(p, &rows, h);
 	ir_t dw = matmul_product_of_rows(p, &scales, h), mw = { 0 };
 
@@ -196,7 +186,7 @@ static void visit_unit(void *context, const struct weight_stream *w, unsigned in
 	const struct mma *m = context;
 
 	write_unit(m, w);
-	for (unsigned half = 0; half < halves_of(m->format->quants); half++)
+	for (unsigned half = 0; half < halves_of(m->recipe->format->quants); half++)
 		for (unsigned h = 0; h < PRODUCT_HALVES; h++)
 			multiply_own(m, index, half, h);
 }
@@ -213,12 +203,12 @@ static void visit_walk(void *context, unsigned units)
 static struct weight_reader reader_of(const struct mma *m)
 {
 	enum { UNITS = 4 };
-	unsigned fit = weight_pieces_fit(m->format), units = fit < UNITS ? fit : UNITS;
+	unsigned fit = weight_pieces_fit(m->recipe->format), units = fit < UNITS ? fit : UNITS;
 
 	return (struct weight_reader){ .b = m->b,
-		                       .format = m->format,
-		                       .span_units = m->span_units,
-		                       .most_units = awaits(m) ? units : 2,
+		                       .format = m->recipe->format,
+		                       .span_units = m->group.span_units,
+		                       .most_units = m->recipe->awaited ? units : 2,
 		                       .rest_apart = true };
 }
 
@@ -229,15 +219,16 @@ static void do_unpacked(struct mma *m, const struct matmul_job *j, ir_a from)
 	struct weight_reader r = reader_of(m);
 	const struct weight_visitor v = { .context = m, .unit = visit_unit, .walk = visit_walk };
 
-	if (m->format->head_bytes) {
+	if (m->recipe->format->head_bytes) {
 		r.heads = ir_aaddi(b, from,
-		                   (int64_t)m->span_units * m->group.recipe->spans * weight_pieces_unit(m->format));
-		r.first = ir_smuli(b, j->span, m->span_units);
+		                   (int64_t)m->group.span_units * m->recipe->spans *
+		                           weight_pieces_unit(m->recipe->format));
+		r.first = ir_smuli(b, j->span, m->group.span_units);
 	}
 	for (unsigned i = 0; i < PIECES_SIZES; i++)
 		r.at[i] = m->w;
 	matmul_ahead_place(&m->ahead, &r);
-	if (m->format->quants->halves)
+	if (m->recipe->format->quants->halves)
 		write_zeroes(m);
 	matmul_ahead_read(&m->ahead, &r, &v);
 }
@@ -247,7 +238,7 @@ static void do_unpacked(struct mma *m, const struct matmul_job *j, ir_a from)
 /* Units whose loads may be under way at once, and leave room for their sums. Parts of a launch are company enough. */
 static unsigned interleave_units(const struct mma *m)
 {
-	return is_int8(m) && m->product.parts == 1 && !m->group.recipe->parts ? 4 : m->group.recipe->parts ? 1 : 2;
+	return m->recipe->int8 && m->product.parts == 1 && !m->recipe->parts ? 4 : m->recipe->parts ? 1 : 2;
 }
 
 static void walk(const struct mma *m, ir_a var, int64_t bytes)
@@ -260,24 +251,25 @@ static void walk(const struct mma *m, ir_a var, int64_t bytes)
 static void do_period(const struct mma *m, unsigned units)
 {
 	struct ir *b = m->b;
-	unsigned turn = units == PIECES_PERIOD_UNITS ? interleave_units(m) : units, k_bytes = is_int8(m) ? 1 : 2;
-	int64_t period = units * weight_pieces_unit(m->format), pieces = turn * PIECES_UNIT_K * k_bytes * MMA_ROWS;
+	unsigned turn = units == PIECES_PERIOD_UNITS ? interleave_units(m) : units, k_bytes = m->recipe->int8 ? 1 : 2;
+	int64_t period = units * weight_pieces_unit(m->recipe->format),
+		pieces = turn * PIECES_UNIT_K * k_bytes * MMA_ROWS;
 
-	if (is_int8(m))
+	if (m->recipe->int8)
 		ir_set_a(b, m->scales, ir_aaddi(b, m->w, (int64_t)scale_place(m, units, 0, 0)));
 	if (turn < units)
 		ir_loop(b, ir_sconst(b, units / turn));
 	for (unsigned u = 0; u < turn; u++)
-		if (is_int8(m))
+		if (m->recipe->int8)
 			int8_unit(m, units, u);
 		else
 			float_unit(m, units, u);
 	walk(m, m->x, turn * PIECES_UNIT_K * k_bytes);
-	if (is_int8(m))
+	if (m->recipe->int8)
 		walk(m, m->xs, turn * (int64_t)sizeof(struct activation_block));
 	if (turn < units) {
 		walk(m, m->w, pieces);
-		if (is_int8(m))
+		if (m->recipe->int8)
 			walk(m, m->scales, 2 * turn);
 		ir_endloop(b);
 		walk(m, m->w, period - units / turn * pieces);
@@ -289,7 +281,7 @@ static void do_period(const struct mma *m, unsigned units)
 static void do_spans(const struct mma *m)
 {
 	struct ir *b = m->b;
-	unsigned whole = m->span_units / PIECES_PERIOD_UNITS, rest = m->span_units % PIECES_PERIOD_UNITS;
+	unsigned whole = m->group.span_units / PIECES_PERIOD_UNITS, rest = m->group.span_units % PIECES_PERIOD_UNITS;
 
 	if (whole > 1)
 		ir_loop(b, ir_sconst(b, whole));
@@ -306,16 +298,17 @@ static void do_job(void *context, const struct matmul_job *j)
 	struct mma *m = context;
 	const struct matmul_group *g = &m->group;
 	struct ir *b = m->b;
-	ir_a from = ir_aadd(b, matmul_group_arg(g, MATMUL_W), ir_smuli(b, j->number, m->block_bytes));
+	ir_a from = ir_aadd(b, matmul_group_arg(g, MATMUL_W), ir_smuli(b, j->number, m->recipe->block_bytes));
 
-	m->w = ir_var_a(b,
-	                ir_aadd(b, from, ir_smuli(b, j->span, (int64_t)m->span_units * weight_pieces_unit(m->format))));
-	m->scales = is_int8(m) && !m->unpacks ? ir_var_a(b, m->w) : m->w;
+	m->w = ir_var_a(
+		b, ir_aadd(b, from,
+	                   ir_smuli(b, j->span, (int64_t)m->group.span_units * weight_pieces_unit(m->recipe->format))));
+	m->scales = m->recipe->int8 && !m->recipe->unpacks ? ir_var_a(b, m->w) : m->w;
 	m->x = ir_var_a(b, matmul_group_input(g, j, MATMUL_X, column_bytes(m)));
-	if (is_int8(m))
-		m->xs = ir_var_a(b, matmul_group_input(g, j, MATMUL_XS, m->kp / 2));
+	if (m->recipe->int8)
+		m->xs = ir_var_a(b, matmul_group_input(g, j, MATMUL_XS, m->group.kp / 2));
 	matmul_product_open(&m->product);
-	if (m->unpacks)
+	if (m->recipe->unpacks)
 		do_unpacked(m, j, from);
 	else
 		do_spans(m);
@@ -327,7 +320,7 @@ static void ask(void *context)
 	struct mma *m = context;
 	struct weight_reader r = reader_of(m);
 
-	matmul_ahead_open(&m->ahead, &m->group, m->block_bytes, m->target, &r);
+	matmul_ahead_open(&m->ahead, &m->group, m->recipe->block_bytes, m->target, &r);
 }
 
 /* ---- keys */
@@ -372,32 +365,21 @@ void matmul_mma_widths(const struct key *key, const struct target *target, struc
 
 void matmul_mma_build(struct ir *b, const struct key *key, const struct target *target, const struct matmul_recipe *r)
 {
-	struct mma m = {
-		.group = { .b = b,
-		           .key = key,
-		           .recipe = r,
-		           .waves = target->waves,
-		           .job = do_job,
-		           .ask = target->block_bytes ? ask : NULL,
-		           .context = &m },
-		.b = b,
-		.target = target,
-		.format = r->format,
-		.activation = key_dtype(key->activation),
-		.block_bytes = r->block_bytes,
-		.kp = (uint32_t)numerics_pad(key->k),
-		.unpacks = r->unpacks,
-		.product = matmul_product_of(b, r, (key->tile_n + IR_TILE - 1) / IR_TILE)
-	};
+	struct mma m = { .group = matmul_group_of(b, key, target, r, &m),
+		         .b = b,
+		         .target = target,
+		         .recipe = r,
+		         .product = matmul_product_of(b, r, (key->tile_n + IR_TILE - 1) / IR_TILE) };
 
 	if (r->operands != MATMUL_DIRECT) {
 		(r->operands == MATMUL_RING ? matmul_mma_piped_build : matmul_mma_shared_build)(b, key, target, r);
 		return;
 	}
-	m.column = (uint32_t)r->column * (is_int8(&m) ? 1 : 2);
-	m.scales_column = m.kp / 2 + (r->awaited ? MATMUL_COLUMN_PAD : 0);
-	m.span_units = m.kp / r->spans / PIECES_UNIT_K;
-	if (m.unpacks)
+	m.column = (uint32_t)r->column * (r->int8 ? 1 : 2);
+	m.scales_column = m.group.kp / 2 + (r->awaited ? MATMUL_COLUMN_PAD : 0);
+	m.group.job = do_job;
+	m.group.ask = target->block_bytes ? ask : NULL;
+	if (r->unpacks)
 		m.own = ir_local(b, r->own);
 	matmul_group_build(&m.group);
 }

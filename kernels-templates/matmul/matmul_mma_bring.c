@@ -59,18 +59,24 @@ bool mma_may_bring(const struct weight_format *f, unsigned span_units)
 
 static ir_s odd_of(const struct mma_shared *m) { return ir_sandi(m->b, m->brings, 1); }
 static ir_s side_of(const struct mma_shared *m) { return ir_sshri(m->b, m->brings, 1); }
-static int64_t span_bytes(const struct mma_shared *m) { return m->span_units * (int64_t)weight_pieces_unit(m->format); }
-static int64_t period_heads(const struct mma_shared *m) { return weight_pieces_head(m->format) * INT64_C(32); }
-static int64_t span_heads(const struct mma_shared *m) { return m->span_units / PIECES_PERIOD_UNITS * period_heads(m); }
+static int64_t span_bytes(const struct mma_shared *m)
+{
+	return m->group.span_units * (int64_t)weight_pieces_unit(m->recipe->format);
+}
+static int64_t period_heads(const struct mma_shared *m) { return weight_pieces_head(m->recipe->format) * INT64_C(32); }
+static int64_t span_heads(const struct mma_shared *m)
+{
+	return m->group.span_units / PIECES_PERIOD_UNITS * period_heads(m);
+}
 
 void mma_begin_rows(struct mma_shared *m, ir_s number)
 {
 	struct ir *b = m->b;
-	ir_a block = mma_plus(m, matmul_group_arg(&m->group, MATMUL_W), number, m->block_bytes),
+	ir_a block = mma_plus(m, matmul_group_arg(&m->group, MATMUL_W), number, m->recipe->block_bytes),
 	     w = mma_plus(m, block, m->half, m->spans * span_bytes(m));
 
-	m->w = ir_var_a(b, m->packed ? w : mma_plus(m, w, odd_of(m), IR_TILE * IR_PIECE_BYTES));
-	if (!m->packed || !m->format->head_bytes)
+	m->w = ir_var_a(b, m->recipe->unpacks ? w : mma_plus(m, w, odd_of(m), IR_TILE * IR_PIECE_BYTES));
+	if (!m->recipe->unpacks || !m->recipe->format->head_bytes)
 		return;
 	block = ir_aaddi(b, block, MMA_HALVES * m->spans * span_bytes(m));
 	m->heads = ir_var_a(b, mma_plus(m, block, m->half, m->spans * span_heads(m)));
@@ -80,9 +86,9 @@ static bool ends_period(const struct mma_step *s) { return s->first + s->strips 
 
 static int64_t walk_rows(const struct mma_shared *m, const struct mma_step *s)
 {
-	int64_t period = s->units * (int64_t)weight_pieces_unit(m->format);
+	int64_t period = s->units * (int64_t)weight_pieces_unit(m->recipe->format);
 
-	if (m->packed)
+	if (m->recipe->unpacks)
 		return ends_period(s) ? period : 0;
 	return s->strips * (int64_t)MMA_UNIT_BYTES + (ends_period(s) ? period - s->units * (int64_t)MMA_UNIT_BYTES : 0);
 }
@@ -90,16 +96,16 @@ static int64_t walk_rows(const struct mma_shared *m, const struct mma_step *s)
 void mma_walk(const struct mma_shared *m, const struct mma_step *s, const ir_s *over)
 {
 	struct ir *b = m->b;
-	const int64_t half = mma_column_bytes(m) / MMA_HALVES, blocks = m->kp / 2 / MMA_HALVES;
+	const int64_t half = mma_column_bytes(m) / MMA_HALVES, blocks = m->group.kp / 2 / MMA_HALVES;
 	ir_a x = ir_aaddi(b, m->x, s->strips * IR_STRIP_BYTES), w = ir_aaddi(b, m->w, walk_rows(m, s));
 
 	ir_set_a(b, m->x, over ? mma_plus(m, x, *over, -half) : x);
 	ir_set_a(b, m->w, over ? mma_plus(m, w, *over, -(int64_t)m->spans * span_bytes(m)) : w);
-	if (!mma_is_int8(m))
+	if (!m->recipe->int8)
 		return;
 	ir_a xs = ir_aaddi(b, m->xs, s->strips * sizeof(struct activation_block));
 	ir_set_a(b, m->xs, over ? mma_plus(m, xs, *over, -blocks) : xs);
-	if (!m->packed || !m->format->head_bytes || !ends_period(s))
+	if (!m->recipe->unpacks || !m->recipe->format->head_bytes || !ends_period(s))
 		return;
 	ir_a heads = ir_aaddi(b, m->heads, period_heads(m));
 	ir_set_a(b, m->heads, over ? mma_plus(m, heads, *over, -(int64_t)m->spans * span_heads(m)) : heads);
@@ -113,11 +119,11 @@ static void bring_column_scales(const struct mma_shared *m, const struct mma_ste
 	struct ir *b = m->b;
 	ir_i lane = ir_ilane(b), unit = ir_iand(b, lane, ir_iconst(b, (int32_t)s->strips - 1)),
 	     column = ir_ishr(b, lane, 2);
-	ir_i columns = ir_imul(b, column, ir_iconst(b, (int32_t)(m->kp / 2)));
+	ir_i columns = ir_imul(b, column, ir_iconst(b, (int32_t)(m->group.kp / 2)));
 	ir_i at = ir_iadd(b, columns, ir_ishl(b, unit, 4));
 
 	for (unsigned i = 0; i < 2; i++)
-		out[i] = ir_igather(b, m->xs, at, (int32_t)(i * 8 * (m->kp / 2) + member));
+		out[i] = ir_igather(b, m->xs, at, (int32_t)(i * 8 * (m->group.kp / 2) + member));
 }
 
 static void leave_column_scales(const struct mma_shared *m, const ir_i d[2], int32_t at)
@@ -134,8 +140,8 @@ static void leave_column_scales(const struct mma_shared *m, const ir_i d[2], int
 static ir_i bring_row_scales(const struct mma_shared *m, const struct mma_step *s)
 {
 	struct ir *b = m->b;
-	uint32_t stream = s->units * weight_pieces_lane(m->format),
-		 at = weight_pieces_stream(m->format, 0, s->units) + 2 * s->first;
+	uint32_t stream = s->units * weight_pieces_lane(m->recipe->format),
+		 at = weight_pieces_stream(m->recipe->format, 0, s->units) + 2 * s->first;
 	uint64_t place = weight_pieces_place(stream, at, 0);
 	unsigned apart = (unsigned)(weight_pieces_place(stream, at, 1) - place);
 	int32_t disp = (int32_t)place - (int32_t)(s->first * MMA_UNIT_BYTES);
@@ -171,7 +177,7 @@ static void leave_row_scales(const struct mma_shared *m, const struct mma_step *
 static void bring_packed(const struct mma_shared *m, const struct mma_step *s, struct mma_brought *r)
 {
 	struct ir *b = m->b;
-	const struct weight_format *f = m->format;
+	const struct weight_format *f = m->recipe->format;
 	const unsigned head = f->head_bytes ? weight_pieces_head(f) : 0;
 	ir_s odd = odd_of(m);
 
@@ -208,7 +214,7 @@ static void make_numbers(const struct mma_shared *m, const struct mma_step *s, c
 static void leave_unit(const struct mma_shared *m, const struct weight_stream *w, ir_a quants, ir_a scales)
 {
 	struct ir *b = m->b;
-	const struct weight_quants *q = m->format->quants;
+	const struct weight_quants *q = m->recipe->format->quants;
 	const int32_t second = (mma_row_pieces(m) - 1) * MMA_PIECES_BYTES;
 	ir_f scale[2];
 
@@ -228,7 +234,7 @@ static void leave_unit(const struct mma_shared *m, const struct weight_stream *w
 static void leave_packed(const struct mma_shared *m, const struct mma_step *s, const struct mma_brought *r)
 {
 	struct ir *b = m->b;
-	const struct weight_format *f = m->format;
+	const struct weight_format *f = m->recipe->format;
 	struct weight_pieces p = { .format = f };
 	const struct weight_stream w = { .pieces = &p };
 	ir_s odd = odd_of(m), side = side_of(m);
@@ -273,14 +279,14 @@ struct mma_brought mma_bring(const struct mma_shared *m, const struct mma_step *
 
 	for (unsigned u = 0; u < s->strips; u++) {
 		r.x[u] = ir_oload(b, m->x, (int32_t)(u * IR_STRIP_BYTES), mma_column_bytes(m), 1);
-		if (!m->packed)
+		if (!m->recipe->unpacks)
 			r.w[u] = ir_oload(b, m->w, (int32_t)(u * MMA_UNIT_BYTES), IR_PIECE_BYTES, MMA_SIDE);
 	}
-	if (m->packed)
+	if (m->recipe->unpacks)
 		bring_packed(m, s, &r);
-	else if (mma_is_int8(m))
+	else if (m->recipe->int8)
 		r.dw = bring_row_scales(m, s);
-	if (mma_is_int8(m))
+	if (m->recipe->int8)
 		bring_column_scales(m, s, offsetof(struct activation_block, d), r.dx);
 	if (mma_has_minima(m))
 		bring_column_scales(m, s, offsetof(struct activation_block, d_sum), r.sx);
@@ -295,14 +301,14 @@ void mma_leave(const struct mma_shared *m, const struct mma_step *s, const struc
 	for (unsigned u = 0; u < s->strips; u++) {
 		const int32_t strip = (int32_t)u * mma_strip_bytes(m);
 		ir_ostore(b, at, r->x[u], strip, IR_PIECE_BYTES, MMA_APART);
-		if (!m->packed)
+		if (!m->recipe->unpacks)
 			ir_ostore(b, at, r->w[u], strip + MMA_FACTOR_BYTES, IR_PIECE_BYTES, MMA_APART);
 	}
-	if (m->packed)
+	if (m->recipe->unpacks)
 		leave_packed(m, s, r);
-	else if (mma_is_int8(m))
+	else if (m->recipe->int8)
 		leave_row_scales(m, s, r->dw);
-	if (mma_is_int8(m))
+	if (m->recipe->int8)
 		leave_column_scales(m, r->dx, 0);
 	if (mma_has_minima(m))
 		leave_column_scales(m, r->sx, MMA_SCALES_BYTES);

@@ -21,7 +21,7 @@
  * registers do not suffice. The loops of copies are what parts them. */
 static unsigned units_together(const struct piped *m)
 {
-	return !piped_is_int8(m) ? PIPED_STEP_UNITS : m->product.parts == PRODUCT_PARTS ? 1 : PIPED_STEP_UNITS / 2;
+	return !m->recipe->int8 ? PIPED_STEP_UNITS : m->product.parts == PRODUCT_PARTS ? 1 : PIPED_STEP_UNITS / 2;
 }
 
 /* Which copies begin in front of a unit: few at once, for they are in the way of other loads of shared bytes. */
@@ -48,10 +48,10 @@ static struct product_operands operands_of(const struct piped *m, ir_a at)
 
 	o.rows.at = piped_plus(m, at, m->row, PIPED_BLOCK_BYTES);
 	o.columns.at = piped_plus(m, ir_aaddi(b, at, piped_columns_at(m)), m->side, columns * PIPED_STEP_BYTES);
-	if (!piped_is_int8(m))
+	if (!m->recipe->int8)
 		return o;
-	o.column_scales.at = piped_plus(m, ir_aaddi(b, at, piped_column_scales_at(m)), m->side,
-	                                columns * PIPED_COLUMN_NUMBERS);
+	o.column_scales.at =
+		piped_plus(m, ir_aaddi(b, at, piped_column_scales_at(m)), m->side, columns * PIPED_COLUMN_NUMBERS);
 	o.row_scales.at =
 		piped_plus(m, ir_aaddi(b, at, piped_row_scales_at(m)), m->row, PIPED_SIDE * PIPED_ROW_NUMBERS);
 	return o;
@@ -86,7 +86,7 @@ static void do_step(const struct piped *m)
 
 static bool in_registers(const struct piped *m, unsigned level)
 {
-	return level < (m->product.parts == PRODUCT_PARTS ? 1u : piped_is_int8(m) ? 2u : 3u);
+	return level < (m->product.parts == PRODUCT_PARTS ? 1u : m->recipe->int8 ? 2u : 3u);
 }
 
 /* Where this wave's totals go: [row block][half][matrix][column][32]. */
@@ -236,19 +236,13 @@ bool matmul_mma_many_rows(const struct target *target, const struct key *key)
 void matmul_mma_piped_build(struct ir *b, const struct key *key, const struct target *target,
                             const struct matmul_recipe *r)
 {
-	struct piped m = {
-		.group = { .b = b, .key = key, .recipe = r, .waves = target->waves, .tile = do_tile, .context = &m },
-		.b = b,
-		.activation = key_dtype(key->activation),
-		.format = r->format,
-		.recipe = r,
-		.block_bytes = r->block_bytes,
-		.kp = (uint32_t)numerics_pad(key->k)
-	};
+	struct piped m = { .group = matmul_group_of(b, key, target, r, &m),
+		           .b = b,
+		           .recipe = r,
+		           .spans = numerics_spans(key->k) / r->spans };
 
-	m.spans = numerics_spans(key->k) / r->spans;
-	m.span_units = m.kp / numerics_spans(key->k) / PIECES_UNIT_K;
-	m.span_steps = m.span_units * (piped_is_int8(&m) ? 1 : 2) / PIPED_STEP_UNITS;
+	m.group.tile = do_tile;
+	m.span_steps = m.group.span_units * (r->int8 ? 1 : 2) / PIPED_STEP_UNITS;
 	m.product = matmul_product_of(b, r, r->columns / 2 / IR_TILE);
 	if (m.product.parts == PRODUCT_PARTS && m.spans > 2)
 		m.own = ir_local(b, PRODUCT_PARTS * PRODUCT_WAITING);

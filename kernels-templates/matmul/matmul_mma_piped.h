@@ -20,12 +20,8 @@ enum {
 struct piped {
 	struct matmul_group group;
 	struct ir *b;
-	enum dtype activation;
-	const struct weight_format *format;
 	const struct matmul_recipe *recipe;
-	uint32_t kp;
-	int64_t block_bytes;
-	unsigned spans /* of a half */, span_units /* of 32 k's */, span_steps;
+	unsigned spans /* of a half */, span_steps;
 
 	/* This wave's: its half of the spans, and its number there; which row block and which columns it multiplies. */
 	ir_s half, number, row, side;
@@ -42,8 +38,10 @@ struct piped {
 	ir_t waiting[PIPED_LEVELS][PRODUCT_PARTS][PRODUCT_HALVES];
 };
 
-static inline bool piped_is_int8(const struct piped *m) { return m->activation == DTYPE_Q8_0; }
-static inline int64_t piped_column_bytes(const struct piped *m) { return (int64_t)m->kp * (piped_is_int8(m) ? 1 : 2); }
+static inline int64_t piped_column_bytes(const struct piped *m)
+{
+	return (int64_t)m->group.kp * (m->recipe->int8 ? 1 : 2);
+}
 static inline ir_a piped_plus(const struct piped *m, ir_a a, ir_s n, int64_t bytes)
 {
 	return ir_aadd(m->b, a, ir_smuli(m->b, n, bytes));
@@ -63,8 +61,8 @@ static inline int32_t piped_row_scales_at(const struct piped *m)
 }
 static inline int32_t piped_stage_bytes(const struct piped *m)
 {
-	return piped_is_int8(m) ? piped_row_scales_at(m) + (int32_t)m->recipe->sides * PIPED_SIDE * PIPED_ROW_NUMBERS
-	                        : piped_column_scales_at(m);
+	return m->recipe->int8 ? piped_row_scales_at(m) + (int32_t)m->recipe->sides * PIPED_SIDE * PIPED_ROW_NUMBERS
+	                       : piped_column_scales_at(m);
 }
 static inline int64_t piped_ring_bytes(const struct piped *m)
 {

@@ -32,10 +32,10 @@ void piped_make_lanes(struct piped *m)
 	     piece = ir_ixor(b, ir_iand(b, lane, ir_iconst(b, 7)), column);
 
 	m->columns = ir_iadd(b, ir_imul(b, column, ir_iconst(b, (int32_t)piped_column_bytes(m))), ir_ishl(b, piece, 4));
-	if (!piped_is_int8(m))
+	if (!m->recipe->int8)
 		return;
 	ir_i block = ir_iand(b, lane, ir_iconst(b, PIPED_STEP_UNITS - 1)),
-	     eighth = ir_imul(b, ir_ishr(b, lane, 2), ir_iconst(b, (int32_t)(m->kp / 2)));
+	     eighth = ir_imul(b, ir_ishr(b, lane, 2), ir_iconst(b, (int32_t)(m->group.kp / 2)));
 	m->scales = ir_iadd(b, eighth, ir_ishl(b, block, 4));
 }
 
@@ -61,13 +61,14 @@ static void copy_row_scales(const struct piped *m, ir_a to, ir_s period)
 {
 	struct ir *b = m->b;
 	const int64_t whole = PIECES_PERIOD_UNITS * (int64_t)PIPED_PLANE * 2;
-	const unsigned periods = m->span_units / PIECES_PERIOD_UNITS, rest = m->span_units % PIECES_PERIOD_UNITS;
+	const unsigned periods = m->group.span_units / PIECES_PERIOD_UNITS,
+		       rest = m->group.span_units % PIECES_PERIOD_UNITS;
 	ir_s odd = ir_sandi(b, m->number, 1), block = ir_sshri(b, m->number, 1),
 	     in_row = ir_sshli(b, ir_sandi(b, m->unit, PIPED_STEP_UNITS), 1);
 	ir_a from = ir_aadd(b, ir_aaddi(b, m->w, whole), in_row);
 	ir_i lanes = pieces(m);
 
-	from = piped_plus(m, from, period, PIECES_PERIOD_UNITS * (int64_t)weight_pieces_unit(m->format));
+	from = piped_plus(m, from, period, PIECES_PERIOD_UNITS * (int64_t)weight_pieces_unit(m->recipe->format));
 	if (rest) {
 		ir_s is_rest = periods ? ir_sdivi(b, period, periods) : ir_sconst(b, 1);
 		from = piped_plus(m, from, is_rest, -whole / 2);
@@ -102,7 +103,7 @@ static void copy_column_scales(const struct piped *m, ir_a to)
 	to = piped_plus(m, ir_aaddi(b, to, piped_column_scales_at(m)), m->number, n * PIPED_COLUMN_NUMBERS);
 	for (unsigned i = 0; i < n / 8; i++)
 		ir_copy_at(b, ir_aaddi(b, to, i * 8 * PIPED_COLUMN_NUMBERS),
-		           ir_aaddi(b, m->xs, i * 8 * (int64_t)(m->kp / 2)), m->scales, 4);
+		           ir_aaddi(b, m->xs, i * 8 * (int64_t)(m->group.kp / 2)), m->scales, 4);
 }
 
 /* Behind the step. */
@@ -113,14 +114,15 @@ static void walk(const struct piped *m)
 	ir_set_a(b, m->x, ir_aaddi(b, m->x, PIPED_STEP_BYTES));
 	ir_set_s(b, m->left, ir_saddi(b, m->left, -1));
 	ir_set_s(b, m->to, piped_next_stage(m, m->to));
-	if (!piped_is_int8(m)) {
+	if (!m->recipe->int8) {
 		ir_set_a(b, m->w, ir_aaddi(b, m->w, PIPED_BLOCK_BYTES));
 		return;
 	}
-	ir_s unit = ir_saddi(b, m->unit, PIPED_STEP_UNITS), over = ir_sdivi(b, unit, m->span_units);
+	ir_s unit = ir_saddi(b, m->unit, PIPED_STEP_UNITS), over = ir_sdivi(b, unit, m->group.span_units);
 	ir_set_a(b, m->xs, ir_aaddi(b, m->xs, PIPED_STEP_UNITS * sizeof(struct activation_block)));
-	ir_set_a(b, m->w, piped_plus(m, m->w, over, m->span_units * (int64_t)weight_pieces_unit(m->format)));
-	ir_set_s(b, m->unit, ir_ssub(b, unit, ir_smuli(b, over, m->span_units)));
+	ir_set_a(b, m->w,
+	         piped_plus(m, m->w, over, m->group.span_units * (int64_t)weight_pieces_unit(m->recipe->format)));
+	ir_set_s(b, m->unit, ir_ssub(b, unit, ir_smuli(b, over, m->group.span_units)));
 }
 
 void piped_copy(const struct piped *m, unsigned parts)
@@ -130,17 +132,18 @@ void piped_copy(const struct piped *m, unsigned parts)
 	ir_loop(b, ir_smin(b, m->left, ir_sconst(b, 1)));
 	ir_a to = ir_aadd(b, m->ring, m->to), from = m->w;
 	ir_s period = { 0 };
-	if (piped_is_int8(m) && parts & (PIPED_ROWS | PIPED_SCALES))
+	if (m->recipe->int8 && parts & (PIPED_ROWS | PIPED_SCALES))
 		period = ir_sshri(b, m->unit, 3);
-	if (piped_is_int8(m) && parts & PIPED_ROWS) {
-		from = piped_plus(m, from, period, PIECES_PERIOD_UNITS * (int64_t)weight_pieces_unit(m->format));
+	if (m->recipe->int8 && parts & PIPED_ROWS) {
+		from = piped_plus(m, from, period,
+		                  PIECES_PERIOD_UNITS * (int64_t)weight_pieces_unit(m->recipe->format));
 		from = piped_plus(m, from, ir_sandi(b, m->unit, PIPED_STEP_UNITS), 2 * PIPED_PLANE);
 	}
 	if (parts & PIPED_COLUMNS)
 		copy_columns(m, to);
 	if (parts & PIPED_ROWS)
 		copy_rows(m, to, from);
-	if (piped_is_int8(m) && parts & PIPED_SCALES) {
+	if (m->recipe->int8 && parts & PIPED_SCALES) {
 		copy_column_scales(m, to);
 		copy_row_scales(m, to, period);
 	}
@@ -169,19 +172,19 @@ void piped_begin_walk(struct piped *m, ir_s base, ir_s blocks, ir_s tile)
 {
 	struct ir *b = m->b;
 	const struct matmul_group *g = &m->group;
-	const int64_t column = piped_column_bytes(m), numbers = m->kp / 2;
+	const int64_t column = piped_column_bytes(m), numbers = m->group.kp / 2;
 	ir_s block = row_block(m, base, blocks);
-	ir_a w = piped_plus(m, matmul_group_arg(g, MATMUL_W), block, m->block_bytes),
+	ir_a w = piped_plus(m, matmul_group_arg(g, MATMUL_W), block, m->recipe->block_bytes),
 	     x = piped_plus(m, matmul_group_arg(g, MATMUL_X), tile, m->recipe->columns * column);
 
-	w = piped_plus(m, w, m->half, m->spans * m->span_units * (int64_t)weight_pieces_unit(m->format));
+	w = piped_plus(m, w, m->half, m->spans * m->group.span_units * (int64_t)weight_pieces_unit(m->recipe->format));
 	x = piped_plus(m, piped_plus(m, x, m->number, columns_of_wave(m) * column), m->half, column / m->recipe->spans);
 	m->w = ir_var_a(b, w);
 	m->x = ir_var_a(b, x);
 	m->left = ir_var_s(b, ir_sconst(b, m->spans * m->span_steps));
 	m->to = ir_var_s(b, ir_sconst(b, 0));
 	m->from = ir_var_s(b, ir_sconst(b, 0));
-	if (!piped_is_int8(m))
+	if (!m->recipe->int8)
 		return;
 	m->unit = ir_var_s(b, ir_sconst(b, 0));
 	ir_a xs = piped_plus(m, matmul_group_arg(g, MATMUL_XS), tile, m->recipe->columns * numbers);

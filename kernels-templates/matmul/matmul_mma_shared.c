@@ -38,7 +38,7 @@ static void next_strip(const struct mma_shared *m, const struct product_operands
 
 	ir_set_a(b, o->columns.at, ir_aaddi(b, o->columns.at, mma_strip_bytes(m)));
 	ir_set_a(b, o->rows.at, ir_aaddi(b, o->rows.at, mma_strip_bytes(m)));
-	if (!mma_is_int8(m))
+	if (!m->recipe->int8)
 		return;
 	ir_set_a(b, o->column_scales.at, ir_aaddi(b, o->column_scales.at, 4));
 	ir_set_a(b, o->row_scales.at, ir_aaddi(b, o->row_scales.at, MMA_BOTH * 4));
@@ -55,12 +55,10 @@ static struct product_operands operands_of(const struct mma_shared *m)
 	ir_a at = mma_buffer(m);
 
 	o.columns.at = ir_var_a(b, mma_plus(m, at, m->column_side, MMA_SIDE * IR_PIECE_BYTES));
-	o.rows.at =
-		ir_var_a(b, mma_plus(m, ir_aaddi(b, at, MMA_FACTOR_BYTES), m->row_side, MMA_SIDE * IR_PIECE_BYTES));
-	if (!mma_is_int8(m))
+	o.rows.at = ir_var_a(b, mma_plus(m, ir_aaddi(b, at, MMA_FACTOR_BYTES), m->row_side, MMA_SIDE * IR_PIECE_BYTES));
+	if (!m->recipe->int8)
 		return o;
-	o.column_scales.at =
-		ir_var_a(b, mma_plus(m, mma_column_scales(m), m->column_side, MMA_SIDE * MMA_STEP * 4));
+	o.column_scales.at = ir_var_a(b, mma_plus(m, mma_column_scales(m), m->column_side, MMA_SIDE * MMA_STEP * 4));
 	o.row_scales.at = ir_var_a(b, mma_plus(m, mma_row_scales(m), m->row_side, MMA_SIDE * 4));
 	o.column_sums = o.column_scales;
 	o.row_minima = o.row_scales;
@@ -124,7 +122,7 @@ static struct walk walk_of(const struct mma_shared *m)
 {
 	struct walk w = { 0 };
 
-	if (mma_is_int8(m)) {
+	if (m->recipe->int8) {
 		w.periods = m->span_strips / PIECES_PERIOD_UNITS;
 		w.n_whole = steps_of(PIECES_PERIOD_UNITS, w.whole);
 		w.n_rest = steps_of(m->span_strips % PIECES_PERIOD_UNITS, w.rest);
@@ -198,10 +196,10 @@ static void begin_walk(struct mma_shared *m, ir_s base, ir_s blocks, ir_s tile)
 {
 	struct ir *b = m->b;
 	const struct matmul_group *g = &m->group;
-	const int64_t column = mma_column_bytes(m), blocks_of = m->kp / 2;
+	const int64_t column = mma_column_bytes(m), blocks_of = m->group.kp / 2;
 	ir_s side = ir_sshri(b, m->brings, 1), number;
 
-	if (g->recipe->matrices > 1)
+	if (m->recipe->matrices > 1)
 		number = ir_sadd(b, ir_sshli(b, base, 1), side);
 	else
 		number = ir_sadd(b, base, ir_smin(b, side, ir_saddi(b, blocks, -1)));
@@ -209,7 +207,7 @@ static void begin_walk(struct mma_shared *m, ir_s base, ir_s blocks, ir_s tile)
 	ir_a x = mma_plus(m, matmul_group_arg(g, MATMUL_X), tile, MMA_BOTH * column);
 	x = mma_plus(m, x, m->brings, IR_TILE * column);
 	m->x = ir_var_a(b, mma_plus(m, x, m->half, column / MMA_HALVES));
-	if (!mma_is_int8(m))
+	if (!m->recipe->int8)
 		return;
 	ir_a xs = mma_plus(m, matmul_group_arg(g, MATMUL_XS), tile, MMA_BOTH * blocks_of);
 	xs = mma_plus(m, xs, m->brings, IR_TILE * blocks_of);
@@ -244,8 +242,8 @@ static void do_tile(void *context, ir_s base, ir_s blocks, ir_s tile)
 	matmul_product_open(&m->product);
 	do_spans(m);
 	/* [row block][half][matrix][column][32] */
-	ir_a at = mma_plus(m, g->sums, m->half, totals * g->recipe->matrices);
-	at = mma_plus(m, at, m->row_side, g->recipe->matrices > 1 ? totals : MMA_HALVES * totals);
+	ir_a at = mma_plus(m, g->sums, m->half, totals * m->recipe->matrices);
+	at = mma_plus(m, at, m->row_side, m->recipe->matrices > 1 ? totals : MMA_HALVES * totals);
 	matmul_product_store(&m->product, mma_plus(m, at, m->column_side, TILE_BYTES), MMA_SIDE * 4);
 }
 
@@ -261,20 +259,14 @@ bool matmul_mma_shares(const struct weight_format *f, uint64_t k)
 void matmul_mma_shared_build(struct ir *b, const struct key *key, const struct target *target,
                              const struct matmul_recipe *r)
 {
-	struct mma_shared m = {
-		.group = { .b = b, .key = key, .recipe = r, .waves = target->waves, .tile = do_tile, .context = &m },
-		.b = b,
-		.activation = key_dtype(key->activation),
-		.format = r->format,
-		.kp = (uint32_t)numerics_pad(key->k),
-		.block_bytes = r->block_bytes,
-		.spans = numerics_spans(key->k) / r->spans
-	};
+	struct mma_shared m = { .group = matmul_group_of(b, key, target, r, &m),
+		                .b = b,
+		                .recipe = r,
+		                .spans = numerics_spans(key->k) / r->spans };
 
-	m.packed = r->unpacks;
+	m.group.tile = do_tile;
+	m.span_strips = m.group.span_units * (r->int8 ? 1 : 2);
 	m.product = matmul_product_of(b, r, MMA_SIDE / IR_TILE);
-	m.span_units = m.kp / (m.spans * MMA_HALVES) / PIECES_UNIT_K;
-	m.span_strips = m.span_units * (mma_is_int8(&m) ? 1 : 2);
 	m.group.room = MMA_HALVES * mma_half_bytes(&m);
 	if (m.spans > 1)
 		m.own = ir_local(b, (m.spans > 2 ? MOST_WAITING : 1) * TILE_BYTES);

@@ -22,12 +22,8 @@ enum {
 struct mma_shared {
 	struct matmul_group group;
 	struct ir *b;
-	enum dtype activation;
-	const struct weight_format *format;
-	bool packed; /* weights are unpacked on their way */
-	uint32_t kp;
-	int64_t block_bytes;
-	unsigned spans /* of a half */, span_units, span_strips;
+	const struct matmul_recipe *recipe;
+	unsigned spans /* of a half */, span_strips;
 	ir_a own;
 
 	/* This wave's: its half, which rows and columns it multiplies, which 16 of both it stages. */
@@ -50,10 +46,15 @@ struct mma_brought {
 	ir_i word[WEIGHT_MAX_ARRAYS][16], head[4];
 };
 
-static inline bool mma_is_int8(const struct mma_shared *m) { return m->activation == DTYPE_Q8_0; }
-static inline uint32_t mma_column_bytes(const struct mma_shared *m) { return m->kp * (mma_is_int8(m) ? 1 : 2); }
-static inline bool mma_has_minima(const struct mma_shared *m) { return m->packed && m->format->quants->minimum; }
-static inline bool mma_has_halves(const struct mma_shared *m) { return m->packed && m->format->quants->halves; }
+static inline uint32_t mma_column_bytes(const struct mma_shared *m) { return m->group.kp * (m->recipe->int8 ? 1 : 2); }
+static inline bool mma_has_minima(const struct mma_shared *m)
+{
+	return m->recipe->unpacks && m->recipe->format->quants->minimum;
+}
+static inline bool mma_has_halves(const struct mma_shared *m)
+{
+	return m->recipe->unpacks && m->recipe->format->quants->halves;
+}
 static inline ir_a mma_plus(const struct mma_shared *m, ir_a a, ir_s n, int64_t bytes)
 {
 	return ir_aadd(m->b, a, ir_smuli(m->b, n, bytes));

@@ -7,14 +7,15 @@
 
 struct matmul_product matmul_product_of(struct ir *b, const struct matmul_recipe *r, unsigned parts)
 {
-	return (struct matmul_product){ .b = b,
-		                        .operands = r->operands,
-		                        .int8 = r->int8,
-		                        .f16 = r->format->type == DTYPE_F16,
-		                        .minima = r->operands == MATMUL_SHARED && r->unpacks &&
-		                                  r->format->quants->minimum,
-		                        .top = r->awaited && r->columns <= MATMUL_HALF_TILE,
-		                        .parts = parts };
+	return (struct matmul_product){
+		.b = b,
+		.operands = r->operands,
+		.int8 = r->int8,
+		.f16 = r->format->type == DTYPE_F16,
+		.minima = r->operands == MATMUL_SHARED && r->unpacks && r->format->quants->minimum,
+		.top = r->awaited && r->columns <= MATMUL_HALF_TILE,
+		.parts = parts
+	};
 }
 
 /* ---- operands */
@@ -110,9 +111,8 @@ void matmul_product_store(const struct matmul_product *p, ir_a to, uint32_t byte
 {
 	for (unsigned i = 0; i < p->parts; i++)
 		for (unsigned h = 0; h < PRODUCT_HALVES; h++)
-			(p->top ? ir_tstore_top
-			        : ir_tstore)(p->b, to, p->acc[i][h], (int32_t)(i * IR_TILE * bytes + h * IR_TILE * 4),
-			                     bytes, 4);
+			(p->top ? ir_tstore_top : ir_tstore)(
+				p->b, to, p->acc[i][h], (int32_t)(i * IR_TILE * bytes + h * IR_TILE * 4), bytes, 4);
 }
 
 /* Tile by tile, in more banks than rows of all would take. */

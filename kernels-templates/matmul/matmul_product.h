@@ -45,8 +45,8 @@ struct matmul_product matmul_product_of(struct ir *b, const struct matmul_recipe
 void matmul_product_open(struct matmul_product *p);
 void matmul_product_clear(const struct matmul_product *p);
 void matmul_product_add(const struct matmul_product *p, const struct product_operands *o);
-/* The same step by step: of a tile of rows, or of columns, its strips and its numbers; acc and the product of two, whose
- * scales are dx and dw. */
+/* The same step by step: of a tile of rows, or of columns, its strips and its numbers; acc and the product of two,
+ * whose scales are dx and dw. */
 ir_o matmul_product_rows(const struct matmul_product *p, const struct product_place *of, unsigned half);
 ir_o matmul_product_columns(const struct matmul_product *p, const struct product_place *of, unsigned part);
 ir_t matmul_product_of_rows(const struct matmul_product *p, const struct product_place *of, unsigned half);

@@ -28,15 +28,10 @@ enum {
 struct wave {
 	struct matmul_group group;
 	struct ir *b;
-	const struct weight_format *format;
+	const struct matmul_recipe *recipe;
 	const struct target *target;
-	bool int8;
-	uint32_t xs_step;      /* bytes from a block's scales to the next one's */
-	uint32_t kp, in_width; /* in_width: elements from a column of inputs to the next */
-	int64_t block_bytes;
 	unsigned columns;
-	unsigned span_units; /* of 32 k's */
-	unsigned turn_code;  /* at most */
+	unsigned turn_code; /* at most */
 	struct matmul_ahead ahead;
 
 	/* A job's own. */
@@ -52,10 +47,10 @@ static struct weight_tile tile_of(const struct wave *m, const struct weight_stre
 		.vectors = 1, .columns = m->columns, .sums = WEIGHT_MAX_ACC, .w = *w, .x = m->x, .xs = m->xs
 	};
 
-	t.x_column = (int32_t)(m->in_width * (m->int8 ? 1u : 4u));
+	t.x_column = (int32_t)(m->recipe->column * (m->recipe->int8 ? 1u : 4u));
 	t.x_step = 4;
-	t.xs_column = (int32_t)(m->in_width / 32 * m->xs_step);
-	t.xs_step = (int32_t)m->xs_step;
+	t.xs_column = (int32_t)(m->recipe->column / 32 * m->recipe->scales);
+	t.xs_step = (int32_t)m->recipe->scales;
 	for (unsigned c = 0; c < m->columns; c++)
 		t.acc[c] = m->acc[c];
 	return t;
@@ -65,7 +60,7 @@ static struct weight_tile tile_of(const struct wave *m, const struct weight_stre
 static void floats_unit(const struct wave *m, const struct weight_tile *t, unsigned index)
 {
 	struct ir *b = m->b;
-	const struct weight_format *f = m->format;
+	const struct weight_format *f = m->recipe->format;
 
 	for (unsigned k = 0; k < PIECES_UNIT_K; k += WAVE_FLOATS) {
 		ir_f w[WAVE_FLOATS], x[WAVE_FLOATS];
@@ -86,8 +81,8 @@ static void visit_unit(void *context, const struct weight_stream *w, unsigned in
 	const struct wave *m = context;
 	struct weight_tile t = tile_of(m, w);
 
-	if (m->int8)
-		weight_dot_int8(m->format, m->b, &t, 0, index);
+	if (m->recipe->int8)
+		weight_dot_int8(m->recipe->format, m->b, &t, 0, index);
 	else
 		floats_unit(m, &t, index);
 }
@@ -97,9 +92,9 @@ static void visit_walk(void *context, unsigned units)
 	const struct wave *m = context;
 	struct ir *b = m->b;
 
-	ir_set_a(b, m->x, ir_aaddi(b, m->x, (int64_t)units * PIECES_UNIT_K * (m->int8 ? 1 : 4)));
-	if (m->int8)
-		ir_set_a(b, m->xs, ir_aaddi(b, m->xs, (int64_t)units * m->xs_step));
+	ir_set_a(b, m->x, ir_aaddi(b, m->x, (int64_t)units * PIECES_UNIT_K * (m->recipe->int8 ? 1 : 4)));
+	if (m->recipe->int8)
+		ir_set_a(b, m->xs, ir_aaddi(b, m->xs, (int64_t)units * m->recipe->scales));
 }
 
 /* Periods are the segments of float chains. */
@@ -121,18 +116,18 @@ static void end_segment(void *context)
 
 static unsigned unit_code(const struct wave *m)
 {
-	const struct weight_quants *q = m->format->quants;
-	if (m->int8)
+	const struct weight_quants *q = m->recipe->format->quants;
+	if (m->recipe->int8)
 		return q->as_they_lie ? WAVE_UNIT_BYTES : WAVE_UNIT_UNPACKED;
-	return q || m->format->unit_k == PIECES_UNIT_K ? WAVE_UNIT_MADE : WAVE_UNIT_FLOATS;
+	return q || m->recipe->format->unit_k == PIECES_UNIT_K ? WAVE_UNIT_MADE : WAVE_UNIT_FLOATS;
 }
 
 /* As many units as code of a bearable size does; with int8 two at least, so that all arrays come by pieces. */
 static unsigned interleave_units(const struct wave *m)
 {
-	unsigned least = m->int8 ? 2 : 1;
-	unsigned code = unit_code(m) + m->columns * (m->int8 ? 22 : 2 * PIECES_UNIT_K),
-		 n = weight_pieces_fit(m->format);
+	unsigned least = m->recipe->int8 ? 2 : 1;
+	unsigned code = unit_code(m) + m->columns * (m->recipe->int8 ? 22 : 2 * PIECES_UNIT_K),
+		 n = weight_pieces_fit(m->recipe->format);
 	while (n > least && n * code > m->turn_code)
 		n /= 2;
 	return n;
@@ -141,11 +136,12 @@ static unsigned interleave_units(const struct wave *m)
 static struct weight_reader reader_of(const struct wave *m)
 {
 	/* One column leaves registers for a period, and has no other work to do while its next part comes. */
-	const bool at_once = m->int8 && m->columns == 1 && weight_pieces_fit(m->format) == PIECES_PERIOD_UNITS;
+	const bool at_once =
+		m->recipe->int8 && m->columns == 1 && weight_pieces_fit(m->recipe->format) == PIECES_PERIOD_UNITS;
 
 	return (struct weight_reader){ .b = m->b,
-		                       .format = m->format,
-		                       .span_units = m->span_units,
+		                       .format = m->recipe->format,
+		                       .span_units = m->group.span_units,
 		                       .most_units = interleave_units(m),
 		                       .at_once = at_once,
 		                       .rest_apart = m->columns > WAVE_ALIKE_COLUMNS };
@@ -158,30 +154,33 @@ static void do_job(void *context, const struct matmul_job *j)
 	struct ir *b = m->b;
 	struct weight_reader r = reader_of(m);
 	const struct weight_visitor v = { .context = m,
-		                          .begin = m->int8 ? NULL : begin_segment,
-		                          .end = m->int8 ? NULL : end_segment,
+		                          .begin = m->recipe->int8 ? NULL : begin_segment,
+		                          .end = m->recipe->int8 ? NULL : end_segment,
 		                          .unit = visit_unit,
 		                          .walk = visit_walk };
-	ir_s at = ir_smuli(b, j->number, m->block_bytes);
-	if (g->recipe->source == MATMUL_FROM_ROUTES)
-		at = ir_sadd(b, at, ir_smuli(b, j->expert, matmul_expert_bytes(g->key, m->block_bytes)));
+	ir_s at = ir_smuli(b, j->number, m->recipe->block_bytes);
+	if (m->recipe->source == MATMUL_FROM_ROUTES)
+		at = ir_sadd(b, at, ir_smuli(b, j->expert, matmul_expert_bytes(g->key, m->recipe->block_bytes)));
 	ir_a from = ir_aadd(b, matmul_group_arg(g, MATMUL_W), at);
 
-	if (m->format->head_bytes) {
-		r.heads = ir_aaddi(b, from, (int64_t)m->span_units * g->recipe->spans * weight_pieces_unit(m->format));
-		r.first = ir_smuli(b, j->span, m->span_units);
+	if (m->recipe->format->head_bytes) {
+		r.heads = ir_aaddi(b, from,
+		                   (int64_t)m->group.span_units * m->recipe->spans *
+		                           weight_pieces_unit(m->recipe->format));
+		r.first = ir_smuli(b, j->span, m->group.span_units);
 	}
-	r.at[0] = ir_var_a(b, ir_aadd(b, from,
-	                              ir_smuli(b, j->span, (int64_t)m->span_units * weight_pieces_unit(m->format))));
+	r.at[0] = ir_var_a(
+		b, ir_aadd(b, from,
+	                   ir_smuli(b, j->span, (int64_t)m->group.span_units * weight_pieces_unit(m->recipe->format))));
 	for (unsigned i = 1; i < PIECES_SIZES; i++)
 		r.at[i] = r.at[0];
 	matmul_ahead_place(&m->ahead, &r);
-	m->x = ir_var_a(b, matmul_group_input(g, j, MATMUL_X, (int64_t)m->kp * (m->int8 ? 1 : 4)));
-	if (m->int8)
-		m->xs = ir_var_a(b, matmul_group_input(g, j, MATMUL_XS, (int64_t)m->kp / 32 * m->xs_step));
+	m->x = ir_var_a(b, matmul_group_input(g, j, MATMUL_X, (int64_t)m->group.kp * (m->recipe->int8 ? 1 : 4)));
+	if (m->recipe->int8)
+		m->xs = ir_var_a(b, matmul_group_input(g, j, MATMUL_XS, (int64_t)m->group.kp / 32 * m->recipe->scales));
 	for (unsigned c = 0; c < m->columns; c++) {
 		m->acc[c] = ir_var_f(b, ir_fconst(b, 0.0f));
-		m->total[c] = m->int8 ? m->acc[c] : ir_var_f(b, ir_fconst(b, 0.0f));
+		m->total[c] = m->recipe->int8 ? m->acc[c] : ir_var_f(b, ir_fconst(b, 0.0f));
 	}
 	matmul_ahead_read(&m->ahead, &r, &v);
 	for (unsigned c = 0; c < m->columns; c++)
@@ -193,7 +192,7 @@ static void ask(void *context)
 	struct wave *m = context;
 	struct weight_reader r = reader_of(m);
 
-	matmul_ahead_open(&m->ahead, &m->group, m->block_bytes, m->target, &r);
+	matmul_ahead_open(&m->ahead, &m->group, m->recipe->block_bytes, m->target, &r);
 }
 
 static void narrow(void *context, unsigned columns)
@@ -204,27 +203,15 @@ static void narrow(void *context, unsigned columns)
 
 void matmul_wave_build(struct ir *b, const struct key *key, const struct target *target, const struct matmul_recipe *r)
 {
-	struct wave m = {
-		.group = { .b = b,
-		           .key = key,
-		           .recipe = r,
-		           .waves = target->waves,
-		           .job = do_job,
-		           .narrow = narrow,
-		           .ask = target->block_bytes ? ask : NULL,
-		           .context = &m },
-		.b = b,
-		.target = target,
-		.format = r->format,
-		.int8 = r->int8,
-		.xs_step = r->scales,
-		.kp = (uint32_t)numerics_pad(key->k),
-		.in_width = (uint32_t)r->column,
-		.block_bytes = r->block_bytes,
-		.columns = key->tile_n,
-		.turn_code = target->has_parts && !r->awaited ? WAVE_TURN_CODE_PARTS : WAVE_TURN_CODE
-	};
+	struct wave m = { .group = matmul_group_of(b, key, target, r, &m),
+		          .b = b,
+		          .recipe = r,
+		          .target = target,
+		          .columns = key->tile_n,
+		          .turn_code = target->has_parts && !r->awaited ? WAVE_TURN_CODE_PARTS : WAVE_TURN_CODE };
 
-	m.span_units = m.kp / r->spans / PIECES_UNIT_K;
+	m.group.job = do_job;
+	m.group.narrow = narrow;
+	m.group.ask = target->block_bytes ? ask : NULL;
 	matmul_group_build(&m.group);
 }
