@@ -99,8 +99,17 @@ struct norm_columns {
 		outs; /* f32 [columns][kp(k)]; quantised: int8 likewise, and struct activation_block [columns][kp(k)/32]
 	               */
 };
-/* What the norm of one column, x, is scaled by; its mean, where it is centred. Reads k, centred, x and eps. */
-ir_f norm_emit_scale(struct ir *b, const struct norm_columns *n, ir_f *mean);
+/* What the norm of one column, x, is made with, by one wave; and so its elements. Reads k, centred, waves, x and eps.
+ */
+struct norm_scale {
+	ir_f by, mean; /* mean: where it is centred */
+	bool centred;
+};
+struct norm_scale norm_emit_scale(struct ir *b, const struct norm_columns *n);
+static inline ir_f norm_emit_element(struct ir *b, const struct norm_scale *s, ir_f x, ir_f weight)
+{
+	return ir_fmul(b, ir_fmul(b, s->centred ? ir_fsub(b, x, s->mean) : x, s->by), weight);
+}
 void norm_emit_columns(struct ir *b, const struct norm_columns *n);
 /* KEY_NORM with AWAITED (norm_awaited.c): NULL, or what is wrong with it; norm_build() hands it over. */
 const char *norm_refuse_awaited(const struct key *key, const struct target *target);

@@ -329,7 +329,7 @@ static void share_column(struct norm *t, ir_f eps)
 	}
 }
 
-ir_f norm_emit_scale(struct ir *b, const struct norm_columns *n, ir_f *mean)
+struct norm_scale norm_emit_scale(struct ir *b, const struct norm_columns *n)
 {
 	struct norm t = { .b = b,
 		          .k = n->k,
@@ -338,10 +338,9 @@ ir_f norm_emit_scale(struct ir *b, const struct norm_columns *n, ir_f *mean)
 		          .waves = n->waves,
 		          .at_once = AT_ONCE,
 		          .x = n->x };
-	ir_f scale = column_scale(&t, n->eps);
+	ir_f by = column_scale(&t, n->eps);
 
-	*mean = t.mean;
-	return scale;
+	return (struct norm_scale){ by, t.mean, n->centred };
 }
 
 void norm_emit_columns(struct ir *b, const struct norm_columns *n)

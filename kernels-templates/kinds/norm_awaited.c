@@ -64,18 +64,6 @@ static void begin_there(const struct column *c, unsigned i)
 	begin_some(c, (int64_t)c->quads - (int64_t)i * c->waves);
 }
 
-struct scale {
-	ir_f mean, by;
-	bool centred;
-};
-
-static ir_f scaled(const struct column *c, const struct scale *s, ir_f x, ir_f weight)
-{
-	struct ir *b = c->b;
-
-	return ir_fmul(b, ir_fmul(b, s->centred ? ir_fsub(b, x, s->mean) : x, s->by), weight);
-}
-
 /* Four neighbours a lane. */
 static void load_pieces(const struct column *c, ir_a from, ir_s quad, ir_f out[4])
 {
@@ -87,13 +75,13 @@ static void load_pieces(const struct column *c, ir_a from, ir_s quad, ir_f out[4
 }
 
 /* The last block's pads become +0. */
-static void give_rest(const struct column *c, const struct scale *s, ir_f x, ir_f weight)
+static void give_rest(const struct column *c, const struct norm_scale *s, ir_f x, ir_f weight)
 {
 	struct ir *b = c->b;
 
 	begin_some(c, c->rest);
 	ir_s number = rest_of(c);
-	ir_f y = scaled(c, s, x, weight);
+	ir_f y = norm_emit_element(b, s, x, weight);
 	ir_m there =
 		ir_igt(b, ir_isub(b, ir_iconst(b, (int32_t)c->k), ir_isplat(b, ir_sshli(b, number, 5))), ir_ilane(b));
 	if (c->k % 32)
@@ -103,7 +91,7 @@ static void give_rest(const struct column *c, const struct scale *s, ir_f x, ir_
 	ir_endloop(b);
 }
 
-static void give_quads(const struct column *c, const struct scale *s, ir_f weight[QUADS][4])
+static void give_quads(const struct column *c, const struct norm_scale *s, ir_f weight[QUADS][4])
 {
 	struct ir *b = c->b;
 
@@ -114,7 +102,7 @@ static void give_quads(const struct column *c, const struct scale *s, ir_f weigh
 			begin_there(c, i);
 		load_pieces(c, c->raw, number, x);
 		for (unsigned j = 0; j < 4; j++)
-			x[j] = scaled(c, s, x[j], weight[i][j]);
+			x[j] = norm_emit_element(b, s, x[j], weight[i][j]);
 		ir_a q = ir_aadd(b, c->outq, ir_sshli(b, number, 7)), to = ir_aadd(b, c->outs, ir_sshli(b, number, 6));
 		quantise_give_quad(b, x, q, to, ir_aaddi(b, c->scratch, i % PLACES * SCRATCH));
 		if (!all_have(c, i))
@@ -125,7 +113,6 @@ static void give_quads(const struct column *c, const struct scale *s, ir_f weigh
 static void emit_column(const struct column *c, ir_f eps, bool centred)
 {
 	struct ir *b = c->b;
-	struct scale s = { .centred = centred };
 	ir_f x[QUADS][4], weight[QUADS][4], left = { 0 }, left_weight = { 0 };
 
 	for (unsigned i = 0; i < c->turns; i++)
@@ -154,9 +141,8 @@ static void emit_column(const struct column *c, ir_f eps, bool centred)
 		ir_endloop(b);
 	}
 	ir_barrier(b);
-	s.by = norm_emit_scale(
-		b, &(struct norm_columns){ .k = c->k, .centred = centred, .waves = c->waves, .x = c->raw, .eps = eps },
-		&s.mean);
+	const struct norm_scale s = norm_emit_scale(
+		b, &(struct norm_columns){ .k = c->k, .centred = centred, .waves = c->waves, .x = c->raw, .eps = eps });
 	give_quads(c, &s, weight);
 	if (c->rest)
 		give_rest(c, &s, left, left_weight);

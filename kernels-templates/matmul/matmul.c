@@ -19,8 +19,6 @@
 #include "kernels-templates/emit/math.h"
 #include "kernels-templates/matmul/matmul_dot.h"
 
-static ir_a load_arg(const struct matmul *m, unsigned slot) { return ir_aload(m->b, m->arg, (int32_t)(slot * 8)); }
-
 static void clear_sums(struct matmul *m, ir_a from)
 {
 	struct ir *b = m->b;
@@ -29,7 +27,7 @@ static void clear_sums(struct matmul *m, ir_a from)
 	ir_loop(b, ir_sconst(b, m->spans * m->streams));
 	for (unsigned i = 0; i < m->columns * m->row_vectors; i++)
 		ir_fstore(b, at, ir_fconst(b, 0.0f), (int32_t)(i * b->lanes * 4), 0);
-	dot_walk(m, at, dot_span_bytes(m));
+	matmul_walk(b, at, dot_span_bytes(m));
 	ir_endloop(b);
 }
 
@@ -59,7 +57,7 @@ static void dot_spans(struct matmul *m, ir_a from)
 static ir_a locate(const struct matmul *m, unsigned slot, ir_s tile, int64_t column_bytes)
 {
 	unsigned columns = m->recipe->source == MATMUL_FROM_ROUTES ? 1 : m->columns;
-	return ir_aadd(m->b, load_arg(m, slot), ir_smuli(m->b, tile, columns * column_bytes));
+	return ir_aadd(m->b, matmul_arg(m->b, m->arg, slot), ir_smuli(m->b, tile, columns * column_bytes));
 }
 
 /* ---- the outer loops */
@@ -72,10 +70,10 @@ static void dot_matrix(struct matmul *m, unsigned matrix, ir_s block, ir_s tile)
 
 	if (m->recipe->source == MATMUL_FROM_ROUTES)
 		before = ir_sadd(b, before, ir_smuli(b, m->route.expert, matmul_expert_bytes(m->key, m->block_bytes)));
-	m->w = ir_var_a(b, ir_aadd(b, load_arg(m, matrix ? MATMUL_W2 : MATMUL_W), before));
+	m->w = ir_var_a(b, ir_aadd(b, matmul_arg(b, m->arg, matrix ? MATMUL_W2 : MATMUL_W), before));
 	if (m->format->head_bytes) {
 		m->head = ir_var_a(b, m->w);
-		dot_walk(m, m->w, m->format->head_bytes);
+		matmul_walk(b, m->w, m->format->head_bytes);
 		if (!m->aligned)
 			m->unit = ir_var_s(b, ir_sconst(b, 0));
 	}
@@ -212,7 +210,7 @@ static void emit_route_pairs(struct matmul *m)
 	ir_s from = ir_smax(b, ir_ssub(b, begin, before), ir_sconst(b, 0));
 	ir_s to = ir_smin(b, ir_ssub(b, end, before), ir_sconst(b, m->blocks));
 
-	m->route = matmul_route_load(b, m->key, load_arg(m, MATMUL_ROUTES), number);
+	m->route = matmul_route_load(b, m->key, matmul_arg(b, m->arg, MATMUL_ROUTES), number);
 	ir_s block = ir_var_s(b, from);
 	ir_loop(b, ir_sshri(b, ir_ssub(b, to, block), 1));
 	emit_route_streams(m, block, 2);
@@ -234,7 +232,7 @@ static void emit_routes(struct matmul *m, const struct target *target)
 	ir_s number = ir_sdivi(b, unit, m->blocks), block = ir_ssub(b, unit, ir_smuli(b, number, m->blocks));
 
 	m->streams = 1;
-	m->route = matmul_route_load(b, m->key, load_arg(m, MATMUL_ROUTES), number);
+	m->route = matmul_route_load(b, m->key, matmul_arg(b, m->arg, MATMUL_ROUTES), number);
 	if (m->key->tile_n == 1)
 		emit_route_tile(m, block, ir_sconst(b, 0));
 	else

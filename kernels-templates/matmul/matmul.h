@@ -10,6 +10,8 @@
 #include "kernels-templates/matmul/recipe.h"
 
 struct weight_format;
+struct weight_reader;
+struct weight_visitor;
 
 /* The totals of one row block and one column tile: f32 [span][matrix][column][32]. */
 struct matmul_results {
@@ -26,6 +28,23 @@ struct matmul_results {
 static inline int64_t matmul_span_bytes(const struct matmul_results *r)
 {
 	return (int64_t)r->recipe->matrices * r->columns * 128;
+}
+
+/* What all engines write: a pointer among the arguments; so many bytes on, and n times so many; so far a variable moves
+ * on; the beginning of a loop that is run once where thing < n, else not at all. */
+static inline ir_a matmul_arg(struct ir *b, ir_a arg, unsigned slot) { return ir_aload(b, arg, (int32_t)(slot * 8)); }
+static inline ir_a matmul_plus(struct ir *b, ir_a a, ir_s n, int64_t bytes)
+{
+	return ir_aadd(b, a, ir_smuli(b, n, bytes));
+}
+static inline void matmul_walk(struct ir *b, ir_a var, int64_t bytes)
+{
+	if (bytes)
+		ir_set_a(b, var, ir_aaddi(b, var, bytes));
+}
+static inline void matmul_begin_below(struct ir *b, ir_s thing, ir_s n)
+{
+	ir_loop(b, ir_smin(b, ir_ssub(b, n, thing), ir_sconst(b, 1)));
 }
 
 /* KEY_BY_HEAD: how many heads there are, 1 of other kernels; row blocks of one head; the head of a row block; elements
@@ -143,16 +162,20 @@ uint32_t matmul_await_most(const struct target *target);
 void matmul_stage_no_columns(const struct matmul_group *g);
 /* Fills the shared bytes with the input of a tile of several columns, and has the group meet. */
 void matmul_stage_tile(const struct matmul_group *g, ir_s tile);
-/* For jobs: a pointer among the arguments; where the job's share of an input begins that has column_bytes a column. */
-ir_a matmul_group_arg(const struct matmul_group *g, unsigned slot);
+/* For jobs: a pointer among the arguments; the row block's weights; their heads, for a reader of the job's span; where
+ * the job's share of an input begins that has column_bytes a column. */
+static inline ir_a matmul_group_arg(const struct matmul_group *g, unsigned slot)
+{
+	return matmul_arg(g->b, g->arg, slot);
+}
+ir_a matmul_group_weights(const struct matmul_group *g, const struct matmul_job *j);
+void matmul_group_heads(const struct matmul_group *g, const struct matmul_job *j, ir_a weights,
+                        struct weight_reader *r);
 ir_a matmul_group_input(const struct matmul_group *g, const struct matmul_job *j, unsigned slot, int64_t column_bytes);
 
 /* ---- weights that are copied to local bytes ahead of their use (matmul_ahead.c) */
 
 /* A wave's chunks are those of its jobs, one after another, each of the same units of a span. */
-struct weight_format;
-struct weight_reader;
-struct weight_visitor;
 struct matmul_ahead {
 	struct ir *b;
 	const struct matmul_group *g;

@@ -92,7 +92,7 @@ static void ask(struct matmul_ahead *a)
 
 static void ask_for_one(struct matmul_ahead *a)
 {
-	ir_loop(a->b, ir_smin(a->b, ir_ssub(a->b, a->total, a->asked), ir_sconst(a->b, 1)));
+	matmul_begin_below(a->b, a->asked, a->total);
 	ask(a);
 	ir_endloop(a->b);
 }

@@ -22,14 +22,12 @@ struct stage {
 	bool int8, norm;
 	ir_a from, raw; /* shared: raw */
 	ir_s wave;
-	ir_f scale, mean;
+	struct norm_scale scale;
 	uint32_t first;              /* vector of a batch of blocks, */
 	uint32_t column_vectors;     /* of which a column has so many, with COLUMN_PAD bytes behind them; 0: no pads */
 	ir_f x[QUADS_MOST][4], left; /* this wave's: its quads', and its vector behind them */
 	ir_f weight[QUADS_MOST][4], left_weight;
 };
-
-static bool centred(const struct stage *s) { return s->g->recipe->centred; }
 
 /* The number of this wave's quad i; of its vector behind the quads. */
 static ir_s quad_number(const struct stage *s, unsigned i)
@@ -45,7 +43,7 @@ static ir_s rest_number(const struct stage *s)
 	return ir_saddi(s->b, ir_smin(s->b, s->wave, ir_sconst(s->b, s->rest - 1)), s->quads * 4);
 }
 
-/* Begins a loop that has a turn for waves below n. */
+/* Waves below n alone go through what follows. */
 static void begin_some(const struct stage *s, unsigned n)
 {
 	struct ir *b = s->b;
@@ -137,13 +135,7 @@ static void store_all(const struct stage *s)
 
 /* ---- norms */
 
-static ir_f normed(const struct stage *s, ir_f x, ir_f weight)
-{
-	struct ir *b = s->b;
-	ir_f less = centred(s) ? ir_fsub(b, x, s->mean) : x, scaled = ir_fmul(b, less, s->scale);
-
-	return ir_fmul(b, scaled, weight);
-}
+static ir_f normed(const struct stage *s, ir_f x, ir_f weight) { return norm_emit_element(s->b, &s->scale, x, weight); }
 
 /* The pads of the last vector. */
 static ir_f keep_pads(const struct stage *s, ir_f x)
@@ -357,11 +349,11 @@ void matmul_await_stage(struct matmul_group *g)
 	store_all(&s);
 	if (s.norm) {
 		ir_barrier(b);
-		s.scale = norm_emit_scale(
-			b,
-			&(struct norm_columns){
-				.k = key->k, .centred = g->recipe->centred, .waves = g->waves, .x = s.raw, .eps = eps },
-			&s.mean);
+		s.scale = norm_emit_scale(b, &(struct norm_columns){ .k = key->k,
+		                                                     .centred = g->recipe->centred,
+		                                                     .waves = g->waves,
+		                                                     .x = s.raw,
+		                                                     .eps = eps });
 	}
 	if (s.int8)
 		quantise_all(&s);

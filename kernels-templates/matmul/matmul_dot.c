@@ -14,7 +14,7 @@ enum { MATMUL_LINE = 64 };
 static void walk_turns(struct matmul *m, ir_a var, const struct turns *t, int64_t bytes)
 {
 	if (t->known)
-		dot_walk(m, var, t->n * bytes);
+		matmul_walk(m->b, var, t->n * bytes);
 	else
 		ir_set_a(m->b, var, ir_aadd(m->b, var, ir_smuli(m->b, t->s, bytes)));
 }
@@ -39,8 +39,8 @@ static void pass_heads(struct matmul *m, bool known, int64_t n, ir_s s)
 	unsigned shift = (unsigned)__builtin_ctz(f->head_units);
 
 	if (known && n % f->head_units == 0) {
-		dot_walk(m, m->w, n / f->head_units * f->head_bytes);
-		dot_walk(m, m->head, n / f->head_units * stride);
+		matmul_walk(b, m->w, n / f->head_units * f->head_bytes);
+		matmul_walk(b, m->head, n / f->head_units * stride);
 		return;
 	}
 	ir_set_s(b, m->unit, known ? ir_saddi(b, m->unit, n) : ir_sadd(b, m->unit, s));
@@ -63,10 +63,10 @@ static void walk_k(struct matmul *m, const struct turns *t, int direction)
 /* Moves the inputs, and the sums with them, by whole columns. */
 static void walk_columns(struct matmul *m, int columns)
 {
-	dot_walk(m, m->x, columns * (int64_t)m->in_width * (m->int8 ? 1 : 4));
+	matmul_walk(m->b, m->x, columns * (int64_t)m->in_width * (m->int8 ? 1 : 4));
 	if (m->int8)
-		dot_walk(m, m->xs, columns * (int64_t)(m->in_width / 2));
-	dot_walk(m, m->sum, columns * 128);
+		matmul_walk(m->b, m->xs, columns * (int64_t)(m->in_width / 2));
+	matmul_walk(m->b, m->sum, columns * 128);
 }
 
 /* ---- the inner loop */
@@ -168,7 +168,7 @@ static void dot_turns(struct matmul *m, const struct weight_tile *t, const struc
 	}
 	ir_loop(b, ir_sconst(b, m->format->head_units / interleave_units(m)));
 	dot_turn(m, t);
-	dot_walk(m, m->w, interleave_bytes(m));
+	matmul_walk(b, m->w, interleave_bytes(m));
 	walk_inputs(m, &one, 1);
 	ir_endloop(b);
 	pass_heads(m, true, m->format->head_units, m->unit);

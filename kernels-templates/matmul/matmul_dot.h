@@ -50,12 +50,6 @@ struct turns {
 	ir_s s;
 };
 
-static inline void dot_walk(const struct matmul *m, ir_a var, int64_t bytes)
-{
-	if (bytes)
-		ir_set_a(m->b, var, ir_aaddi(m->b, var, bytes));
-}
-
 static inline int64_t dot_span_bytes(const struct matmul *m) { return (int64_t)m->matrices * m->columns * 128; }
 
 /* From the totals of one row block to those of the next. */

@@ -108,22 +108,14 @@ static void finish_head_column(const struct matmul_results *m, const struct epil
 	ir_endloop(b);
 }
 
-static ir_a load_arg(const struct matmul_results *m, unsigned slot)
-{
-	return ir_aload(m->b, m->arg, (int32_t)(slot * 8));
-}
-
 /* The row block in column `number * columns` of a buffer with column_bytes a column. */
 static ir_a locate(const struct matmul_results *m, unsigned slot, ir_s number, unsigned columns, int64_t column_bytes,
                    ir_s row)
 {
 	struct ir *b = m->b;
-	return ir_var_a(b, ir_aadd(b, ir_aadd(b, load_arg(m, slot), ir_smuli(b, number, columns * column_bytes)), row));
-}
-
-static void walk(const struct matmul_results *m, ir_a var, int64_t bytes)
-{
-	ir_set_a(m->b, var, ir_aaddi(m->b, var, bytes));
+	return ir_var_a(b,
+	                ir_aadd(b, ir_aadd(b, matmul_arg(b, m->arg, slot), ir_smuli(b, number, columns * column_bytes)),
+	                        row));
 }
 
 static struct epilogue find_results(const struct matmul_results *m, ir_s block, ir_s number, unsigned columns)
@@ -149,9 +141,9 @@ static struct epilogue find_results(const struct matmul_results *m, ir_s block, 
 	if (m->recipe->source == MATMUL_FROM_ROUTES)
 		row = ir_sadd(b, row, ir_smuli(b, m->expert, width * 4));
 	if (flags & KEY_BIAS)
-		e.bias = ir_aadd(b, load_arg(m, MATMUL_BIAS), row);
+		e.bias = ir_aadd(b, matmul_arg(b, m->arg, MATMUL_BIAS), row);
 	if (flags & KEY_BIAS2)
-		e.bias2 = ir_aadd(b, load_arg(m, MATMUL_BIAS2), row);
+		e.bias2 = ir_aadd(b, matmul_arg(b, m->arg, MATMUL_BIAS2), row);
 	return e;
 }
 
@@ -208,11 +200,11 @@ void matmul_finish(const struct matmul_results *m, ir_s block, ir_s tile)
 	else
 		finish_column(m, &e);
 	if (m->columns > 1) {
-		walk(m, e.sum, 128);
-		walk(m, e.out, width * 4);
+		matmul_walk(b, e.sum, 128);
+		matmul_walk(b, e.out, width * 4);
 		if (flags & KEY_QUANTISED_OUT) {
-			walk(m, e.outq, width);
-			walk(m, e.outs, width / 2);
+			matmul_walk(b, e.outq, width);
+			matmul_walk(b, e.outs, width / 2);
 		}
 		ir_endloop(b);
 	}

@@ -6,6 +6,7 @@
  * waves share what is left to do: a column of a row block each. An editor keeps both barriers, and that every wave runs
  * them: loops around them have the same count in all waves.
  */
+#include "kernels-templates/formats/weight_pieces.h"
 #include "kernels-templates/matmul/matmul.h"
 
 struct matmul_group matmul_group_of(struct ir *b, const struct key *key, const struct target *target,
@@ -24,9 +25,25 @@ struct matmul_group matmul_group_of(struct ir *b, const struct key *key, const s
 	};
 }
 
-ir_a matmul_group_arg(const struct matmul_group *g, unsigned slot)
+ir_a matmul_group_weights(const struct matmul_group *g, const struct matmul_job *j)
 {
-	return ir_aload(g->b, g->arg, (int32_t)(slot * 8));
+	struct ir *b = g->b;
+	const int64_t bytes = g->recipe->block_bytes;
+	ir_s at = ir_smuli(b, j->number, bytes);
+
+	if (g->recipe->source == MATMUL_FROM_ROUTES)
+		at = ir_sadd(b, at, ir_smuli(b, j->expert, matmul_expert_bytes(g->key, bytes)));
+	return ir_aadd(b, matmul_group_arg(g, MATMUL_W), at);
+}
+
+void matmul_group_heads(const struct matmul_group *g, const struct matmul_job *j, ir_a weights, struct weight_reader *r)
+{
+	const struct weight_format *f = g->recipe->format;
+
+	if (!f->head_bytes)
+		return;
+	r->heads = ir_aaddi(g->b, weights, (int64_t)g->span_units * g->recipe->spans * weight_pieces_unit(f));
+	r->first = ir_smuli(g->b, j->span, g->span_units);
 }
 
 /* The column tile's beginning, plus the head's and the span's; column_bytes: of one head. */
@@ -51,7 +68,7 @@ static ir_s share(const struct matmul_group *g, ir_s n, unsigned most)
 	unsigned shift = (unsigned)__builtin_ctz(g->waves);
 
 	if (most <= g->waves) {
-		ir_loop(b, ir_smin(b, ir_ssub(b, n, g->wave), ir_sconst(b, 1)));
+		matmul_begin_below(b, g->wave, n);
 		return g->wave;
 	}
 	ir_s i = ir_loop(b, ir_sshri(b, ir_ssub(b, ir_saddi(b, n, g->waves - 1), g->wave), shift));
@@ -221,7 +238,7 @@ static ir_s begin_tile(const struct matmul_group *g)
 		return ir_loop(b, tiles);
 	ir_s tile = ir_var_s(b, ir_part(b));
 	ir_loop(b, tiles);
-	ir_loop(b, ir_smin(b, ir_ssub(b, tiles, tile), ir_sconst(b, 1)));
+	matmul_begin_below(b, tile, tiles);
 	return tile;
 }
 

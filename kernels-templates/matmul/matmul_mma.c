@@ -124,26 +124,6 @@ static void write_zeroes(const struct mma *m)
 		ir_fstore_s(m->b, m->own, zero, OWN_PIECES + (int32_t)i * 4, 0, IR_PIECE_BYTES);
 }
 
-/* A lane is a row. */
-static void write_unit(const struct mma *m, const struct weight_stream *w)
-{
-	struct ir *b = m->b;
-	const struct weight_quants *q = m->recipe->format->quants;
-	ir_f scale[2];
-
-	for (unsigned g = 0; g < 8; g++) {
-		ir_i bytes = weight_signed_bytes(q, b, q->bytes(b, w, 0, 0, g));
-		ir_fstore_s(b, m->own, ir_fbits(b, bytes), (g < 4 ? 0 : own_second(q)) + (int32_t)(g % 4 * 4), 0,
-		            IR_PIECE_BYTES);
-	}
-	for (unsigned half = 0; half < halves_of(q); half++) {
-		q->scale(b, w, 0, 0, half, scale);
-		ir_fstore(b, m->own, scale[0], own_scales(q, half), 0);
-		if (q->minimum)
-			ir_fstore(b, m->own, scale[1], own_minima(q, half), 0);
-	}
-}
-
 /* What the minima of half a unit, or of all of it, are multiplied with. */
 static ir_t scaled_sums(const struct mma *m, unsigned part, unsigned u, unsigned half, ir_t dx)
 {
@@ -184,9 +164,15 @@ static void multiply_own(const struct mma *m, unsigned u, unsigned half, unsigne
 static void visit_unit(void *context, const struct weight_stream *w, unsigned index)
 {
 	const struct mma *m = context;
+	const struct weight_quants *q = m->recipe->format->quants;
+	const struct product_unpacked to = { .quants = m->own,
+		                             .numbers = m->own,
+		                             .second = own_second(q),
+		                             .scales = { own_scales(q, 0), own_scales(q, 1) },
+		                             .minima = { own_minima(q, 0), own_minima(q, 1) } };
 
-	write_unit(m, w);
-	for (unsigned half = 0; half < halves_of(m->recipe->format->quants); half++)
+	matmul_product_unpack(m->b, q, w, &to);
+	for (unsigned half = 0; half < halves_of(q); half++)
 		for (unsigned h = 0; h < PRODUCT_HALVES; h++)
 			multiply_own(m, index, half, h);
 }
@@ -215,16 +201,10 @@ static struct weight_reader reader_of(const struct mma *m)
 /* m->w is at the span. from: the row block. */
 static void do_unpacked(struct mma *m, const struct matmul_job *j, ir_a from)
 {
-	struct ir *b = m->b;
 	struct weight_reader r = reader_of(m);
 	const struct weight_visitor v = { .context = m, .unit = visit_unit, .walk = visit_walk };
 
-	if (m->recipe->format->head_bytes) {
-		r.heads = ir_aaddi(b, from,
-		                   (int64_t)m->group.span_units * m->recipe->spans *
-		                           weight_pieces_unit(m->recipe->format));
-		r.first = ir_smuli(b, j->span, m->group.span_units);
-	}
+	matmul_group_heads(&m->group, j, from, &r);
 	for (unsigned i = 0; i < PIECES_SIZES; i++)
 		r.at[i] = m->w;
 	matmul_ahead_place(&m->ahead, &r);
@@ -239,12 +219,6 @@ static void do_unpacked(struct mma *m, const struct matmul_job *j, ir_a from)
 static unsigned interleave_units(const struct mma *m)
 {
 	return m->recipe->int8 && m->product.parts == 1 && !m->recipe->parts ? 4 : m->recipe->parts ? 1 : 2;
-}
-
-static void walk(const struct mma *m, ir_a var, int64_t bytes)
-{
-	if (bytes)
-		ir_set_a(m->b, var, ir_aaddi(m->b, var, bytes));
 }
 
 /* A whole period is done in turns, through which pieces and the scales in a row's last piece move on evenly. */
@@ -264,17 +238,17 @@ static void do_period(const struct mma *m, unsigned units)
 			int8_unit(m, units, u);
 		else
 			float_unit(m, units, u);
-	walk(m, m->x, turn * PIECES_UNIT_K * k_bytes);
+	matmul_walk(b, m->x, turn * PIECES_UNIT_K * k_bytes);
 	if (m->recipe->int8)
-		walk(m, m->xs, turn * (int64_t)sizeof(struct activation_block));
+		matmul_walk(b, m->xs, turn * (int64_t)sizeof(struct activation_block));
 	if (turn < units) {
-		walk(m, m->w, pieces);
+		matmul_walk(b, m->w, pieces);
 		if (m->recipe->int8)
-			walk(m, m->scales, 2 * turn);
+			matmul_walk(b, m->scales, 2 * turn);
 		ir_endloop(b);
-		walk(m, m->w, period - units / turn * pieces);
+		matmul_walk(b, m->w, period - units / turn * pieces);
 	} else {
-		walk(m, m->w, period);
+		matmul_walk(b, m->w, period);
 	}
 }
 
@@ -298,7 +272,7 @@ static void do_job(void *context, const struct matmul_job *j)
 	struct mma *m = context;
 	const struct matmul_group *g = &m->group;
 	struct ir *b = m->b;
-	ir_a from = ir_aadd(b, matmul_group_arg(g, MATMUL_W), ir_smuli(b, j->number, m->recipe->block_bytes));
+	ir_a from = matmul_group_weights(g, j);
 
 	m->w = ir_var_a(
 		b, ir_aadd(b, from,

@@ -72,14 +72,14 @@ static int64_t span_heads(const struct mma_shared *m)
 void mma_begin_rows(struct mma_shared *m, ir_s number)
 {
 	struct ir *b = m->b;
-	ir_a block = mma_plus(m, matmul_group_arg(&m->group, MATMUL_W), number, m->recipe->block_bytes),
-	     w = mma_plus(m, block, m->half, m->spans * span_bytes(m));
+	ir_a block = matmul_plus(b, matmul_group_arg(&m->group, MATMUL_W), number, m->recipe->block_bytes),
+	     w = matmul_plus(b, block, m->half, m->spans * span_bytes(m));
 
-	m->w = ir_var_a(b, m->recipe->unpacks ? w : mma_plus(m, w, odd_of(m), IR_TILE * IR_PIECE_BYTES));
+	m->w = ir_var_a(b, m->recipe->unpacks ? w : matmul_plus(b, w, odd_of(m), IR_TILE * IR_PIECE_BYTES));
 	if (!m->recipe->unpacks || !m->recipe->format->head_bytes)
 		return;
 	block = ir_aaddi(b, block, MMA_HALVES * m->spans * span_bytes(m));
-	m->heads = ir_var_a(b, mma_plus(m, block, m->half, m->spans * span_heads(m)));
+	m->heads = ir_var_a(b, matmul_plus(b, block, m->half, m->spans * span_heads(m)));
 }
 
 static bool ends_period(const struct mma_step *s) { return s->first + s->strips == s->units; }
@@ -99,16 +99,16 @@ void mma_walk(const struct mma_shared *m, const struct mma_step *s, const ir_s *
 	const int64_t half = mma_column_bytes(m) / MMA_HALVES, blocks = m->group.kp / 2 / MMA_HALVES;
 	ir_a x = ir_aaddi(b, m->x, s->strips * IR_STRIP_BYTES), w = ir_aaddi(b, m->w, walk_rows(m, s));
 
-	ir_set_a(b, m->x, over ? mma_plus(m, x, *over, -half) : x);
-	ir_set_a(b, m->w, over ? mma_plus(m, w, *over, -(int64_t)m->spans * span_bytes(m)) : w);
+	ir_set_a(b, m->x, over ? matmul_plus(b, x, *over, -half) : x);
+	ir_set_a(b, m->w, over ? matmul_plus(b, w, *over, -(int64_t)m->spans * span_bytes(m)) : w);
 	if (!m->recipe->int8)
 		return;
 	ir_a xs = ir_aaddi(b, m->xs, s->strips * sizeof(struct activation_block));
-	ir_set_a(b, m->xs, over ? mma_plus(m, xs, *over, -blocks) : xs);
+	ir_set_a(b, m->xs, over ? matmul_plus(b, xs, *over, -blocks) : xs);
 	if (!m->recipe->unpacks || !m->recipe->format->head_bytes || !ends_period(s))
 		return;
 	ir_a heads = ir_aaddi(b, m->heads, period_heads(m));
-	ir_set_a(b, m->heads, over ? mma_plus(m, heads, *over, -(int64_t)m->spans * span_heads(m)) : heads);
+	ir_set_a(b, m->heads, over ? matmul_plus(b, heads, *over, -(int64_t)m->spans * span_heads(m)) : heads);
 }
 
 /* ---- columns */
@@ -129,7 +129,7 @@ static void bring_column_scales(const struct mma_shared *m, const struct mma_ste
 static void leave_column_scales(const struct mma_shared *m, const ir_i d[2], int32_t at)
 {
 	struct ir *b = m->b;
-	ir_a to = mma_plus(m, mma_column_scales(m), m->brings, IR_TILE * MMA_STEP * 4);
+	ir_a to = matmul_plus(b, mma_column_scales(m), m->brings, IR_TILE * MMA_STEP * 4);
 
 	for (unsigned i = 0; i < 2; i++)
 		ir_fstore(b, to, ir_fbits(b, d[i]), at + (int32_t)(i * 8 * MMA_STEP * 4), 0);
@@ -145,7 +145,7 @@ static ir_i bring_row_scales(const struct mma_shared *m, const struct mma_step *
 	uint64_t place = weight_pieces_place(stream, at, 0);
 	unsigned apart = (unsigned)(weight_pieces_place(stream, at, 1) - place);
 	int32_t disp = (int32_t)place - (int32_t)(s->first * MMA_UNIT_BYTES);
-	ir_a from = mma_plus(m, m->w, odd_of(m), (s->strips == MMA_STEP ? 4 : 0) - IR_TILE * IR_PIECE_BYTES);
+	ir_a from = matmul_plus(b, m->w, odd_of(m), (s->strips == MMA_STEP ? 4 : 0) - IR_TILE * IR_PIECE_BYTES);
 
 	return s->strips == 1 ? ir_iload_u16(b, from, disp) : ir_iload_s(b, from, disp, apart);
 }
@@ -154,16 +154,16 @@ static void leave_row_scales(const struct mma_shared *m, const struct mma_step *
 {
 	struct ir *b = m->b;
 	ir_s odd = odd_of(m), side = side_of(m);
-	ir_a to = mma_plus(m, mma_row_scales(m), side, MMA_SIDE * 4);
+	ir_a to = matmul_plus(b, mma_row_scales(m), side, MMA_SIDE * 4);
 
 	if (s->strips == MMA_STEP) {
-		to = mma_plus(m, to, odd, 2 * MMA_BOTH * 4);
+		to = matmul_plus(b, to, odd, 2 * MMA_BOTH * 4);
 		ir_f low = ir_fhalf(b, two, 0), high = ir_fhalf(b, two, 1);
 		ir_fstore(b, to, low, 0, 0);
 		ir_fstore(b, to, high, MMA_BOTH * 4, 0);
 	} else if (s->strips == 2) {
 		ir_i mine = ir_ishrv(b, two, ir_isplat(b, ir_sshli(b, odd, 4)));
-		to = mma_plus(m, to, odd, MMA_BOTH * 4);
+		to = matmul_plus(b, to, odd, MMA_BOTH * 4);
 		ir_fstore(b, to, ir_fhalf(b, mine, 0), 0, 0);
 	} else {
 		ir_loop(b, ir_ssub(b, ir_sconst(b, 1), odd));
@@ -186,7 +186,7 @@ static void bring_packed(const struct mma_shared *m, const struct mma_step *s, s
 	for (unsigned i = weight_pieces_first_array(f); i < WEIGHT_MAX_ARRAYS; i++) {
 		if (!pair_words(f, i))
 			continue;
-		ir_a from = mma_plus(m, m->w, odd, pairs_apart(f, i));
+		ir_a from = matmul_plus(b, m->w, odd, pairs_apart(f, i));
 		for (unsigned n = 0; n < pair_words(f, i); n++) {
 			uint64_t place = word_place(f, i, s->first, n, 0);
 			unsigned apart = (unsigned)(word_place(f, i, s->first, n, 1) - place);
@@ -210,27 +210,6 @@ static void make_numbers(const struct mma_shared *m, const struct mma_step *s, c
 	p->array[0].n = 4;
 }
 
-/* The quants of one unit as signed bytes, and its scales. */
-static void leave_unit(const struct mma_shared *m, const struct weight_stream *w, ir_a quants, ir_a scales)
-{
-	struct ir *b = m->b;
-	const struct weight_quants *q = m->recipe->format->quants;
-	const int32_t second = (mma_row_pieces(m) - 1) * MMA_PIECES_BYTES;
-	ir_f scale[2];
-
-	for (unsigned g = 0; g < 8; g++) {
-		ir_i bytes = weight_signed_bytes(q, b, q->bytes(b, w, 0, 0, g));
-		ir_fstore_s(b, quants, ir_fbits(b, bytes), (g < 4 ? 0 : second) + (int32_t)(g % 4 * 4), 0,
-		            IR_PIECE_BYTES);
-	}
-	for (unsigned half = 0; half < (q->halves ? 2u : 1u); half++) {
-		q->scale(b, w, 0, 0, half, scale);
-		ir_fstore(b, scales, scale[0], (int32_t)half * MMA_SCALES_BYTES, 0);
-		if (q->minimum)
-			ir_fstore(b, scales, scale[1], MMA_SCALES_BYTES, 0);
-	}
-}
-
 static void leave_packed(const struct mma_shared *m, const struct mma_step *s, const struct mma_brought *r)
 {
 	struct ir *b = m->b;
@@ -238,10 +217,15 @@ static void leave_packed(const struct mma_shared *m, const struct mma_step *s, c
 	struct weight_pieces p = { .format = f };
 	const struct weight_stream w = { .pieces = &p };
 	ir_s odd = odd_of(m), side = side_of(m);
-	ir_a quants =
-		     mma_plus(m, mma_plus(m, ir_aaddi(b, mma_buffer(m), MMA_FACTOR_BYTES), odd, 2 * mma_strip_bytes(m)),
-	                      side, MMA_SIDE * IR_PIECE_BYTES),
-	     scales = mma_plus(m, mma_plus(m, mma_row_scales(m), odd, 2 * MMA_BOTH * 4), side, MMA_SIDE * 4);
+	ir_a strips = ir_aaddi(b, mma_buffer(m), MMA_FACTOR_BYTES),
+	     quants = matmul_plus(b, matmul_plus(b, strips, odd, 2 * mma_strip_bytes(m)), side,
+	                          MMA_SIDE * IR_PIECE_BYTES),
+	     numbers = matmul_plus(b, matmul_plus(b, mma_row_scales(m), odd, 2 * MMA_BOTH * 4), side, MMA_SIDE * 4);
+	struct product_unpacked to = { .quants = quants,
+		                       .numbers = numbers,
+		                       .second = (mma_row_pieces(m) - 1) * MMA_PIECES_BYTES,
+		                       .scales = { 0, MMA_SCALES_BYTES },
+		                       .minima = { MMA_SCALES_BYTES, MMA_SCALES_BYTES } };
 
 	if (f->six)
 		make_numbers(m, s, r->head, &p);
@@ -251,9 +235,9 @@ static void leave_packed(const struct mma_shared *m, const struct mma_step *s, c
 	}
 	p.head = r->head[0];
 	for (p.unit = 0; p.unit < 2; p.unit++) {
-		leave_unit(m, &w, quants, scales);
-		quants = ir_aaddi(b, quants, mma_strip_bytes(m));
-		scales = ir_aaddi(b, scales, MMA_BOTH * 4);
+		matmul_product_unpack(b, f->quants, &w, &to);
+		to.quants = ir_aaddi(b, to.quants, mma_strip_bytes(m));
+		to.numbers = ir_aaddi(b, to.numbers, MMA_BOTH * 4);
 	}
 }
 
@@ -262,8 +246,8 @@ void mma_write_zeroes(const struct mma_shared *m)
 {
 	struct ir *b = m->b;
 	ir_f zero = ir_fconst(b, 0);
-	ir_a at = mma_plus(m, ir_aaddi(b, mma_buffer(m), MMA_FACTOR_BYTES + MMA_PIECES_BYTES), m->brings,
-	                   IR_TILE * IR_PIECE_BYTES);
+	ir_a at = matmul_plus(b, ir_aaddi(b, mma_buffer(m), MMA_FACTOR_BYTES + MMA_PIECES_BYTES), m->brings,
+	                      IR_TILE * IR_PIECE_BYTES);
 
 	for (unsigned u = 0; u < MMA_STEP; u++)
 		for (unsigned i = 0; i < IR_TILE * IR_PIECE_BYTES / 128; i++)
@@ -296,7 +280,7 @@ struct mma_brought mma_bring(const struct mma_shared *m, const struct mma_step *
 void mma_leave(const struct mma_shared *m, const struct mma_step *s, const struct mma_brought *r)
 {
 	struct ir *b = m->b;
-	ir_a at = mma_plus(m, mma_buffer(m), m->brings, IR_TILE * IR_PIECE_BYTES);
+	ir_a at = matmul_plus(b, mma_buffer(m), m->brings, IR_TILE * IR_PIECE_BYTES);
 
 	for (unsigned u = 0; u < s->strips; u++) {
 		const int32_t strip = (int32_t)u * mma_strip_bytes(m);

@@ -46,14 +46,14 @@ static struct product_operands operands_of(const struct piped *m, ir_a at)
 		                      .row_scales = { .step = PIPED_ROW_NUMBERS, .apart = 1 },
 		                      .column_scales = { .step = PIPED_COLUMN_NUMBERS } };
 
-	o.rows.at = piped_plus(m, at, m->row, PIPED_BLOCK_BYTES);
-	o.columns.at = piped_plus(m, ir_aaddi(b, at, piped_columns_at(m)), m->side, columns * PIPED_STEP_BYTES);
+	o.rows.at = matmul_plus(b, at, m->row, PIPED_BLOCK_BYTES);
+	o.columns.at = matmul_plus(b, ir_aaddi(b, at, piped_columns_at(m)), m->side, columns * PIPED_STEP_BYTES);
 	if (!m->recipe->int8)
 		return o;
 	o.column_scales.at =
-		piped_plus(m, ir_aaddi(b, at, piped_column_scales_at(m)), m->side, columns * PIPED_COLUMN_NUMBERS);
+		matmul_plus(b, ir_aaddi(b, at, piped_column_scales_at(m)), m->side, columns * PIPED_COLUMN_NUMBERS);
 	o.row_scales.at =
-		piped_plus(m, ir_aaddi(b, at, piped_row_scales_at(m)), m->row, PIPED_SIDE * PIPED_ROW_NUMBERS);
+		matmul_plus(b, ir_aaddi(b, at, piped_row_scales_at(m)), m->row, PIPED_SIDE * PIPED_ROW_NUMBERS);
 	return o;
 }
 
@@ -96,14 +96,14 @@ static ir_a totals_of(const struct piped *m)
 	const struct matmul_group *g = &m->group;
 	const int64_t block = (int64_t)m->recipe->columns * PIPED_SIDE * 4;
 	ir_s row = m->row;
-	ir_a at = piped_plus(m, g->sums, m->half, m->recipe->matrices * block);
+	ir_a at = matmul_plus(b, g->sums, m->half, m->recipe->matrices * block);
 
 	if (m->recipe->matrices > 1) {
-		at = piped_plus(m, at, ir_sandi(b, row, 1), block);
+		at = matmul_plus(b, at, ir_sandi(b, row, 1), block);
 		row = ir_sshri(b, row, 1);
 	}
-	at = piped_plus(m, at, row, m->recipe->spans * m->recipe->matrices * block);
-	return piped_plus(m, at, m->side, (int64_t)m->product.parts * IR_TILE * PIPED_SIDE * 4);
+	at = matmul_plus(b, at, row, m->recipe->spans * m->recipe->matrices * block);
+	return matmul_plus(b, at, m->side, (int64_t)m->product.parts * IR_TILE * PIPED_SIDE * 4);
 }
 
 static ir_a waiting_place(const struct piped *m, unsigned level)
@@ -252,7 +252,7 @@ void matmul_mma_piped_build(struct ir *b, const struct key *key, const struct ta
 	m.number = ir_sandi(b, wave, (int32_t)piped_waves_of_half(&m) - 1);
 	m.row = ir_sshri(b, m.number, 1);
 	m.side = ir_sandi(b, m.number, 1);
-	m.ring = piped_plus(&m, rings, m.half, piped_ring_bytes(&m));
+	m.ring = matmul_plus(b, rings, m.half, piped_ring_bytes(&m));
 	piped_make_lanes(&m);
 	matmul_group_build(&m.group);
 }

@@ -42,10 +42,6 @@ static inline int64_t piped_column_bytes(const struct piped *m)
 {
 	return (int64_t)m->group.kp * (m->recipe->int8 ? 1 : 2);
 }
-static inline ir_a piped_plus(const struct piped *m, ir_a a, ir_s n, int64_t bytes)
-{
-	return ir_aadd(m->b, a, ir_smuli(m->b, n, bytes));
-}
 
 /* ---- a stage: rows as [row block][piece][row], columns as [column][piece, turned]; scales as f32 [column][unit] and
  * f16 [row block][row][unit] */

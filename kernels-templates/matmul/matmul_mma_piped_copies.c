@@ -48,8 +48,8 @@ static void copy_rows(const struct piped *m, ir_a to, ir_a from)
 	ir_s block = ir_sshri(b, m->number, 1), odd = ir_sandi(b, m->number, 1);
 	ir_i lanes = pieces(m);
 
-	to = piped_plus(m, piped_plus(m, to, block, PIPED_BLOCK_BYTES), odd, PIPED_BLOCK_BYTES / 2);
-	from = piped_plus(m, from, odd, PIPED_BLOCK_BYTES / 2);
+	to = matmul_plus(b, matmul_plus(b, to, block, PIPED_BLOCK_BYTES), odd, PIPED_BLOCK_BYTES / 2);
+	from = matmul_plus(b, from, odd, PIPED_BLOCK_BYTES / 2);
 	for (unsigned i = 0; i < PIPED_BLOCK_BYTES / 2 / PIPED_PLANE; i++)
 		ir_copy_at(b, ir_aaddi(b, to, i * PIPED_PLANE), ir_aaddi(b, from, i * PIPED_PLANE), lanes,
 		           IR_PIECE_BYTES);
@@ -68,15 +68,15 @@ static void copy_row_scales(const struct piped *m, ir_a to, ir_s period)
 	ir_a from = ir_aadd(b, ir_aaddi(b, m->w, whole), in_row);
 	ir_i lanes = pieces(m);
 
-	from = piped_plus(m, from, period, PIECES_PERIOD_UNITS * (int64_t)weight_pieces_unit(m->recipe->format));
+	from = matmul_plus(b, from, period, PIECES_PERIOD_UNITS * (int64_t)weight_pieces_unit(m->recipe->format));
 	if (rest) {
 		ir_s is_rest = periods ? ir_sdivi(b, period, periods) : ir_sconst(b, 1);
-		from = piped_plus(m, from, is_rest, -whole / 2);
+		from = matmul_plus(b, from, is_rest, -whole / 2);
 		lanes = ir_imul(b, ir_ilane(b),
 		                ir_isplat(b, ir_ssub(b, ir_sconst(b, IR_PIECE_BYTES),
 		                                     ir_smuli(b, is_rest, PIPED_ROW_NUMBERS))));
 	}
-	to = piped_plus(m, ir_aaddi(b, to, piped_row_scales_at(m)), block, PIPED_SIDE * PIPED_ROW_NUMBERS);
+	to = matmul_plus(b, ir_aaddi(b, to, piped_row_scales_at(m)), block, PIPED_SIDE * PIPED_ROW_NUMBERS);
 	ir_loop(b, ir_ssub(b, ir_sconst(b, 1), odd));
 	ir_copy_at(b, to, from, lanes, PIPED_ROW_NUMBERS);
 	ir_endloop(b);
@@ -86,7 +86,7 @@ static void copy_columns(const struct piped *m, ir_a to)
 {
 	struct ir *b = m->b;
 	const unsigned n = columns_of_wave(m);
-	ir_a place = piped_plus(m, ir_aaddi(b, to, piped_columns_at(m)), m->number, n * PIPED_STEP_BYTES),
+	ir_a place = matmul_plus(b, ir_aaddi(b, to, piped_columns_at(m)), m->number, n * PIPED_STEP_BYTES),
 	     from = ir_aaddi(b, m->x, 0);
 	ir_i last = ir_ixor(b, m->columns, ir_iconst(b, TURN_LAST));
 
@@ -100,7 +100,7 @@ static void copy_column_scales(const struct piped *m, ir_a to)
 	struct ir *b = m->b;
 	const unsigned n = columns_of_wave(m);
 
-	to = piped_plus(m, ir_aaddi(b, to, piped_column_scales_at(m)), m->number, n * PIPED_COLUMN_NUMBERS);
+	to = matmul_plus(b, ir_aaddi(b, to, piped_column_scales_at(m)), m->number, n * PIPED_COLUMN_NUMBERS);
 	for (unsigned i = 0; i < n / 8; i++)
 		ir_copy_at(b, ir_aaddi(b, to, i * 8 * PIPED_COLUMN_NUMBERS),
 		           ir_aaddi(b, m->xs, i * 8 * (int64_t)(m->group.kp / 2)), m->scales, 4);
@@ -121,7 +121,7 @@ static void walk(const struct piped *m)
 	ir_s unit = ir_saddi(b, m->unit, PIPED_STEP_UNITS), over = ir_sdivi(b, unit, m->group.span_units);
 	ir_set_a(b, m->xs, ir_aaddi(b, m->xs, PIPED_STEP_UNITS * sizeof(struct activation_block)));
 	ir_set_a(b, m->w,
-	         piped_plus(m, m->w, over, m->group.span_units * (int64_t)weight_pieces_unit(m->recipe->format)));
+	         matmul_plus(b, m->w, over, m->group.span_units * (int64_t)weight_pieces_unit(m->recipe->format)));
 	ir_set_s(b, m->unit, ir_ssub(b, unit, ir_smuli(b, over, m->group.span_units)));
 }
 
@@ -135,9 +135,9 @@ void piped_copy(const struct piped *m, unsigned parts)
 	if (m->recipe->int8 && parts & (PIPED_ROWS | PIPED_SCALES))
 		period = ir_sshri(b, m->unit, 3);
 	if (m->recipe->int8 && parts & PIPED_ROWS) {
-		from = piped_plus(m, from, period,
-		                  PIECES_PERIOD_UNITS * (int64_t)weight_pieces_unit(m->recipe->format));
-		from = piped_plus(m, from, ir_sandi(b, m->unit, PIPED_STEP_UNITS), 2 * PIPED_PLANE);
+		from = matmul_plus(b, from, period,
+		                   PIECES_PERIOD_UNITS * (int64_t)weight_pieces_unit(m->recipe->format));
+		from = matmul_plus(b, from, ir_sandi(b, m->unit, PIPED_STEP_UNITS), 2 * PIPED_PLANE);
 	}
 	if (parts & PIPED_COLUMNS)
 		copy_columns(m, to);
@@ -174,11 +174,12 @@ void piped_begin_walk(struct piped *m, ir_s base, ir_s blocks, ir_s tile)
 	const struct matmul_group *g = &m->group;
 	const int64_t column = piped_column_bytes(m), numbers = m->group.kp / 2;
 	ir_s block = row_block(m, base, blocks);
-	ir_a w = piped_plus(m, matmul_group_arg(g, MATMUL_W), block, m->recipe->block_bytes),
-	     x = piped_plus(m, matmul_group_arg(g, MATMUL_X), tile, m->recipe->columns * column);
+	ir_a w = matmul_plus(b, matmul_group_arg(g, MATMUL_W), block, m->recipe->block_bytes),
+	     x = matmul_plus(b, matmul_group_arg(g, MATMUL_X), tile, m->recipe->columns * column);
 
-	w = piped_plus(m, w, m->half, m->spans * m->group.span_units * (int64_t)weight_pieces_unit(m->recipe->format));
-	x = piped_plus(m, piped_plus(m, x, m->number, columns_of_wave(m) * column), m->half, column / m->recipe->spans);
+	w = matmul_plus(b, w, m->half, m->spans * m->group.span_units * (int64_t)weight_pieces_unit(m->recipe->format));
+	x = matmul_plus(b, matmul_plus(b, x, m->number, columns_of_wave(m) * column), m->half,
+	                column / m->recipe->spans);
 	m->w = ir_var_a(b, w);
 	m->x = ir_var_a(b, x);
 	m->left = ir_var_s(b, ir_sconst(b, m->spans * m->span_steps));
@@ -187,8 +188,8 @@ void piped_begin_walk(struct piped *m, ir_s base, ir_s blocks, ir_s tile)
 	if (!m->recipe->int8)
 		return;
 	m->unit = ir_var_s(b, ir_sconst(b, 0));
-	ir_a xs = piped_plus(m, matmul_group_arg(g, MATMUL_XS), tile, m->recipe->columns * numbers);
-	xs = piped_plus(m, xs, m->number, columns_of_wave(m) * numbers);
-	xs = piped_plus(m, ir_aaddi(b, xs, offsetof(struct activation_block, d)), m->half, numbers / m->recipe->spans);
+	ir_a xs = matmul_plus(b, matmul_group_arg(g, MATMUL_XS), tile, m->recipe->columns * numbers);
+	xs = matmul_plus(b, xs, m->number, columns_of_wave(m) * numbers);
+	xs = matmul_plus(b, ir_aaddi(b, xs, offsetof(struct activation_block, d)), m->half, numbers / m->recipe->spans);
 	m->xs = ir_var_a(b, xs);
 }

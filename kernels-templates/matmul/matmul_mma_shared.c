@@ -54,12 +54,13 @@ static struct product_operands operands_of(const struct mma_shared *m)
 		                      .column_scales = { .step = MMA_STEP * 4 } };
 	ir_a at = mma_buffer(m);
 
-	o.columns.at = ir_var_a(b, mma_plus(m, at, m->column_side, MMA_SIDE * IR_PIECE_BYTES));
-	o.rows.at = ir_var_a(b, mma_plus(m, ir_aaddi(b, at, MMA_FACTOR_BYTES), m->row_side, MMA_SIDE * IR_PIECE_BYTES));
+	o.columns.at = ir_var_a(b, matmul_plus(b, at, m->column_side, MMA_SIDE * IR_PIECE_BYTES));
+	o.rows.at =
+		ir_var_a(b, matmul_plus(b, ir_aaddi(b, at, MMA_FACTOR_BYTES), m->row_side, MMA_SIDE * IR_PIECE_BYTES));
 	if (!m->recipe->int8)
 		return o;
-	o.column_scales.at = ir_var_a(b, mma_plus(m, mma_column_scales(m), m->column_side, MMA_SIDE * MMA_STEP * 4));
-	o.row_scales.at = ir_var_a(b, mma_plus(m, mma_row_scales(m), m->row_side, MMA_SIDE * 4));
+	o.column_scales.at = ir_var_a(b, matmul_plus(b, mma_column_scales(m), m->column_side, MMA_SIDE * MMA_STEP * 4));
+	o.row_scales.at = ir_var_a(b, matmul_plus(b, mma_row_scales(m), m->row_side, MMA_SIDE * 4));
 	o.column_sums = o.column_scales;
 	o.row_minima = o.row_scales;
 	o.column_sums.disp = o.row_minima.disp = MMA_SCALES_BYTES;
@@ -204,14 +205,14 @@ static void begin_walk(struct mma_shared *m, ir_s base, ir_s blocks, ir_s tile)
 	else
 		number = ir_sadd(b, base, ir_smin(b, side, ir_saddi(b, blocks, -1)));
 	mma_begin_rows(m, number);
-	ir_a x = mma_plus(m, matmul_group_arg(g, MATMUL_X), tile, MMA_BOTH * column);
-	x = mma_plus(m, x, m->brings, IR_TILE * column);
-	m->x = ir_var_a(b, mma_plus(m, x, m->half, column / MMA_HALVES));
+	ir_a x = matmul_plus(b, matmul_group_arg(g, MATMUL_X), tile, MMA_BOTH * column);
+	x = matmul_plus(b, x, m->brings, IR_TILE * column);
+	m->x = ir_var_a(b, matmul_plus(b, x, m->half, column / MMA_HALVES));
 	if (!m->recipe->int8)
 		return;
-	ir_a xs = mma_plus(m, matmul_group_arg(g, MATMUL_XS), tile, MMA_BOTH * blocks_of);
-	xs = mma_plus(m, xs, m->brings, IR_TILE * blocks_of);
-	m->xs = ir_var_a(b, mma_plus(m, xs, m->half, blocks_of / MMA_HALVES));
+	ir_a xs = matmul_plus(b, matmul_group_arg(g, MATMUL_XS), tile, MMA_BOTH * blocks_of);
+	xs = matmul_plus(b, xs, m->brings, IR_TILE * blocks_of);
+	m->xs = ir_var_a(b, matmul_plus(b, xs, m->half, blocks_of / MMA_HALVES));
 }
 
 static void do_spans(const struct mma_shared *m)
@@ -242,9 +243,9 @@ static void do_tile(void *context, ir_s base, ir_s blocks, ir_s tile)
 	matmul_product_open(&m->product);
 	do_spans(m);
 	/* [row block][half][matrix][column][32] */
-	ir_a at = mma_plus(m, g->sums, m->half, totals * m->recipe->matrices);
-	at = mma_plus(m, at, m->row_side, m->recipe->matrices > 1 ? totals : MMA_HALVES * totals);
-	matmul_product_store(&m->product, mma_plus(m, at, m->column_side, TILE_BYTES), MMA_SIDE * 4);
+	ir_a at = matmul_plus(m->b, g->sums, m->half, totals * m->recipe->matrices);
+	at = matmul_plus(m->b, at, m->row_side, m->recipe->matrices > 1 ? totals : MMA_HALVES * totals);
+	matmul_product_store(&m->product, matmul_plus(m->b, at, m->column_side, TILE_BYTES), MMA_SIDE * 4);
 }
 
 bool matmul_mma_shares(const struct weight_format *f, uint64_t k)

@@ -55,10 +55,6 @@ static inline bool mma_has_halves(const struct mma_shared *m)
 {
 	return m->recipe->unpacks && m->recipe->format->quants->halves;
 }
-static inline ir_a mma_plus(const struct mma_shared *m, ir_a a, ir_s n, int64_t bytes)
-{
-	return ir_aadd(m->b, a, ir_smuli(m->b, n, bytes));
-}
 
 /* Shared bytes of a half of the spans: for each strip of a step the columns', behind them the rows' (between the pieces
  * of these as much of zeroes, where halves of a unit have their own scales); then f32 [column][MMA_STEP] scales, and
@@ -79,7 +75,7 @@ static inline int64_t mma_half_bytes(const struct mma_shared *m)
 }
 static inline ir_a mma_buffer(const struct mma_shared *m)
 {
-	return mma_plus(m, m->group.sums, m->half, mma_half_bytes(m));
+	return matmul_plus(m->b, m->group.sums, m->half, mma_half_bytes(m));
 }
 static inline ir_a mma_column_scales(const struct mma_shared *m)
 {

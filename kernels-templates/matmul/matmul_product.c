@@ -5,6 +5,8 @@
  */
 #include "kernels-templates/matmul/matmul_product.h"
 
+#include "kernels-templates/formats/weight_unpack.h"
+
 struct matmul_product matmul_product_of(struct ir *b, const struct matmul_recipe *r, unsigned parts)
 {
 	return (struct matmul_product){
@@ -45,6 +47,24 @@ ir_t matmul_product_of_rows(const struct matmul_product *p, const struct product
 ir_t matmul_product_of_columns(const struct matmul_product *p, const struct product_place *of, unsigned part)
 {
 	return (p->top ? ir_tload_top : ir_tload)(p->b, of->at, disp_of(of, part), of->step, 0);
+}
+
+void matmul_product_unpack(struct ir *b, const struct weight_quants *q, const struct weight_stream *w,
+                           const struct product_unpacked *to)
+{
+	ir_f scale[2];
+
+	for (unsigned g = 0; g < 8; g++) {
+		ir_i bytes = weight_signed_bytes(q, b, q->bytes(b, w, 0, 0, g));
+		ir_fstore_s(b, to->quants, ir_fbits(b, bytes), (g < 4 ? 0 : to->second) + (int32_t)(g % 4 * 4), 0,
+		            IR_PIECE_BYTES);
+	}
+	for (unsigned half = 0; half < (q->halves ? 2u : 1u); half++) {
+		q->scale(b, w, 0, 0, half, scale);
+		ir_fstore(b, to->numbers, scale[0], to->scales[half], 0);
+		if (q->minimum)
+			ir_fstore(b, to->numbers, scale[1], to->minima[half], 0);
+	}
 }
 
 /* ---- sums */

@@ -53,6 +53,16 @@ ir_t matmul_product_of_rows(const struct matmul_product *p, const struct product
 ir_t matmul_product_of_columns(const struct matmul_product *p, const struct product_place *of, unsigned part);
 ir_t matmul_product_sum(const struct matmul_product *p, ir_o column, ir_o row, ir_t dx, ir_t dw, ir_t acc);
 
+/* Weights whose quants become signed bytes on their way: of a unit of 32 rows, a row a lane, where its two pieces go,
+ * and its scales and minima, of each half where these have their own. */
+struct product_unpacked {
+	ir_a quants, numbers;
+	int32_t second; /* piece, behind the first */
+	int32_t scales[2], minima[2];
+};
+void matmul_product_unpack(struct ir *b, const struct weight_quants *q, const struct weight_stream *w,
+                           const struct product_unpacked *to);
+
 /* Leaves the sums as f32 [column][row], `bytes` bytes from a column to the next. */
 void matmul_product_store(const struct matmul_product *p, ir_a to, uint32_t bytes);
 /* Sums that wait for others take PRODUCT_WAITING bytes a part. Leaves them there; adds those that wait. */

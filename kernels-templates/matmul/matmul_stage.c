@@ -48,15 +48,6 @@ static ir_s thing_at(const struct stage *s, ir_s first, unsigned i, uint32_t n)
 	return ir_smin(s->b, ir_saddi(s->b, first, i * s->g->waves), ir_sconst(s->b, n - 1));
 }
 
-/* Begins a loop that has a turn where there is a thing i behind the first one. */
-static void begin_there(const struct stage *s, ir_s first, unsigned i, uint32_t n)
-{
-	struct ir *b = s->b;
-	ir_s left = ir_ssub(b, ir_sconst(b, (int64_t)n - i * s->g->waves), first);
-
-	ir_loop(b, ir_smin(b, left, ir_sconst(b, 1)));
-}
-
 /* Where vector `thing` of all columns goes. */
 static ir_a place_of(const struct stage *s, ir_s thing)
 {
@@ -87,7 +78,8 @@ static void copy_all(const struct stage *s)
 		x[i] = load(s, ir_aadd(b, s->x, ir_sshli(b, thing, 7)), 0);
 	}
 	for (unsigned i = 0; i < AT_ONCE; i++) {
-		begin_there(s, first, i, n);
+		ir_s left = ir_ssub(b, ir_sconst(b, (int64_t)n - i * s->g->waves), first);
+		ir_loop(b, ir_smin(b, left, ir_sconst(b, 1)));
 		ir_a to = place_of(s, ir_saddi(b, first, i * s->g->waves));
 		ir_fstore(b, to, x[i], 0, 0);
 		ir_endloop(b);
@@ -102,18 +94,12 @@ static void copy_all(const struct stage *s)
 
 /* ---- norms: a column is one wave's */
 
-struct scale {
-	ir_f by, mean;
-	bool centred;
-};
-
 /* Vector v of a column, of which the last one may have pads. */
-static ir_f normed(const struct stage *s, const struct scale *c, ir_f x, ir_f weight, bool last)
+static ir_f normed(const struct stage *s, const struct norm_scale *c, ir_f x, ir_f weight, bool last)
 {
 	struct ir *b = s->b;
 	uint32_t real = s->k % 32;
-	ir_f less = c->centred ? ir_fsub(b, x, c->mean) : x, scaled = ir_fmul(b, less, c->by),
-	     y = ir_fmul(b, scaled, weight);
+	ir_f y = norm_emit_element(b, c, x, weight);
 
 	if (!last || !real)
 		return y;
@@ -159,7 +145,7 @@ static void load_weights(const struct stage *s, ir_a weight, unsigned n, ir_f w[
 		w[i] = ir_fload(s->b, weight, (int32_t)(i * 128), 0);
 }
 
-static void norm_vectors(const struct stage *s, const struct scale *c, ir_a x, const ir_f w[VECTORS], unsigned n,
+static void norm_vectors(const struct stage *s, const struct norm_scale *c, ir_a x, const ir_f w[VECTORS], unsigned n,
                          bool last)
 {
 	struct ir *b = s->b;
@@ -176,7 +162,8 @@ static uint32_t turns_of(const struct stage *s) { return (s->vectors - 1) / VECT
 static uint32_t last_of(const struct stage *s) { return s->vectors - turns_of(s) * VECTORS; }
 
 /* last: the weights of its last vectors. */
-static void norm_column(const struct stage *s, const struct scale *c, ir_a x, ir_a weight, const ir_f last[VECTORS])
+static void norm_column(const struct stage *s, const struct norm_scale *c, ir_a x, ir_a weight,
+                        const ir_f last[VECTORS])
 {
 	struct ir *b = s->b;
 	ir_f w[VECTORS];
@@ -195,7 +182,6 @@ static void norm_column(const struct stage *s, const struct scale *c, ir_a x, ir
 static void norm_all(const struct stage *s)
 {
 	struct ir *b = s->b;
-	struct scale c = { .centred = s->g->recipe->centred };
 	ir_a weight = matmul_group_arg(s->g, MATMUL_NORM);
 	ir_f eps = ir_fbcast(b, s->g->arg, MATMUL_EPS * 8), last[VECTORS];
 	ir_s column = each_of(s, s->columns, 1);
@@ -205,9 +191,9 @@ static void norm_all(const struct stage *s)
 
 	load_weights(s, behind, last_of(s), last); /* before what is awaited */
 	copy_column(s, from, to);
-	c.by = norm_emit_scale(
-		b, &(struct norm_columns){ .k = s->k, .centred = c.centred, .waves = s->g->waves, .x = to, .eps = eps },
-		&c.mean);
+	const struct norm_scale c = norm_emit_scale(
+		b, &(struct norm_columns){
+			   .k = s->k, .centred = s->g->recipe->centred, .waves = s->g->waves, .x = to, .eps = eps });
 	norm_column(s, &c, to, weight, last);
 	zero_pads(s, to);
 	ir_endloop(b);

@@ -158,17 +158,9 @@ static void do_job(void *context, const struct matmul_job *j)
 		                          .end = m->recipe->int8 ? NULL : end_segment,
 		                          .unit = visit_unit,
 		                          .walk = visit_walk };
-	ir_s at = ir_smuli(b, j->number, m->recipe->block_bytes);
-	if (m->recipe->source == MATMUL_FROM_ROUTES)
-		at = ir_sadd(b, at, ir_smuli(b, j->expert, matmul_expert_bytes(g->key, m->recipe->block_bytes)));
-	ir_a from = ir_aadd(b, matmul_group_arg(g, MATMUL_W), at);
+	ir_a from = matmul_group_weights(g, j);
 
-	if (m->recipe->format->head_bytes) {
-		r.heads = ir_aaddi(b, from,
-		                   (int64_t)m->group.span_units * m->recipe->spans *
-		                           weight_pieces_unit(m->recipe->format));
-		r.first = ir_smuli(b, j->span, m->group.span_units);
-	}
+	matmul_group_heads(g, j, from, &r);
 	r.at[0] = ir_var_a(
 		b, ir_aadd(b, from,
 	                   ir_smuli(b, j->span, (int64_t)m->group.span_units * weight_pieces_unit(m->recipe->format))));

@@ -20,12 +20,6 @@ enum { WIDE_LINE = 64, WIDE_ASKING = 4 };
 
 /* ---- walking */
 
-static void walk(const struct wide *m, ir_a var, int64_t bytes)
-{
-	if (bytes)
-		ir_set_a(m->b, var, ir_aaddi(m->b, var, bytes));
-}
-
 static unsigned segments_of_span(const struct wide *m) { return (m->span_k + m->segment - 1) / m->segment; }
 static bool even_segments(const struct wide *m) { return m->span_k % m->segment == 0; }
 
@@ -53,7 +47,7 @@ static int64_t panel_xs(const struct wide *m)
 static void walk_turns(const struct wide *m, ir_a var, int64_t bytes)
 {
 	if (even_segments(m))
-		walk(m, var, m->segment / m->turn_k * bytes);
+		matmul_walk(m->b, var, m->segment / m->turn_k * bytes);
 	else
 		ir_set_a(m->b, var, ir_aadd(m->b, var, ir_smuli(m->b, m->turns, bytes)));
 }
@@ -75,9 +69,9 @@ static void walk_inputs(const struct wide *m, unsigned columns, int direction)
 
 static void walk_panels(const struct wide *m, int panels)
 {
-	walk(m, m->x, panels * panel_x(m));
+	matmul_walk(m->b, m->x, panels * panel_x(m));
 	if (m->int8)
-		walk(m, m->xs, panels * panel_xs(m));
+		matmul_walk(m->b, m->xs, panels * panel_xs(m));
 }
 
 /* ---- the inner loop */
@@ -162,14 +156,14 @@ static void dot_part(const struct wide *m, unsigned columns, unsigned vector)
 		         : ir_prefetch)(b, m->ahead, (int32_t)(i * WIDE_LINE));
 	for (unsigned i = 0; m->schedule.prefetch_level == SCHEDULE_BOTH_LEVELS && i < m->lines; i++)
 		ir_prefetch2(b, m->ahead, (int32_t)(m->schedule.prefetch_distance + i * WIDE_LINE));
-	walk(m, m->ahead, m->lines * WIDE_LINE);
+	matmul_walk(b, m->ahead, m->lines * WIDE_LINE);
 	dot_turn(m, &t);
-	walk(m, m->w, turn_w(m));
+	matmul_walk(b, m->w, turn_w(m));
 	if (wide_in_place(m))
-		walk(m, m->beside, turn_beside(m));
-	walk(m, m->x, turn_x(m, columns));
+		matmul_walk(b, m->beside, turn_beside(m));
+	matmul_walk(b, m->x, turn_x(m, columns));
 	if (m->int8)
-		walk(m, m->xs, turn_xs(m, columns));
+		matmul_walk(b, m->xs, turn_xs(m, columns));
 	ir_endloop(b);
 	for (unsigned i = 0; i < t.vectors * columns; i++)
 		ir_fstore(b, m->sum, m->int8 ? t.acc[i] : ir_fadd(b, sum_so_far(m, disp[i]), t.acc[i]), disp[i], 0);
@@ -181,7 +175,7 @@ static void dot_vectors(const struct wide *m, unsigned columns)
 {
 	for (unsigned v = 0; v < m->row_vectors; v += m->part_vectors)
 		dot_part(m, columns, v);
-	walk(m, m->sum, columns * 128);
+	matmul_walk(m->b, m->sum, columns * 128);
 }
 
 /* Where the packed unit number `unit` of the matrix lies, and its head. Made again whenever it is asked for: no
@@ -190,7 +184,7 @@ static ir_a packed_unit(const struct wide *m, ir_s unit, ir_a *head)
 {
 	struct ir *b = m->b;
 	const struct weight_format *f = m->packed;
-	ir_a at = ir_aadd(b, ir_aload(b, m->results.arg, MATMUL_W * 8),
+	ir_a at = ir_aadd(b, matmul_arg(b, m->results.arg, MATMUL_W),
 	                  ir_smuli(b, m->block, m->block_bytes * m->matrices));
 
 	if (m->matrices > 1)
@@ -229,7 +223,7 @@ static ir_s first_block(const struct wide *m)
 
 static ir_a tile_at(const struct wide *m, unsigned slot, int64_t column_bytes)
 {
-	return ir_aadd(m->b, ir_aload(m->b, m->results.arg, (int32_t)(slot * 8)),
+	return ir_aadd(m->b, matmul_arg(m->b, m->results.arg, slot),
 	               ir_smuli(m->b, m->tile, m->columns * column_bytes));
 }
 
@@ -244,7 +238,7 @@ static void unpack_units(const struct wide *m, ir_s unit, ir_s units, ir_a to)
 	struct weight_stream w = { .at = { at, at, at }, .head = head, .chooses = m->unpacked.chooses };
 	for (unsigned v = 0; v < m->row_vectors; v++)
 		weight_unpack(&m->unpacked, b, &w, v, to);
-	walk(m, to, m->unpacked.unit_bytes);
+	matmul_walk(b, to, m->unpacked.unit_bytes);
 	ir_set_s(b, unit, ir_saddi(b, unit, 1));
 	ir_endloop(b);
 }
@@ -303,7 +297,7 @@ static void unpack_block(struct wide *m)
 static void find_block(struct wide *m)
 {
 	struct ir *b = m->b;
-	ir_a packed = ir_aadd(b, ir_aload(b, m->results.arg, MATMUL_W * 8),
+	ir_a packed = ir_aadd(b, matmul_arg(b, m->results.arg, MATMUL_W),
 	                      ir_smuli(b, m->block, m->block_bytes * m->matrices));
 
 	m->w = ir_var_a(b, m->whole && !wide_in_place(m) ? m->scratch : packed);
@@ -378,7 +372,7 @@ static void clear_sums(const struct wide *m)
 	ir_loop(b, ir_sconst(b, (int64_t)m->spans * m->matrices * m->columns));
 	for (unsigned v = 0; v < m->row_vectors; v++)
 		ir_fstore(b, at, ir_fconst(b, 0.0f), (int32_t)(v * b->lanes * 4), 0);
-	walk(m, at, 128);
+	matmul_walk(b, at, 128);
 	ir_endloop(b);
 }
 
