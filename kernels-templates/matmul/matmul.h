@@ -75,7 +75,7 @@ void matmul_finish_several(const struct matmul_results *r, unsigned n, ir_s bloc
 /* A word of two BF16 a lane, of the 2 * W f32 at `from`: the even k in the low half. */
 ir_i narrow_bf16_words(struct ir *b, ir_a from);
 
-/* ---- weights chosen by data (KEY_EXPERTS; matmul_experts.c) */
+/* ---- weights chosen by data (KEY_EXPERTS; matmul_source.c) */
 
 enum { MATMUL_EXPERTS_COLUMNS = 8 };
 /* A slot, or a group of columns: its matrix, the columns it reads and writes, and how many. */
@@ -210,19 +210,16 @@ matmul_engine_build matmul_mma_shared_build, matmul_mma_piped_build;
 
 /* NULL, or why there is no such kernel, of all that recipe.h says but the schedule (refusal.c). */
 const char *matmul_refusal(const struct key *key, const struct target *target, const struct matmul_recipe *r);
-/* The most bytes that totals of row blocks side by side take, with so many columns a tile. */
-uint64_t matmul_floats_totals(const struct target *target, unsigned columns);
+/* Row blocks that a wave has side by side at most, those of a pair's two matrices counted apart. */
+enum { MATMUL_SIDES = 4 };
 /* Whether the quants of such weights are made signed bytes of a wave's own; in how many bytes. f may be NULL. */
 bool matmul_mma_may_unpack(const struct target *target, const struct weight_format *f);
 uint32_t matmul_mma_own_bytes(const struct weight_format *f);
 /* Columns of a tile of matrices where there are few; whether operands of such weights are shared; are copied while the
- * group multiplies; whether tiles of TEMPLATE_MMA_WIDE columns are better for so many rows; whether rows are many, of
- * which a tile has more then. */
+ * group multiplies; whether rows are many, of which a tile has more then (widths.c). */
 unsigned matmul_mma_narrow_n(uint64_t k, uint32_t flags);
 bool matmul_mma_shares(const struct weight_format *f, uint64_t k);
 bool matmul_mma_pipes(const struct target *target, const struct weight_format *f, uint64_t k);
-bool matmul_mma_widens(const struct target *target, const struct weight_format *f, uint64_t rows, uint64_t k,
-                       uint32_t flags);
 bool matmul_mma_many_rows(const struct target *target, const struct key *key);
 /* What a wide kernel comes to when nobody chooses, with stretches of so many bytes at most; the panels that it reads,
  * and whether their int8 are unsigned. */
@@ -232,10 +229,7 @@ struct matmul_wide_shape {
 };
 struct matmul_wide_shape matmul_wide_shape(const struct key *key, const struct target *target, uint32_t stretch);
 void matmul_wide_inputs(const struct key *key, const struct target *target, unsigned *panel, bool *offset);
-/* What the engines say in matmul_widths(). */
+/* What they say in matmul_widths(). */
 void matmul_wide_widths(const struct key *key, const struct target *target, uint32_t columns, struct matmul_widths *w);
-void matmul_mma_widths(const struct key *key, const struct target *target, struct matmul_widths *w);
-void matmul_floats_widths(const struct key *key, const struct target *target, uint32_t columns,
-                          struct matmul_widths *w);
 
 #endif

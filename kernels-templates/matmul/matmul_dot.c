@@ -76,30 +76,38 @@ static ir_f load_input(struct ir *b, const struct weight_tile *t, unsigned c, un
 	return ir_fbcast(b, t->x, weight_input_disp(t, c, k));
 }
 
-static void dot_f32_step(struct matmul *m, const struct weight_tile *t, unsigned k)
+void dot_floats(struct ir *b, const struct weight_format *f, const struct weight_tile *t, unsigned k)
 {
-	const struct weight_format *f = m->format;
-	int32_t unit_disp = (int32_t)(k / f->unit_k * f->unit_bytes);
-	ir_f w[WEIGHT_MAX_ACC][WEIGHT_MAX_STEP], x[MATMUL_MAX_COLUMNS][WEIGHT_MAX_STEP];
-	/* The fewer of the two wait in registers; formats with long steps keep theirs for the weights. */
-	bool inputs_first = t->columns <= t->vectors, inputs_again = inputs_first && f->step > 2;
+	ir_f w[WEIGHT_MAX_ACC][WEIGHT_MAX_STEP];
 
-	for (unsigned c = 0; inputs_first && !inputs_again && c < t->columns; c++)
-		for (unsigned i = 0; i < f->step; i++)
-			x[c][i] = load_input(m->b, t, c, k + i);
-	for (unsigned v = 0; v < t->vectors; v++) {
-		weight_load(f, m->b, &t->w, unit_disp, t->first_vector + v, k % f->unit_k / f->step, w[v]);
-		for (unsigned i = 0; inputs_first && i < f->step; i++)
-			for (unsigned c = 0; c < t->columns; c++)
-				weight_add_product(m->b, t, v, c, w[v][i],
-				                   inputs_again ? load_input(m->b, t, c, k + i) : x[c][i]);
-	}
-	for (unsigned i = 0; !inputs_first && i < f->step; i++)
+	for (unsigned v = 0; v < t->vectors; v++)
+		weight_load(f, b, &t->w, (int32_t)(k / f->unit_k * f->unit_bytes), t->first_vector + v,
+		            k % f->unit_k / f->step, w[v]);
+	for (unsigned i = 0; i < f->step; i++)
 		for (unsigned c = 0; c < t->columns; c++) {
-			ir_f in = load_input(m->b, t, c, k + i);
+			ir_f in = load_input(b, t, c, k + i);
 			for (unsigned v = 0; v < t->vectors; v++)
-				weight_add_product(m->b, t, v, c, w[v][i], in);
+				weight_add_product(b, t, v, c, w[v][i], in);
 		}
+}
+
+/* The same, inputs first: the fewer of the two wait in registers. Formats with long steps keep theirs for the weights,
+ * and load inputs again for each row vector. */
+static void dot_few_columns(struct ir *b, const struct weight_format *f, const struct weight_tile *t, unsigned k)
+{
+	ir_f w[WEIGHT_MAX_STEP], x[MATMUL_MAX_COLUMNS][WEIGHT_MAX_STEP];
+	const bool again = f->step > 2;
+
+	for (unsigned c = 0; !again && c < t->columns; c++)
+		for (unsigned i = 0; i < f->step; i++)
+			x[c][i] = load_input(b, t, c, k + i);
+	for (unsigned v = 0; v < t->vectors; v++) {
+		weight_load(f, b, &t->w, (int32_t)(k / f->unit_k * f->unit_bytes), t->first_vector + v,
+		            k % f->unit_k / f->step, w);
+		for (unsigned i = 0; i < f->step; i++)
+			for (unsigned c = 0; c < t->columns; c++)
+				weight_add_product(b, t, v, c, w[i], again ? load_input(b, t, c, k + i) : x[c][i]);
+	}
 }
 
 static bool single_part(const struct matmul *m) { return matmul_single_part(&m->shape, &m->part); }
@@ -134,7 +142,7 @@ static void dot_turn(struct matmul *m, const struct weight_tile *t)
 		if (m->int8)
 			weight_dot_int8(f, m->b, t, (int32_t)(k / f->unit_k * f->unit_bytes), k / f->unit_k);
 		else
-			dot_f32_step(m, t, k);
+			(t->columns <= t->vectors ? dot_few_columns : dot_floats)(m->b, f, t, k);
 }
 
 static void load_head(const struct matmul *m, const struct weight_tile *t, struct weight_head *head)

@@ -55,6 +55,8 @@ static inline int64_t dot_span_bytes(const struct matmul *m) { return (int64_t)m
 /* From the totals of one row block to those of the next. */
 static inline int64_t dot_stream_sums(const struct matmul *m) { return m->spans * dot_span_bytes(m); }
 
+/* Adds the products of a step of f32 from number k of a turn on, of all row vectors and columns of the tile. */
+void dot_floats(struct ir *b, const struct weight_format *f, const struct weight_tile *t, unsigned k);
 /* A segment of so many turns, from the addresses on, which are left behind it; totals into the sums at m->sum. */
 void dot_segment(struct matmul *m, const struct turns *turns);
 

@@ -13,7 +13,6 @@
 
 enum {
 	PIECE = 16,            /* bytes of a row that a lane loads at once */
-	SIDES = 4,             /* row blocks of a wave at most, those of a pair's two matrices counted apart */
 	TURN = 512,            /* products of a turn at most, */
 	TURN_WORDS = 32,       /* and words of its weights */
 	WORDS = PIECE / 4,     /* of a piece */
@@ -30,97 +29,10 @@ struct floats {
 	uint32_t span_pieces;
 
 	/* A job's own. */
-	ir_a w[SIDES], x;                   /* where the span begins */
-	ir_i word[AHEAD][SIDES][2 * PIECE]; /* variables: the weights of turns, in turn */
-	ir_f acc[SIDES][TEMPLATE_MAX_COLUMNS];
+	ir_a w[MATMUL_SIDES], x;                   /* where the span begins */
+	ir_i word[AHEAD][MATMUL_SIDES][2 * PIECE]; /* variables: the weights of turns, in turn */
+	ir_f acc[MATMUL_SIDES][TEMPLATE_MAX_COLUMNS];
 };
-
-/* ---- which keys, and their shape */
-
-static unsigned sides_of(const struct key *key) { return key->schedule & TEMPLATE_SIDES; }
-
-static unsigned matrices_of(const struct key *key) { return key->flags & KEY_PAIR ? 2 : 1; }
-
-uint64_t matmul_floats_totals(const struct target *target, unsigned columns)
-{
-	return (uint64_t)target->waves * SIDES * columns * 128;
-}
-
-/* ---- how wide tiles should be */
-
-enum { LAUNCH = 5800000 /* picoseconds */ };
-
-/* The time that a matmul of key's tiles takes a card, in picoseconds. A block takes so long for a weight of its waves'
- * spans and once more for each column, and as many blocks as there are multiprocessors as long as one. The weights come
- * from memory once; further tiles find them in the L2 cache. Of both times the longer counts, and a part of the other.
- * The numbers are fitted to 900 launches of 13 matrices in BF16 on an H100, and choose tiles whose launches and passes
- * are within 3 % of the best. */
-static uint64_t cost(const struct target *target, const struct key *key, uint32_t tokens)
-{
-	enum { UNITS = 132, BYTES_A_US = 2500000, AGAIN = 11 /* in how many tiles */, PART = 4 };
-	static const uint16_t of_weight[SIDES + 1] = { [1] = 3700, [2] = 7600, [4] = 16200 };
-	static const uint16_t of_column[SIDES + 1] = { [1] = 4500, [2] = 5200, [4] = 7600 };
-	const unsigned sides = sides_of(key);
-	const uint64_t spans = numerics_spans(key->k), span = numerics_pad(key->k) / spans,
-		       together = matmul_recipe(key, target).together, row_blocks = numerics_pad(key->rows) / 32,
-		       tiles = (tokens + key->tile_n - 1) / key->tile_n,
-		       blocks = (row_blocks + together - 1) / together * tiles,
-		       bytes = template_reads(key, row_blocks, 0, tokens).weights,
-		       computing = (blocks + UNITS - 1) / UNITS * span *
-	                           (of_weight[sides] + of_column[sides] * key->tile_n),
-		       reading = bytes * 1000 / BYTES_A_US * 1000 * (AGAIN + tiles - 1) / AGAIN;
-
-	return computing > reading ? computing + reading / PART : reading + computing / PART;
-}
-
-/* The sides of least cost, of which fewer are chosen where they are as good. */
-static uint64_t best_sides(const struct target *target, struct key *key, uint32_t tokens)
-{
-	uint64_t least = UINT64_MAX;
-	uint32_t best = 0;
-
-	for (unsigned sides = matrices_of(key); sides <= SIDES; sides *= 2) {
-		key->schedule = TEMPLATE_SIDE_BY_SIDE | sides;
-		const uint64_t c = cost(target, key, tokens);
-		best = c < least ? key->schedule : best;
-		least = c < least ? c : least;
-	}
-	key->schedule = best;
-	return least;
-}
-
-void matmul_floats_widths(const struct key *of, const struct target *target, uint32_t tokens, struct matmul_widths *w)
-{
-	/* Fewer than 4 tokens are better off with one row block, whose wave has more weights on their way. Tiles of
-	 * many tokens are few sorts, which prompts of all lengths share; a rest of wide ones is cut once more. */
-	static const uint8_t few[] = { 2, 3, 4, 5, 6 }, some[] = { 4, 5, 6, 8 }, many[] = { 8, TEMPLATE_MAX_COLUMNS };
-	enum { FEW = 4, SOME = 17, MANY = 33 };
-	const uint8_t *widths = tokens < SOME ? few : tokens < MANY ? some : many;
-	const unsigned n = tokens < SOME ? sizeof few : tokens < MANY ? sizeof some : sizeof many;
-	struct key key = { .kind = KEY_MATMUL,
-		           .target = (uint8_t)target->id,
-		           .weight = of->weight,
-		           .activation = of->activation,
-		           .rows = of->rows,
-		           .k = of->k,
-		           .tile_n = TEMPLATE_MAX_COLUMNS,
-		           .flags = of->flags & KEY_PAIR,
-		           .schedule = TEMPLATE_SIDE_BY_SIDE | SIDES };
-	uint64_t least = UINT64_MAX;
-
-	if (tokens < FEW || matmul_recipe(&key, target).engine != MATMUL_SIDE_BY_SIDE)
-		return;
-	for (unsigned i = 0; i < n && widths[i] <= tokens; i++) {
-		key.tile_n = widths[i];
-		const uint32_t rest = matmul_recipe(&key, target).short_last ? 0 : tokens % key.tile_n;
-		const uint64_t c = best_sides(target, &key, tokens) + (rest ? LAUNCH : 0);
-		if (c < least) {
-			least = c;
-			w->side_by_side = key.tile_n;
-			w->schedule = key.schedule;
-		}
-	}
-}
 
 /* ---- a turn of some pieces */
 
@@ -148,12 +60,12 @@ static void load_turn(const struct floats *m, ir_a w, int64_t disp, ir_i out[2 *
 
 /* By pieces, whose weights are floats meanwhile; column by column, whose inputs are neighbours. k0: the turn's first k,
  * from x on. */
-static void multiply(struct floats *m, ir_i word[SIDES][2 * PIECE], ir_a x, unsigned k0)
+static void multiply(struct floats *m, ir_i word[MATMUL_SIDES][2 * PIECE], ir_a x, unsigned k0)
 {
 	struct ir *b = m->b;
 
 	for (unsigned first = 0; first < m->pieces * m->piece_k; first += m->piece_k) {
-		ir_f w[SIDES][2 * WORDS], in[2 * WORDS];
+		ir_f w[MATMUL_SIDES][2 * WORDS], in[2 * WORDS];
 		for (unsigned s = 0; s < m->recipe->sides; s++)
 			for (unsigned k = 0; k < m->piece_k; k++)
 				w[s][k] = weight_at(m, word[s], first + k);
@@ -176,7 +88,7 @@ static void do_turns(struct floats *m, ir_s number)
 	ir_a x = ir_aadd(b, m->x, ir_smuli(b, number, m->ahead * turn_k * 4));
 	ir_s next = ir_smin(b, ir_saddi(b, number, 1), ir_sconst(b, all - 1)),
 	     at = ir_smuli(b, next, m->ahead * turn_bytes(m));
-	ir_a w[SIDES];
+	ir_a w[MATMUL_SIDES];
 
 	for (unsigned s = 0; s < m->recipe->sides; s++)
 		w[s] = ir_aadd(b, m->w[s], at);

@@ -6,7 +6,6 @@
  * waves share what is left to do: a column of a row block each. An editor keeps both barriers, and that every wave runs
  * them: loops around them have the same count in all waves.
  */
-#include "kernels-templates/formats/weight_pieces.h"
 #include "kernels-templates/matmul/matmul.h"
 
 struct matmul_group matmul_group_of(struct ir *b, const struct key *key, const struct target *target,
@@ -23,42 +22,6 @@ struct matmul_group matmul_group_of(struct ir *b, const struct key *key, const s
 		.span_units = kp / numerics_spans(key->k) / NUMERICS_BLOCK,
 		.context = context
 	};
-}
-
-ir_a matmul_group_weights(const struct matmul_group *g, const struct matmul_job *j)
-{
-	struct ir *b = g->b;
-	const int64_t bytes = g->recipe->block_bytes;
-	ir_s at = ir_smuli(b, j->number, bytes);
-
-	if (g->recipe->source == MATMUL_FROM_ROUTES)
-		at = ir_sadd(b, at, ir_smuli(b, j->expert, matmul_expert_bytes(g->key, bytes)));
-	return ir_aadd(b, matmul_group_arg(g, MATMUL_W), at);
-}
-
-void matmul_group_heads(const struct matmul_group *g, const struct matmul_job *j, ir_a weights, struct weight_reader *r)
-{
-	const struct weight_format *f = g->recipe->format;
-
-	if (!f->head_bytes)
-		return;
-	r->heads = ir_aaddi(g->b, weights, (int64_t)g->span_units * g->recipe->spans * weight_pieces_unit(f));
-	r->first = ir_smuli(g->b, j->span, g->span_units);
-}
-
-/* The column tile's beginning, plus the head's and the span's; column_bytes: of one head. */
-ir_a matmul_group_input(const struct matmul_group *g, const struct matmul_job *j, unsigned slot, int64_t column_bytes)
-{
-	struct ir *b = g->b;
-	const struct matmul_recipe *r = g->recipe;
-	if (matmul_makes_input(r)) /* whose tile is there already */
-		return ir_aadd(b, slot == MATMUL_X ? g->in : g->ins,
-		               ir_smuli(b, j->span, column_bytes / g->recipe->spans));
-	unsigned heads = matmul_heads(g->key), columns = r->source == MATMUL_FROM_ROUTES ? 1 : g->key->tile_n;
-	ir_a column = ir_aadd(b, matmul_group_arg(g, slot), ir_smuli(b, j->tile, columns * column_bytes * heads));
-	if (r->source == MATMUL_FROM_HEADS)
-		column = ir_aadd(b, column, ir_smuli(b, matmul_head(b, g->key, j->number), column_bytes));
-	return ir_aadd(b, column, ir_smuli(b, j->span, column_bytes / g->recipe->spans));
 }
 
 /* A loop over this wave's share of n things, which are as many as `most` at most; returns the thing's number. */
@@ -97,19 +60,6 @@ static void do_job(const struct matmul_group *g, ir_s base, ir_s tile, ir_s job)
 	struct matmul_job j = matmul_group_job(g, base, tile, job);
 
 	g->job(g->context, &j);
-}
-
-ir_s matmul_group_first(const struct matmul_group *g, ir_s tile)
-{
-	struct ir *b = g->b;
-	const unsigned n = g->recipe->source == MATMUL_FROM_ROUTES ? 1 : g->key->tile_n;
-	ir_s first = n > 1 ? ir_smuli(b, tile, n) : tile;
-
-	if (g->recipe->short_last) {
-		ir_s columns = ir_sload64(b, g->arg, MATMUL_COLUMNS * 8);
-		first = ir_smin(b, first, ir_saddi(b, columns, -(int64_t)n));
-	}
-	return first;
 }
 
 /* Once for a column that the tile has to itself, else not at all. */

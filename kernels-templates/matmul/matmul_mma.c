@@ -297,45 +297,7 @@ static void ask(void *context)
 	matmul_ahead_open(&m->ahead, &m->group, m->recipe->block_bytes, m->target, &r);
 }
 
-/* ---- keys */
-
-bool matmul_mma_may_unpack(const struct target *target, const struct weight_format *f)
-{
-	return target->local_operands && f && f->quants && !f->quants->is_wide;
-}
-
 uint32_t matmul_mma_own_bytes(const struct weight_format *f) { return (uint32_t)own_bytes(f->quants); }
-
-/* Totals of all columns lie in shared bytes. */
-unsigned matmul_mma_narrow_n(uint64_t k, uint32_t flags)
-{
-	unsigned jobs = numerics_spans(k) * (flags & KEY_PAIR ? 2 : 1), columns = TEMPLATE_MMA_COLUMNS;
-	while (columns > IR_TILE && jobs * columns * MMA_ROWS * 4 > TARGET_SHARED_BYTES)
-		columns /= 2;
-	return columns;
-}
-
-/* Floats are rounded to the weights' type, in the bounded class. */
-static bool multiplies(const struct key *key, const struct target *target, const struct weight_format *f)
-{
-	if (key->activation == key_type(DTYPE_F32))
-		return key->numerics == NUMERICS_BOUNDED && (f == &wf_f16 || f == &wf_bf16);
-	return key->activation == key_type(DTYPE_Q8_0) && (f == &wf_q8_0 || matmul_mma_may_unpack(target, f));
-}
-
-/* Of shared operands two waves have half of the spans each. */
-void matmul_mma_widths(const struct key *key, const struct target *target, struct matmul_widths *w)
-{
-	const struct weight_format *f = weight_format_find(key_dtype(key->weight));
-
-	if (!multiplies(key, target, f))
-		return;
-	w->narrow = w->products = matmul_mma_narrow_n(key->k, key->flags);
-	if (matmul_mma_widens(target, f, key->rows, key->k, key->flags))
-		w->products = TEMPLATE_MMA_WIDE;
-	else if (target->local_operands && matmul_mma_shares(f, key->k))
-		w->products = TEMPLATE_MMA_SHARED;
-}
 
 void matmul_mma_build(struct ir *b, const struct key *key, const struct target *target, const struct matmul_recipe *r)
 {

@@ -192,47 +192,6 @@ static void do_tile(void *context, ir_s base, ir_s blocks, ir_s tile)
 	matmul_product_store(&m->product, totals_of(m), PIPED_SIDE * 4);
 }
 
-/* ---- keys */
-
-/* What a launch of 512 tokens takes on a card with 132 multiprocessors, as many turns as fill it: from so many row
- * blocks on it has enough tiles of 128 rows and 64 columns. */
-enum { MULTIPROCESSORS = 132, TOKENS = 512, MANY_BLOCKS = 64 };
-
-static uint64_t turns(uint64_t blocks, unsigned columns)
-{
-	return ((blocks + 3) / 4 * (TOKENS / columns) + MULTIPROCESSORS - 1) / MULTIPROCESSORS;
-}
-
-bool matmul_mma_pipes(const struct target *target, const struct weight_format *f, uint64_t k)
-{
-	const unsigned spans = numerics_spans(k), units = (unsigned)(numerics_pad(k) / spans / PIECES_UNIT_K);
-
-	if (!f || !target->local_operands || target->shared_bytes <= TARGET_SHARED_BYTES * 4 || spans < 2)
-		return false;
-	return f->type == DTYPE_Q8_0 ? units % PIPED_STEP_UNITS == 0
-	                             : (f->type == DTYPE_F16 || f->type == DTYPE_BF16) && units % 2 == 0;
-}
-
-/* Of a card's share. */
-static uint64_t row_blocks_of(const struct target *target, uint64_t rows, uint32_t flags)
-{
-	return numerics_pad(rows) / PIPED_SIDE * (flags & KEY_PAIR ? 2 : 1) / target->cards;
-}
-
-bool matmul_mma_widens(const struct target *target, const struct weight_format *f, uint64_t rows, uint64_t k,
-                       uint32_t flags)
-{
-	const uint64_t blocks = row_blocks_of(target, rows, flags);
-
-	return matmul_mma_pipes(target, f, k) && blocks >= MANY_BLOCKS &&
-	       2 * turns(blocks, TEMPLATE_MMA_WIDE) <= turns(blocks, TEMPLATE_MMA_SHARED);
-}
-
-bool matmul_mma_many_rows(const struct target *target, const struct key *key)
-{
-	return row_blocks_of(target, key->rows, key->flags) >= MANY_BLOCKS;
-}
-
 void matmul_mma_piped_build(struct ir *b, const struct key *key, const struct target *target,
                             const struct matmul_recipe *r)
 {

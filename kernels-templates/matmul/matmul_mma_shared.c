@@ -248,15 +248,6 @@ static void do_tile(void *context, ir_s base, ir_s blocks, ir_s tile)
 	matmul_product_store(&m->product, matmul_plus(m->b, at, m->column_side, TILE_BYTES), MMA_SIDE * 4);
 }
 
-bool matmul_mma_shares(const struct weight_format *f, uint64_t k)
-{
-	const unsigned spans = numerics_spans(k);
-	const bool as_they_lie = f && (f->type == DTYPE_Q8_0 || f->type == DTYPE_F16 || f->type == DTYPE_BF16);
-
-	return spans >= MMA_HALVES &&
-	       (as_they_lie || mma_may_bring(f, (unsigned)(numerics_pad(k) / spans / PIECES_UNIT_K)));
-}
-
 void matmul_mma_shared_build(struct ir *b, const struct key *key, const struct target *target,
                              const struct matmul_recipe *r)
 {

@@ -15,6 +15,8 @@
  */
 #include "kernels-templates/matmul/matmul_wide.h"
 
+#include "kernels-templates/matmul/matmul_dot.h"
+
 /* How many tiles, a power of two, ask for the next row block's weights, where tiles have many columns. */
 enum { WIDE_LINE = 64, WIDE_ASKING = 4 };
 
@@ -76,23 +78,6 @@ static void walk_panels(const struct wide *m, int panels)
 
 /* ---- the inner loop */
 
-static void dot_floats(const struct wide *m, const struct weight_tile *t, unsigned k)
-{
-	struct ir *b = m->b;
-	const struct weight_format *f = m->format;
-	ir_f w[2][WEIGHT_MAX_STEP];
-
-	for (unsigned v = 0; v < t->vectors; v++)
-		weight_load(f, b, &t->w, (int32_t)(k / f->unit_k * f->unit_bytes), t->first_vector + v,
-		            k % f->unit_k / f->step, w[v]);
-	for (unsigned i = 0; i < f->step; i++)
-		for (unsigned c = 0; c < t->columns; c++) {
-			ir_f x = ir_fbcast(b, t->x, weight_input_disp(t, c, k + i));
-			for (unsigned v = 0; v < t->vectors; v++)
-				weight_add_product(b, t, v, c, w[v][i], x);
-		}
-}
-
 /* All products of a turn before the first is waited for. */
 static void dot_tiles(const struct wide *m, const struct weight_tile *t)
 {
@@ -115,7 +100,7 @@ static void dot_turn(const struct wide *m, const struct weight_tile *t)
 		else if (m->int8)
 			weight_dot_int8(f, m->b, t, (int32_t)(k / f->unit_k * f->unit_bytes), k / f->unit_k);
 		else
-			dot_floats(m, t, k);
+			dot_floats(m->b, f, t, k);
 }
 
 /* Of the span, before this segment. */
@@ -330,7 +315,7 @@ static void dot_rest(const struct wide *m, unsigned rest)
 	}
 }
 
-static void dot_segment(struct wide *m)
+static void wide_segment(struct wide *m)
 {
 	unsigned full = m->columns / m->part_columns, rest = m->columns % m->part_columns, parts = parts_of_tile(m);
 
@@ -385,7 +370,7 @@ static void dot_spans(struct wide *m)
 	if (!even_segments(m))
 		m->turns = ir_smin(b, ir_ssub(b, ir_sconst(b, m->span_k / m->turn_k), fairness_before(m)),
 		                   ir_sconst(b, m->segment / m->turn_k));
-	dot_segment(m);
+	wide_segment(m);
 	ir_endloop(b);
 }
 

@@ -215,17 +215,3 @@ struct matmul_recipe matmul_recipe(const struct key *key, const struct target *t
 		matmul_wide_inputs(key, target, &r.panel, &r.offset);
 	return r;
 }
-
-struct matmul_widths matmul_widths(const struct key *key, const struct target *target, uint32_t columns)
-{
-	struct matmul_widths w = { .plain = target->lane_bytes ? TEMPLATE_MAX_COLUMNS : MATMUL_MAX_COLUMNS,
-		                   .routes = target->lane_bytes ? MATMUL_EXPERTS_COLUMNS / 2 : MATMUL_EXPERTS_COLUMNS };
-
-	if (!target->lane_bytes)
-		matmul_wide_widths(key, target, columns, &w);
-	if (target->has_mma)
-		matmul_mma_widths(key, target, &w);
-	if (target->has_parts)
-		matmul_floats_widths(key, target, columns, &w);
-	return w;
-}

@@ -40,7 +40,7 @@ static const char *refuse_staged(const struct question *q)
 
 	/* More of those that have several row blocks side by side. */
 	if (!q->r->int8 && t->has_parts && !q->r->awaited)
-		totals = matmul_floats_totals(t, q->key->tile_n);
+		totals = totals_bytes(q, t->waves * MATMUL_SIDES, q->key->tile_n);
 	if (q->r->source != MATMUL_STAGED || q->key->tile_n > TEMPLATE_MAX_COLUMNS)
 		return "inputs of several columns are staged by groups of waves with many shared bytes";
 	return q->key->k <= MOST_K && made_bytes(q->r) + totals + t->waves * own <= most
