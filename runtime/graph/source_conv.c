@@ -2,8 +2,9 @@
  *
  * Owns: the order in which the input is read. A copy of it has all that lies beside and between its elements, and where
  * windows advance by several elements, those that a tap meets lie side by side: the copy is cut into phases, one for
- * each remainder. Then the elements that a tap needs for neighbouring results are neighbours, over rows, too, if the
- * results have rows as long as the copy's: what is behind their ends is computed and not stored.
+ * each remainder. Then the elements that a tap needs for neighbouring results are neighbours. Columns of tiles are
+ * results in one line, over the ends of rows, too, which are as long as the copy's: what is behind the results' ends is
+ * computed and not stored. Or they are vectors of several rows.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -26,6 +27,7 @@ struct conv {
 	struct space of[DIMS];
 	uint64_t batches, groups, channels, each, taps; /* channels and results of a group */
 	uint64_t channel;                               /* elements of a channel of the copy */
+	bool by_rows;                                   /* vectors of a tile are of neighbouring rows */
 };
 
 static const struct tensor_value_info *info(const struct source *s, tensor_value v) { return &s->g->value[v]; }
@@ -118,7 +120,7 @@ static const char *share(struct source *s, const char *number, uint64_t by, uint
 
 static const char *tap_position(struct source *s, const struct conv *c)
 {
-	const char *sum = source_text(s, "c * %" PRIu64, c->channel);
+	const char *sum = c->channels == 1 ? "0" : source_text(s, "c * %" PRIu64, c->channel);
 
 	for (unsigned d = 0; d < c->dims; d++) {
 		const struct space *x = &c->of[d];
@@ -133,15 +135,23 @@ static const char *tap_position(struct source *s, const struct conv *c)
 	return sum;
 }
 
+/* Whether positions of taps are quotients and rests, of which a subscript cannot have many. */
+static bool is_cut(const struct space *x)
+{
+	return x->dilation % x->stride && (x->window - 1) * x->dilation >= x->stride;
+}
+
 static void open_taps(struct source *s, const struct conv *c, struct tile *t)
 {
-	enum { UNROLLED = 96 /* products of a turn */ };
+	enum { UNROLLED = 224 /* products of a turn */ };
 	const char *tap = "0";
 
-	t->loop[t->loops++] = source_text(s, "for (c in 0..%" PRIu64 ")", c->channels);
+	if (c->channels > 1)
+		t->loop[t->loops++] = source_text(s, "for (c in 0..%" PRIu64 ")", c->channels);
 	for (unsigned d = 0; d < c->dims; d++) {
 		const uint64_t window = c->of[d].window;
-		const bool unrolls = d + 1 == c->dims && window * t->r * t->j <= UNROLLED;
+		const bool last = d + 1 == c->dims, fits = window * t->r * t->j <= UNROLLED,
+			   unrolls = last ? fits || is_cut(&c->of[d]) || c->by_rows : c->by_rows && is_cut(&c->of[d]);
 		if (window == 1)
 			continue;
 		t->loop[t->loops++] =
@@ -149,7 +159,7 @@ static void open_taps(struct source *s, const struct conv *c, struct tile *t)
 				: source_text(s, "for (w%u in 0..%" PRIu64 ")", d, window);
 		tap = source_text(s, "(%s * %" PRIu64 " + w%u)", tap, window, d);
 	}
-	t->row.depth = source_text(s, "(c * %" PRIu64 " + %s)", c->taps, tap);
+	t->row.depth = c->channels == 1 ? tap : source_text(s, "(c * %" PRIu64 " + %s)", c->taps, tap);
 }
 
 /* ---- operands */
@@ -160,45 +170,107 @@ static void find_weights(struct source *s, const struct conv *c, struct tile *t)
 	const struct side side = { .batch = { { 1, { c->groups } }, { c->each * depth } },
 		                   .own = { { 1, { c->each } }, { depth } },
 		                   .sum = { { 1, { depth } }, { 1 } } };
-	const char *group = c->groups == 1 ? "0" : c->batches == 1 ? "b" : source_text(s, "b %% %" PRIu64, c->groups);
+	const char *group = c->groups == 1 ? "0" : t->batch;
+
+	if (c->groups > 1 && c->batches > 1)
+		group = source_local(s, "i32", source_text(s, "%s %% %" PRIu64, group, c->groups));
 
 	open_taps(s, c, t);
 	const char *k = t->row.depth;
 	if (t->r > 1) {
 		prepare_rows(s, t, c->n->operand[1], &side, c->groups);
-		t->row.batch = source_text(s, "(%s) * %" PRIu64, group, tile_row_blocks(t) * t->row.block);
+		t->row.base = source_text(s, "(%s) * %" PRIu64, group, tile_row_blocks(t) * t->row.block);
 	} else {
 		t->row = (struct tile_side){ .array = source_array(s, c->n->operand[1]),
-			                     .batch = source_text(s, "(%s) * %" PRIu64, group, c->each * depth),
+			                     .base = source_text(s, "(%s) * %" PRIu64, group, c->each * depth),
 			                     .block = depth };
 	}
 	t->row.depth = source_text(s, "%s * %u", k, t->r);
 }
 
+/* Elements of the copy, with those that are read behind it. */
 static uint64_t elements_of(const struct conv *c, const struct tile *t)
 {
-	uint64_t last =
-		(c->batches * c->groups * c->channels - 1) * c->channel + tile_column_blocks(t) * tile_width(t) - 1;
+	const struct space *x = &c->of[c->dims - 1];
+	uint64_t last = (c->batches * c->groups * c->channels - 1) * c->channel;
 
+	if (c->by_rows)
+		last += ((c->of[0].out + t->j - 1) / t->j * t->j - 1) * x->cut + x->out / t->lanes * t->lanes + t->lanes;
+	else
+		last += tile_column_blocks(t) * tile_width(t) - 1;
 	for (unsigned d = 0; d < c->dims; d++)
 		last += (c->of[d].phases - 1) * c->of[d].phase_step + c->of[d].most * c->of[d].step;
 	const uint64_t copy = c->batches * c->groups * c->channels * c->channel;
 	return copy > last + 1 ? copy : last + 1;
 }
 
-static const char *place(struct source *s, const struct tile *t, const char *column)
+/* ---- columns */
+
+static const char *place_over_rows(struct source *s, const struct tile *t, unsigned j)
 {
 	const struct conv *c = t->user;
-	const char *at = source_local(s, "i32", column), *y, *x;
+	const char *at = source_text(s, "(p * %" PRIu64 " + n + %u)", tile_width(t), j * t->lanes), *y, *x;
 
+	at = source_local(s, "i32", at);
 	y = source_local(s, "i32", source_text(s, "%s / %" PRIu64, at, c->of[1].cut));
 	x = source_local(s, "i32", source_text(s, "%s %% %" PRIu64, at, c->of[1].cut));
 	return source_text(s, "[%s][%s]", y, x);
 }
 
+static const char *place_by_rows(struct source *s, const struct tile *t, unsigned j)
+{
+	return source_text(s, "[y * %u + %u][x * %u + n]", t->j, j, t->lanes);
+}
+
+static uint64_t vectors_of_row(const struct conv *c, unsigned lanes)
+{
+	return (c->of[1].out + lanes - 1) / lanes;
+}
+
+/* Whether vectors of rows are less work than results in one line, most of which are stored one by one. */
+static bool likes_rows(const struct conv *c, const struct tile *t)
+{
+	enum { APART = 28, TOGETHER = 3 /* turns to store a vector */ };
+	const struct space *y = &c->of[0], *x = &c->of[1];
+
+	if (c->dims != 2 || x->cut == x->out || (is_cut(y) && y->window * x->window > 9) || is_cut(x) ||
+	    x->window > 8)
+		return false;
+	const uint64_t line = (t->columns + t->lanes - 1) / t->lanes;
+	return y->out * vectors_of_row(c, t->lanes) * (t->depth + TOGETHER) < line * (t->depth + APART);
+}
+
+/* An index for batches and rows, where there are both. */
+static void columns_by_rows(struct source *s, struct tile *t, const struct conv *c)
+{
+	const uint64_t rows = (c->of[0].out + t->j - 1) / t->j, vectors = vectors_of_row(c, t->lanes);
+
+	t->place = place_by_rows;
+	t->batch = t->batches == 1 ? "0" : "b";
+	if (t->batches == 1) {
+		t->indices = source_text(s, "y in %" PRIu64 ", x in %" PRIu64, rows, vectors);
+	} else {
+		t->indices = source_text(s, "i in %" PRIu64 ", x in %" PRIu64, t->batches * rows, vectors);
+		source_line(s, "i32 b = i / %" PRIu64 ";", rows);
+		source_line(s, "i32 y = i %% %" PRIu64 ";", rows);
+	}
+	t->column.base = source_text(s, "%s * %" PRIu64 " + y * %" PRIu64 " + x * %u", t->batch,
+	                             c->channels * c->channel, t->j * c->of[1].cut, t->lanes);
+	t->column.step = c->of[1].cut;
+}
+
+static void columns_in_line(struct source *s, struct tile *t, const struct conv *c)
+{
+	tile_in_line(s, t);
+	if (c->dims == 2 && c->of[1].cut != c->of[1].out)
+		t->place = place_over_rows;
+	t->column.base = source_text(s, "b * %" PRIu64 " + p * %" PRIu64, c->channels * c->channel, tile_width(t));
+	t->column.step = t->lanes;
+}
+
 void source_conv(struct source *s, const struct tensor_node *n)
 {
-	const struct conv c = conv_of(s, n);
+	struct conv c = conv_of(s, n);
 	const struct space *y = &c.of[0], *x = &c.of[c.dims == 2];
 	struct tile t = { .n = n,
 		          .batches = c.batches * c.groups,
@@ -208,24 +280,23 @@ void source_conv(struct source *s, const struct tensor_node *n)
 		          .lanes = s->lanes,
 		          .user = &c };
 
-	if (s->lanes && t.depth && c.dims <= DIMS && t.columns >= 8)
-		tile_choose(&t, tensor_wide_type(info(s, n->first)->type));
+	if (s->lanes && t.depth && c.dims <= DIMS && t.columns >= 8) {
+		c.by_rows = likes_rows(&c, &t);
+		tile_choose(&t, c.by_rows ? y->out : (t.columns + t.lanes - 1) / t.lanes,
+		            tensor_wide_type(info(s, n->first)->type));
+	}
 	if (!t.r || elements_of(&c, &t) > INT32_MAX) {
 		source_conv_plain(s, n);
 		return;
 	}
+	(c.by_rows ? columns_by_rows : columns_in_line)(s, &t, &c);
 	find_weights(s, &c, &t);
-	const uint64_t elements = elements_of(&c, &t);
-	t.column = (struct tile_side){ .array = copy_input(s, &c, elements),
-		                       .batch = source_text(s, "b * %" PRIu64, c.channels * c.channel),
-		                       .depth = tap_position(s, &c),
-		                       .block = tile_width(&t) };
-	if (c.dims == 2 && x->cut != x->out) {
-		t.place = place;
+	t.column.array = copy_input(s, &c, elements_of(&c, &t));
+	t.column.depth = tap_position(s, &c);
+	if (c.dims == 2 && x->cut != x->out)
 		s->out = source_text(s, "[%" PRIu64 "][%" PRIu64 "][%" PRIu64 "][%" PRIu64 "]", t.batches, t.rows,
 		                     y->out, x->out);
-	} else {
+	else
 		s->out = source_text(s, "[%" PRIu64 "][%" PRIu64 "][%" PRIu64 "]", t.batches, t.rows, t.columns);
-	}
 	tile_write(s, &t);
 }

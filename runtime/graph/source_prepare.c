@@ -86,10 +86,10 @@ void prepare_rows(struct source *s, struct tile *t, tensor_value v, const struct
 	source_line(&to, "o[((b * %" PRIu64 " + m) * %" PRIu64 " + k) * %u + r] = a0[%s + %s];", blocks, t->depth, t->r,
 	            at, through_distance(&to, &side->sum, "k"));
 	t->row.array = prepare_end(s, &to, v, batches * blocks * t->depth * t->r);
-	t->row.batch = source_text(s, "b * %" PRIu64, blocks * t->depth * t->r);
+	t->row.base = source_text(s, "b * %" PRIu64, blocks * t->depth * t->r);
 	t->row.depth = source_text(s, "k * %u", t->r);
 	t->row.block = t->depth * t->r;
-	t->row.stride = 1;
+	t->row.step = 1;
 }
 
 void prepare_columns(struct source *s, struct tile *t, tensor_value v, const struct side *side)
@@ -106,7 +106,7 @@ void prepare_columns(struct source *s, struct tile *t, tensor_value v, const str
 	source_line(&to, "o[((b * %" PRIu64 " + p) * %" PRIu64 " + k) * %" PRIu64 " + n] = a0[%s + %s];", blocks,
 	            t->depth, width, at, through_distance(&to, &side->sum, "k"));
 	t->column.array = prepare_end(s, &to, v, t->batches * blocks * t->depth * width);
-	t->column.batch = source_text(s, "b * %" PRIu64, blocks * t->depth * width);
+	t->column.base = source_text(s, "b * %" PRIu64 " + p * %" PRIu64, blocks * t->depth * width, t->depth * width);
 	t->column.depth = source_text(s, "k * %" PRIu64, width);
-	t->column.block = t->depth * width;
+	t->column.step = t->lanes;
 }

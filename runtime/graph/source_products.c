@@ -119,10 +119,10 @@ static void find_rows(struct source *s, struct tile *t, tensor_value v, const st
 		return;
 	}
 	t->row = (struct tile_side){ .array = source_array(s, v),
-		                     .batch = source_local(s, "i32", through_distance(s, &side->batch, "b")),
+		                     .base = source_local(s, "i32", through_distance(s, &side->batch, "b")),
 		                     .depth = source_text(s, "k * %" PRIu64, sum),
 		                     .block = own * t->r,
-		                     .stride = own };
+		                     .step = own };
 }
 
 static void find_columns(struct source *s, struct tile *t, tensor_value v, const struct side *side)
@@ -136,9 +136,10 @@ static void find_columns(struct source *s, struct tile *t, tensor_value v, const
 		return;
 	}
 	t->column = (struct tile_side){ .array = source_array(s, v),
-		                        .batch = source_local(s, "i32", through_distance(s, &side->batch, "b")),
+		                        .base = source_text(s, "%s + p * %" PRIu64,
+		                                            through_distance(s, &side->batch, "b"), tile_width(t)),
 		                        .depth = source_text(s, "k * %" PRIu64, sum),
-		                        .block = tile_width(t) };
+		                        .step = t->lanes };
 }
 
 static bool fits(const struct tile *t)
@@ -161,11 +162,12 @@ void source_dot(struct source *s, const struct tensor_node *n)
 		          .loops = 1 };
 
 	if (s->lanes && t.depth && t.columns >= 8)
-		tile_choose(&t, tensor_wide_type(info(s, n->first)->type));
+		tile_choose(&t, (t.columns + t.lanes - 1) / t.lanes, tensor_wide_type(info(s, n->first)->type));
 	if (!t.r || !fits(&t)) {
 		plain(s, n);
 		return;
 	}
+	tile_in_line(s, &t);
 	find_rows(s, &t, n->operand[0], &side[0]);
 	find_columns(s, &t, n->operand[1], &side[1]);
 	t.loop[0] = source_text(s, "for (k in 0..%" PRIu64 ")", t.depth);

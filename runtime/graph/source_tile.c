@@ -18,13 +18,12 @@ static uint64_t turns(uint64_t rows, unsigned j)
 {
 	const uint64_t products = rows * j < CHAINS ? CHAINS : rows * j;
 
-	return rows ? products * 100 + (rows + j) * 30 : 0;
+	return rows ? products * 100 + rows * 30 + j * 100 : 0;
 }
 
-void tile_choose(struct tile *t, int wide)
+void tile_choose(struct tile *t, uint64_t vectors, int wide)
 {
 	const unsigned sums = (t->lanes >= 16 ? 28u : 12u) / (tensor_type_bytes(wide) == 8 ? 2 : 1);
-	const uint64_t vectors = (t->columns + t->lanes - 1) / t->lanes;
 	uint64_t least = UINT64_MAX;
 
 	for (unsigned j = 1; j <= VECTORS_MOST && j <= sums && (j == 1 || j <= vectors); j++)
@@ -46,8 +45,10 @@ static const char *plus(struct source *s, const char *a, const char *b)
 	return !a || strcmp(a, "0") == 0 ? b : strcmp(b, "0") == 0 ? a : source_text(s, "%s + %s", a, b);
 }
 
-static const char *element(struct source *s, const struct tile_side *side, const char *base, uint64_t more)
+static const char *element(struct source *s, const struct tile_side *side, const char *base, uint64_t number)
 {
+	const uint64_t more = number * side->step;
+
 	return source_text(s, "%s[%s + %" PRIu64 "]", side->array, plus(s, base, side->depth), more);
 }
 
@@ -59,9 +60,9 @@ static void products(struct source *s, const struct tile *t, uint64_t rows, cons
 
 	for (unsigned j = 0; j < t->j; j++)
 		source_line(s, "%s y%u = %s;", type, j,
-		            element(s, &t->column, source_text(s, "%s + n", y), (uint64_t)j * t->lanes));
+		            element(s, &t->column, source_text(s, "%s + n", y), j));
 	for (uint64_t r = 0; r < rows; r++) {
-		source_line(s, "%s x%" PRIu64 " = %s;", type, r, element(s, &t->row, x, r * t->row.stride));
+		source_line(s, "%s x%" PRIu64 " = %s;", type, r, element(s, &t->row, x, r));
 		for (unsigned j = 0; j < t->j; j++)
 			source_line(s,
 			            tensor_is_float(wide) ? "s%" PRIu64 "_%u = fma(x%" PRIu64 ", y%u, s%" PRIu64 "_%u);"
@@ -74,15 +75,25 @@ static void store(struct source *s, const struct tile *t, uint64_t rows, const c
 {
 	const char *at[VECTORS_MOST];
 
-	for (unsigned j = 0; j < t->j; j++) {
-		at[j] = source_text(s, "(p * %" PRIu64 " + n + %u)", tile_width(t), j * t->lanes);
-		at[j] = t->place ? t->place(s, t, at[j]) : source_text(s, "[%s]", at[j]);
-	}
+	for (unsigned j = 0; j < t->j; j++)
+		at[j] = t->place(s, t, j);
 	for (uint64_t r = 0; r < rows; r++) {
 		const char *row = source_local(s, "i32", source_text(s, "%s * %u + %" PRIu64, block, t->r, r));
 		for (unsigned j = 0; j < t->j; j++)
-			source_line(s, "scatter_distinct(o[b][%s]%s, s%" PRIu64 "_%u);", row, at[j], r, j);
+			source_line(s, "scatter_distinct(o[%s][%s]%s, s%" PRIu64 "_%u);", t->batch, row, at[j], r, j);
 	}
+}
+
+static const char *place_in_line(struct source *s, const struct tile *t, unsigned j)
+{
+	return source_text(s, "[p * %" PRIu64 " + n + %u]", tile_width(t), j * t->lanes);
+}
+
+void tile_in_line(struct source *s, struct tile *t)
+{
+	t->indices = source_text(s, "b in %" PRIu64 ", p in %" PRIu64, t->batches, tile_column_blocks(t));
+	t->batch = "b";
+	t->place = place_in_line;
 }
 
 /* Tiles of so many rows; block: which, as a text. */
@@ -96,9 +107,8 @@ static void tiles(struct source *s, const struct tile *t, uint64_t rows, const c
 		for (unsigned j = 0; j < t->j; j++)
 			source_line(s, "%s s%" PRIu64 "_%u = %s;", tensor_type_name(wide), r, j, zero);
 	const char *m = source_local(s, "i32", block);
-	const char *x = source_local(s, "i32", plus(s, t->row.batch, source_text(s, "%s * %" PRIu64, m, t->row.block))),
-		   *y = source_local(s, "i32",
-	                             plus(s, t->column.batch, source_text(s, "p * %" PRIu64, t->column.block)));
+	const char *x = source_local(s, "i32", plus(s, t->row.base, source_text(s, "%s * %" PRIu64, m, t->row.block))),
+		   *y = source_local(s, "i32", t->column.base);
 	for (unsigned i = 0; i < t->loops; i++)
 		source_line(s, "%s {", t->loop[i]);
 	products(s, t, rows, x, y);
@@ -113,8 +123,7 @@ void tile_write(struct source *s, const struct tile *t)
 {
 	const uint64_t full = t->rows / t->r, rest = t->rows % t->r;
 
-	bytes_print(&s->head, "b in %" PRIu64 ", p in %" PRIu64 ", m in %" PRIu64 ", n in %u", t->batches,
-	            tile_column_blocks(t), tile_row_blocks(t), t->lanes);
+	bytes_print(&s->head, "%s, m in %" PRIu64 ", n in %u", t->indices, tile_row_blocks(t), t->lanes);
 	if (!rest) {
 		tiles(s, t, t->r, "m");
 		return;

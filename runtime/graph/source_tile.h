@@ -16,18 +16,17 @@ struct tile {
 	uint64_t batches, rows, columns, depth;
 	unsigned lanes, r, j; /* of a vector; rows and vectors of columns of a tile */
 
-	/* Where elements lie, as texts of array and position: batch + block * (of the tile) + r * stride, and in loops
-	 * over the depth what `depth` says. Columns of a tile lie side by side. */
+	/* Texts: the kernel's indices in front of m, the block of rows, and n, the lane; and the batch. */
+	const char *indices, *batch;
+	/* Where elements lie: array[base + r * step + depth], of a row's block also + m * block; of columns also + n. */
 	struct tile_side {
-		const char *array, *batch, *depth;
-		uint64_t block, stride;
+		const char *array, *base, *depth;
+		uint64_t block, step;
 	} row, column;
 	const char *loop[TILE_LOOPS_MOST]; /* over the depth, in front of their bodies: "for (k in 0..9)" */
 	unsigned loops;
-
-	/* The result's subscripts of a column and of a row, which begin with a batch, as texts: "[y][x]". NULL: of a
-	 * product, that of the column. */
-	const char *(*place)(struct source *s, const struct tile *t, const char *column);
+	/* The result's subscripts behind those of batch and row, of number j of a tile's vectors: "[y][x]". */
+	const char *(*place)(struct source *s, const struct tile *t, unsigned j);
 	const void *user;
 };
 
@@ -38,8 +37,10 @@ static inline uint64_t tile_column_blocks(const struct tile *t)
 	return (t->columns + tile_width(t) - 1) / tile_width(t);
 }
 
-/* Of batches, rows, columns, depth and lanes finds r and j. wide: the type of sums. */
-void tile_choose(struct tile *t, int wide);
+/* Finds r and j. vectors: of columns, of which j are side by side; wide: the type of sums. */
+void tile_choose(struct tile *t, uint64_t vectors, int wide);
+/* Columns that lie in one line, cut into blocks of a tile's width: indices b and p. */
+void tile_in_line(struct source *s, struct tile *t);
 /* Writes the kernel's indices and body. */
 void tile_write(struct source *s, const struct tile *t);
 
@@ -63,7 +64,7 @@ bool through_is_straight(const struct through *t, uint64_t *stride);
  * then written; end makes it the next of s->prepared, and returns its name. */
 void prepare_begin(const struct source *s, struct source *to);
 const char *prepare_end(struct source *s, struct source *to, tensor_value from, uint64_t elements);
-/* t->row becomes an array [batch][block of rows][depth][row], whose rows of a tile are neighbours. t->row.batch is for
+/* t->row becomes an array [batch][block of rows][depth][row], whose rows of a tile are neighbours. t->row.base is for
  * a batch `b`, t->row.depth for `k`. */
 void prepare_rows(struct source *s, struct tile *t, tensor_value v, const struct side *side, uint64_t batches);
 /* t->column becomes an array [batch][block of columns][depth][column]. */
