@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "graph/eval.h"
 #include "graph/passes.h"
 #include "runtime/graph/arena.h"
@@ -12,10 +13,15 @@
 #include "runtime/host/system.h"
 #include "runtime/kernels/compute.h"
 
-/* A kernel with its arguments. */
+/* A kernel with its arguments. Kernels of one text are opened once. */
 struct part {
-	jit_kernel *kernel;
+	jit_kernel *kernel; /* borrowed */
 	jit_launch *launch;
+};
+struct opened {
+	const char *text;
+	uint64_t hash;
+	jit_kernel *kernel;
 };
 
 struct step {
@@ -23,6 +29,7 @@ struct step {
 	struct source source; /* of its kernels; none where there is nothing to compute */
 	struct part main, prepare[PREPARED_MOST];
 	jit_buffer *made[PREPARED_MOST]; /* what was prepared of constants, when the executable was opened */
+	bool borrowed[PREPARED_MOST];    /* by an earlier step */
 };
 
 /* An input that is somewhere else. */
@@ -38,6 +45,8 @@ struct executable {
 	struct partition p;
 	struct arena arena;
 	struct step *step;
+	struct opened *opened;
+	size_t n_opened, opened_room;
 	jit_buffer *memory, *constants;
 	uint64_t *constant_at;                            /* of each value, in `constants` */
 	struct binding *binding;                          /* of each value */
@@ -141,13 +150,43 @@ static void find_needs(struct executable *x)
 	}
 }
 
+static uint64_t hash_of(const char *text)
+{
+	uint64_t h = UINT64_C(0xcbf29ce484222325);
+
+	for (; *text; text++)
+		h = (h ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+	return h;
+}
+
+static jit_kernel *kernel_of(struct executable *x, const char *text, struct error *err)
+{
+	const uint64_t hash = hash_of(text);
+	jit_error e = { 0 };
+
+	for (size_t i = 0; i < x->n_opened; i++)
+		if (x->opened[i].hash == hash && strcmp(x->opened[i].text, text) == 0)
+			return x->opened[i].kernel;
+	if (!array_grow((void **)&x->opened, &x->opened_room, x->n_opened + 1, sizeof *x->opened)) {
+		error_set(err, ERROR_MEMORY, "there is no memory for a graph");
+		return NULL;
+	}
+	jit_kernel *k = jit_kernel_open(x->compute, &JIT_KERNEL_OPTIONS(.source = text, .path = "graph"), &e);
+	if (k)
+		x->opened[x->n_opened++] = (struct opened){ text, hash, k };
+	else
+		error_set(err, ERROR_DEVICE, "%.400s", e.message);
+	return k;
+}
+
+/* The text lives as long as the executable. */
 static bool open_part(struct executable *x, struct part *p, const char *text, struct error *err)
 {
 	jit_error e = { 0 };
 
-	p->kernel = jit_kernel_open(x->compute, &JIT_KERNEL_OPTIONS(.source = text, .path = "graph"), &e);
+	p->kernel = kernel_of(x, text, err);
 	if (!p->kernel)
-		return error_set(err, ERROR_DEVICE, "%.400s", e.message);
+		return false;
 	p->launch = jit_launch_open(p->kernel, &e);
 	return p->launch || took(JIT_ERROR_DEVICE, &e, err);
 }
@@ -155,7 +194,6 @@ static bool open_part(struct executable *x, struct part *p, const char *text, st
 static void close_part(struct part *p)
 {
 	jit_launch_close(p->launch);
-	jit_kernel_close(p->kernel);
 	*p = (struct part){ 0 };
 }
 
@@ -166,6 +204,19 @@ static bool set_value(struct executable *x, struct part *p, unsigned parameter, 
 	jit_buffer *b = place_of(x, v, &at);
 
 	return !b || took(jit_launch_set_buffer(p->launch, parameter, b, at, &e), &e, err);
+}
+
+/* What an earlier step has prepared of the same constant in the same way. */
+static jit_buffer *prepared_before(const struct executable *x, const struct step *step, const struct prepared *p)
+{
+	const tensor_value root = partition_root(&x->p, &x->g, p->from);
+
+	for (const struct step *s = x->step; s < step; s++)
+		for (unsigned k = 0; k < s->source.n_prepared; k++)
+			if (s->made[k] && partition_root(&x->p, &x->g, s->source.prepared[k].from) == root &&
+			    strcmp(s->source.prepared[k].text, p->text) == 0)
+				return s->made[k];
+	return NULL;
 }
 
 /* Of a constant once and for all. */
@@ -191,13 +242,16 @@ static bool open_prepared(struct executable *x, struct step *step, unsigned k, s
 {
 	const struct source *s = &step->source;
 	const tensor_value from = s->prepared[k].from;
+	const bool constant = is_constant(x, partition_root(&x->p, &x->g, from));
 	struct part *p = &step->prepare[k];
 	jit_error e = { 0 };
-	bool ok = open_part(x, p, s->prepared[k].text, err);
 
-	if (ok && is_constant(x, partition_root(&x->p, &x->g, from)))
+	step->made[k] = constant ? prepared_before(x, step, &s->prepared[k]) : NULL;
+	step->borrowed[k] = step->made[k] != NULL;
+	bool ok = step->made[k] || open_part(x, p, s->prepared[k].text, err);
+	if (ok && constant && !step->made[k])
 		ok = prepare_constant(x, step, k, err);
-	else if (ok)
+	else if (ok && !constant)
 		ok = set_value(x, p, 0, from, err) &&
 		     took(jit_launch_set_buffer(p->launch, 1, x->memory, x->scratch_at[k], &e), &e, err);
 	jit_buffer *b = step->made[k] ? step->made[k] : x->memory;
@@ -315,10 +369,14 @@ void executable_close(struct executable *x)
 		close_part(&step->main);
 		for (unsigned k = 0; k < PREPARED_MOST; k++) {
 			close_part(&step->prepare[k]);
-			jit_buffer_close(step->made[k]);
+			if (!step->borrowed[k])
+				jit_buffer_close(step->made[k]);
 		}
 		source_free(&step->source);
 	}
+	for (size_t i = 0; i < x->n_opened; i++)
+		jit_kernel_close(x->opened[i].kernel);
+	free(x->opened);
 	jit_buffer_close(x->memory);
 	jit_buffer_close(x->constants);
 	free(x->step);
