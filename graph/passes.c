@@ -4,9 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "graph/eval.h"
 
 enum { FOLDED_MOST = 1 << 24 }; /* elements of a result that is computed ahead, and that stays in memory */
+enum { BUCKETS = 4096 };
+
+/* A node of constants, and the constant that it became. */
+struct known {
+	struct tensor_node n; /* its lists are its own */
+	tensor_value is;
+	uint32_t next; /* number from 1 */
+};
 
 struct copying {
 	struct tensor_graph *to;
@@ -14,10 +23,12 @@ struct copying {
 	tensor_value *is; /* what a value of `from` is in `to` */
 	bool *live;
 	uint32_t *bucket, *next; /* nodes of `to` by hash, numbers from 1 */
-	unsigned passes;         /* bits of enum pass: which are done */
+	struct known *known;     /* what was computed of constants */
+	uint32_t n_known, known_at[BUCKETS];
+	size_t known_room;
+	unsigned passes; /* bits of enum pass: which are done */
 	struct error *err;
 };
-enum { BUCKETS = 4096 };
 
 const struct pass_row pass_rows[PASSES] = { { "needed", "what no output needs is left out" },
 	                                    { "equal", "equal nodes are one" },
@@ -119,6 +130,50 @@ static bool is_known(const struct copying *c, const struct tensor_node *n)
 	return true;
 }
 
+static void free_known(struct known *k)
+{
+	for (uint32_t i = 0; k->n.attribute && i < k->n.attributes; i++)
+		free(k->n.attribute[i].whole);
+	free(k->n.attribute);
+	free(k->n.operand);
+}
+
+/* Remembers what a node of constants became; where there is no memory, it is computed once more. */
+static void remember(struct copying *c, const struct tensor_node *n, uint32_t hash, tensor_value is)
+{
+	struct known k = { .n = { .op = n->op, .operands = n->operands, .attributes = n->attributes }, .is = is };
+	bool ok = array_grow((void **)&c->known, &c->known_room, c->n_known + (size_t)1, sizeof *c->known);
+
+	k.n.operand = calloc(n->operands + (size_t)1, sizeof *k.n.operand);
+	k.n.attribute = calloc(n->attributes + (size_t)1, sizeof *k.n.attribute);
+	ok = ok && k.n.operand && k.n.attribute;
+	if (ok)
+		memcpy(k.n.operand, n->operand, n->operands * sizeof *n->operand);
+	for (uint32_t i = 0; ok && i < n->attributes; i++) {
+		const struct attribute *a = &n->attribute[i];
+		k.n.attribute[i] = *a;
+		k.n.attribute[i].whole = calloc(a->n + (size_t)1, sizeof *a->whole);
+		ok = k.n.attribute[i].whole != NULL;
+		if (ok && a->n)
+			memcpy(k.n.attribute[i].whole, a->whole, a->n * sizeof *a->whole);
+	}
+	if (!ok) {
+		free_known(&k);
+		return;
+	}
+	k.next = c->known_at[hash];
+	c->known[c->n_known++] = k;
+	c->known_at[hash] = c->n_known;
+}
+
+static tensor_value find_known(const struct copying *c, const struct tensor_node *n, uint32_t hash)
+{
+	for (uint32_t i = c->known_at[hash]; i; i = c->known[i - 1].next)
+		if (same_node(&c->known[i - 1].n, n))
+			return c->known[i - 1].is;
+	return 0;
+}
+
 /* A node of constants becomes constants. */
 static tensor_value folded(struct copying *c, const struct tensor_node *n, const struct inferred *shapes)
 {
@@ -152,13 +207,16 @@ static tensor_value put(struct copying *c, const struct tensor_node *n)
 	struct inferred shapes = { .results = 0 };
 	tensor_value v = find_same(c, n, hash);
 
-	if (v)
+	if (v || (v = find_known(c, n, hash)))
 		return v;
 	if (!tensor_infer(c->to, n, &shapes, c->err))
 		return 0;
 	if (does(c, PASS_CONSTANTS) && shapes.results == 1 && n->operands && is_known(c, n) &&
-	    shape_elements(&shapes.shape[0]) <= FOLDED_MOST && n->op != OP_broadcast && n->op != OP_dequantise)
-		return folded(c, n, &shapes);
+	    shape_elements(&shapes.shape[0]) <= FOLDED_MOST && n->op != OP_broadcast && n->op != OP_dequantise) {
+		if ((v = folded(c, n, &shapes)))
+			remember(c, n, hash, v);
+		return v;
+	}
 	v = tensor_graph_add(c->to, n->op, n->operand, n->operands, n->attribute, n->attributes, c->err);
 	if (v)
 		enter(c, v, hash);
@@ -287,6 +345,9 @@ static bool run(struct tensor_graph *to, const struct tensor_graph *from, unsign
 	}
 	free(c.is);
 	free(c.live);
+	for (uint32_t i = 0; i < c.n_known; i++)
+		free_known(&c.known[i]);
+	free(c.known);
 	free(c.bucket);
 	free(c.next);
 	return ok;
@@ -295,6 +356,11 @@ static bool run(struct tensor_graph *to, const struct tensor_graph *from, unsign
 bool passes_run(struct tensor_graph *to, const struct tensor_graph *from, struct error *err)
 {
 	return run(to, from, (1u << PASSES) - 1, err);
+}
+
+bool passes_run_some(struct tensor_graph *to, const struct tensor_graph *from, unsigned passes, struct error *err)
+{
+	return run(to, from, passes, err);
 }
 
 bool passes_run_one(struct tensor_graph *to, const struct tensor_graph *from, enum pass pass, struct error *err)

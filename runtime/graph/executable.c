@@ -325,7 +325,9 @@ static bool open_memory(struct executable *x, struct error *err)
 /* bound NULL: no input is. */
 static bool open_values(struct executable *x, const struct tensor_graph *g, const bool bound[], struct error *err)
 {
-	bool ok = passes_run(&x->g, g, err) && partition_make(&x->p, &x->g, err);
+	/* Tiles lay the operands of products out themselves. */
+	const unsigned all = (1u << PASSES) - 1, passes = cpu_lanes(x->compute) ? all & ~(1u << PASS_PRODUCTS) : all;
+	bool ok = passes_run_some(&x->g, g, passes, err) && partition_make(&x->p, &x->g, err);
 	bool *outside = ok ? calloc(x->g.values, sizeof *outside) : NULL;
 
 	x->binding = ok ? calloc(x->g.values, sizeof *x->binding) : NULL;

@@ -153,24 +153,27 @@ static bool fits(const struct tile *t)
 void source_dot(struct source *s, const struct tensor_node *n)
 {
 	const struct side side[] = { side_of(s, n, 0), side_of(s, n, 1) };
+	const uint64_t size[] = { shape_elements(&side[0].own.shape), shape_elements(&side[1].own.shape) };
+	const unsigned columns = size[1] * 2 > s->lanes || size[1] >= size[0] ? 1 : 0, rows = 1 - columns;
 	struct tile t = { .n = n,
 		          .batches = shape_elements(&side[0].batch.shape),
-		          .rows = shape_elements(&side[0].own.shape),
-		          .columns = shape_elements(&side[1].own.shape),
+		          .rows = size[rows],
+		          .columns = size[columns],
 		          .depth = shape_elements(&side[0].sum.shape),
 		          .lanes = s->lanes,
+		          .turned = rows == 1,
 		          .loops = 1 };
 
-	if (s->lanes && t.depth && t.columns >= 8)
+	if (s->lanes && t.depth)
 		tile_choose(&t, (t.columns + t.lanes - 1) / t.lanes, tensor_wide_type(info(s, n->first)->type));
 	if (!t.r || !fits(&t)) {
 		plain(s, n);
 		return;
 	}
 	tile_in_line(s, &t);
-	find_rows(s, &t, n->operand[0], &side[0]);
-	find_columns(s, &t, n->operand[1], &side[1]);
+	find_rows(s, &t, n->operand[rows], &side[rows]);
+	find_columns(s, &t, n->operand[columns], &side[columns]);
 	t.loop[0] = source_text(s, "for (k in 0..%" PRIu64 ")", t.depth);
-	s->out = source_text(s, "[%" PRIu64 "][%" PRIu64 "][%" PRIu64 "]", t.batches, t.rows, t.columns);
+	s->out = source_text(s, "[%" PRIu64 "][%" PRIu64 "][%" PRIu64 "]", t.batches, size[0], size[1]);
 	tile_write(s, &t);
 }

@@ -80,7 +80,8 @@ static void store(struct source *s, const struct tile *t, uint64_t rows, const c
 	for (uint64_t r = 0; r < rows; r++) {
 		const char *row = source_local(s, "i32", source_text(s, "%s * %u + %" PRIu64, block, t->r, r));
 		for (unsigned j = 0; j < t->j; j++)
-			source_line(s, "scatter_distinct(o[%s][%s]%s, s%" PRIu64 "_%u);", t->batch, row, at[j], r, j);
+			source_line(s, "scatter_distinct(o[%s]%s, s%" PRIu64 "_%u);", t->batch,
+			            source_text(s, t->turned ? "%2$s[%1$s]" : "[%s]%s", row, at[j]), r, j);
 	}
 }
 

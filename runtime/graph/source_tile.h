@@ -27,6 +27,7 @@ struct tile {
 	unsigned loops;
 	/* The result's subscripts behind those of batch and row, of number j of a tile's vectors: "[y][x]". */
 	const char *(*place)(struct source *s, const struct tile *t, unsigned j);
+	bool turned; /* a row's subscript is behind those of a column */
 	const void *user;
 };
 
