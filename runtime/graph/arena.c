@@ -79,6 +79,16 @@ static uint64_t rounded_bytes(const struct tensor_graph *g, tensor_value v)
 	return (n + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
 }
 
+/* What products read has bytes behind it. */
+static void add_behind(struct ranging *r)
+{
+	for (uint32_t i = 0; i < r->g->nodes; i++) {
+		const struct tensor_node *n = &r->g->node[i];
+		for (uint32_t k = 0; (n->op == OP_dot || n->op == OP_conv) && k < n->operands; k++)
+			r->of[partition_root(r->p, r->g, n->operand[k])].bytes = ARENA_BEHIND;
+	}
+}
+
 bool arena_make(struct arena *a, const struct tensor_graph *g, const struct partition *p, const bool *outside,
                 struct error *err)
 {
@@ -90,13 +100,14 @@ bool arena_make(struct arena *a, const struct tensor_graph *g, const struct part
 	const bool ok = (r.of && all && a->at) || error_set(err, ERROR_MEMORY, "there is no memory for a graph");
 	if (ok) {
 		find_ranges(&r);
+		add_behind(&r);
 		for (tensor_value v = 1; v < g->values; v++) {
 			const struct tensor_node *by = tensor_node_of(g, v);
 			if (p->home[v] != HOME_STORED || (by && by->op == OP_constant) || (outside && outside[v]))
 				continue;
 			all[n] = r.of[v];
 			all[n].v = v;
-			all[n].bytes = rounded_bytes(g, v);
+			all[n].bytes += rounded_bytes(g, v);
 			a->all_bytes += all[n++].bytes;
 		}
 		qsort(all, n, sizeof *all, by_start);

@@ -5,7 +5,8 @@
 
 #include "runtime/graph/partition.h"
 
-enum { ARENA_ALIGN = 64 };
+/* Behind what products and convolutions read lie so many bytes of the buffer that nothing writes while they do. */
+enum { ARENA_ALIGN = 64, ARENA_BEHIND = 1024 };
 
 struct arena {
 	uint64_t *at;              /* of each stored value that is no constant: the byte where it begins */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "runtime/graph/arena.h"
 
 /* ---- texts */
 
@@ -138,6 +139,20 @@ const char *source_array(struct source *s, tensor_value v)
 	return source_text(s, "a%u", i);
 }
 
+const char *source_array_behind(struct source *s, tensor_value v, uint64_t elements)
+{
+	const struct tensor_node *n = tensor_node_of(s->g, partition_root(s->p, s->g, v));
+	const char *name;
+
+	if (!n || n->op == OP_constant || elements * tensor_type_bytes(s->g->value[v].type) > ARENA_BEHIND)
+		return NULL;
+	name = source_array(s, v);
+	for (unsigned i = 0; i < s->reads; i++)
+		if (s->read[i] == v && s->behind[i] < elements)
+			s->behind[i] = elements;
+	return name;
+}
+
 const char *source_stored(struct source *s, int type, const char *x)
 {
 	return type == JIT_TYPE_BOOL ? source_text(s, "select(%s, 1, 0)", x) : x;
@@ -145,11 +160,12 @@ const char *source_stored(struct source *s, int type, const char *x)
 
 /* ---- the kernel */
 
-static void put_array(struct source *s, tensor_value v, const char *access, const char *name)
+static void put_array(struct source *s, tensor_value v, uint64_t behind, const char *access, const char *name)
 {
 	const struct tensor_value_info *i = &s->g->value[v];
 
-	bytes_print(&s->text, "%s %s %s[%" PRIu64 "]", access, source_type(i->type), name, shape_elements(&i->shape));
+	bytes_print(&s->text, "%s %s %s[%" PRIu64 "]", access, source_type(i->type), name,
+	            shape_elements(&i->shape) + behind);
 }
 
 static void put_kernel(struct source *s, const struct tensor_node *n)
@@ -160,7 +176,7 @@ static void put_kernel(struct source *s, const struct tensor_node *n)
 	for (unsigned i = 0; i < s->reads; i++) {
 		char name[16];
 		snprintf(name, sizeof name, "a%u", i);
-		put_array(s, s->read[i], "in", name);
+		put_array(s, s->read[i], s->behind[i], "in", name);
 		bytes_text(&s->text, ", ");
 	}
 	for (unsigned i = 0; i < s->n_prepared; i++)
@@ -169,7 +185,7 @@ static void put_kernel(struct source *s, const struct tensor_node *n)
 	if (s->out)
 		bytes_print(&s->text, "out %s o%s", source_type(s->g->value[n->first].type), s->out);
 	else
-		put_array(s, n->first, "out", "o");
+		put_array(s, n->first, 0, "out", "o");
 	bytes_text(&s->text, ") over (");
 	bytes_add(&s->text, s->head.p, s->head.n);
 	bytes_text(&s->text, ") {\n");

@@ -30,6 +30,7 @@ struct source {
 	tensor_value product;                  /* whose element is computed, 0: none */
 	const char *product_element;           /* as a text */
 	tensor_value read[SOURCE_ARRAYS_MOST]; /* values in memory, in the order of the kernel's parameters */
+	uint64_t behind[SOURCE_ARRAYS_MOST];   /* elements that are read behind them, and do not count */
 	unsigned reads, names;                 /* names: of locals, which are counted */
 	struct bytes head, body;
 	bool inlines; /* statements may not be written now: all is one expression */
@@ -76,6 +77,8 @@ const char *source_literal(struct source *s, int wide, union number x);
 const char *source_number(struct source *s, int wide, double x);
 /* The name of a stored value's array; it becomes a parameter. */
 const char *source_array(struct source *s, tensor_value v);
+/* The same for a kernel that reads so many elements behind the array, whatever they are. NULL: it may not. */
+const char *source_array_behind(struct source *s, tensor_value v, uint64_t elements);
 /* An element of a value: an expression without side effects. */
 const char *source_element(struct source *s, tensor_value v, struct position at);
 /* One number of each operand gives one: the operation applied to texts. */

@@ -84,25 +84,77 @@ static const char *origin(struct source *to, const struct space *d, const char *
 	return q;
 }
 
+/* Every other element of rows, which are read in pairs: lanes that read words are side by side. */
+static bool goes_by_pairs(const struct source *s, const struct conv *c)
+{
+	const struct space *x = &c->of[c->dims - 1];
+
+	return x->stride == 2 && x->input == 1 && x->in % 2 == 0 && info(s, c->n->operand[0])->type == JIT_TYPE_F32;
+}
+
+static const char *element_of_pair(struct source *to, const struct conv *c, const char *row, const char *f)
+{
+	const struct space *x = &c->of[c->dims - 1];
+	const int64_t low = (int64_t)x->low, even = low >= 0 ? (low + 1) / 2 * 2 : -(-low / 2 * 2);
+
+	/* Element 2 x + f - low is one of pair x + (f - low + even) / 2 - even / 2. */
+	const char *at = source_local(to, "i32", source_text(to, "%s + %" PRId64, f, even - low));
+	const char *pair = source_text(to, "(%s) * %" PRIu64 " + x + %s / 2 - %" PRId64, row, x->in / 2, at,
+	                               even >= 0 ? even / 2 : 0);
+	if (even < 0)
+		pair = source_text(to, "%s + %" PRId64, pair, -even / 2);
+	return source_text(to, "bits_f32(u32(a0[%s] >> (u64(%s) %% 2 * 32)))", pair, at);
+}
+
+/* Where there are many channels, each is a unit of work. */
+static void open_copy(struct source *to, const struct conv *c)
+{
+	enum { MANY = 16 };
+	const struct space *y = &c->of[0], *x = &c->of[c->dims - 1];
+	const uint64_t channels = c->batches * c->groups * c->channels,
+		       phases = x->phases * (c->dims > 1 ? y->phases : 1), rows = c->dims > 1 ? y->cut : 1;
+
+	bytes_print(&to->head, "c in %" PRIu64 ", f in %" PRIu64, channels, phases);
+	if (channels < MANY)
+		bytes_print(&to->head, ", y in %" PRIu64, rows);
+	bytes_print(&to->head, ", x in %" PRIu64, x->cut);
+	source_line(to, channels < MANY ? "{" : "for (y in 0..%" PRIu64 ") {", rows);
+}
+
 static const char *copy_input(struct source *s, const struct conv *c, uint64_t elements)
 {
 	const struct space *y = &c->of[0], *x = &c->of[c->dims - 1];
 	const tensor_value v = c->n->operand[0];
-	const char *wide = source_number(s, tensor_wide_type(info(s, v)->type), 0), *inside = NULL, *p, *q = "0";
+	const char *wide = source_number(s, tensor_wide_type(info(s, v)->type), 0), *inside = NULL, *p, *q = "0", *f = "f";
 	struct source to;
 
 	prepare_begin(s, &to);
-	bytes_print(&to.head, "c in %" PRIu64 ", f in %" PRIu64 ", y in %" PRIu64 ", x in %" PRIu64,
-	            c->batches * c->groups * c->channels, x->phases * (c->dims > 1 ? y->phases : 1),
-	            c->dims > 1 ? y->cut : 1, x->cut);
-	if (c->dims > 1)
+	open_copy(&to, c);
+	if (c->dims > 1) {
 		q = origin(&to, y, "y", source_text(&to, "f / %" PRIu64, x->phases), &inside);
-	p = origin(&to, x, "x", c->dims > 1 ? source_text(&to, "f %% %" PRIu64, x->phases) : "f", &inside);
-	source_line(&to,
-	            "o[c * %" PRIu64 " + f * %" PRIu64 " + y * %" PRIu64 " + x] = select(%s, a0[(c * %" PRIu64
-	            " + %s) * %" PRIu64 " + %s], %s);",
-	            c->channel, x->phase_step, x->cut, inside, c->dims > 1 ? y->in : 1, q, x->in, p, wide);
-	return prepare_end(s, &to, v, elements);
+		f = source_text(&to, "f %% %" PRIu64, x->phases);
+	}
+	p = origin(&to, x, "x", f, &inside);
+	const char *row = source_text(&to, "c * %" PRIu64 " + %s", c->dims > 1 ? y->in : 1, q);
+	const char *element = goes_by_pairs(s, c) ? element_of_pair(&to, c, row, f)
+	                                          : source_text(&to, "a0[(%s) * %" PRIu64 " + %s]", row, x->in, p);
+	source_line(&to, "o[c * %" PRIu64 " + f * %" PRIu64 " + y * %" PRIu64 " + x] = select(%s, %s, %s);", c->channel,
+	            x->phase_step, x->cut, inside, element, wide);
+	source_line(&to, "}");
+	return prepare_end(s, &to, v, goes_by_pairs(s, c), elements);
+}
+
+/* The input itself, where the copy would be the same. */
+static const char *input_as_it_is(struct source *s, const struct conv *c, uint64_t elements)
+{
+	const tensor_value v = c->n->operand[0];
+
+	for (unsigned d = 0; d < c->dims; d++) {
+		const struct space *x = &c->of[d];
+		if (x->stride > 1 || x->low || x->input > 1 || x->cut != x->in)
+			return NULL;
+	}
+	return source_array_behind(s, v, elements - shape_elements(&info(s, v)->shape));
 }
 
 /* ---- taps */
@@ -151,7 +203,8 @@ static void open_taps(struct source *s, const struct conv *c, struct tile *t)
 	for (unsigned d = 0; d < c->dims; d++) {
 		const uint64_t window = c->of[d].window;
 		const bool last = d + 1 == c->dims, fits = window * t->r * t->j <= UNROLLED,
-			   unrolls = last ? fits || is_cut(&c->of[d]) || c->by_rows : c->by_rows && is_cut(&c->of[d]);
+			   unrolls = last ? fits || is_cut(&c->of[d]) || c->by_rows
+		                          : c->by_rows && (is_cut(&c->of[d]) || c->taps * t->r * t->j <= UNROLLED);
 		if (window == 1)
 			continue;
 		t->loop[t->loops++] =
@@ -233,8 +286,7 @@ static bool likes_rows(const struct conv *c, const struct tile *t)
 	enum { APART = 28, TOGETHER = 3 /* turns to store a vector */ };
 	const struct space *y = &c->of[0], *x = &c->of[1];
 
-	if (c->dims != 2 || x->cut == x->out || (is_cut(y) && y->window * x->window > 9) || is_cut(x) ||
-	    x->window > 8)
+	if (c->dims != 2 || x->cut == x->out || (is_cut(y) && y->window * x->window > 9) || x->window > 8)
 		return false;
 	const uint64_t line = (t->columns + t->lanes - 1) / t->lanes;
 	return y->out * vectors_of_row(c, t->lanes) * (t->depth + TOGETHER) < line * (t->depth + APART);
@@ -291,7 +343,9 @@ void source_conv(struct source *s, const struct tensor_node *n)
 	}
 	(c.by_rows ? columns_by_rows : columns_in_line)(s, &t, &c);
 	find_weights(s, &c, &t);
-	t.column.array = copy_input(s, &c, elements_of(&c, &t));
+	t.column.array = input_as_it_is(s, &c, elements_of(&c, &t));
+	if (!t.column.array)
+		t.column.array = copy_input(s, &c, elements_of(&c, &t));
 	t.column.depth = tap_position(s, &c);
 	if (c.dims == 2 && x->cut != x->out)
 		s->out = source_text(s, "[%" PRIu64 "][%" PRIu64 "][%" PRIu64 "][%" PRIu64 "]", t.batches, t.rows,

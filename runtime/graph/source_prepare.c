@@ -56,13 +56,14 @@ void prepare_begin(const struct source *s, struct source *to)
 	*to = (struct source){ .g = s->g, .p = s->p, .lanes = s->lanes };
 }
 
-const char *prepare_end(struct source *s, struct source *to, tensor_value from, uint64_t elements)
+const char *prepare_end(struct source *s, struct source *to, tensor_value from, bool pairs,
+                        uint64_t elements)
 {
 	const char *type = source_type(s->g->value[from].type);
 	struct prepared *p = &s->prepared[s->n_prepared];
 
-	bytes_print(&to->text, "kernel prepare_(in %s a0[%" PRIu64 "], out %s o[%" PRIu64 "]) over (", type,
-	            shape_elements(&s->g->value[from].shape), type, elements);
+	bytes_print(&to->text, "kernel prepare_(in %s a0[%" PRIu64 "], out %s o[%" PRIu64 "]) over (",
+	            pairs ? "u64" : type, shape_elements(&s->g->value[from].shape) / (pairs ? 2 : 1), type, elements);
 	bytes_add(&to->text, to->head.p, to->head.n);
 	bytes_text(&to->text, ") {\n");
 	bytes_add(&to->text, to->body.p, to->body.n);
@@ -85,7 +86,7 @@ void prepare_rows(struct source *s, struct tile *t, tensor_value v, const struct
 	                             through_distance(&to, &side->own, source_text(&to, "(m * %u + r)", t->r)));
 	source_line(&to, "o[((b * %" PRIu64 " + m) * %" PRIu64 " + k) * %u + r] = a0[%s + %s];", blocks, t->depth, t->r,
 	            at, through_distance(&to, &side->sum, "k"));
-	t->row.array = prepare_end(s, &to, v, batches * blocks * t->depth * t->r);
+	t->row.array = prepare_end(s, &to, v, false, batches * blocks * t->depth * t->r);
 	t->row.base = source_text(s, "b * %" PRIu64, blocks * t->depth * t->r);
 	t->row.depth = source_text(s, "k * %u", t->r);
 	t->row.block = t->depth * t->r;
@@ -105,7 +106,7 @@ void prepare_columns(struct source *s, struct tile *t, tensor_value v, const str
 	                    through_distance(&to, &side->own, source_text(&to, "(p * %" PRIu64 " + n)", width)));
 	source_line(&to, "o[((b * %" PRIu64 " + p) * %" PRIu64 " + k) * %" PRIu64 " + n] = a0[%s + %s];", blocks,
 	            t->depth, width, at, through_distance(&to, &side->sum, "k"));
-	t->column.array = prepare_end(s, &to, v, t->batches * blocks * t->depth * width);
+	t->column.array = prepare_end(s, &to, v, false, t->batches * blocks * t->depth * width);
 	t->column.base = source_text(s, "b * %" PRIu64 " + p * %" PRIu64, blocks * t->depth * width, t->depth * width);
 	t->column.depth = source_text(s, "k * %" PRIu64, width);
 	t->column.step = t->lanes;

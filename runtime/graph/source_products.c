@@ -131,11 +131,16 @@ static void find_columns(struct source *s, struct tile *t, tensor_value v, const
 	uint64_t own, sum;
 	const bool one = through_is_straight(&side->own, &own), straight = through_is_straight(&side->sum, &sum) && one;
 
-	if (!straight || own != 1 || t->columns % tile_width(t) || is_constant(s, v) || tile_row_blocks(t) > FEW) {
+	const uint64_t behind = tile_column_blocks(t) * tile_width(t) - t->columns;
+	const char *array = NULL;
+
+	if (straight && (own == 1 || t->columns == 1) && !is_constant(s, v) && tile_row_blocks(t) <= FEW)
+		array = behind ? source_array_behind(s, v, behind) : source_array(s, v);
+	if (!array) {
 		prepare_columns(s, t, v, side);
 		return;
 	}
-	t->column = (struct tile_side){ .array = source_array(s, v),
+	t->column = (struct tile_side){ .array = array,
 		                        .base = source_text(s, "%s + p * %" PRIu64,
 		                                            through_distance(s, &side->batch, "b"), tile_width(t)),
 		                        .depth = source_text(s, "k * %" PRIu64, sum),

@@ -62,9 +62,11 @@ const char *through_distance(struct source *s, const struct through *t, const ch
 bool through_is_straight(const struct through *t, uint64_t *stride);
 
 /* A kernel that fills an array of so many elements with those of a value. Begin gives a source whose head and body are
- * then written; end makes it the next of s->prepared, and returns its name. */
+ * then written; end makes it the next of s->prepared, and returns its name. pairs: it reads two elements of 32 bits as
+ * a u64. */
 void prepare_begin(const struct source *s, struct source *to);
-const char *prepare_end(struct source *s, struct source *to, tensor_value from, uint64_t elements);
+const char *prepare_end(struct source *s, struct source *to, tensor_value from, bool pairs,
+                        uint64_t elements);
 /* t->row becomes an array [batch][block of rows][depth][row], whose rows of a tile are neighbours. t->row.base is for
  * a batch `b`, t->row.depth for `k`. */
 void prepare_rows(struct source *s, struct tile *t, tensor_value v, const struct side *side, uint64_t batches);

@@ -26,6 +26,7 @@ static tensor_value operand(struct draw *d, const char *name, int type, const st
 		tensor_free(&t);
 	} else {
 		v = tensor_graph_input(d->g, name, type, s, &err);
+		v = v && random_below(d, 2) ? graph_unary(d->g, OP_neg, v, &err) : v;
 	}
 	assert_int_not_equal(v, 0);
 	return v;
