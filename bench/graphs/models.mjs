@@ -183,7 +183,8 @@ function bert(folder, name = "bert", width = 768, layers = 12, n = 128) {
 	x = norm(g, g.node("Add", [x, g.weight([1, n, width])]), width);
 	for (let i = 0; i < layers; i++) {
 		x = norm(g, g.node("Add", [x, attention(g, x, n, width, 12)]), width);
-		x = norm(g, g.node("Add", [x, linear(g, gelu(g, linear(g, x, width, 4 * width)), 4 * width, width)]), width);
+		const inner = gelu(g, linear(g, x, width, 4 * width));
+		x = norm(g, g.node("Add", [x, linear(g, inner, 4 * width, width)]), width);
 	}
 	g.write(folder, x, [1, n, width]);
 }

@@ -1,5 +1,5 @@
 /* runtime/graph/executable.c - a graph as kernels, opened and run. */
-#include "runtime/graph/executable.h"
+#include "runtime/graph/executable_state.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,52 +8,8 @@
 #include "base/array.h"
 #include "graph/eval.h"
 #include "graph/passes.h"
-#include "runtime/graph/arena.h"
-#include "runtime/graph/source.h"
 #include "runtime/host/system.h"
 #include "runtime/kernels/compute.h"
-
-/* A kernel with its arguments. Kernels of one text are opened once. */
-struct part {
-	jit_kernel *kernel; /* borrowed */
-	jit_launch *launch;
-};
-struct opened {
-	const char *text;
-	uint64_t hash;
-	jit_kernel *kernel;
-};
-
-struct step {
-	const struct group *group;
-	struct source source; /* of its kernels; none where there is nothing to compute */
-	struct part main, prepare[PREPARED_MOST];
-	jit_buffer *made[PREPARED_MOST]; /* what was prepared of constants, when the executable was opened */
-	bool borrowed[PREPARED_MOST];    /* by an earlier step */
-};
-
-/* An input that is somewhere else. */
-struct binding {
-	bool is;
-	jit_buffer *buffer; /* NULL: nobody has said where, yet */
-	uint64_t at;
-};
-
-struct executable {
-	jit_compute *compute;
-	struct tensor_graph g;
-	struct partition p;
-	struct arena arena;
-	struct step *step;
-	struct opened *opened;
-	size_t n_opened, opened_room;
-	jit_buffer *memory, *constants;
-	uint64_t *constant_at;                            /* of each value, in `constants` */
-	struct binding *binding;                          /* of each value */
-	bool *constant_needed;                            /* as it is, by a kernel, the host, or the caller */
-	uint64_t scratch_at[PREPARED_MOST], memory_bytes; /* in `memory`, behind the arena: operands in another order */
-	uint64_t constant_bytes, generated, code_ns, last_ns;
-};
 
 static bool took(int status, const jit_error *from, struct error *err)
 {
@@ -327,7 +283,7 @@ static bool open_values(struct executable *x, const struct tensor_graph *g, cons
 {
 	/* Tiles lay the operands of products out themselves. */
 	const unsigned all = (1u << PASSES) - 1, passes = cpu_lanes(x->compute) ? all & ~(1u << PASS_PRODUCTS) : all;
-	bool ok = passes_run_some(&x->g, g, passes, err) && partition_make(&x->p, &x->g, err);
+	bool ok = passes_run_some(&x->g, g, passes, err) && partition_make(&x->p, &x->g, cpu_lanes(x->compute), err);
 	bool *outside = ok ? calloc(x->g.values, sizeof *outside) : NULL;
 
 	x->binding = ok ? calloc(x->g.values, sizeof *x->binding) : NULL;
@@ -482,57 +438,3 @@ bool executable_run(struct executable *x, const void *const in[], void *const ou
 	x->last_ns = (uint64_t)((system_seconds() - begin) * 1e9);
 	return true;
 }
-
-/* ---- reports */
-
-void executable_get_report(const struct executable *x, struct executable_report *out)
-{
-	*out = (struct executable_report){
-		.kernels = x->p.kernels,
-		.hosted = x->p.groups - x->p.kernels,
-		.generated = x->generated,
-		.code_ns = x->code_ns,
-		.arena_bytes = x->memory_bytes,
-		.constant_bytes = x->constant_bytes,
-		.value_bytes = x->arena.all_bytes,
-		.last_ns = x->last_ns
-	};
-}
-
-static void print_kernels(const struct step *step, FILE *out)
-{
-	jit_kernel_report r = JIT_KERNEL_REPORT(), other = JIT_KERNEL_REPORT();
-
-	if (jit_kernel_get_report(step->main.kernel, &r, NULL) != JIT_OK)
-		return;
-	for (unsigned k = 0; k < step->source.n_prepared; k++)
-		if (step->prepare[k].kernel && jit_kernel_get_report(step->prepare[k].kernel, &other, NULL) == JIT_OK) {
-			r.last_ns += other.last_ns;
-			r.code_bytes += other.code_bytes;
-		}
-	fprintf(out, "%s, %" PRIu64 " bytes of code, %s; last run %.3f ms\n",
-	        r.runs == JIT_RUNS_NATIVE ? "native" : "interpreted", r.code_bytes, r.key, (double)r.last_ns / 1e6);
-}
-
-void executable_print(const struct executable *x, FILE *out, bool text)
-{
-	for (uint32_t i = 0; i < x->p.groups; i++) {
-		const struct step *step = &x->step[i];
-		const struct tensor_node *n = &x->g.node[step->group->node];
-		const struct tensor_value_info *v = &x->g.value[n->first];
-		char shape[SHAPE_TEXT_MAX];
-		fprintf(out, "%s %s: ", tensor_ops[n->op].name, shape_text(v->type, &v->shape, shape));
-		if (step->group->host)
-			fprintf(out, "interpreted on the host: the operation has no kernel yet\n");
-		else if (!step->main.kernel)
-			fprintf(out, "no elements\n");
-		else
-			print_kernels(step, out);
-		for (unsigned k = 0; text && k < step->source.n_prepared; k++)
-			fputs(step->source.prepared[k].text, out);
-		if (text && step->source.text.p)
-			fputs(step->source.text.p, out);
-	}
-}
-
-const struct tensor_graph *executable_graph(const struct executable *x) { return &x->g; }

@@ -1,5 +1,5 @@
 /* runtime/graph/partition.c - a graph cut into groups of nodes. */
-#include "runtime/graph/partition.h"
+#include "runtime/graph/source_tile.h"
 
 #include <stdlib.h>
 
@@ -8,7 +8,8 @@ enum {
 	WEIGHT_FUNCTION = 8, /* of exp and its kind, and of divisions */
 	WEIGHT_CHEAP = 2,    /* what is computed again rather than stored, when several groups read it */
 	READS_MOST = 16,     /* arrays that an expression reads */
-	JOINED_MOST = 8      /* operands of a concatenation that is an expression */
+	JOINED_MOST = 8,     /* operands of a concatenation that is an expression */
+	FINISH_MOST = 10     /* operations of an expression of a product's sum, of which a tile has a copy for each */
 };
 
 struct weighing {
@@ -16,6 +17,7 @@ struct weighing {
 	struct partition *p;
 	uint32_t *users, *weight, *reads;
 	bool *needed; /* its bytes are: an output, or an operand of what is no expression */
+	unsigned lanes;
 };
 
 static const struct tensor_value_info *info(const struct tensor_graph *g, tensor_value v) { return &g->value[v]; }
@@ -170,6 +172,37 @@ static void settle_operands(struct weighing *w, const struct tensor_node *n)
 	}
 }
 
+static bool is_product(const struct tensor_node *n) { return n->op == OP_dot || n->op == OP_conv; }
+
+/* An expression has at most one product, of which elements are asked for where they are computed and nowhere else. */
+static void settle_products(struct weighing *w, const struct tensor_node *n)
+{
+	const tensor_value v = n->first;
+	bool has_one = false;
+
+	w->p->product[v] = 0;
+	for (uint32_t k = 0; k < n->operands; k++) {
+		const tensor_value x = n->operand[k];
+		if (w->p->home[x] != HOME_INLINE || !w->p->product[x])
+			continue;
+		if (has_one || !tensor_op_is_elementwise(n->op) || w->weight[v] > FINISH_MOST) {
+			w->p->home[x] = HOME_STORED;
+			weigh(w, n);
+			continue;
+		}
+		has_one = true;
+		w->p->product[v] = w->p->product[x];
+	}
+}
+
+/* Whether what follows a product may be computed with it. */
+static bool is_finished_with(const struct weighing *w, const struct tensor_node *n)
+{
+	const tensor_value v = n->first;
+
+	return is_product(n) && is_wide(w->g, v) && !w->needed[v] && w->users[v] == 1 && tile_takes(w->g, n, w->lanes);
+}
+
 static bool is_alias(const struct weighing *w, const struct tensor_node *n)
 {
 	return (n->op == OP_reshape || n->op == OP_bitcast) && w->p->home[n->operand[0]] != HOME_INLINE &&
@@ -181,14 +214,19 @@ static void settle(struct weighing *w, const struct tensor_node *n)
 	const tensor_value v = n->first;
 	uint8_t home = HOME_STORED;
 
-	if (takes_expression(w->g, n))
+	if (takes_expression(w->g, n)) {
 		settle_operands(w, n);
-	if (n->op == OP_constant)
+		settle_products(w, n);
+	}
+	if (is_finished_with(w, n)) {
+		w->p->product[v] = w->g->value[v].node + 1;
+		home = HOME_INLINE;
+	} else if (n->op == OP_constant)
 		home = HOME_STORED;
 	else if (is_alias(w, n))
 		home = HOME_ALIAS;
 	else if (partition_is_element(w->g, n) && is_wide(w->g, v) && !w->needed[v] &&
-	         (w->users[v] == 1 || w->weight[v] <= WEIGHT_CHEAP))
+	         (w->users[v] == 1 || (w->weight[v] <= WEIGHT_CHEAP && !w->p->product[v])))
 		home = HOME_INLINE;
 	for (uint32_t k = 0; k < n->results; k++)
 		w->p->home[v + k] = home;
@@ -204,22 +242,23 @@ static bool list_groups(struct partition *p, const struct tensor_graph *g, struc
 		if (n->op == OP_constant || p->home[n->first] != HOME_STORED)
 			continue;
 		const bool host = !partition_is_element(g, n) && !has_kernel(n);
-		p->group[p->groups++] = (struct group){ i, host };
+		const uint32_t product = p->product[n->first];
+		p->group[p->groups++] = (struct group){ i, product ? product - 1 : i, host };
 		p->kernels += !host;
 	}
 	return true;
 }
 
-bool partition_make(struct partition *p, const struct tensor_graph *g, struct error *err)
+bool partition_make(struct partition *p, const struct tensor_graph *g, unsigned lanes, struct error *err)
 {
-	struct weighing w = { .g = g, .p = p };
+	struct weighing w = { .g = g, .p = p, .lanes = lanes };
 
-	*p = (struct partition){ .home = calloc(g->values, 1) };
+	*p = (struct partition){ .home = calloc(g->values, 1), .product = calloc(g->values, sizeof *p->product) };
 	w.users = calloc(g->values, sizeof *w.users);
 	w.weight = calloc(g->values, sizeof *w.weight);
 	w.reads = calloc(g->values, sizeof *w.reads);
 	w.needed = calloc(g->values, sizeof *w.needed);
-	bool ok = (p->home && w.users && w.weight && w.reads && w.needed) ||
+	bool ok = (p->home && p->product && w.users && w.weight && w.reads && w.needed) ||
 	          error_set(err, ERROR_MEMORY, "there is no memory for a graph");
 	if (ok) {
 		count_users(&w);
@@ -245,6 +284,7 @@ bool partition_make(struct partition *p, const struct tensor_graph *g, struct er
 void partition_free(struct partition *p)
 {
 	free(p->home);
+	free(p->product);
 	free(p->group);
 	*p = (struct partition){ 0 };
 }

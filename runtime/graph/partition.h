@@ -17,18 +17,20 @@ enum value_home {
 };
 
 struct group {
-	uint32_t node; /* the one at its end */
-	bool host;     /* it has no kernel, and is interpreted */
+	uint32_t node;    /* the one at its end */
+	uint32_t product; /* the product or convolution that it begins with; else `node` */
+	bool host;        /* it has no kernel, and is interpreted */
 };
 
 struct partition {
 	uint8_t *home;       /* enum value_home, of each value */
+	uint32_t *product;   /* of each value that is inline: number + 1 of the product in its expression */
 	struct group *group; /* in the order in which they run */
 	uint32_t groups, kernels;
 };
 
-/* False, err: there is no memory. */
-bool partition_make(struct partition *p, const struct tensor_graph *g, struct error *err);
+/* lanes: of a CPU's vectors, whose products are tiles; 0: of other devices. False, err: there is no memory. */
+bool partition_make(struct partition *p, const struct tensor_graph *g, unsigned lanes, struct error *err);
 void partition_free(struct partition *p);
 /* The stored value whose bytes are those of v. */
 tensor_value partition_root(const struct partition *p, const struct tensor_graph *g, tensor_value v);

@@ -202,19 +202,19 @@ bool source_write(struct source *s, const struct tensor_graph *g, const struct p
 		[KIND_DOT] = source_dot,       [KIND_CONV] = source_conv,
 		[KIND_WINDOW] = source_window
 	};
-	const struct tensor_node *n = &g->node[group->node];
+	const struct tensor_node *n = &g->node[group->node], *first = &g->node[group->product];
 
-	*s = (struct source){ .g = g, .p = p, .lanes = lanes };
+	*s = (struct source){ .g = g, .p = p, .lanes = lanes, .end = n, .product = first->first };
 	if (shape_elements(&g->value[n->first].shape) > INT32_MAX)
 		return error_set(err, ERROR_UNSUPPORTED, "%s has 2^31 elements or more", tensor_ops[n->op].name);
 	for (uint32_t i = 0; i < n->operands; i++)
 		if (shape_elements(&g->value[n->operand[i]].shape) > INT32_MAX)
 			return error_set(err, ERROR_UNSUPPORTED, "an operand of %s has 2^31 elements or more",
 			                 tensor_ops[n->op].name);
-	if (partition_is_element(g, n))
-		source_elements(s, n);
+	if (partition_is_element(g, first))
+		source_elements(s, first);
 	else
-		writers[tensor_ops[n->op].kind](s, n);
+		writers[tensor_ops[first->op].kind](s, first);
 	put_kernel(s, n);
 	if (!s->lost && !s->text.lost && !s->head.lost && !s->body.lost)
 		return true;

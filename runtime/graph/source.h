@@ -27,8 +27,9 @@ struct source {
 	struct prepared prepared[PREPARED_MOST]; /* parameters behind read[], p0 and p1 */
 	unsigned n_prepared;
 	const char *out;                       /* the result's dimensions as a text; NULL: it is flat */
-	tensor_value product;                  /* whose element is computed, 0: none */
-	const char *product_element;           /* as a text */
+	const struct tensor_node *end;         /* of the group: whose elements are stored */
+	tensor_value product;                  /* that the group begins with, 0: none */
+	const char *sum;                       /* its element that is being finished, as a text */
 	tensor_value read[SOURCE_ARRAYS_MOST]; /* values in memory, in the order of the kernel's parameters */
 	uint64_t behind[SOURCE_ARRAYS_MOST];   /* elements that are read behind them, and do not count */
 	unsigned reads, names;                 /* names: of locals, which are counted */
@@ -81,6 +82,8 @@ const char *source_array(struct source *s, tensor_value v);
 const char *source_array_behind(struct source *s, tensor_value v, uint64_t elements);
 /* An element of a value: an expression without side effects. */
 const char *source_element(struct source *s, tensor_value v, struct position at);
+/* What is stored of the group's last node, where the sum of its product is `sum`. */
+const char *source_finished(struct source *s, const char *sum, struct position at);
 /* One number of each operand gives one: the operation applied to texts. */
 const char *source_apply(struct source *s, const struct tensor_node *n, const char *const x[]);
 /* a op b, for add, mul, min, max, and, or, on a wide type. */

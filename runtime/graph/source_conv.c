@@ -32,10 +32,10 @@ struct conv {
 
 static const struct tensor_value_info *info(const struct source *s, tensor_value v) { return &s->g->value[v]; }
 
-static struct conv conv_of(const struct source *s, const struct tensor_node *n)
+static struct conv conv_of(const struct tensor_graph *g, const struct tensor_node *n)
 {
-	const struct shape *in = &info(s, n->operand[0])->shape, *by = &info(s, n->operand[1])->shape,
-			   *out = &info(s, n->first)->shape;
+	const struct shape *in = &g->value[n->operand[0]].shape, *by = &g->value[n->operand[1]].shape,
+			   *out = &g->value[n->first].shape;
 	struct conv c = { .n = n, .dims = in->rank - 2, .batches = in->dim[0], .channels = by->dim[1] };
 	uint64_t step = 1;
 
@@ -125,7 +125,8 @@ static const char *copy_input(struct source *s, const struct conv *c, uint64_t e
 {
 	const struct space *y = &c->of[0], *x = &c->of[c->dims - 1];
 	const tensor_value v = c->n->operand[0];
-	const char *wide = source_number(s, tensor_wide_type(info(s, v)->type), 0), *inside = NULL, *p, *q = "0", *f = "f";
+	const char *wide = source_number(s, tensor_wide_type(info(s, v)->type), 0), *inside = NULL, *p, *q = "0",
+		   *f = "f";
 	struct source to;
 
 	prepare_begin(s, &to);
@@ -248,7 +249,8 @@ static uint64_t elements_of(const struct conv *c, const struct tile *t)
 	uint64_t last = (c->batches * c->groups * c->channels - 1) * c->channel;
 
 	if (c->by_rows)
-		last += ((c->of[0].out + t->j - 1) / t->j * t->j - 1) * x->cut + x->out / t->lanes * t->lanes + t->lanes;
+		last += ((c->of[0].out + t->j - 1) / t->j * t->j - 1) * x->cut + x->out / t->lanes * t->lanes +
+		        t->lanes;
 	else
 		last += tile_column_blocks(t) * tile_width(t) - 1;
 	for (unsigned d = 0; d < c->dims; d++)
@@ -275,10 +277,7 @@ static const char *place_by_rows(struct source *s, const struct tile *t, unsigne
 	return source_text(s, "[y * %u + %u][x * %u + n]", t->j, j, t->lanes);
 }
 
-static uint64_t vectors_of_row(const struct conv *c, unsigned lanes)
-{
-	return (c->of[1].out + lanes - 1) / lanes;
-}
+static uint64_t vectors_of_row(const struct conv *c, unsigned lanes) { return (c->of[1].out + lanes - 1) / lanes; }
 
 /* Whether vectors of rows are less work than results in one line, most of which are stored one by one. */
 static bool likes_rows(const struct conv *c, const struct tile *t)
@@ -320,24 +319,68 @@ static void columns_in_line(struct source *s, struct tile *t, const struct conv 
 	t->column.step = t->lanes;
 }
 
+static struct position position(struct source *s, const struct tile *t, const char *row, unsigned j)
+{
+	const struct conv *c = t->user;
+	struct position at = { .has_dims = true };
+	const char *line = source_text(s, "(p * %" PRIu64 " + n + %u)", tile_width(t), j * t->lanes);
+
+	at.dim[0] = c->groups == 1 ? t->batch : source_text(s, "(%s / %" PRIu64 ")", t->batch, c->groups);
+	at.dim[1] =
+		c->groups == 1
+			? row
+			: source_text(s, "(%s %% %" PRIu64 " * %" PRIu64 " + %s)", t->batch, c->groups, c->each, row);
+	if (c->dims == 1) {
+		at.dim[2] = line;
+	} else if (c->by_rows) {
+		at.dim[2] = source_text(s, "(y * %u + %u)", t->j, j);
+		at.dim[3] = source_text(s, "(x * %u + n)", t->lanes);
+	} else {
+		at.dim[2] = source_text(s, "(%s / %" PRIu64 ")", line, c->of[1].cut);
+		at.dim[3] = source_text(s, "(%s %% %" PRIu64 ")", line, c->of[1].cut);
+	}
+	if (c->dims == 2 && c->of[1].cut == c->of[1].out) /* positions of a line are those of the result */
+		at.flat = source_text(s, "((%s * %" PRIu64 " + %s) * %" PRIu64 " + %s)", at.dim[0], c->groups * c->each,
+		                      at.dim[1], t->columns, line);
+	return at;
+}
+
+static struct tile tile_of(const struct tensor_graph *g, const struct tensor_node *n, struct conv *c, unsigned lanes)
+{
+	const struct space *y = &c->of[0], *x = &c->of[c->dims == 2];
+	struct tile t = { .n = n,
+		          .batches = c->batches * c->groups,
+		          .rows = c->each,
+		          .columns = c->dims == 1 ? x->out : (y->out - 1) * x->cut + x->out,
+		          .depth = c->channels * c->taps,
+		          .lanes = lanes,
+		          .position = position,
+		          .user = c };
+
+	if (!lanes || !t.depth || c->dims > DIMS || shape_elements(&g->value[n->first].shape) == 0 || t.columns < 8)
+		return t;
+	c->by_rows = likes_rows(c, &t);
+	tile_choose(&t, c->by_rows ? y->out : (t.columns + t.lanes - 1) / t.lanes,
+	            tensor_wide_type(g->value[n->first].type));
+	if (t.r && elements_of(c, &t) > INT32_MAX)
+		t.r = 0;
+	return t;
+}
+
+bool tile_takes_conv(const struct tensor_graph *g, const struct tensor_node *n, unsigned lanes)
+{
+	struct conv c = conv_of(g, n);
+
+	return tile_of(g, n, &c, lanes).r != 0;
+}
+
 void source_conv(struct source *s, const struct tensor_node *n)
 {
-	struct conv c = conv_of(s, n);
+	struct conv c = conv_of(s->g, n);
 	const struct space *y = &c.of[0], *x = &c.of[c.dims == 2];
-	struct tile t = { .n = n,
-		          .batches = c.batches * c.groups,
-		          .rows = c.each,
-		          .columns = c.dims == 1 ? x->out : (y->out - 1) * x->cut + x->out,
-		          .depth = c.channels * c.taps,
-		          .lanes = s->lanes,
-		          .user = &c };
+	struct tile t = tile_of(s->g, n, &c, s->lanes);
 
-	if (s->lanes && t.depth && c.dims <= DIMS && t.columns >= 8) {
-		c.by_rows = likes_rows(&c, &t);
-		tile_choose(&t, c.by_rows ? y->out : (t.columns + t.lanes - 1) / t.lanes,
-		            tensor_wide_type(info(s, n->first)->type));
-	}
-	if (!t.r || elements_of(&c, &t) > INT32_MAX) {
+	if (!t.r) {
 		source_conv_plain(s, n);
 		return;
 	}

@@ -315,6 +315,8 @@ const char *source_element(struct source *s, tensor_value v, struct position at)
 {
 	const int wide = tensor_wide_type(info(s, v)->type);
 
+	if (v == s->product && s->sum)
+		return s->sum;
 	if (partition_is_literal(s->g, v))
 		return source_literal(s, wide, tensor_get(tensor_node_of(s->g, v)->constant, 0));
 	/* Nothing comes from there, as all of a pad of nothing is beside it; positions in it would be below 0. */
@@ -334,6 +336,19 @@ const char *source_element(struct source *s, tensor_value v, struct position at)
 	if (!s->inlines && array_grow((void **)&s->seen, &s->seen_room, s->n_seen + 1, sizeof *s->seen))
 		s->seen[s->n_seen++] = (struct seen){ v, flat, name };
 	return name;
+}
+
+const char *source_finished(struct source *s, const char *sum, struct position at)
+{
+	const int type = info(s, s->end->first)->type;
+
+	if (s->end->first == s->product)
+		return sum;
+	s->sum = sum;
+	const char *x = source_stored(s, type, computed(s, s->end, at));
+	s->sum = NULL;
+	source_forget(s);
+	return x;
 }
 
 /* ---- kernels of elements alone */

@@ -56,8 +56,7 @@ void prepare_begin(const struct source *s, struct source *to)
 	*to = (struct source){ .g = s->g, .p = s->p, .lanes = s->lanes };
 }
 
-const char *prepare_end(struct source *s, struct source *to, tensor_value from, bool pairs,
-                        uint64_t elements)
+const char *prepare_end(struct source *s, struct source *to, tensor_value from, bool pairs, uint64_t elements)
 {
 	const char *type = source_type(s->g->value[from].type);
 	struct prepared *p = &s->prepared[s->n_prepared];

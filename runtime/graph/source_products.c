@@ -29,12 +29,12 @@ static void add_dim(struct through *t, const struct shape *of, const uint64_t *s
 	t->shape.dim[t->shape.rank++] = of->dim[d];
 }
 
-static struct side side_of(const struct source *s, const struct tensor_node *n, unsigned operand)
+static struct side side_of(const struct tensor_graph *g, const struct tensor_node *n, unsigned operand)
 {
 	const struct attribute *sums = tensor_node_attribute(n, operand ? ATTRIBUTE_right : ATTRIBUTE_left),
 			       *batches =
 				       tensor_node_attribute(n, operand ? ATTRIBUTE_right_batch : ATTRIBUTE_left_batch);
-	const struct shape *of = &info(s, n->operand[operand])->shape;
+	const struct shape *of = &g->value[n->operand[operand]].shape;
 	uint64_t stride[TENSOR_MAX_RANK];
 	struct side x = { 0 };
 
@@ -54,7 +54,7 @@ static struct side side_of(const struct source *s, const struct tensor_node *n, 
 static void plain(struct source *s, const struct tensor_node *n)
 {
 	const struct tensor_value_info *out = info(s, n->first);
-	const struct side side[] = { side_of(s, n, 0), side_of(s, n, 1) };
+	const struct side side[] = { side_of(s->g, n, 0), side_of(s->g, n, 1) };
 	const uint64_t size[] = { shape_elements(&side[0].own.shape), shape_elements(&side[1].own.shape) },
 		       batches = shape_elements(&side[0].batch.shape), sums = shape_elements(&side[0].sum.shape);
 	const unsigned lane = size[1] >= 8 || size[1] >= size[0] ? 1 : 0, row = 1 - lane;
@@ -140,45 +140,81 @@ static void find_columns(struct source *s, struct tile *t, tensor_value v, const
 		prepare_columns(s, t, v, side);
 		return;
 	}
-	t->column = (struct tile_side){ .array = array,
-		                        .base = source_text(s, "%s + p * %" PRIu64,
-		                                            through_distance(s, &side->batch, "b"), tile_width(t)),
-		                        .depth = source_text(s, "k * %" PRIu64, sum),
-		                        .step = t->lanes };
+	t->column = (struct tile_side){
+		.array = array,
+		.base = source_text(s, "%s + p * %" PRIu64, through_distance(s, &side->batch, "b"), tile_width(t)),
+		.depth = source_text(s, "k * %" PRIu64, sum),
+		.step = t->lanes
+	};
 }
 
-static bool fits(const struct tile *t)
+/* The result's dimensions: batches, those of the left operand, those of the right one. */
+static struct position position(struct source *s, const struct tile *t, const char *row, unsigned j)
 {
-	const uint64_t most = INT32_MAX;
+	const struct side *side = t->user;
+	const char *column = source_text(s, "(p * %" PRIu64 " + n + %u)", tile_width(t), j * t->lanes);
+	const char *index[] = { "b", t->turned ? column : row, t->turned ? row : column };
+	const struct shape *part[] = { &side[0].batch.shape, &side[0].own.shape, &side[1].own.shape };
+	struct position at = { .has_dims = true };
+	unsigned d = 0;
 
-	return t->batches * tile_row_blocks(t) * t->r * t->depth <= most &&
-	       t->batches * tile_column_blocks(t) * tile_width(t) * t->depth <= most;
+	for (unsigned i = 0; i < 3; i++) {
+		struct position own = { .flat = index[i] };
+		position_dims(s, part[i], &own);
+		for (unsigned k = 0; k < part[i]->rank; k++)
+			at.dim[d++] = own.dim[k];
+	}
+	return at;
 }
 
-void source_dot(struct source *s, const struct tensor_node *n)
+static struct tile tile_of(const struct tensor_graph *g, const struct tensor_node *n, const struct side side[2],
+                           unsigned lanes)
 {
-	const struct side side[] = { side_of(s, n, 0), side_of(s, n, 1) };
 	const uint64_t size[] = { shape_elements(&side[0].own.shape), shape_elements(&side[1].own.shape) };
-	const unsigned columns = size[1] * 2 > s->lanes || size[1] >= size[0] ? 1 : 0, rows = 1 - columns;
+	const unsigned columns = size[1] * 2 > lanes || size[1] >= size[0] ? 1 : 0, rows = 1 - columns;
 	struct tile t = { .n = n,
 		          .batches = shape_elements(&side[0].batch.shape),
 		          .rows = size[rows],
 		          .columns = size[columns],
 		          .depth = shape_elements(&side[0].sum.shape),
-		          .lanes = s->lanes,
+		          .lanes = lanes,
 		          .turned = rows == 1,
-		          .loops = 1 };
+		          .position = position,
+		          .user = side };
+	const uint64_t most = INT32_MAX;
 
-	if (s->lanes && t.depth)
-		tile_choose(&t, (t.columns + t.lanes - 1) / t.lanes, tensor_wide_type(info(s, n->first)->type));
-	if (!t.r || !fits(&t)) {
+	if (!lanes || !t.depth || !t.batches)
+		return t;
+	tile_choose(&t, (t.columns + t.lanes - 1) / t.lanes, tensor_wide_type(g->value[n->first].type));
+	if (t.r && (t.batches * tile_row_blocks(&t) * t.r * t.depth > most ||
+	            t.batches * tile_column_blocks(&t) * tile_width(&t) * t.depth > most))
+		t.r = 0;
+	return t;
+}
+
+bool tile_takes(const struct tensor_graph *g, const struct tensor_node *n, unsigned lanes)
+{
+	if (n->op == OP_conv)
+		return tile_takes_conv(g, n, lanes);
+	const struct side side[] = { side_of(g, n, 0), side_of(g, n, 1) };
+
+	return tile_of(g, n, side, lanes).r != 0;
+}
+
+void source_dot(struct source *s, const struct tensor_node *n)
+{
+	const struct side side[] = { side_of(s->g, n, 0), side_of(s->g, n, 1) };
+	struct tile t = tile_of(s->g, n, side, s->lanes);
+
+	if (!t.r) {
 		plain(s, n);
 		return;
 	}
 	tile_in_line(s, &t);
-	find_rows(s, &t, n->operand[rows], &side[rows]);
-	find_columns(s, &t, n->operand[columns], &side[columns]);
-	t.loop[0] = source_text(s, "for (k in 0..%" PRIu64 ")", t.depth);
-	s->out = source_text(s, "[%" PRIu64 "][%" PRIu64 "][%" PRIu64 "]", t.batches, size[0], size[1]);
+	find_rows(s, &t, n->operand[t.turned], &side[t.turned]);
+	find_columns(s, &t, n->operand[!t.turned], &side[!t.turned]);
+	t.loop[t.loops++] = source_text(s, "for (k in 0..%" PRIu64 ")", t.depth);
+	s->out = source_text(s, "[%" PRIu64 "][%" PRIu64 "][%" PRIu64 "]", t.batches, t.turned ? t.columns : t.rows,
+	                     t.turned ? t.rows : t.columns);
 	tile_write(s, &t);
 }

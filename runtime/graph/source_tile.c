@@ -59,8 +59,7 @@ static void products(struct source *s, const struct tile *t, uint64_t rows, cons
 	const char *type = tensor_type_name(wide);
 
 	for (unsigned j = 0; j < t->j; j++)
-		source_line(s, "%s y%u = %s;", type, j,
-		            element(s, &t->column, source_text(s, "%s + n", y), j));
+		source_line(s, "%s y%u = %s;", type, j, element(s, &t->column, source_text(s, "%s + n", y), j));
 	for (uint64_t r = 0; r < rows; r++) {
 		source_line(s, "%s x%" PRIu64 " = %s;", type, r, element(s, &t->row, x, r));
 		for (unsigned j = 0; j < t->j; j++)
@@ -79,9 +78,14 @@ static void store(struct source *s, const struct tile *t, uint64_t rows, const c
 		at[j] = t->place(s, t, j);
 	for (uint64_t r = 0; r < rows; r++) {
 		const char *row = source_local(s, "i32", source_text(s, "%s * %u + %" PRIu64, block, t->r, r));
-		for (unsigned j = 0; j < t->j; j++)
-			source_line(s, "scatter_distinct(o[%s]%s, s%" PRIu64 "_%u);", t->batch,
-			            source_text(s, t->turned ? "%2$s[%1$s]" : "[%s]%s", row, at[j]), r, j);
+		for (unsigned j = 0; j < t->j; j++) {
+			const char *sum = source_text(s, "s%" PRIu64 "_%u", r, j), *subscripts;
+			if (s->end != t->n)
+				sum = source_finished(s, sum, t->position(s, t, row, j));
+			subscripts =
+				t->turned ? source_text(s, "%s[%s]", at[j], row) : source_text(s, "[%s]%s", row, at[j]);
+			source_line(s, "scatter_distinct(o[%s]%s, %s);", t->batch, subscripts, sum);
+		}
 	}
 }
 

@@ -18,7 +18,8 @@ struct tile {
 
 	/* Texts: the kernel's indices in front of m, the block of rows, and n, the lane; and the batch. */
 	const char *indices, *batch;
-	/* Where elements lie: array[base + r * step + depth], of a row's block also + m * block; of columns also + n. */
+	/* Where elements lie: array[base + r * step + depth], of a row's block also + m * block; of columns also + n.
+	 */
 	struct tile_side {
 		const char *array, *base, *depth;
 		uint64_t block, step;
@@ -28,6 +29,8 @@ struct tile {
 	/* The result's subscripts behind those of batch and row, of number j of a tile's vectors: "[y][x]". */
 	const char *(*place)(struct source *s, const struct tile *t, unsigned j);
 	bool turned; /* a row's subscript is behind those of a column */
+	/* The position in the product's dimensions of a row, a text, and that vector. */
+	struct position (*position)(struct source *s, const struct tile *t, const char *row, unsigned j);
 	const void *user;
 };
 
@@ -38,6 +41,9 @@ static inline uint64_t tile_column_blocks(const struct tile *t)
 	return (t->columns + tile_width(t) - 1) / tile_width(t);
 }
 
+/* Whether tiles compute such a node. lanes 0: they compute none. */
+bool tile_takes(const struct tensor_graph *g, const struct tensor_node *n, unsigned lanes);
+bool tile_takes_conv(const struct tensor_graph *g, const struct tensor_node *n, unsigned lanes);
 /* Finds r and j. vectors: of columns, of which j are side by side; wide: the type of sums. */
 void tile_choose(struct tile *t, uint64_t vectors, int wide);
 /* Columns that lie in one line, cut into blocks of a tile's width: indices b and p. */
@@ -65,8 +71,7 @@ bool through_is_straight(const struct through *t, uint64_t *stride);
  * then written; end makes it the next of s->prepared, and returns its name. pairs: it reads two elements of 32 bits as
  * a u64. */
 void prepare_begin(const struct source *s, struct source *to);
-const char *prepare_end(struct source *s, struct source *to, tensor_value from, bool pairs,
-                        uint64_t elements);
+const char *prepare_end(struct source *s, struct source *to, tensor_value from, bool pairs, uint64_t elements);
 /* t->row becomes an array [batch][block of rows][depth][row], whose rows of a tile are neighbours. t->row.base is for
  * a batch `b`, t->row.depth for `k`. */
 void prepare_rows(struct source *s, struct tile *t, tensor_value v, const struct side *side, uint64_t batches);

@@ -1,0 +1,58 @@
+/* runtime/graph/executable_report.c - what an executable says of itself. */
+#include <inttypes.h>
+
+#include "runtime/graph/executable_state.h"
+
+void executable_get_report(const struct executable *x, struct executable_report *out)
+{
+	*out = (struct executable_report){
+		.kernels = x->p.kernels,
+		.hosted = x->p.groups - x->p.kernels,
+		.generated = x->generated,
+		.code_ns = x->code_ns,
+		.arena_bytes = x->memory_bytes,
+		.constant_bytes = x->constant_bytes,
+		.value_bytes = x->arena.all_bytes,
+		.last_ns = x->last_ns
+	};
+}
+
+static void print_kernels(const struct step *step, FILE *out)
+{
+	jit_kernel_report r = JIT_KERNEL_REPORT(), other = JIT_KERNEL_REPORT();
+
+	if (jit_kernel_get_report(step->main.kernel, &r, NULL) != JIT_OK)
+		return;
+	for (unsigned k = 0; k < step->source.n_prepared; k++)
+		if (step->prepare[k].kernel && jit_kernel_get_report(step->prepare[k].kernel, &other, NULL) == JIT_OK) {
+			r.last_ns += other.last_ns;
+			r.code_bytes += other.code_bytes;
+		}
+	fprintf(out, "%s, %" PRIu64 " bytes of code, %s; last run %.3f ms\n",
+	        r.runs == JIT_RUNS_NATIVE ? "native" : "interpreted", r.code_bytes, r.key, (double)r.last_ns / 1e6);
+}
+
+void executable_print(const struct executable *x, FILE *out, bool text)
+{
+	for (uint32_t i = 0; i < x->p.groups; i++) {
+		const struct step *step = &x->step[i];
+		const struct tensor_node *n = &x->g.node[step->group->node];
+		const struct tensor_value_info *v = &x->g.value[n->first];
+		char shape[SHAPE_TEXT_MAX];
+		if (step->group->product != step->group->node)
+			fprintf(out, "%s and ", tensor_ops[x->g.node[step->group->product].op].name);
+		fprintf(out, "%s %s: ", tensor_ops[n->op].name, shape_text(v->type, &v->shape, shape));
+		if (step->group->host)
+			fprintf(out, "interpreted on the host: the operation has no kernel yet\n");
+		else if (!step->main.kernel)
+			fprintf(out, "no elements\n");
+		else
+			print_kernels(step, out);
+		for (unsigned k = 0; text && k < step->source.n_prepared; k++)
+			fputs(step->source.prepared[k].text, out);
+		if (text && step->source.text.p)
+			fputs(step->source.text.p, out);
+	}
+}
+
+const struct tensor_graph *executable_graph(const struct executable *x) { return &x->g; }

@@ -1,0 +1,51 @@
+/* runtime/graph/executable_state.h - what an executable has, for the files that open, run and describe it. */
+#ifndef RUNTIME_GRAPH_EXECUTABLE_STATE_H
+#define RUNTIME_GRAPH_EXECUTABLE_STATE_H
+
+#include "runtime/graph/arena.h"
+#include "runtime/graph/executable.h"
+#include "runtime/graph/source.h"
+
+/* A kernel with its arguments. Kernels of one text are opened once. */
+struct part {
+	jit_kernel *kernel; /* borrowed */
+	jit_launch *launch;
+};
+struct opened {
+	const char *text;
+	uint64_t hash;
+	jit_kernel *kernel;
+};
+
+struct step {
+	const struct group *group;
+	struct source source; /* of its kernels; none where there is nothing to compute */
+	struct part main, prepare[PREPARED_MOST];
+	jit_buffer *made[PREPARED_MOST]; /* what was prepared of constants, when the executable was opened */
+	bool borrowed[PREPARED_MOST];    /* by an earlier step */
+};
+
+/* An input that is somewhere else. */
+struct binding {
+	bool is;
+	jit_buffer *buffer; /* NULL: nobody has said where, yet */
+	uint64_t at;
+};
+
+struct executable {
+	jit_compute *compute;
+	struct tensor_graph g;
+	struct partition p;
+	struct arena arena;
+	struct step *step;
+	struct opened *opened;
+	size_t n_opened, opened_room;
+	jit_buffer *memory, *constants;
+	uint64_t *constant_at;                            /* of each value, in `constants` */
+	struct binding *binding;                          /* of each value */
+	bool *constant_needed;                            /* as it is, by a kernel, the host, or the caller */
+	uint64_t scratch_at[PREPARED_MOST], memory_bytes; /* in `memory`, behind the arena: operands in another order */
+	uint64_t constant_bytes, generated, code_ns, last_ns;
+};
+
+#endif
