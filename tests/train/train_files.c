@@ -1,0 +1,232 @@
+/* tests/train/train_files.c - what was trained as files: values and their order, by other programs' files. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "loaders/files/gguf.h"
+#include "loaders/files/safetensors.h"
+#include "tests/support/shared.h"
+#include "tests/train/train_tests.h"
+
+static char folder[] = "/tmp/t_train_files.XXXXXX";
+
+static const char *in_folder(char out[1024], const char *name)
+{
+	if (strstr(folder, "XXXXXX"))
+		assert_non_null(mkdtemp(folder));
+	snprintf(out, 1024, "%s/%s", folder, name);
+	return out;
+}
+
+static void remove_folder(void)
+{
+	char line[1100];
+
+	snprintf(line, sizeof line, "rm -rf '%s'", folder);
+	assert_int_equal(system(line), 0);
+	memcpy(folder + strlen(folder) - 6, "XXXXXX", 6);
+}
+
+static void save(const jit_train *t, const char *path, int format)
+{
+	jit_error e = { 0 };
+
+	if (jit_train_save(t, path, format, &e) != JIT_OK)
+		fail_msg("%s", e.message);
+}
+
+static jit_train *step_of(const char *model, jit_train_options o)
+{
+	const int32_t ids[] = { 5, 77, 12, 200, 31, 8, 150 };
+
+	o.rate = 1e-2f;
+	o.context = 8;
+	jit_train *t = train_open(model, o);
+	train_feed(t, ids, NULL, 7);
+	train_step(t);
+	return t;
+}
+
+/* Every tensor of an adapter's file is what was trained. */
+void test_saved(void **state)
+{
+	struct safetensors index;
+	struct error err = { 0 };
+	char model[1024], path[1024], name[600];
+	size_t n;
+	(void)state;
+
+	if (!shared_path(model, "golden/llama-a"))
+		return;
+	jit_train *t = step_of(model, (jit_train_options){ .rank = 3, .dora = 1, .rslora = 1, .alpha = 7 });
+	save(t, in_folder(path, "peft"), JIT_TRAIN_PEFT);
+	uint8_t *bytes = file_bytes(in_folder(path, "peft/adapter_model.safetensors"), &n);
+	assert_true(safetensors_parse(&index, bytes, n, path, false, &err));
+	assert_int_equal(index.n_tensors, jit_train_tensors(t));
+	for (uint32_t i = 0; i < index.n_tensors; i++) {
+		const struct safetensors_tensor *x = &index.tensor[i];
+		size_t found = 0;
+		for (size_t k = 0; k < jit_train_tensors(t); k++) {
+			jit_train_tensor y = JIT_TRAIN_TENSOR();
+			assert_int_equal(jit_train_get_tensor(t, k, &y, NULL), JIT_OK);
+			snprintf(name, sizeof name, "base_model.model.%s", y.name);
+			if (strlen(name) != x->name.n || memcmp(name, x->name.p, x->name.n) != 0)
+				continue;
+			found++;
+			assert_int_equal(x->bytes, y.elements * sizeof(float));
+			assert_memory_equal(bytes + x->offset, y.values, x->bytes);
+		}
+		assert_int_equal(found, 1);
+	}
+	safetensors_free(&index);
+	free(bytes);
+	bytes = file_bytes(in_folder(path, "peft/adapter_config.json"), &n);
+	bytes[n] = 0;
+	assert_non_null(strstr((char *)bytes, "\"use_rslora\": true"));
+	assert_non_null(strstr((char *)bytes, "\"use_dora\": true"));
+	assert_non_null(strstr((char *)bytes, "\"lora_alpha\": 7,"));
+	assert_non_null(strstr((char *)bytes, "\"r\": 3,"));
+	free(bytes);
+	jit_error e = { 0 };
+	assert_int_equal(jit_train_save(t, in_folder(path, "a.gguf"), JIT_TRAIN_GGUF, &e), JIT_ERROR_UNSUPPORTED);
+	assert_int_equal(jit_train_save(t, in_folder(path, "a"), JIT_TRAIN_WEIGHTS, &e), JIT_ERROR_ARGUMENT);
+	assert_int_equal(jit_train_save(t, in_folder(path, "a"), 3, &e), JIT_ERROR_ARGUMENT);
+	jit_train_close(t);
+	remove_folder();
+}
+
+/* Sets what is trained to an adapter that peft wrote. */
+static void set_from_peft(jit_train *t, const char *path)
+{
+	struct safetensors index;
+	struct error err = { 0 };
+	size_t n, set = 0;
+	char name[600];
+	uint8_t *bytes = file_bytes(path, &n);
+
+	assert_true(safetensors_parse(&index, bytes, n, path, false, &err));
+	for (size_t k = 0; k < jit_train_tensors(t); k++) {
+		jit_train_tensor y = JIT_TRAIN_TENSOR();
+		assert_int_equal(jit_train_get_tensor(t, k, &y, NULL), JIT_OK);
+		snprintf(name, sizeof name, "base_model.model.%s", y.name);
+		for (uint32_t i = 0; i < index.n_tensors; i++) {
+			const struct safetensors_tensor *x = &index.tensor[i];
+			if (strlen(name) != x->name.n || memcmp(name, x->name.p, x->name.n) != 0)
+				continue;
+			float *values = malloc(x->bytes);
+			memcpy(values, bytes + x->offset, x->bytes);
+			assert_int_equal(jit_train_set_tensor(t, k, values, y.elements, NULL), JIT_OK);
+			free(values);
+			set++;
+		}
+	}
+	assert_int_equal(set, jit_train_tensors(t));
+	safetensors_free(&index);
+	free(bytes);
+}
+
+static void compare_gguf(const char *ours, const char *theirs)
+{
+	struct gguf a, b;
+	struct error err = { 0 };
+	size_t n, m;
+	uint8_t *x = file_bytes(ours, &n), *y = file_bytes(theirs, &m);
+	double alpha = 0, expected = 0;
+	bool found;
+
+	assert_true(gguf_parse(&a, x, n, ours, false, &err) && gguf_parse(&b, y, m, theirs, false, &err));
+	assert_int_equal(a.n_tensors, b.n_tensors);
+	for (uint64_t i = 0; i < a.n_tensors; i++) {
+		char name[256];
+		snprintf(name, sizeof name, "%.*s", (int)a.tensor[i].name.n, a.tensor[i].name.p);
+		const struct gguf_tensor *t = gguf_find_tensor(&b, name);
+		if (!t)
+			fail_msg("%s is not in %s", name, theirs);
+		assert_int_equal(t->type, a.tensor[i].type);
+		assert_memory_equal(t->ne, a.tensor[i].ne, sizeof t->ne);
+		if (memcmp(x + a.tensor[i].offset, y + t->offset, t->bytes) != 0)
+			fail_msg("%s has other values than in %s", name, theirs);
+	}
+	assert_true(gguf_f64(&a, "adapter.lora.alpha", &alpha, &found, &err) && found);
+	assert_true(gguf_f64(&b, "adapter.lora.alpha", &expected, &found, &err) && found);
+	assert_true(alpha == expected);
+	gguf_free(&a);
+	gguf_free(&b);
+	free(x);
+	free(y);
+}
+
+/* peft's adapters become what llama.cpp's converter makes of them; and a model as GGUF, whose queries and keys have
+ * another order, is trained to the same adapter. */
+void test_gguf_order(void **state)
+{
+	static const struct {
+		const char *model, *adapter;
+		int rank;
+		float alpha;
+	} cases[] = { { "golden/llama-a", "golden-more/lora-llama-a", 8, 16 } };
+	char model[1024], path[1024], theirs[1024], relative[200];
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const jit_train_options o = { .rank = cases[i].rank, .alpha = cases[i].alpha };
+		size_t n, m;
+		snprintf(relative, sizeof relative, "%s/adapter_model.safetensors", cases[i].adapter);
+		if (!shared_path(model, cases[i].model) || !shared_path(theirs, relative))
+			return;
+		jit_train *t = step_of(model, o);
+		save(t, in_folder(path, "ours.gguf"), JIT_TRAIN_GGUF);
+		save(t, in_folder(path, "ours"), JIT_TRAIN_PEFT);
+		snprintf(relative, sizeof relative, "%s/model-bf16.gguf", cases[i].model);
+		jit_train *g = step_of(shared_path(model, relative), o);
+		save(g, in_folder(path, "of.gguf"), JIT_TRAIN_GGUF);
+		save(g, in_folder(path, "of"), JIT_TRAIN_PEFT);
+		char first[1024], second[1024];
+		compare_gguf(in_folder(first, "ours.gguf"), in_folder(second, "of.gguf"));
+		uint8_t *x = file_bytes(in_folder(first, "ours/adapter_model.safetensors"), &n),
+			*y = file_bytes(in_folder(second, "of/adapter_model.safetensors"), &m);
+		assert_int_equal(n, m);
+		assert_memory_equal(x, y, n);
+		free(x);
+		free(y);
+		set_from_peft(t, theirs);
+		save(t, in_folder(path, "ours.gguf"), JIT_TRAIN_GGUF);
+		snprintf(relative, sizeof relative, "%s/adapter-f32.gguf", cases[i].adapter);
+		compare_gguf(path, shared_path(theirs, relative));
+		jit_train_close(t);
+		jit_train_close(g);
+	}
+	remove_folder();
+}
+
+/* A model that was written is read again, and has the same loss to the last bit. */
+void test_whole_model(void **state)
+{
+	static const char *const models[] = { "golden/gemma3-a", "golden/qwen3-gqa2-bf16", "golden/cohere2-a" };
+	const int32_t ids[] = { 9, 60, 3, 201, 44 };
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof models / sizeof *models; i++) {
+		char model[1024], path[1024];
+		jit_train_report before = JIT_TRAIN_REPORT(), after = JIT_TRAIN_REPORT();
+		jit_error e = { 0 };
+		if (!shared_path(model, models[i]))
+			return;
+		jit_train *t = step_of(model, (jit_train_options){ .full = 1 });
+		train_feed(t, ids, NULL, 5);
+		assert_int_equal(jit_train_evaluate(t, &before, &e), JIT_OK);
+		save(t, in_folder(path, "model"), JIT_TRAIN_WEIGHTS);
+		jit_train *again = train_open(path, (jit_train_options){ .full = 1, .context = 8 });
+		train_feed(again, ids, NULL, 5);
+		assert_int_equal(jit_train_evaluate(again, &after, &e), JIT_OK);
+		assert_true(before.loss == after.loss);
+		assert_true(train_same(t, again));
+		jit_train_close(t);
+		jit_train_close(again);
+		remove_folder();
+	}
+}

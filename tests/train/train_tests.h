@@ -1,0 +1,30 @@
+/* tests/train/train_tests.h - what the files of t_train share. */
+#ifndef TESTS_TRAIN_TESTS_H
+#define TESTS_TRAIN_TESTS_H
+
+#include <stdbool.h>
+
+#include "include/jitrun_train.h"
+
+/* Fails the test when it does not open. */
+jit_train *train_open(const char *model, jit_train_options o);
+void train_feed(jit_train *t, const int32_t *ids, const uint8_t *counts, size_t n);
+jit_train_report train_step(jit_train *t);
+/* Whether all that is trained is the same, bit by bit. */
+bool train_same(const jit_train *a, const jit_train *b);
+
+/* train_bits.c */
+void test_places(void **state);
+void test_packed(void **state);
+void test_refusals(void **state);
+void test_state(void **state);
+/* train_files.c */
+void test_saved(void **state);
+void test_gguf_order(void **state);
+void test_whole_model(void **state);
+/* train_data.c */
+void test_texts(void **state);
+void test_conversations(void **state);
+void test_order(void **state);
+
+#endif
