@@ -67,14 +67,14 @@ void ptx_copies_wait(struct ptx_block *b, struct ptx_warp *w, uint64_t but)
 			c->copy[left++] = *copy;
 			continue;
 		}
+		const struct ptx_byte written = { .written_turn = b->turn,
+			                          .written_met = w->met,
+			                          .writer = (uint8_t)w->number,
+			                          .lane = (uint8_t)copy->lane,
+			                          .is_written = 1 };
 		memcpy(b->shared + copy->to, copy->data, copy->bytes);
 		for (size_t k = 0; k < copy->bytes; k++)
-			b->byte[copy->to + k] =
-				(struct ptx_byte){ .written_turn = b->turn,
-				                   .written_met = w->met,
-				                   .writer = (uint8_t)w->number,
-				                   .lane = (uint8_t)copy->lane,
-				                   .is_written = 1 };
+			b->byte[copy->to + k] = written;
 	}
 	c->n = left;
 }

@@ -31,7 +31,8 @@ static void begin_block(struct ptx_block *b, uint32_t number)
 	b->number = number;
 	b->card = number / each;
 	b->turn = 1;
-	memset(b->byte, 0, (b->run->shared_bytes + 1) * sizeof *b->byte);
+	memset(b->byte, 0, b->touched * sizeof *b->byte);
+	b->touched = 0;
 	for (uint32_t i = 0; i < b->n_warps; i++) {
 		struct ptx_warp *w = &b->warp[i];
 		memset(w->defined, 0, b->t->first_constant * sizeof *w->defined);
@@ -111,7 +112,7 @@ static bool make_block(struct ptx_block *b)
 {
 	b->warp = calloc(b->n_warps, sizeof *b->warp);
 	b->shared = calloc(1, b->run->shared_bytes + 1);
-	b->byte = malloc((b->run->shared_bytes + 1) * sizeof *b->byte);
+	b->byte = calloc(b->run->shared_bytes + 1, sizeof *b->byte);
 	return (b->warp && b->shared && b->byte && make_warps(b)) ||
 	       error_set(b->err, ERROR_MEMORY, "no memory to simulate a launch");
 }

@@ -130,34 +130,59 @@ static void note_read(struct ptx_byte *p, const struct ptx_block *b, const struc
 }
 
 /* Atomics of several warps need no barrier between. */
+static const char *byte_trouble(struct ptx_byte *p, const struct ptx_block *b, const struct ptx_warp *w, unsigned lane,
+                                bool store, bool atomic)
+{
+	const bool others = p->read_turn == b->turn && p->readers & ~(1u << w->number);
+	const bool before = p->is_written && p->written_turn == b->turn;
+
+	if ((!store || atomic) && !p->is_written)
+		return "a shared byte is read that nothing wrote";
+	if (before && p->writer != w->number && !(atomic && p->by_atomics))
+		return "another warp wrote that shared byte, with no barrier between";
+	if (store && others)
+		return "another warp read that shared byte, with no barrier between";
+	if (!store && p->writer == w->number && p->written_turn == b->turn && p->written_met == w->met &&
+	    p->lane != lane)
+		return "another lane stored that shared byte since the lanes met";
+	if (store && p->read_turn == b->turn && p->reader == w->number && p->read_met == w->met &&
+	    p->read_lanes & ~(1u << lane))
+		return "another lane read that shared byte since the lanes met";
+	if (!store)
+		note_read(p, b, w, lane);
+	else
+		*p = (struct ptx_byte){ .written_turn = b->turn,
+			                .written_met = w->met,
+			                .writer = (uint8_t)w->number,
+			                .lane = (uint8_t)lane,
+			                .by_atomics = atomic && (!before || p->by_atomics),
+			                .is_written = 1 };
+	return NULL;
+}
+
+/* What becomes of a byte depends on its record alone, and the bytes of an access have like ones almost always. Word by
+ * word: sanitizers watch whole records for longer than all the rest takes. */
 static const char *shared_trouble(const struct ptx_block *b, const struct ptx_warp *w, unsigned lane, uint64_t at,
                                   size_t bytes, bool store, bool atomic)
 {
-	for (size_t i = at; i < at + bytes; i++) {
-		struct ptx_byte *p = &b->byte[i];
-		bool others = p->read_turn == b->turn && p->readers & ~(1u << w->number);
-		const bool before = p->is_written && p->written_turn == b->turn;
-		if ((!store || atomic) && !p->is_written)
-			return "a shared byte is read that nothing wrote";
-		if (before && p->writer != w->number && !(atomic && p->by_atomics))
-			return "another warp wrote that shared byte, with no barrier between";
-		if (store && others)
-			return "another warp read that shared byte, with no barrier between";
-		if (!store && p->writer == w->number && p->written_turn == b->turn && p->written_met == w->met &&
-		    p->lane != lane)
-			return "another lane stored that shared byte since the lanes met";
-		if (store && p->read_turn == b->turn && p->reader == w->number && p->read_met == w->met &&
-		    p->read_lanes & ~(1u << lane))
-			return "another lane read that shared byte since the lanes met";
-		if (!store)
-			note_read(p, b, w, lane);
-		else
-			*p = (struct ptx_byte){ .written_turn = b->turn,
-				                .written_met = w->met,
-				                .writer = (uint8_t)w->number,
-				                .lane = (uint8_t)lane,
-				                .by_atomics = atomic && (!before || p->by_atomics),
-				                .is_written = 1 };
+	struct ptx_byte *p = &b->byte[at];
+	uint64_t was0 = 0, was1 = 0, was2 = 0, was3 = 0;
+
+	for (size_t i = 0; i < bytes; i++, p++) {
+		const uint64_t *now = p->word;
+		const uint64_t now0 = now[0], now1 = now[1], now2 = now[2], now3 = now[3];
+
+		if (i && now0 == was0 && now1 == was1 && now2 == was2 && now3 == was3) {
+			p->word[0] = p[-1].word[0];
+			p->word[1] = p[-1].word[1];
+			p->word[2] = p[-1].word[2];
+			p->word[3] = p[-1].word[3];
+			continue;
+		}
+		was0 = now0, was1 = now1, was2 = now2, was3 = now3;
+		const char *trouble = byte_trouble(p, b, w, lane, store, atomic);
+		if (trouble)
+			return trouble;
 	}
 	return NULL;
 }
@@ -184,9 +209,11 @@ uint8_t *ptx_reach(struct ptx_block *b, struct ptx_warp *w, const struct ptx_ste
 	char text[120];
 
 	if (!trouble && s->shared) {
-		trouble = at > b->run->shared_bytes || b->run->shared_bytes - at < bytes
-		                  ? "the address is beyond the block's shared memory"
-		                  : shared_trouble(b, w, lane, at, bytes, store, is_atomic(s->operation));
+		const bool beyond = at > b->run->shared_bytes || b->run->shared_bytes - at < bytes;
+		if (!beyond && b->touched < at + bytes)
+			b->touched = at + bytes;
+		trouble = beyond ? "the address is beyond the block's shared memory"
+		                 : shared_trouble(b, w, lane, at, bytes, store, is_atomic(s->operation));
 		p = b->shared + at;
 	} else if (!trouble) {
 		p = find(b, at, bytes);

@@ -38,9 +38,15 @@ struct ptx_warp {
 
 /* A shared byte: by whom, and when, it was written and read; read_lanes: of the last reader, since its lanes met. */
 struct ptx_byte {
-	uint32_t written_turn, written_met, read_turn, readers, read_met, read_lanes;
-	uint8_t writer, lane, is_written, reader;
-	bool by_atomics; /* all that wrote it since the barrier */
+	union {
+		struct {
+			uint32_t written_turn, written_met, read_turn, readers, read_met, read_lanes;
+			uint8_t writer, lane, is_written, reader;
+			uint8_t by_atomics; /* all that wrote it since the barrier */
+			uint8_t unused[3];
+		};
+		uint64_t word[4]; /* the same, to be compared */
+	};
 };
 
 struct ptx_region {
@@ -75,6 +81,7 @@ struct ptx_block {
 	uint32_t card;         /* which of the launch's cards */
 	uint8_t *shared;
 	struct ptx_byte *byte;
+	size_t touched;                /* shared bytes from here on were neither read nor written */
 	size_t last_region;            /* where the last address was */
 	struct ptx_together *together; /* NULL: the block is alone */
 	struct error *err;

@@ -29,6 +29,9 @@ static const struct {
 	{ STORE BARRIER LOAD("across") STORE, "that shared byte, with no barrier between" },
 	{ STORE BARRIER LOAD("across") MEET STORE, "that shared byte, with no barrier between" },
 	{ STORE BARRIER LOAD("across") BARRIER STORE, NULL },
+	/* What another block wrote before is not there. */
+	{ "setp.eq.u32 %p0, %r3, 0;\n@%p0 bra READ;\n" STORE "READ:\n" LOAD("own"),
+	  "a shared byte is read that nothing wrote" },
 };
 
 /* The text with the places' registers in their names' stead. */
@@ -39,7 +42,8 @@ static void write_text(char *out, size_t size, const char *body)
 		out, size,
 		".version 8.0\n.target sm_80\n.address_size 64\n.extern .shared .align 128 .b8 memory[];\n"
 		".visible .entry test(.param .u64 arg)\n.maxntid 64, 1, 1\n{\n.reg .b32 %%r<4>;\n"
-		".reg .b64 %%d<8>;\nmov.u32 %%r0, %%tid.x;\nmov.u64 %%d3, memory;\n"
+		".reg .b64 %%d<8>;\n.reg .pred %%p<1>;\nmov.u32 %%r3, %%ctaid.x;\nmov.u32 %%r0, %%tid.x;\nmov.u64 "
+		"%%d3, memory;\n"
 		"mul.wide.u32 %%d0, %%r0, 4;\nadd.s64 %%d0, %%d0, %%d3;\n"
 		"xor.b32 %%r2, %%r0, 1;\nmul.wide.u32 %%d1, %%r2, 4;\nadd.s64 %%d1, %%d1, %%d3;\n"
 		"xor.b32 %%r2, %%r0, 32;\nmul.wide.u32 %%d2, %%r2, 4;\nadd.s64 %%d2, %%d2, %%d3;\n");
@@ -65,7 +69,7 @@ static void test_races(void **state)
 			uint64_t arg = 0;
 			void *params[] = { &arg };
 			struct ptx_run run = {
-				.blocks = 1, .threads = 64, .shared_bytes = 256, .params = params, .seed = seed
+				.blocks = 4, .threads = 64, .shared_bytes = 256, .params = params, .seed = seed
 			};
 			struct error err = { 0 };
 			write_text(text, sizeof text, cases[i].body);
