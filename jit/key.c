@@ -149,6 +149,15 @@ static void write_dtype(struct key_writer *w, const char *prefix, uint8_t type)
 enum { USER_FROM = offsetof(struct key, rows) };
 _Static_assert(USER_FROM + KEY_USER_BYTES == offsetof(struct key, flags), "an identity fills the fields of shapes");
 
+void key_user_id(uint8_t out[KEY_USER_BYTES], const uint8_t *hash)
+{
+	const uint32_t language = (uint32_t)key_codegen_language;
+
+	memcpy(out, hash, KEY_USER_BYTES - sizeof language);
+	for (size_t i = 0; i < sizeof language; i++)
+		out[KEY_USER_BYTES - sizeof language + i] = (uint8_t)(language >> 8 * i);
+}
+
 void key_user(struct key *out, const uint8_t id[KEY_USER_BYTES], unsigned target)
 {
 	*out = (struct key){ .kind = KEY_USER, .target = (uint8_t)target, .codegen = key_codegen(target) };

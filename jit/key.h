@@ -152,6 +152,9 @@ char *key_text(const struct key *k, char *out, size_t cap);
  * that decides its IR. It is in the fields from rows to kv_heads, and in the text form as hexadecimal digits behind the
  * kind. */
 enum { KEY_USER_BYTES = 24 };
+/* That identity: of the hash of what decides the IR, and of the language that makes it, so that a kernel of another
+ * version's is another one. */
+void key_user_id(uint8_t out[KEY_USER_BYTES], const uint8_t *hash);
 void key_user(struct key *out, const uint8_t id[KEY_USER_BYTES], unsigned target);
 /* Whether both are the same user's kernel, for any target. */
 bool key_same_user(const struct key *a, const struct key *b);

@@ -31,8 +31,6 @@ int jitk_fail_error(const jit_error *err);
 /* The same behind a hint to --help; JITK_USAGE. */
 int jitk_wrong(const char *sentence);
 
-/* The file's text, malloc'ed, a 0 behind it. NULL: err. */
-char *jitk_read(size_t *n, struct error *err);
 /* "n=1000 m=4", of --const. False: err. */
 enum { JITK_CONSTANTS_MAX = 4096 };
 bool jitk_constants(char out[JITK_CONSTANTS_MAX], struct error *err);

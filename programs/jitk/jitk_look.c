@@ -7,15 +7,13 @@
 
 #include "jit/compile.h"
 #include "programs/common/device_auto.h"
+#include "programs/common/kernel_file.h"
 #include "programs/jitk/jitk.h"
 
 /* ---- a text and one of its kernels */
 
 struct look {
-	char *text;
-	size_t n;
-	struct jk_messages messages;
-	struct jk_file *file;
+	struct kernel_file in;
 	struct jk_kernel *kernel;
 };
 
@@ -24,33 +22,15 @@ static void look_close(struct look *l)
 	if (!l)
 		return;
 	jk_kernel_close(l->kernel);
-	jk_file_close(l->file);
-	free(l->text);
+	kernel_file_close(&l->in);
 	free(l);
 }
 
 static bool bind(struct look *l, const char *kernel, struct error *err)
 {
-	char constants[JITK_CONSTANTS_MAX];
-	struct jk_value value[OPTION_LIST_MOST];
-	size_t n = 0;
-
-	if (!jitk_constants(constants, err))
-		return false;
-	for (char *save, *word = strtok_r(constants, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
-		char *is = strchr(word, '=');
-		if (!is || is == word || !is[1])
-			return error_set(err, ERROR_ARGUMENT, "--const %.100s: expected NAME=VALUE", word);
-		*is = 0;
-		value[n++] = (struct jk_value){ word, is + 1 };
-	}
 	jk_kernel_close(l->kernel);
-	l->kernel = jk_bind(l->file, kernel, value, n, &l->messages);
-	if (l->kernel)
-		return true;
-	jk_print_messages(jitk.file, l->text, l->n, &l->messages, stderr);
-	return error_set(err, ERROR_FORMAT, "%.200s: %zu message%s", jitk.file, l->messages.n,
-	                 l->messages.n == 1 ? "" : "s");
+	l->kernel = kernel_file_bind(&l->in, kernel, &jitk.constants, err);
+	return l->kernel;
 }
 
 /* NULL: it was said. */
@@ -61,12 +41,7 @@ static struct look *look_open(int *status)
 
 	if (!l)
 		error_set(&e, ERROR_MEMORY, "no memory for a file of kernels");
-	else if ((l->text = jitk_read(&l->n, &e)) && !(l->file = jk_parse(jitk.file, l->text, l->n, &l->messages))) {
-		jk_print_messages(jitk.file, l->text, l->n, &l->messages, stderr);
-		error_set(&e, ERROR_FORMAT, "%.200s: %zu message%s", jitk.file, l->messages.n,
-		          l->messages.n == 1 ? "" : "s");
-	}
-	if (e.code == ERROR_NONE)
+	else if (kernel_file_open(&l->in, jitk.file, jitk.text, jitk.text_bytes, &e))
 		return l;
 	look_close(l);
 	*status = jitk_fail(e.text);
@@ -106,8 +81,8 @@ static int each_kernel(void (*visit)(const struct look *l, const char *name))
 
 	if (!l)
 		return status;
-	for (size_t i = 0; e.code == ERROR_NONE && i < jk_kernels(l->file); i++) {
-		const char *name = jk_kernel_name(l->file, i);
+	for (size_t i = 0; e.code == ERROR_NONE && i < jk_kernels(l->in.file); i++) {
+		const char *name = jk_kernel_name(l->in.file, i);
 		if ((!jitk.kernel || strcmp(jitk.kernel, name) == 0) && bind(l, name, &e))
 			visit(l, name);
 	}

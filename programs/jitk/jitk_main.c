@@ -211,29 +211,6 @@ int jitk_wrong(const char *sentence)
 	return JITK_USAGE;
 }
 
-char *jitk_read(size_t *n, struct error *err)
-{
-	enum { MOST = (1 << 20) + 1 };
-	FILE *f = jitk.text ? fmemopen((void *)(uintptr_t)jitk.text, jitk.text_bytes, "rb") : fopen(jitk.file, "rb");
-	char *text = f ? malloc(MOST + 1) : NULL;
-
-	if (!f) {
-		error_set(err, ERROR_IO, "%.300s: %s", jitk.file, strerror(errno));
-		return NULL;
-	}
-	*n = text ? fread(text, 1, MOST, f) : 0;
-	bool failed = !text || ferror(f);
-	if (failed)
-		error_set(err, ERROR_IO, "%.300s: cannot be read: %s", jitk.file, strerror(errno));
-	fclose(f);
-	if (failed) {
-		free(text);
-		return NULL;
-	}
-	text[*n] = 0;
-	return text;
-}
-
 bool jitk_constants(char out[JITK_CONSTANTS_MAX], struct error *err)
 {
 	size_t at = 0;

@@ -7,7 +7,8 @@
  *   jitwarm_cache.c    list, verify, gc, export, import: commands about a whole cache
  *   jitwarm_weights.c  packed weights in list and gc
  *   jitwarm_pack.c     packed models: pack-model, and what there is to see in them
- *   jitwarm_look.c     show, explain: one kernel, or all that a model needs
+ *   jitwarm_look.c     show: one kernel
+ *   jitwarm_explain.c  explain: all that a model needs, or that a text of kernels has
  *   jitwarm_tune.c     measures which schedules are fastest on this processor
  *
  * stdout carries what was asked for (tables, listings, one JSON line) and nothing else; everything said to a person on
@@ -35,7 +36,7 @@ enum { WARM_MAX_OPERANDS = 256 };
 struct warm_arguments {
 	const char *operand[WARM_MAX_OPERANDS];
 	int n_operands; /* without the command */
-	struct option_list targets, shapes;
+	struct option_list targets, shapes, constants;
 	const char *out, *weights, *activations, *numerics, *kv_type, *cache, *device;
 	long batch, limit, weights_limit, seconds;
 	bool json, quiet, remove, replace, tuned, unverified;

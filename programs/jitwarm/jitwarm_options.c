@@ -77,6 +77,13 @@ static const struct option_row rows[] = {
 	          "pack depends on where it is made",
 	  .target = &warm.tuned },
 	{ .name = "Cache and commands", .kind = OPTION_GROUP },
+	{ .name = "const",
+	  .letter = 'c',
+	  .kind = OPTION_LIST,
+	  .value = "NAME=VALUE",
+	  .help = "of explain: the value of a constant of the files of kernels, as jitk takes it; may be given several "
+	          "times",
+	  .target = &warm.constants },
 	{ .name = "out",
 	  .letter = 'o',
 	  .kind = OPTION_FILE,
@@ -154,9 +161,9 @@ static const struct option_command commands[] = {
 	{ "import", "FILE.jkp",
 	  "generate every kernel of a pack again, compare, and add them to the first directory that can be written; "
 	  "when one differs, nothing is added" },
-	{ "explain", "MODEL...",
-	  "list every kernel that the models can need and whether the cache has it; if not, how the most similar one "
-	  "there differs" },
+	{ "explain", "MODEL|FILE.jk...",
+	  "list every kernel that the models can need, or that texts of kernels have (jitk), and whether the cache has "
+	  "it; if not, how the most similar one there differs" },
 	{ "tune", "MODEL",
 	  "run the model and measure which schedules of its kernels are fastest on this processor, for decoding, draft "
 	  "tokens and prompts; tries more of them than sessions do, ignores earlier results, and keeps the new ones in "

@@ -217,16 +217,6 @@ static void take_parameters(jit_parameter *out, const struct jk_kernel *k)
 	}
 }
 
-/* Of what decides the IR, and of the language that makes it: a kernel of another version's is another one. */
-static void take_id(uint8_t out[KEY_USER_BYTES], const struct jk_kernel *k, bool check)
-{
-	const uint32_t language = (uint32_t)key_codegen_language;
-
-	memcpy(out, jk_id(k, check), KEY_USER_BYTES - sizeof language);
-	for (size_t i = 0; i < sizeof language; i++)
-		out[KEY_USER_BYTES - sizeof language + i] = (uint8_t)(language >> 8 * i);
-}
-
 /* The name of the kernel that was bound. */
 static const char *name_of(const struct jk_file *f, const char *requested)
 {
@@ -270,7 +260,7 @@ static jit_kernel *open_bound(jit_compute *c, struct source_kernel *s, struct er
 		return NULL;
 	}
 	take_parameters(s->parameter, s->bound);
-	take_id(is.id, s->bound, s->check);
+	key_user_id(is.id, jk_id(s->bound, s->check));
 	is.parameter = s->parameter;
 	jit_kernel *k = kernel_open(c, &is, err);
 	if (k)
@@ -315,7 +305,7 @@ static size_t kept_variant(jit_compute *c, struct source_kernel *s)
 	uint8_t id[KEY_USER_BYTES];
 	struct tune_result r;
 
-	take_id(id, s->bound, s->check);
+	key_user_id(id, jk_id(s->bound, s->check));
 	key_user(&s->tuning, id, c->device->facts.target->id);
 	return s->variants > 1 && tune_find(c->tune, &s->tuning, &r) && r.key.schedule < s->variants
 	               ? r.key.schedule

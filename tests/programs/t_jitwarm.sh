@@ -108,6 +108,29 @@ check "--json: $(head -c 200 "$dir/out")" out \
 	'^\[\{"model":"tiny","target":"avx2","kernels":[0-9]+,"hits":[1-9][0-9]*,"misses":[1-9][0-9]*,"damaged":0,"li'\
 'st":\[\{"key":"[a-z0-9_.]+","hit":(true|false),'
 
+# ---- explaining texts of kernels
+printf 'const i64 n;\nkernel one(out f32 y[n]) over (i in n) { y[i] = 1; }\n' > "$dir/one.jk"
+"${JITK:-./jitk}" run "$dir/one.jk" -c n=8 --cache "$dir/user" --isa avx2 -q > /dev/null
+is 0 explain "$dir/one.jk" -c n=8 -t avx2 --cache "$dir/user"
+check "explain: a user's kernel is there: $(cat "$dir/out")" out '^hit   user\.[0-9a-f]{48}\.avx2  one  .*/user$'
+check "explain: a summary of the text" err '/one\.jk for avx2: 1 kernels, 1 in the cache, 0 missing$'
+is 3 explain "$dir/one.jk" -c n=8 -t avx512 --cache "$dir/user"
+check "explain: for another target: $(cat "$dir/out")" out 'one  the cache has it for avx2$'
+is 3 explain "$dir/one.jk" -c n=9 -t avx2 --cache "$dir/user"
+check "explain: with other constants: $(cat "$dir/out")" out \
+	'one  the cache has a kernel of this name with another text, other constants or --check, user\.[0-9a-f]*\.avx2$'
+sed 's/one/two/' "$dir/one.jk" > "$dir/two.jk"
+is 3 explain "$dir/two.jk" --const n=8 -t avx2 --cache "$dir/user" --json
+check "explain: another name: $(cat "$dir/out")" out \
+	'^\[\{"file":".*two\.jk","target":"avx2","kernels":1,"hits":0,"misses":1,.*cache has no kernel of this name",'\
+'"name":"two"'
+is 1 explain "$dir/one.jk" -c n --cache "$dir/user"
+check "explain: a constant without a value: $(cat "$dir/err")" err '^jitwarm: --const n: expected NAME=VALUE\.$'
+is 1 explain "$dir/one.jk" --cache "$dir/user"
+check "explain: no value: $(cat "$dir/err")" err 'the constant n has no value'
+is 2 explain --shape tiny -c n=1 --cache "$dir/user"
+check "explain: constants of nothing" err '^jitwarm: --const goes with files of kernels \(\.jk\)$'
+
 # ---- verifying, moving, removing
 is 0 verify "$dir/a.jkp"
 check "verify: all the same: $(cat "$dir/err")" err "^$n the same, 0 different, 0 damaged, "
