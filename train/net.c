@@ -29,19 +29,21 @@ static bool embed_row(const struct net *n, const struct net_row *row, struct err
 	return true;
 }
 
-/* Angles of the positions, by which layers of this class rotate. */
+/* Angles of the positions, by which this layer rotates. */
 static void turn(const struct net *n, const struct net_row *row, uint32_t layer)
 {
 	const struct model_spec *s = &n->m->spec;
 	const enum model_rotation which =
 		s->layer_rotation ? (enum model_rotation)s->layer_rotation[layer] : ROTATION_MAIN;
-	const uint32_t half = s->head_dim / 2;
+	const size_t half = s->head_dim / 2;
 
 	if (which == ROTATION_NONE)
 		return;
-	for (uint32_t t = 0; t < n->o.tokens; t++)
-		rope_rows(n->cosine + (size_t)t * half, n->sine + (size_t)t * half, n->rope.inv_freq[which], half,
-		          n->rope.turned[which], n->rope.factor[which], (uint64_t)row->position[t], 1);
+	for (uint32_t t = 0; t < n->o.tokens; t++) {
+		const float *from = n->angle[which] + (size_t)row->position[t] * half;
+		memcpy(n->cosine + t * half, from, half * sizeof *from);
+		memcpy(n->sine + t * half, from + n->o.tokens * half, half * sizeof *from);
+	}
 }
 
 static uint64_t stream_size(const struct net *n) { return (uint64_t)n->o.tokens * n->m->spec.hidden; }
@@ -121,13 +123,13 @@ static bool head_piece(struct net *n, const struct net_row *row, uint32_t first,
 {
 	const struct model_spec *s = &n->m->spec;
 	const float *x = n->stream + s->layers * stream_size(n) + (size_t)first * s->hidden;
-	int32_t target[NET_HEAD_ROWS];
-	float counts[NET_HEAD_ROWS], each[NET_HEAD_ROWS];
+	int32_t *target = n->head_target;
+	float *counts = n->head_counts, *each = n->head_loss_of;
 	struct executable *head = gradient ? n->head_back : n->head_loss;
 	float *matrix = n->scratch, *norm = n->scratch + (uint64_t)s->vocab * s->hidden;
 	bool any = false;
 
-	for (uint32_t i = 0; i < NET_HEAD_ROWS; i++) {
+	for (uint32_t i = 0; i < n->head_rows; i++) {
 		const bool is = first + i < n->o.tokens && row->counts[first + i];
 		target[i] = is ? row->target[first + i] : 0;
 		counts[i] = is ? weight : 0;
@@ -141,7 +143,7 @@ static bool head_piece(struct net *n, const struct net_row *row, uint32_t first,
 	if (!executable_bind(head, HEAD_NORM, n->final_norm, 0, err) ||
 	    !executable_bind(head, HEAD_MATRIX, n->head, 0, err) || !executable_run(head, in, out, err))
 		return false;
-	for (uint32_t i = 0; i < NET_HEAD_ROWS && first + i < n->o.tokens; i++)
+	for (uint32_t i = 0; i < n->head_rows && first + i < n->o.tokens; i++)
 		*loss += row->counts[first + i] ? (double)each[i] : 0;
 	if (gradient && n->norm_tensor)
 		add_to(n->tensor[n->norm_tensor - 1].gradient, norm, s->hidden);
@@ -154,7 +156,7 @@ static bool head_piece(struct net *n, const struct net_row *row, uint32_t first,
 static bool go_through_head(struct net *n, const struct net_row *row, float weight, float *gradient, double *loss,
                             struct error *err)
 {
-	for (uint32_t first = 0; first < n->o.tokens; first += NET_HEAD_ROWS)
+	for (uint32_t first = 0; first < n->o.tokens; first += n->head_rows)
 		if (is_cancelled(n, err) ||
 		    !head_piece(n, row, first, weight, gradient ? gradient + (size_t)first * n->m->spec.hidden : NULL,
 		                loss, err))

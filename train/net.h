@@ -70,10 +70,13 @@ struct net {
 	struct net_tensor *tensor;
 	uint32_t tensors, embed_tensor, norm_tensor, head_tensor; /* those three plus 1; 0: not trained */
 	float *tied_gradient; /* of the head, where it is the embedding: apart, so that the order of sums is fixed */
-	float *stream;        /* layers + 1 of [tokens, hidden] */
+	float *stream;        /* layers + 2 of [tokens, hidden], with room for head_rows more */
+	float *angle[ROTATION_NONE]; /* of each rotation: cosines of all positions, then sines; NULL: no layer has it */
 	float *cosine, *sine, *scratch;
+	uint32_t head_rows; /* tokens whose logits are computed at a time */
+	int32_t *head_target;
+	float *head_counts, *head_loss_of;
 	int32_t *segment;
-	uint64_t scratch_bytes;
 };
 
 /* A row: `tokens` of them, filled up with those that count nothing. */

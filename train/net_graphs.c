@@ -93,7 +93,14 @@ static bool open_head(struct net *n, struct error *err)
 {
 	const bool bound[HEAD_INPUTS + 1] = { [HEAD_NORM] = true, [HEAD_MATRIX] = true };
 	struct tensor_graph g, back;
-	bool ok = head_draw(&g, n->m, NET_HEAD_ROWS, err);
+	bool ok;
+
+	n->head_rows = NET_LOGITS / n->m->spec.vocab / NET_HEAD_ROWS * NET_HEAD_ROWS;
+	if (n->head_rows > (n->o.tokens + NET_HEAD_ROWS - 1) / NET_HEAD_ROWS * NET_HEAD_ROWS)
+		n->head_rows = (n->o.tokens + NET_HEAD_ROWS - 1) / NET_HEAD_ROWS * NET_HEAD_ROWS;
+	if (n->head_rows < NET_HEAD_ROWS)
+		n->head_rows = NET_HEAD_ROWS;
+	ok = head_draw(&g, n->m, n->head_rows, err);
 
 	tensor_graph_init(&back);
 	if (ok) {

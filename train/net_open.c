@@ -235,10 +235,27 @@ bool net_place_all(struct net *n, struct error *err)
 
 static uint64_t largest(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
+static bool fill_angles(struct net *n)
+{
+	const uint32_t half = n->m->spec.head_dim / 2;
+	const size_t size = (size_t)n->o.tokens * half;
+
+	for (int which = 0; which < ROTATION_NONE; which++) {
+		if (!n->rope.inv_freq[which])
+			continue;
+		n->angle[which] = malloc((2 * size + 1) * sizeof *n->angle[which]);
+		if (!n->angle[which])
+			return false;
+		rope_rows(n->angle[which], n->angle[which] + size, n->rope.inv_freq[which], half, n->rope.turned[which],
+		          n->rope.factor[which], 0, n->o.tokens);
+	}
+	return true;
+}
+
 static bool open_memory(struct net *n, struct error *err)
 {
 	const struct model_spec *s = &n->m->spec;
-	const uint64_t tokens = n->o.tokens + (uint64_t)NET_HEAD_ROWS, stream = tokens * s->hidden;
+	const uint64_t tokens = n->o.tokens + (uint64_t)n->head_rows, stream = tokens * s->hidden;
 	uint64_t scratch = largest(tokens * largest(s->hidden, s->ffn), (uint64_t)s->heads * s->head_dim * tokens);
 
 	for (uint32_t l = 0; l < s->layers; l++) {
@@ -258,8 +275,12 @@ static bool open_memory(struct net *n, struct error *err)
 	n->cosine = calloc(tokens * s->head_dim, sizeof *n->cosine);
 	n->sine = calloc(tokens * s->head_dim, sizeof *n->sine);
 	n->segment = calloc(tokens, sizeof *n->segment);
+	n->head_target = calloc(n->head_rows, sizeof *n->head_target);
+	n->head_counts = calloc(n->head_rows, sizeof *n->head_counts);
+	n->head_loss_of = calloc(n->head_rows, sizeof *n->head_loss_of);
 	n->scratch = calloc(scratch + 1, sizeof *n->scratch);
-	return (n->stream && n->cosine && n->sine && n->segment && n->scratch) ||
+	return (n->stream && n->cosine && n->sine && n->segment && n->scratch && n->head_target && n->head_counts &&
+	        n->head_loss_of && fill_angles(n)) ||
 	       error_set(err, ERROR_MEMORY, "there is no memory for rows of %u tokens", n->o.tokens);
 }
 
@@ -313,6 +334,8 @@ void net_close(struct net *n)
 	jit_buffer_close(n->final_norm);
 	jit_buffer_close(n->head);
 	jit_buffer_close(n->embed);
+	for (int which = 0; which < ROTATION_NONE; which++)
+		free(n->angle[which]);
 	rope_close(&n->rope);
 	free(n->classes);
 	free(n->class_of);
@@ -323,6 +346,9 @@ void net_close(struct net *n)
 	free(n->cosine);
 	free(n->sine);
 	free(n->segment);
+	free(n->head_target);
+	free(n->head_counts);
+	free(n->head_loss_of);
 	free(n->scratch);
 	free(n);
 }

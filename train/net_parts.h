@@ -4,7 +4,8 @@
 
 #include "train/net.h"
 
-enum { NET_HEAD_ROWS = 64 }; /* tokens whose logits are computed at a time */
+/* Tokens whose logits are computed at a time: at least so many, and more where all logits have no more numbers. */
+enum { NET_HEAD_ROWS = 64, NET_LOGITS = 1 << 22 };
 #define NET_NO_DROPOUT UINT64_MAX
 #define NET_DROPOUT_SEED 0x6A09E667F3BCC909
 

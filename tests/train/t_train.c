@@ -293,15 +293,20 @@ static void feed_rows(jit_train *t, json_t *j, unsigned s)
 
 /* transformers rounds the frequencies of rotations after each operation, in its float64 runs, too; jitrun rounds them
  * once. An adapter on other angles is another one, so the comparison has theirs. */
-static void round_as_torch(float *frequency, const struct model_rope *r)
+static void round_as_torch(struct net *n, enum model_rotation which, const struct model_rope *r)
 {
+	float *frequency = n->rope.inv_freq[which];
 	const bool known = r->scaling == ROPE_NONE || r->scaling == ROPE_LINEAR;
+	const uint32_t half = n->m->spec.head_dim / 2;
 
 	for (uint32_t i = 0; frequency && known && i < r->dims / 2; i++) {
 		frequency[i] = 1.0f / (float)pow(r->theta, (double)((float)(2 * i) / (float)r->dims));
 		if (r->scaling == ROPE_LINEAR)
 			frequency[i] /= (float)r->factor;
 	}
+	if (frequency)
+		rope_rows(n->angle[which], n->angle[which] + (size_t)n->o.tokens * half, frequency, half,
+		          n->rope.turned[which], n->rope.factor[which], 0, n->o.tokens);
 }
 
 static jit_train *open_torch_run(const char *base, json_t *j)
@@ -317,8 +322,8 @@ static jit_train *open_torch_run(const char *base, json_t *j)
 		                .context = (int)json_integer_value(json_object_get(j, "length")) };
 
 	jit_train *t = train_open(shared_path(model, base), o);
-	round_as_torch(t->net->rope.inv_freq[ROTATION_MAIN], &t->m.spec.rope);
-	round_as_torch(t->net->rope.inv_freq[ROTATION_WINDOW], &t->m.spec.window_rope);
+	round_as_torch(t->net, ROTATION_MAIN, &t->m.spec.rope);
+	round_as_torch(t->net, ROTATION_WINDOW, &t->m.spec.window_rope);
 	return t;
 }
 
