@@ -31,7 +31,7 @@ chat: base loaders
 grammar: base
 answers: base grammar
 runtime: base include answers graph jit kernels-templates language loaders chat grammar sim
-train: base include chat graph loaders runtime
+train: base include chat graph kernels-templates loaders runtime
 pull: base loaders
 server: base include answers chat loaders runtime
 programs: base include answers graph jit kernels-templates language loaders chat pull quantise runtime server train

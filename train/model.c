@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "loaders/model/model_floats.h"
+#include "kernels-templates/formats/weight_format.h"
 
 #define MATRIX(name, ...) [SLOT_##name] = MATRIX_##name,
 #define NO_MATRIX(name, ...) [SLOT_##name] = -1,
@@ -92,14 +92,11 @@ static const char *missing(const struct model *m)
 	return NULL;
 }
 
-static bool check_tensor(const struct model *m, const struct model_tensor *t, struct error *err)
+static bool check_tensor(const struct model_tensor *t, struct error *err)
 {
-	if (model_floats_known(t->type) && !t->quants)
-		return true;
-	return error_set(err, ERROR_UNSUPPORTED,
-	                 "tensor %.100s: weights of type %s cannot be trained on yet, expected F32, F16, BF16, Q8_0, "
-	                 "Q4_0 to Q5_1 or Q2_K to Q6_K",
-	                 t->name, dtype_table[t->type].name);
+	return weight_format_find(t->type) ||
+	       error_set(err, ERROR_UNSUPPORTED, "tensor %.100s: no weights are of type %s", t->name,
+	                 dtype_table[t->type].name);
 }
 
 /* Whether a layer's matrices are tensors of their own. */
@@ -138,12 +135,11 @@ static bool check(const struct model *m, const char *path, struct error *err)
 					err, ERROR_UNSUPPORTED,
 					"%.200s: a model of %s cannot be trained yet: it has the tensor %.100s", path,
 					s->arch_name, t->name);
-			if (t && !check_tensor(m, t, err))
+			if (t && !check_tensor(t, err))
 				return false;
 		}
 	}
-	return check_tensor(m, &s->embed, err) && check_tensor(m, &s->lm_head, err) &&
-	       check_tensor(m, &s->final_norm, err);
+	return check_tensor(&s->embed, err) && check_tensor(&s->lm_head, err) && check_tensor(&s->final_norm, err);
 }
 
 bool train_model_open(struct model *m, const char *path, struct error *err)
@@ -163,7 +159,7 @@ static bool read_some(const struct model *m, const struct model_tensor *t, uint6
 {
 	if (!model_read(m, t, offset, n / dtype_table[t->type].block * dtype_table[t->type].bytes, raw, err))
 		return false;
-	model_floats(t->type, raw, n, out);
+	weight_format_find(t->type)->to_f32(out, raw, n);
 	return true;
 }
 

@@ -230,3 +230,47 @@ void test_whole_model(void **state)
 		remove_folder();
 	}
 }
+
+/* The loss of a model in any format is what the engine says of the same tokens, with float32 activations. */
+void test_formats(void **state)
+{
+	static const char *const models[] = {
+		"models/tale-llama/tale-llama-iq4_xs.gguf",
+		"models/tale-llama/tale-llama-q3_k_m.gguf",
+		"golden/qwen3-gqa2-bf16",
+		"golden/cohere2-a",
+		"golden/olmo2-a",
+		"golden/granite-a",
+		"golden/smollm3-a",
+		"golden/gemma2-a"
+	};
+	int32_t ids[24];
+	(void)state;
+
+	for (int i = 0; i < 24; i++)
+		ids[i] = (i * i * 13 + 5) % 300;
+	for (unsigned i = 0; i < sizeof models / sizeof *models; i++) {
+		jit_train_report r = JIT_TRAIN_REPORT();
+		jit_error e = { 0 };
+		char path[1024];
+		float logprob[24];
+		double expected = 0;
+		if (!shared_path(path, models[i]))
+			return;
+		jit_train *t = train_open(path, (jit_train_options){ .rank = 1, .targets = "v_proj", .context = 24 });
+		train_feed(t, ids, NULL, 24);
+		assert_int_equal(jit_train_evaluate(t, &r, &e), JIT_OK);
+		jit_train_close(t);
+		jit_model *m = jit_model_open(path, &JIT_MODEL_OPTIONS(.f32_activations = 1), &e);
+		jit_session *s =
+			m ? jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 32, .kv = JIT_KV_F32), &e) : NULL;
+		if (!s || jit_session_score(s, ids, 24, logprob, &e) != JIT_OK)
+			fail_msg("%s", e.message);
+		for (int k = 1; k < 24; k++)
+			expected -= (double)logprob[k] / 23;
+		if (!(r.loss > expected * (1 - 1e-5) && r.loss < expected * (1 + 1e-5)))
+			fail_msg("%s: the loss is %.9g, the engine says %.9g", models[i], r.loss, expected);
+		jit_session_close(s);
+		jit_model_close(m);
+	}
+}
