@@ -20,7 +20,11 @@ struct jit_executable {
 const struct tensor_graph *graph_of(const jit_graph *g) { return &g->g; }
 const struct executable *executable_of(const jit_executable *x) { return x->x; }
 
-enum { SOURCE_MOST = 1 << 28 };
+/* Bytes of a text, and of an ONNX file, which protobuf has no longer ones of. */
+enum { TEXT_MOST = 1 << 28, ONNX_MOST = INT32_MAX };
+
+/* ONNX files begin with the version of their format, which no text begins with. */
+static bool is_onnx(const char *bytes, size_t n) { return n > 2 && bytes[0] == 8; }
 
 /* ---- reading */
 
@@ -46,8 +50,9 @@ static char *read_file(const char *path, size_t *n, struct error *err)
 		*n += fread(text + *n, 1, room - *n, f);
 		if (*n < room)
 			break;
-		if (room >= SOURCE_MOST) {
-			error_set(err, ERROR_FORMAT, "%.300s: the text has more than %d bytes", path, SOURCE_MOST);
+		const int most = is_onnx(text, *n) ? ONNX_MOST : TEXT_MOST;
+		if (*n >= (size_t)most) {
+			error_set(err, ERROR_FORMAT, "%.300s has more than %d bytes", path, most);
 			break;
 		}
 		room *= 2;
@@ -86,9 +91,6 @@ static bool read_sizes(struct graph_sizes *s, const char *text, struct error *er
 	}
 	return true;
 }
-
-/* ONNX files begin with the version of their format, which no text begins with. */
-static bool is_onnx(const char *bytes, size_t n) { return n > 2 && bytes[0] == 8; }
 
 static bool read_onnx(struct tensor_graph *g, const jit_graph_options *o, const char *bytes, size_t n,
                       const struct graph_sizes *sizes, struct error *err)
