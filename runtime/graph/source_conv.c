@@ -282,7 +282,7 @@ static uint64_t vectors_of_row(const struct conv *c, unsigned lanes) { return (c
 /* Whether vectors of rows are less work than results in one line, most of which are stored one by one. */
 static bool likes_rows(const struct conv *c, const struct tile *t)
 {
-	enum { APART = 28, TOGETHER = 3 /* turns to store a vector */ };
+	enum { APART = 72, TOGETHER = 3 /* turns to store a vector, and to read what is added to it */ };
 	const struct space *y = &c->of[0], *x = &c->of[1];
 
 	if (c->dims != 2 || x->cut == x->out || (is_cut(y) && y->window * x->window > 9) || x->window > 8)
@@ -357,7 +357,7 @@ static struct tile tile_of(const struct tensor_graph *g, const struct tensor_nod
 		          .position = position,
 		          .user = c };
 
-	if (!lanes || !t.depth || c->dims > DIMS || shape_elements(&g->value[n->first].shape) == 0 || t.columns < 8)
+	if (!lanes || !t.depth || c->dims > DIMS || shape_elements(&g->value[n->first].shape) == 0)
 		return t;
 	c->by_rows = likes_rows(c, &t);
 	tile_choose(&t, c->by_rows ? y->out : (t.columns + t.lanes - 1) / t.lanes,
