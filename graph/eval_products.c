@@ -76,6 +76,15 @@ static void windows_of(const struct evaluation *e, unsigned n, struct windows *w
 	}
 }
 
+/* Whether element k of the window at position `at` lies between two elements of the operand, where nothing is. */
+static bool is_between(const struct windows *w, const uint64_t *at, const uint64_t *k)
+{
+	for (unsigned i = 0; i < w->n; i++)
+		if (((int64_t)at[i] * w->stride[i] - w->low[i] + (int64_t)k[i] * w->dilation[i]) % w->input[i])
+			return true;
+	return false;
+}
+
 /* Where element k of the window at position `at` lies in the operand's dimensions; false: beside them, or between. */
 static bool is_inside(const struct windows *w, const uint64_t *at, const uint64_t *k, const uint64_t *dim,
                       uint64_t *element)
@@ -106,7 +115,11 @@ static union number conv_at(const struct evaluation *e, const struct windows *w,
 	for (uint64_t c = 0; c < channels && taps; c++) {
 		uint64_t tap = 0, element;
 		do {
-			union number x = { .u = 0 }; /* beside the operand, and between its elements */
+			union number x = { .u = 0 }; /* beside the operand */
+			if (is_between(w, at + 2, k)) {
+				tap++;
+				continue;
+			}
 			if (is_inside(w, at + 2, k, in->dim + 2, &element))
 				x = tensor_get(e->in[0], (at[0] * in->dim[1] + group * channels + c) * size + element);
 			total = eval_fused(wide, x, tensor_get(e->in[1], (at[1] * channels + c) * taps + tap), total);

@@ -1,5 +1,5 @@
 /* graph/passes.c - a graph copied into a simpler one. */
-#include "graph/passes.h"
+#include "graph/passes_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,32 +8,14 @@
 #include "graph/eval.h"
 
 enum { FOLDED_MOST = 1 << 24 }; /* elements of a result that is computed ahead, and that stays in memory */
-enum { BUCKETS = 4096 };
 
-/* A node of constants, and the constant that it became. */
-struct known {
-	struct tensor_node n; /* its lists are its own */
-	tensor_value is;
-	uint32_t next; /* number from 1 */
+const struct pass_row pass_rows[PASSES] = {
+	{ "needed", "what no output needs is left out" },
+	{ "equal", "equal nodes are one" },
+	{ "constants", "what depends on constants alone is computed" },
+	{ "gaps", "convolutions of inputs with gaps are several without" },
+	{ "products", "operands of products lie as kernels read them" }
 };
-
-struct copying {
-	struct tensor_graph *to;
-	const struct tensor_graph *from;
-	tensor_value *is; /* what a value of `from` is in `to` */
-	bool *live;
-	uint32_t *bucket, *next; /* nodes of `to` by hash, numbers from 1 */
-	struct known *known;     /* what was computed of constants */
-	uint32_t n_known, known_at[BUCKETS];
-	size_t known_room;
-	unsigned passes; /* bits of enum pass: which are done */
-	struct error *err;
-};
-
-const struct pass_row pass_rows[PASSES] = { { "needed", "what no output needs is left out" },
-	                                    { "equal", "equal nodes are one" },
-	                                    { "constants", "what depends on constants alone is computed" },
-	                                    { "products", "operands of products lie as kernels read them" } };
 
 static bool does(const struct copying *c, enum pass pass) { return c->passes >> pass & 1; }
 
@@ -110,10 +92,13 @@ static tensor_value find_same(const struct copying *c, const struct tensor_node 
 	return 0;
 }
 
+/* Where there is no memory, it is not found. */
 static void enter(struct copying *c, tensor_value v, uint32_t hash)
 {
 	const uint32_t number = c->to->value[v].node + 1;
 
+	if (!array_grow((void **)&c->next, &c->next_room, number + (size_t)1, sizeof *c->next))
+		return;
 	c->next[number] = c->bucket[hash];
 	c->bucket[hash] = number;
 }
@@ -200,8 +185,8 @@ static tensor_value folded(struct copying *c, const struct tensor_node *n, const
 	return v;
 }
 
-/* A node with operands of `to`: one that is there, a constant, or a new one. Packed weights stay packed. */
-static tensor_value put(struct copying *c, const struct tensor_node *n)
+/* Packed weights stay packed. */
+tensor_value passes_put(struct copying *c, const struct tensor_node *n)
 {
 	const uint32_t hash = hash_of(n);
 	struct inferred shapes = { .results = 0 };
@@ -238,7 +223,7 @@ static tensor_value transposed(struct copying *c, tensor_value v, const unsigned
 	const struct tensor_node n = {
 		.op = OP_transpose, .operands = 1, .operand = &v, .attribute = &a, .attributes = 1
 	};
-	return same ? v : put(c, &n);
+	return same ? v : passes_put(c, &n);
 }
 
 /* The right operand's own axes go to its end, so that lanes read them one beside the other. Where it has few of them,
@@ -283,7 +268,7 @@ static tensor_value put_dot(struct copying *c, const struct tensor_node *n)
 		batches->whole[i] = i;
 	for (uint32_t i = 0; i < sums->n; i++)
 		sums->whole[i] = (batches ? batches->n : 0) + i;
-	return operand[side] ? put(c, &own) : 0;
+	return operand[side] ? passes_put(c, &own) : 0;
 }
 
 static bool copy_node(struct copying *c, const struct tensor_node *n)
@@ -300,7 +285,9 @@ static bool copy_node(struct copying *c, const struct tensor_node *n)
 		if (!v && (v = tensor_graph_constant(c->to, n->constant, c->err)))
 			enter(c, v, hash);
 	} else {
-		v = n->op == OP_dot && does(c, PASS_PRODUCTS) ? put_dot(c, &own) : put(c, &own);
+		v = n->op == OP_conv && does(c, PASS_GAPS) ? passes_put_conv(c, &own) : 0;
+		if (!v && c->err->code == ERROR_NONE)
+			v = n->op == OP_dot && does(c, PASS_PRODUCTS) ? put_dot(c, &own) : passes_put(c, &own);
 	}
 	for (uint32_t k = 0; v && k < n->results; k++) {
 		const char *name = c->from->value[n->first + k].name;
@@ -336,9 +323,7 @@ static bool run(struct tensor_graph *to, const struct tensor_graph *from, unsign
 	c.is = calloc(from->values, sizeof *c.is);
 	c.live = calloc(from->values, sizeof *c.live);
 	c.bucket = calloc(BUCKETS, sizeof *c.bucket);
-	c.next = calloc(from->nodes * (size_t)2 + 2, sizeof *c.next); /* a product may add a transposition */
-	bool ok = (c.is && c.live && c.bucket && c.next) ||
-	          error_set(err, ERROR_MEMORY, "there is no memory for a graph");
+	bool ok = (c.is && c.live && c.bucket) || error_set(err, ERROR_MEMORY, "there is no memory for a graph");
 	if (ok) {
 		mark_live(&c);
 		ok = copy_all(&c);

@@ -314,9 +314,12 @@ static void conditional(struct lower *l, const struct node *n)
 {
 	const struct value c = jk_lower_expression(l, n->a);
 
-	if (c.kind == VALUE_CONSTANT)
+	/* Where a condition differs between lanes only in its form, what is declared inside counts it all the same. */
+	if (c.kind == VALUE_CONSTANT) {
+		l->control += n->a->varying;
 		block(l, c.bits ? n->b : n->c);
-	else if (n->a->varying)
+		l->control -= n->a->varying;
+	} else if (n->a->varying)
 		masked_if(l, n, &c);
 	else
 		uniform_if(l, n, &c);

@@ -1,6 +1,6 @@
 /* runtime/graph/source_conv.c - convolutions in tiles.
  *
- * Owns: the order in which the input is read. A copy of it has all that lies beside and between its elements, and where
+ * Owns: the order in which the input is read. A copy of it has all that lies beside its elements, and where
  * windows advance by several elements, those that a tap meets lie side by side: the copy is cut into phases, one for
  * each remainder. Then the elements that a tap needs for neighbouring results are neighbours. Columns of tiles are
  * results in one line, over the ends of rows, too, which are as long as the copy's: what is behind the results' ends is
@@ -72,16 +72,13 @@ static struct conv conv_of(const struct tensor_graph *g, const struct tensor_nod
 static const char *origin(struct source *to, const struct space *d, const char *x, const char *f, const char **inside)
 {
 	const int64_t low = (int64_t)d->low;
-	const char *p = d->stride > 1 ? source_text(to, "%s * %" PRIu64 " + %s", x, d->stride, f) : x, *q;
+	const char *p = d->stride > 1 ? source_text(to, "%s * %" PRIu64 " + %s", x, d->stride, f) : x, *here;
 
 	p = source_text(to, low < 0 ? "%s + %" PRId64 : "%s - %" PRId64, p, low < 0 ? -low : low);
 	p = source_local(to, "i32", p);
-	q = d->input > 1 ? source_local(to, "i32", source_text(to, "%s / %" PRIu64, p, d->input)) : p;
-	const char *here = source_text(to, "%s >= 0 && %s < %" PRIu64, p, q, d->in);
-	if (d->input > 1)
-		here = source_text(to, "%s && %s %% %" PRIu64 " == 0", here, p, d->input);
+	here = source_text(to, "%s >= 0 && %s < %" PRIu64, p, p, d->in);
 	*inside = *inside ? source_text(to, "%s && %s", *inside, here) : here;
-	return q;
+	return p;
 }
 
 /* Every other element of rows, which are read in pairs: lanes that read words are side by side. */
@@ -89,7 +86,7 @@ static bool goes_by_pairs(const struct source *s, const struct conv *c)
 {
 	const struct space *x = &c->of[c->dims - 1];
 
-	return x->stride == 2 && x->input == 1 && x->in % 2 == 0 && info(s, c->n->operand[0])->type == JIT_TYPE_F32;
+	return x->stride == 2 && x->in % 2 == 0 && info(s, c->n->operand[0])->type == JIT_TYPE_F32;
 }
 
 static const char *element_of_pair(struct source *to, const struct conv *c, const char *row, const char *f)
@@ -152,7 +149,7 @@ static const char *input_as_it_is(struct source *s, const struct conv *c, uint64
 
 	for (unsigned d = 0; d < c->dims; d++) {
 		const struct space *x = &c->of[d];
-		if (x->stride > 1 || x->low || x->input > 1 || x->cut != x->in)
+		if (x->stride > 1 || x->low || x->cut != x->in)
 			return NULL;
 	}
 	return source_array_behind(s, v, elements - shape_elements(&info(s, v)->shape));
@@ -357,6 +354,9 @@ static struct tile tile_of(const struct tensor_graph *g, const struct tensor_nod
 		          .position = position,
 		          .user = c };
 
+	for (unsigned d = 0; d < c->dims && d < DIMS; d++)
+		if (c->of[d].input > 1) /* what the pass has left, as its steps and dilations have a common divisor */
+			return t;
 	if (!lanes || !t.depth || c->dims > DIMS || shape_elements(&g->value[n->first].shape) == 0)
 		return t;
 	c->by_rows = likes_rows(c, &t);

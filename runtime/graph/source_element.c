@@ -205,23 +205,49 @@ static const char *padded(struct source *s, const struct tensor_node *n, const s
 	                   source_element(s, n->operand[1], (struct position){ .flat = "0" }));
 }
 
+/* The element of operand k, whose first one has the place `first` along the axis. */
+static const char *joined_element(struct source *s, const struct tensor_node *n, const struct position *at, uint32_t k,
+                                  uint64_t first)
+{
+	const unsigned axis = (unsigned)tensor_node_whole(n, ATTRIBUTE_axis, 0, 0);
+	struct position to = *at;
+
+	to.flat = NULL;
+	to.dim[axis] = plus(s, at->dim[axis], -(int64_t)first);
+	return source_element(s, n->operand[k], to);
+}
+
+/* In an expression both are computed, where statements may be written only the one that is asked for. */
 static const char *joined(struct source *s, const struct tensor_node *n, const struct position *at)
 {
 	const unsigned axis = (unsigned)tensor_node_whole(n, ATTRIBUTE_axis, 0, 0);
-	const char *x = NULL;
-	uint64_t end = info(s, n->first)->shape.dim[axis];
+	const int wide = tensor_wide_type(info(s, n->first)->type);
+	uint64_t first[TENSOR_MAX_OPERANDS + 1] = { 0 };
 
-	for (uint32_t k = n->operands; k-- > 0;) {
-		struct position to = *at;
-		to.flat = NULL;
-		end -= info(s, n->operand[k])->shape.dim[axis];
-		to.dim[axis] = plus(s, at->dim[axis], -(int64_t)end);
-		const char *own = source_element(s, n->operand[k], to);
-		x = x ? source_text(s, "select(%s < %" PRIu64 ", %s, %s)", at->dim[axis],
-		                    end + info(s, n->operand[k])->shape.dim[axis], own, x)
-		      : own;
+	for (uint32_t k = 0; k < n->operands; k++)
+		first[k + 1] = first[k] + info(s, n->operand[k])->shape.dim[axis];
+	if (s->inlines || n->operands == 1) {
+		const char *x = joined_element(s, n, at, n->operands - 1, first[n->operands - 1]);
+		for (uint32_t k = n->operands - 1; k-- > 0;)
+			x = source_text(s, "select(%s < %" PRIu64 ", %s, %s)", at->dim[axis], first[k + 1],
+			                joined_element(s, n, at, k, first[k]), x);
+		return x;
 	}
-	return x;
+	const char *name = source_text(s, "c%u", s->names++);
+	source_line(s, "%s %s = %s;", tensor_type_name(wide), name,
+	            wide == JIT_TYPE_BOOL ? "false" : source_number(s, wide, 0));
+	const size_t seen = s->n_seen;
+	for (uint32_t k = 0; k < n->operands; k++) {
+		if (k + 1 < n->operands)
+			source_line(s, "if (%s < %" PRIu64 ") {", at->dim[axis], first[k + 1]);
+		source_line(s, "%s = %s;", name, joined_element(s, n, at, k, first[k]));
+		s->n_seen = seen;
+		if (k + 1 < n->operands)
+			source_line(s, "} else {");
+	}
+	for (uint32_t k = 1; k < n->operands; k++)
+		source_line(s, "}");
+	return name;
 }
 
 /* Elements at an index that is an element itself; out of range is 0. */
@@ -280,6 +306,44 @@ static const char *random_word(struct source *s, const struct tensor_node *n, co
 	                   word[0], word[1], i, word[2], word[3]);
 }
 
+/* Dimensions from a up to b that both shapes have the same elements in, from *a and *b on; false: there are no more. */
+static bool next_run(const struct shape *x, const struct shape *y, unsigned *a, unsigned *b)
+{
+	uint64_t m = 1, n = 1;
+
+	if (*a == x->rank && *b == y->rank)
+		return false;
+	do {
+		if (*a < x->rank && (m <= n || *b == y->rank))
+			m *= x->dim[(*a)++];
+		else
+			n *= y->dim[(*b)++];
+	} while (m != n);
+	return true;
+}
+
+/* Dimensions that are cut, or joined, are so alone. */
+static struct position reshaped(struct source *s, const struct tensor_node *n, struct position at)
+{
+	const struct shape *to = &info(s, n->first)->shape, *from = &info(s, n->operand[0])->shape;
+	struct position of = { .has_dims = true };
+	unsigned a = 0, b = 0;
+
+	if (!at.has_dims || !shape_elements(to))
+		return (struct position){ .flat = position_flat(s, to, &at) };
+	for (unsigned i = 0, k = 0; next_run(to, from, &a, &b); i = a, k = b) {
+		struct shape left = { .rank = a - i }, right = { .rank = b - k };
+		struct position run = { .has_dims = true }, cut = { 0 };
+		memcpy(left.dim, to->dim + i, left.rank * sizeof *left.dim);
+		memcpy(right.dim, from->dim + k, right.rank * sizeof *right.dim);
+		memcpy(run.dim, at.dim + i, left.rank * sizeof *run.dim);
+		cut.flat = position_flat(s, &left, &run);
+		position_dims(s, &right, &cut);
+		memcpy(of.dim + k, cut.dim, right.rank * sizeof *cut.dim);
+	}
+	return of;
+}
+
 /* ---- an element */
 
 static const char *computed(struct source *s, const struct tensor_node *n, struct position at)
@@ -292,8 +356,7 @@ static const char *computed(struct source *s, const struct tensor_node *n, struc
 		return source_apply(s, n, x);
 	}
 	if (n->op == OP_reshape)
-		return source_element(s, n->operand[0],
-		                      (struct position){ .flat = position_flat(s, &info(s, n->first)->shape, &at) });
+		return source_element(s, n->operand[0], reshaped(s, n, at));
 	position_dims(s, &info(s, n->first)->shape, &at);
 	switch (n->op) {
 	case OP_iota: return counted(s, n, &at);

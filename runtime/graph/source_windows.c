@@ -35,12 +35,13 @@ static const char *whole(struct source *s, int64_t n)
 }
 
 /* Opens the loops, and returns the position of the operand's element in its dimensions; *inside: whether there is one,
- * NULL: always. */
-static const char *open_windows(struct source *s, const struct windows *w, const struct shape *out, const char **inside)
+ * NULL: always; *between: whether it would lie between two of them, NULL: never. */
+static const char *open_windows(struct source *s, const struct windows *w, const struct shape *out, const char **inside,
+                                const char **between)
 {
 	const char *flat = "0";
 
-	*inside = NULL;
+	*inside = *between = NULL;
 	for (unsigned d = 0; d < w->dims; d++)
 		source_line(s, "for (w%u in 0..%" PRIu64 ") {", d, w->window[d]);
 	source_forget(s);
@@ -57,14 +58,18 @@ static const char *open_windows(struct source *s, const struct windows *w, const
 		const char *q = input > 1 ? source_local(s, "i32", source_text(s, "%s / %" PRId64, p, input)) : p;
 		if (low > 0 || input > 1 || last >= (int64_t)w->in[d]) {
 			const char *here = source_text(s, "%s >= 0 && %s < %" PRIu64, p, q, w->in[d]);
-			if (input > 1)
-				here = source_text(s, "%s && %s %% %" PRId64 " == 0", here, p, input);
+			if (input > 1) {
+				const char *apart = source_text(s, "%s %% %" PRId64 " != 0", p, input);
+				*between = *between ? source_text(s, "%s || %s", *between, apart) : apart;
+			}
 			*inside = *inside ? source_text(s, "%s && %s", *inside, here) : here;
 		}
 		flat = d ? source_text(s, "(%s * %" PRIu64 " + %s)", flat, w->in[d], q) : q;
 	}
 	if (*inside)
 		*inside = source_local(s, "bool", *inside);
+	if (*between)
+		*between = source_local(s, "bool", *between);
 	return source_local(s, "i32", flat);
 }
 
@@ -96,7 +101,7 @@ void source_conv_plain(struct source *s, const struct tensor_node *n)
 		       taps = shape_part(by, 2, by->rank), size = shape_part(in, 2, in->rank),
 		       space = shape_part(out, 2, out->rank);
 	struct windows w = { .n = n, .dims = in->rank - 2 };
-	const char *inside, *zero = source_number(s, wide, 0);
+	const char *inside, *between, *zero = source_number(s, wide, 0);
 
 	memcpy(w.in, in->dim + 2, w.dims * sizeof *w.in);
 	memcpy(w.window, by->dim + 2, w.dims * sizeof *w.window);
@@ -107,7 +112,7 @@ void source_conv_plain(struct source *s, const struct tensor_node *n)
 	for (uint64_t r = 0; r < rows; r++)
 		source_line(s, "%s s%" PRIu64 " = %s;", tensor_type_name(wide), r, zero);
 	source_line(s, "for (k in 0..%" PRIu64 ") {", channels);
-	const char *element = open_windows(s, &w, out, &inside), *tap = "0";
+	const char *element = open_windows(s, &w, out, &inside, &between), *tap = "0";
 	for (unsigned d = 0; d < w.dims; d++)
 		tap = d ? source_text(s, "(%s * %" PRIu64 " + w%u)", tap, w.window[d], d) : "w0";
 	const char *x = loaded(s, n->operand[0],
@@ -120,10 +125,11 @@ void source_conv_plain(struct source *s, const struct tensor_node *n)
 			s, n->operand[1],
 			source_text(s, "(((c * %" PRIu64 " + %" PRIu64 ") * %" PRIu64 " + k) * %" PRIu64 " + %s)", rows,
 		                    r, channels, taps, tap));
-		if (tensor_is_float(wide))
-			source_line(s, "s%" PRIu64 " = fma(%s, %s, s%" PRIu64 ");", r, x, y, r);
-		else
-			source_line(s, "s%" PRIu64 " = s%" PRIu64 " + %s * %s;", r, r, x, y);
+		const char *sum = tensor_is_float(wide) ? source_text(s, "fma(%s, %s, s%" PRIu64 ")", x, y, r)
+		                                        : source_text(s, "s%" PRIu64 " + %s * %s", r, x, y);
+		if (between)
+			sum = source_text(s, "select(%s, s%" PRIu64 ", %s)", between, r, sum);
+		source_line(s, "s%" PRIu64 " = %s;", r, sum);
 	}
 	close_windows(s, &w);
 	source_line(s, "}");
@@ -140,7 +146,7 @@ void source_window(struct source *s, const struct tensor_node *n)
 	const int wide = tensor_wide_type(info(s, n->first)->type);
 	const uint64_t size = shape_part(in, 2, in->rank), space = shape_part(out, 2, out->rank);
 	struct windows w = { .n = n, .dims = in->rank - 2 };
-	const char *inside, *type = tensor_type_name(wide);
+	const char *inside, *between, *type = tensor_type_name(wide);
 
 	memcpy(w.in, in->dim + 2, w.dims * sizeof *w.in);
 	for (unsigned d = 0; d < w.dims; d++)
@@ -148,7 +154,7 @@ void source_window(struct source *s, const struct tensor_node *n)
 	bytes_print(&s->head, "c in %" PRIu64 ", p in %" PRIu64, out->dim[0] * out->dim[1], space);
 	open_positions(s, &w, out, "p");
 	source_line(s, "%s total = %s;", type, source_neutral(s, op, wide));
-	const char *element = open_windows(s, &w, out, &inside);
+	const char *element = open_windows(s, &w, out, &inside, &between);
 	const char *x = loaded(s, n->operand[0], source_text(s, "(c * %" PRIu64 " + %s)", size, element)),
 		   *next = source_pair(s, op, wide, "total", x);
 	source_line(s, inside ? "total = select(%s, %s, total);" : "total = %s;", inside ? inside : next, next);

@@ -209,6 +209,9 @@ static void test_chosen(void **state)
 		"input k u32[4]\nb = random_bits k shape=[]\nc = random_bits k shape=[0]\noutput b\noutput c\n",
 		"input x f16[70]\ninput s f16[70]\ninput a f16[70]\ninput b f16[70]\ny = fake_quantise x s a b\n"
 		"z = add y x\noutput z\n",
+		/* A part that all lanes take, and another one in it that some take. */
+		"input x f32[3,4]\ninput y f32[3,0]\na = neg x\nb = concatenate x a axis=1\n"
+		"c = concatenate b y axis=1\nd = neg c\noutput d\n",
 		/* Parts of a sum, in rows and in columns. */
 		"input x f32[2500,9]\na = reduce_sum x axes=[0]\nb = reduce_max x axes=[0]\noutput a\noutput b\n",
 		"input x f32[3,2500]\na = reduce_sum x axes=[1]\nb = reduce_min x axes=[1]\noutput a\noutput b\n",
