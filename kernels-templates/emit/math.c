@@ -51,19 +51,21 @@ static ir_f gelu(struct ir *b, ir_f x)
 	return ir_fdiv(b, x, ir_fadd(b, ir_fconst(b, 1.0f), math_exp(b, ir_fneg(b, z))));
 }
 
-/* By the share of the normal distribution beyond |x|. */
+/* By the share of the normal distribution beyond |x|. While e^(-x*x/2) is made only x and t * p wait: there are CPUs
+ * with 16 registers, half of which keep constants of a product. So |x| is made again. */
 static ir_f gelu_erf(struct ir *b, ir_f x)
 {
 	static const float c[] = { NUMERICS_ERF_C6, NUMERICS_ERF_C5, NUMERICS_ERF_C4, NUMERICS_ERF_C3,
 		                   NUMERICS_ERF_C2, NUMERICS_ERF_C1, NUMERICS_ERF_C0 };
-	ir_f one = ir_fconst(b, 1.0f), a = ir_fabs(b, x), half = ir_fmul(b, a, ir_fconst(b, 0.5f));
+	ir_f one = ir_fconst(b, 1.0f), a = ir_fabs(b, x);
 	ir_f t = ir_fdiv(b, one, ir_ffma(b, a, ir_fconst(b, NUMERICS_ERF_SLOPE), one));
 	ir_f p = ir_fconst(b, NUMERICS_ERF_C7);
 
 	for (unsigned i = 0; i < sizeof c / sizeof c[0]; i++)
 		p = ir_ffma(b, p, t, ir_fconst(b, c[i]));
-	ir_f q = ir_fmul(b, ir_fmul(b, t, p), math_exp(b, ir_fneg(b, ir_fmul(b, a, half))));
-	return ir_ffma(b, ir_fneg(b, a), q, ir_fmax(b, x, ir_fconst(b, 0.0f)));
+	ir_f tp = ir_fmul(b, t, p), half = ir_fmul(b, a, ir_fconst(b, 0.5f));
+	ir_f q = ir_fmul(b, tp, math_exp(b, ir_fneg(b, ir_fmul(b, a, half))));
+	return ir_ffma(b, ir_fneg(b, ir_fabs(b, x)), q, ir_fmax(b, x, ir_fconst(b, 0.0f)));
 }
 
 ir_f math_act(struct ir *b, enum key_act act, ir_f x)

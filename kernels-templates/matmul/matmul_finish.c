@@ -47,10 +47,14 @@ static ir_f finish_vector(const struct matmul_results *m, const struct epilogue 
 	if (flags & KEY_BIAS)
 		y = ir_fadd(b, y, ir_fload(b, e->bias, row, 0));
 	if (flags & KEY_PAIR) {
+		/* Of the functions it takes the most registers: no second sum waits in one. */
+		const bool early = m->key->act == ACT_GELU_ERF;
+		if (early)
+			y = math_act(b, ACT_GELU_ERF, y);
 		ir_f second = combine_spans(m, e->sum, (int32_t)(m->columns * 128) + row);
 		if (flags & KEY_BIAS2)
 			second = ir_fadd(b, second, ir_fload(b, e->bias2, row, 0));
-		y = math_gate(b, (enum key_act)m->key->act, y, second);
+		y = early ? ir_fmul(b, y, second) : math_gate(b, (enum key_act)m->key->act, y, second);
 	}
 	if (flags & KEY_GATED)
 		y = math_gate(b, (enum key_act)m->key->act, old ? *old : ir_fload(b, e->out, row, 0), y);
