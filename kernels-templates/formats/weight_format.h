@@ -1,7 +1,7 @@
 /* kernels-templates/formats/weight_format.h - what a weight format must say for matmul, embed and packing to do it.
  *
- * Owns: the interface of the wf_*.c files. To add a format: one file that fills a struct weight_format, a declaration
- * below and a line in weights.c's table; nothing else in this room knows a format.
+ * Owns: the interface of the wf_*.c files. To add a format: one file that fills a struct weight_format, and its name
+ * in the list below; nothing else in this room knows a format.
  *
  * The packed form of 32 rows is a run of units, each unit_k long in k and unit_bytes in size. Inside a unit lies one or
  * more arrays indexed by row (the lane), each with lanes of 1, 2 or 4 bytes, so row vector v of an array with lanes of
@@ -147,10 +147,17 @@ struct weight_format {
 	void (*to_f32)(float *out, const void *row, uint64_t k);
 };
 
-extern const struct weight_format wf_f32, wf_f16, wf_bf16, wf_q8_0, wf_q4_0, wf_q4_1, wf_mlx4, wf_q5_0, wf_q5_1,
-	wf_q2_k, wf_q3_k, wf_q4_k, wf_q5_k, wf_q6_k, wf_iq4_nl, wf_iq4_xs, wf_mxfp4, wf_nvfp4, wf_iq1_s, wf_iq1_m,
-	wf_iq2_xxs, wf_iq2_xs, wf_iq2_s, wf_iq3_xxs, wf_iq3_s, wf_tq1_0, wf_tq2_0, wf_q1_0, wf_q2_0, wf_mlx8,
-	wf_mlx8_f16, wf_awq4, wf_awq4_bf16, wf_fp8;
+/* All formats, in the order in which they are looked for. */
+/* clang-format off */
+#define WEIGHT_FORMATS(X) \
+	X(f32) X(f16) X(bf16) X(q8_0) X(q4_0) X(q4_1) X(q5_0) X(q5_1) X(q2_k) X(q3_k) X(q4_k) X(q5_k) \
+	X(q6_k) X(iq4_nl) X(iq4_xs) X(mxfp4) X(mlx4) X(nvfp4) X(iq1_s) X(iq1_m) X(iq2_xxs) X(iq2_xs) \
+	X(iq2_s) X(iq3_xxs) X(iq3_s) X(tq1_0) X(tq2_0) X(q1_0) X(q2_0) X(mlx8) X(mlx8_f16) X(awq4) \
+	X(awq4_bf16) X(fp8)
+/* clang-format on */
+#define X(name) extern const struct weight_format wf_##name;
+WEIGHT_FORMATS(X)
+#undef X
 
 /* BF16 as words of two k's, each of which counts as one. */
 extern const struct weight_format wf_bf16_dot2;

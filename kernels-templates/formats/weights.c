@@ -11,10 +11,9 @@
 #include "kernels-templates/formats/weight_pieces.h"
 
 static const struct weight_format *const weight_formats[] = {
-	&wf_f32,   &wf_f16,   &wf_bf16,    &wf_q8_0,     &wf_q4_0,   &wf_q4_1,      &wf_q5_0,  &wf_q5_1,  &wf_q2_k,
-	&wf_q3_k,  &wf_q4_k,  &wf_q5_k,    &wf_q6_k,     &wf_iq4_nl, &wf_iq4_xs,    &wf_mxfp4, &wf_mlx4,  &wf_nvfp4,
-	&wf_iq1_s, &wf_iq1_m, &wf_iq2_xxs, &wf_iq2_xs,   &wf_iq2_s,  &wf_iq3_xxs,   &wf_iq3_s, &wf_tq1_0, &wf_tq2_0,
-	&wf_q1_0,  &wf_q2_0,  &wf_mlx8,    &wf_mlx8_f16, &wf_awq4,   &wf_awq4_bf16, &wf_fp8,
+#define X(name) &wf_##name,
+	WEIGHT_FORMATS(X)
+#undef X
 };
 
 /* Kernels that read one row of the 32 may read this far past the last block; what they read there never reaches a

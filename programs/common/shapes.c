@@ -175,24 +175,29 @@ static const struct shape shapes[] = {
 	{ "tiny", "llama", 256, 2, 4, 2, 64, 512, 512, 2048, 1e4, 1e-5, true, 0, 0, SHAPE_NO_STATE },
 };
 
-#define SAME(id) DTYPE_##id, DTYPE_##id
+/* Rows of base/mixtures.def of which models are made up. */
+/* clang-format off */
 static const struct mixture mixtures[] = {
-	{ "f32", 0, SAME(F32), DTYPE_F32 },           { "f16", 1, SAME(F16), DTYPE_F16 },
-	{ "bf16", 32, SAME(BF16), DTYPE_BF16 },       { "q8_0", 7, SAME(Q8_0), DTYPE_Q8_0 },
-	{ "q4_0", 2, SAME(Q4_0), DTYPE_Q6_K },        { "q4_1", 3, SAME(Q4_1), DTYPE_Q6_K },
-	{ "q5_0", 8, SAME(Q5_0), DTYPE_Q6_K },        { "q5_1", 9, SAME(Q5_1), DTYPE_Q6_K },
-	{ "q2_k", 10, SAME(Q2_K), DTYPE_Q6_K },       { "q3_k", 11, SAME(Q3_K), DTYPE_Q6_K },
-	{ "q4_k", 14, SAME(Q4_K), DTYPE_Q6_K },       { "q4_k_m", 15, DTYPE_Q4_K, DTYPE_Q6_K, DTYPE_Q6_K },
-	{ "q5_k", 16, SAME(Q5_K), DTYPE_Q6_K },       { "q5_k_m", 17, DTYPE_Q5_K, DTYPE_Q6_K, DTYPE_Q6_K },
-	{ "q6_k", 18, SAME(Q6_K), DTYPE_Q6_K },       { "iq4_nl", 25, SAME(IQ4_NL), DTYPE_Q6_K },
-	{ "iq4_xs", 30, SAME(IQ4_XS), DTYPE_Q6_K },   { "mxfp4", 38, SAME(MXFP4), DTYPE_Q6_K },
-	{ "nvfp4", 39, SAME(NVFP4), DTYPE_Q6_K },     { "iq1_s", 24, SAME(IQ1_S), DTYPE_Q6_K },
-	{ "iq1_m", 31, SAME(IQ1_M), DTYPE_Q6_K },     { "iq2_xxs", 19, SAME(IQ2_XXS), DTYPE_Q6_K },
-	{ "iq2_xs", 20, SAME(IQ2_XS), DTYPE_Q6_K },   { "iq2_s", 28, SAME(IQ2_S), DTYPE_Q6_K },
-	{ "iq3_xxs", 23, SAME(IQ3_XXS), DTYPE_Q6_K }, { "iq3_s", 26, SAME(IQ3_S), DTYPE_Q6_K },
-	{ "tq1_0", 36, SAME(TQ1_0), DTYPE_Q6_K },     { "tq2_0", 37, SAME(TQ2_0), DTYPE_Q6_K },
-	{ "q1_0", 40, SAME(Q1_0), DTYPE_Q6_K },       { "q2_0", 41, SAME(Q2_0), DTYPE_Q6_K },
+#define MADE(name, matrices, better, output) #name, DTYPE_##matrices, DTYPE_##better, DTYPE_##output
+#define NOT_MADE NULL, DTYPE_F32, DTYPE_F32, DTYPE_F32
+#define MIXTURE(name, number, main, experts, ends, instead, made, ...) { number, made },
+#define NAMED(name, number)
+#include "base/mixtures.def"
+#undef MIXTURE
+#undef NOT_MADE
+#undef MADE
 };
+const char mixture_names[] =
+#define MADE(name, ...) "|" #name
+#define NOT_MADE ""
+#define MIXTURE(name, number, main, experts, ends, instead, made, ...) made
+#include "base/mixtures.def"
+	;
+#undef NAMED
+#undef MIXTURE
+#undef NOT_MADE
+#undef MADE
+/* clang-format on */
 
 const struct shape *shape_find(const char *name)
 {
@@ -289,7 +294,7 @@ bool shape_parse(struct shape *out, const char *text, struct error *err)
 const struct mixture *mixture_find(const char *name)
 {
 	for (size_t i = 0; i < sizeof mixtures / sizeof *mixtures; i++)
-		if (strcmp(mixtures[i].name, name) == 0)
+		if (mixtures[i].name && strcmp(mixtures[i].name, name) == 0)
 			return &mixtures[i];
 	return NULL;
 }

@@ -48,8 +48,8 @@ static inline bool shape_attends(const struct shape *s, uint32_t layer)
 static inline uint32_t shape_borrowing(const struct shape *s) { return s->borrowing < s->layers ? s->borrowing : 0; }
 
 struct mixture {
-	const char *name;
-	int file_type; /* general.file_type of GGUF files */
+	int file_type;    /* general.file_type of GGUF files */
+	const char *name; /* NULL: models are not made up of it */
 	enum dtype matrices;
 	enum dtype better; /* of attn_v and ffn_down in part of the layers */
 	enum dtype output; /* of the output's matrix, which is the embedding's when tied */
@@ -60,9 +60,8 @@ struct mixture {
 	"qwen3-0.6b|qwen3-1.7b|qwen3-4b|llama-3.2-1b|llama-3.2-3b|llama-3.1-8b|llama-3.3-70b|mistral-7b|" \
 	"lfm2-1.2b|qwen35-4b|qwen3-30b-a3b|qwen35-35b-a3b|gpt-oss-20b|glm-4.7-flash|gemma3-4b|gemma4-e4b|tiny|tiny-" \
 	"moe"
-#define MIXTURE_NAMES \
-	"f32|f16|bf16|q8_0|q4_0|q4_1|q5_0|q5_1|q2_k|q3_k|q4_k|q4_k_m|q5_k|q5_k_m|q6_k|iq4_nl|iq4_xs|mxfp4|" \
-	"nvfp4|iq1_s|iq1_m|iq2_xxs|iq2_xs|iq2_s|iq3_xxs|iq3_s|tq1_0|tq2_0|q1_0|q2_0"
+extern const char mixture_names[]; /* a '|' in front of each */
+#define MIXTURE_NAMES (mixture_names + 1)
 
 const struct shape *shape_find(const char *name); /* NULL: unknown */
 /* A shape as text: a name, or sizes such as

@@ -40,7 +40,13 @@ enum where {
 	WITHOUT_IMPORTANCE /* the same without one */
 };
 
-enum { MOST_RULES = 7 };
+/* Types of the output and embedding matrices; F32: as usual. */
+struct mixture_ends {
+	enum dtype output, embedding;
+	bool few_bits;
+};
+
+enum { MAX_RULES = 7 };
 struct rule {
 	enum sort sort;
 	enum where where;
@@ -50,29 +56,26 @@ struct mixture_rules {
 	const char *name;
 	uint32_t file_type;
 	enum dtype base;
-	bool better_experts;          /* of eight experts: attn_output gets Q5_K */
-	struct rule rule[MOST_RULES]; /* the first that holds counts */
+	bool better_experts; /* of eight experts: attn_output gets Q5_K */
+	struct mixture_ends ends;
+	enum dtype instead;
+	struct rule rule[MAX_RULES]; /* the first that holds counts */
 };
 
 /* clang-format off */
 static const struct mixture_rules mixtures[] = {
-#include "programs/jitquant/jitquant_mixtures.def"
+#define USUAL_ENDS ENDS(F32, F32, false)
+#define ENDS(output, embedding, few_bits) { DTYPE_##output, DTYPE_##embedding, few_bits }
+#define MIXTURE(name, number, main, experts, ends, instead, made, ...) \
+	{ #name, number, DTYPE_##main, experts, ends, DTYPE_##instead, { __VA_ARGS__ } },
+#define NAMED(name, number)
+#include "base/mixtures.def"
+#undef NAMED
+#undef MIXTURE
+#undef ENDS
+#undef USUAL_ENDS
 };
 enum { N_MIXTURES = sizeof mixtures / sizeof *mixtures };
-
-/* Mixtures whose output and embedding matrices are not as usual; F32: they are. few_bits: eight experts' neighbours get
- * no Q8_0, and without an importance matrix much is lost. */
-static const struct mixture_ends {
-	const char *name;
-	enum dtype output, embedding;
-	bool few_bits;
-} ends[] = {
-	{ "nvfp4", DTYPE_Q8_0, DTYPE_F32, false }, { "tq1_0", DTYPE_F32, DTYPE_Q4_K, false },
-	{ "tq2_0", DTYPE_F32, DTYPE_Q4_K, false }, { "iq1_s", DTYPE_Q5_K, DTYPE_Q2_K, true },
-	{ "iq1_m", DTYPE_Q5_K, DTYPE_Q2_K, true }, { "iq2_xxs", DTYPE_Q5_K, DTYPE_Q2_K, true },
-	{ "iq2_xs", DTYPE_Q5_K, DTYPE_Q2_K, true }, { "iq2_s", DTYPE_Q5_K, DTYPE_IQ3_S, true },
-	{ "iq2_m", DTYPE_Q5_K, DTYPE_IQ3_S, true }, { "iq3_xxs", DTYPE_Q5_K, DTYPE_IQ3_S, false },
-};
 
 /* Other names of the same. */
 static const struct { const char *name, *is; } synonyms[] = {
@@ -101,15 +104,7 @@ static const struct mixture_rules *find_mixture(const char *name)
 	return NULL;
 }
 
-static struct mixture_ends ends_of(const struct mixture_rules *mix)
-{
-	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-		if (strcmp(ends[i].name, mix->name) == 0)
-			return ends[i];
-	return (struct mixture_ends){ mix->name, DTYPE_F32, DTYPE_F32, false };
-}
-
-bool quant_wants_importance(const char *name) { return ends_of(find_mixture(name)).few_bits; }
+bool quant_wants_importance(const char *name) { return find_mixture(name)->ends.few_bits; }
 
 bool quant_is_type(const char *name) { return find_mixture(name) != NULL; }
 
@@ -240,8 +235,8 @@ static enum dtype of_output(const struct choosing *c, const struct gguf_tensor *
 		return c->output;
 	if (base == DTYPE_MXFP4 || t->ne[0] % dtype_table[base].block)
 		return DTYPE_Q8_0;
-	if (ends_of(c->mix).output != DTYPE_F32)
-		return ends_of(c->mix).output;
+	if (c->mix->ends.output != DTYPE_F32)
+		return c->mix->ends.output;
 	return base == DTYPE_Q8_0 ? base : DTYPE_Q6_K;
 }
 
@@ -255,7 +250,7 @@ static enum dtype by_rules(const struct choosing *c, const struct gguf_tensor *t
 		return of_output(c, t);
 	if (mix->base == DTYPE_MXFP4) /* for experts alone */
 		return t->n_dims > 2 && t->ne[2] > 1 ? DTYPE_MXFP4 : DTYPE_Q8_0;
-	const struct mixture_ends own = ends_of(mix);
+	const struct mixture_ends own = mix->ends;
 	if (sort == SORT_EMBEDDING && own.embedding != DTYPE_F32)
 		return own.embedding;
 	if (c->experts == 8 && own.few_bits && sort == SORT_KEY)
@@ -264,7 +259,7 @@ static enum dtype by_rules(const struct choosing *c, const struct gguf_tensor *t
 		return DTYPE_Q8_0;
 	if (c->experts == 8 && sort == SORT_ATTENTION_OUTPUT)
 		return mix->better_experts ? DTYPE_Q5_K : mix->base;
-	for (int i = 0; i < MOST_RULES; i++)
+	for (int i = 0; i < MAX_RULES; i++)
 		if (mix->rule[i].sort == sort && holds(c, mix->rule[i].where, layer, n))
 			return mix->rule[i].to;
 	return mix->base;
@@ -273,18 +268,9 @@ static enum dtype by_rules(const struct choosing *c, const struct gguf_tensor *t
 /* A type of smaller blocks, for rows that are no multiple of the one wanted. */
 static enum dtype fitting(enum dtype type, uint64_t columns)
 {
-	static const struct {
-		enum dtype wanted, instead;
-	} table[] = { { DTYPE_Q2_K, DTYPE_Q4_0 },     { DTYPE_Q3_K, DTYPE_Q4_0 },    { DTYPE_Q4_K, DTYPE_Q5_0 },
-		      { DTYPE_Q5_K, DTYPE_Q5_1 },     { DTYPE_Q6_K, DTYPE_Q8_0 },    { DTYPE_IQ4_XS, DTYPE_IQ4_NL },
-		      { DTYPE_IQ1_S, DTYPE_IQ4_NL },  { DTYPE_IQ1_M, DTYPE_IQ4_NL }, { DTYPE_IQ2_XXS, DTYPE_IQ4_NL },
-		      { DTYPE_IQ2_XS, DTYPE_IQ4_NL }, { DTYPE_IQ2_S, DTYPE_IQ4_NL }, { DTYPE_IQ3_XXS, DTYPE_IQ4_NL },
-		      { DTYPE_IQ3_S, DTYPE_IQ4_NL },  { DTYPE_TQ1_0, DTYPE_Q4_0 },   { DTYPE_TQ2_0, DTYPE_Q4_0 },
-		      { DTYPE_NVFP4, DTYPE_Q4_0 },    { DTYPE_Q1_0, DTYPE_Q4_0 },    { DTYPE_Q2_0, DTYPE_Q4_0 } };
-
-	for (size_t i = 0; columns % dtype_table[type].block && i < sizeof table / sizeof *table; i++)
-		if (table[i].wanted == type) {
-			type = table[i].instead;
+	for (int i = 0; columns % dtype_table[type].block && i < N_MIXTURES; i++)
+		if (mixtures[i].base == type && mixtures[i].instead) {
+			type = mixtures[i].instead;
 			break;
 		}
 	return columns % dtype_table[type].block ? DTYPE_F16 : type;
