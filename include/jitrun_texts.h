@@ -22,7 +22,8 @@ typedef struct jit_embedding_text {
 /* The embeddings of n texts, each by itself, one after the other: n_out floats, as many as jit_session_embed() gives of
  * each, together. Models that encode texts (jit_model_info.encodes) compute several in a pass, whatever their lengths:
  * a token sees all of its text. A text's bits are the same alone. The session then has no tokens, or with other models
- * the last text's. */
+ * the last text's. Dense layers behind pooling, which some models have (docs/models.md), follow here and in
+ * jit_session_embed() with LAST, CLS and MEAN, before `normalise`: `embedding` of jit_model_info is what they give. */
 int jit_session_embed_texts(jit_session *s, const jit_embedding_text *texts, size_t n,
                             const jit_embedding_options *options, float *out, size_t n_out, jit_error *err);
 

@@ -179,6 +179,15 @@ static void mark_mmproj(struct listing *l, const char *model)
 		best->chosen = true;
 }
 
+/* Of a layer behind pooling: "2_Dense/config.json" and its weights. */
+static bool is_of_dense_layer(const char *path)
+{
+	const char *slash = strchr(path, '/'), *dense = strstr(path, "_Dense/");
+
+	return dense && slash == dense + strlen("_Dense") &&
+	       (strcmp(slash, "/config.json") == 0 || strcmp(slash, "/model.safetensors") == 0);
+}
+
 /* In a folder of safetensors, what is read beside the weights. */
 static bool is_beside(const char *path)
 {
@@ -187,7 +196,8 @@ static bool is_beside(const char *path)
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(path, names[i]) == 0)
 			return true;
-	return !strchr(path, '/') && (ends_with(path, ".json") || ends_with(path, ".jinja"));
+	return is_of_dense_layer(path) ||
+	       (!strchr(path, '/') && (ends_with(path, ".json") || ends_with(path, ".jinja")));
 }
 
 static bool is_model_weights(const char *path)

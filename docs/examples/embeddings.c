@@ -44,13 +44,13 @@ int main(int argc, char **argv)
 	jit_model *m = jit_model_open(argv[1], NULL, &err);
 	jit_session *s = m ? jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 512), &err) : NULL;
 	int status = s ? jit_model_get_info(m, &info, &err) : err.code;
-	float *first = status == JIT_OK ? malloc((size_t)info.hidden * sizeof *first) : NULL;
-	float *other = status == JIT_OK ? malloc((size_t)info.hidden * sizeof *other) : NULL;
+	float *first = status == JIT_OK ? malloc((size_t)info.embedding * sizeof *first) : NULL;
+	float *other = status == JIT_OK ? malloc((size_t)info.embedding * sizeof *other) : NULL;
 	for (int i = 3; i < argc && first && other && status == JIT_OK; i++) {
-		status = embed(m, s, mean ? JIT_POOL_MEAN : JIT_POOL_LAST, argv[i], i == 3 ? first : other, info.hidden,
-		               &err);
+		status = embed(m, s, mean ? JIT_POOL_MEAN : JIT_POOL_LAST, argv[i], i == 3 ? first : other,
+		               info.embedding, &err);
 		if (status == JIT_OK && i > 3)
-			printf("%.4f  %s\n", cosine(first, other, info.hidden), argv[i]);
+			printf("%.4f  %s\n", cosine(first, other, info.embedding), argv[i]);
 	}
 	if (err.code)
 		fprintf(stderr, "%s\n", err.message);

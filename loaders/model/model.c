@@ -163,7 +163,7 @@ static bool open_tokenizer_files(struct model *m, const char *dir, struct error 
 		            &m->tokenizer_error);
 	return open_beside(&f->generation_config, dir, "generation_config.json", false, JSON_MAX_CONFIG, err) &&
 	       open_beside(&f->pooling_config, dir, "1_Pooling/config.json", false, JSON_MAX_CONFIG, err) &&
-	       open_beside(&f->modules, dir, "modules.json", false, JSON_MAX_CONFIG, err);
+	       model_open_modules(m, dir, err);
 }
 
 static void open_chat_files(struct model *m, const char *dir)
@@ -207,7 +207,8 @@ static bool read_model(struct model *m, struct error *err)
 		return false;
 	m->spec.arch_name = f->arch_name;
 	m->spec.name = f->model_name;
-	return model_read_pooling(m, err) && model_bind(m, gguf ? f->part[0].file.label : f->config.label, err);
+	return model_read_pooling(m, err) && model_read_dense(m, err) &&
+	       model_bind(m, gguf ? f->part[0].file.label : f->config.label, err);
 }
 
 static bool gguf_has_tokenizer(const struct gguf *g)
@@ -281,7 +282,6 @@ static void close_texts(struct model_file *f)
 	file_close(&f->tokenizer_config);
 	file_close(&f->generation_config);
 	file_close(&f->pooling_config);
-	file_close(&f->modules);
 	file_close(&f->chat_jinja);
 	file_close(&f->chat_json);
 	file_close(&f->chat_named);
@@ -290,6 +290,7 @@ static void close_texts(struct model_file *f)
 	file_close(&f->rope_factors);
 	file_close(&f->rope_long_factors);
 	file_close(&f->classifier_given);
+	file_close(&f->dense_given);
 }
 
 /* The model is open: what is parsed is not needed again, and a header was all there was to read. */
@@ -377,6 +378,7 @@ void model_close(struct model *m)
 		free(f->freq_factors);
 		free(f->long_factors);
 		free(f->classifier);
+		free(f->dense);
 		free(f->layer_is_sliding);
 		free(f->places);
 		model_free_quants(f);

@@ -298,18 +298,30 @@ enum model_pooling {
 	POOLING_CLS   /* the first token's */
 };
 
+/* Activation functions that the host computes; numbered as packed models have them. */
+enum host_act { HOST_TANH, HOST_GELU, HOST_RELU, HOST_IDENTITY, HOST_SIGMOID };
+
 /* What makes scores of a row: of the last token, or of those that encode, of the first one or the mean of all; classes
  * 0: the model has none. With MODEL_HEADER_ONLY there are no numbers. NULL: that tensor is not there. */
-enum classifier_act { CLASSIFIER_TANH, CLASSIFIER_GELU, CLASSIFIER_RELU };
 struct model_classifier {
 	uint32_t classes;
-	enum classifier_act act;
+	enum host_act act;
 	bool mean;
 	const float *dense, *dense_bias; /* hidden x hidden, behind which comes act; hidden */
 	const float *norm;               /* hidden: of a norm behind that, which subtracts the mean */
 	const float *out, *out_bias;     /* classes x hidden; classes */
 };
 enum { MODEL_MAX_CLASSES = 1024 };
+
+/* A layer behind pooling: out x in, with a bias or without, and act behind it. With MODEL_HEADER_ONLY there are no
+ * numbers. */
+struct model_dense {
+	uint32_t in, out;
+	enum host_act act;
+	bool biased;
+	const float *weight, *bias; /* NULL: no bias */
+};
+enum { MODEL_MAX_DENSE = 8 };
 
 /* What the files say of themselves: a key, and a value of one of these kinds. */
 enum metadata_kind {
@@ -342,13 +354,18 @@ struct model {
 	struct error chat_template_error; /* why some cannot be read, as above */
 	struct model_sampling sampling;
 	enum model_pooling pooling;
-	struct model_classifier classifier; /* with POOLING_RANK */
-	struct model_metadata *metadata;    /* in the order of the files */
+	struct model_classifier classifier;        /* with POOLING_RANK */
+	struct model_dense dense[MODEL_MAX_DENSE]; /* what a pooled row goes through, in this order */
+	uint32_t n_dense;
+	struct model_metadata *metadata; /* in the order of the files */
 	size_t n_metadata;
 	uint64_t tensor_bytes; /* sum over the tensors used */
 	uint64_t file_bytes;   /* sum of the sizes of all weight files */
 	struct model_file *file;
 };
+
+/* How many numbers a pooled text has. */
+uint32_t model_embedding(const struct model *m);
 
 /* Item i of the array m->metadata[number], of which it must be one. False: no memory. From any thread. */
 bool model_metadata_item(const struct model *m, size_t number, size_t i, struct model_metadata *out, struct error *err);
@@ -383,6 +400,7 @@ enum model_source_role {
 	MODEL_SOURCE_NAMED_TEMPLATES, /* names and texts in turn, a 0 behind each */
 	MODEL_SOURCE_POOLING,
 	MODEL_SOURCE_CLASSIFIER, /* of a GGUF file, f32: model_classifier */
+	MODEL_SOURCE_DENSE,      /* model_dense.c says what is in it */
 	MODEL_SOURCE_ROLES
 };
 struct model_source {

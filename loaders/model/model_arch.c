@@ -121,9 +121,11 @@ static const struct arch_off hf_off[] = {
 
 /* layer_norm_epsilon is for norms that subtract the mean, where there are none of them; finetuned says how a
  * scaling came about, tensor_data_layout where the weights came from; pooling_type is model_pooling.c's,
- * and the labels are model_classifier.c's. */
-static const char gguf_keys[] = "attention.layer_norm_epsilon rope.scaling.finetuned tensor_data_layout pooling_type "
-				"classifier.output_labels";
+ * the labels are model_classifier.c's, and the sizes of dense layers model_dense.c's. */
+static const char gguf_keys[] =
+	"attention.layer_norm_epsilon rope.scaling.finetuned tensor_data_layout pooling_type "
+	"classifier.output_labels dense_2_feat_in dense_2_feat_out dense_3_feat_in "
+	"dense_3_feat_out";
 
 /* Names that begin with _ are private to transformers. Further what it writes into every configuration, and what is for
  * training, for sampling, or for a program of another kind. */

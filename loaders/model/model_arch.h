@@ -122,7 +122,7 @@ struct arch_encoder {
 	const char *ranks;   /* of `classes`, the one that ranks texts */
 	/* Its classifier's tensors: the dense matrix, its bias, the norm's weights, and those of the classes. */
 	const char *classifier[5];
-	enum classifier_act act;
+	enum host_act act;
 };
 
 /* Lists of names are words with a space between them; in those of tensors * stands for a number. NULL is an empty

@@ -88,20 +88,20 @@ static bool check_labels(const struct model *m, struct error *err)
 	                 g->path, key, kv->count, m->classifier.classes, gguf_names[OUT]);
 }
 
-static bool read_floats(const struct model *m, const struct found_tensor *t, uint64_t n, float *out, struct error *err)
+bool model_read_floats(const struct file *f, const struct found_tensor *t, uint64_t n, float *out, struct error *err)
 {
 	uint8_t *bytes = malloc((size_t)t->bytes);
 
 	if (!bytes)
 		return error_set(err, ERROR_MEMORY, "%s: no memory for %" PRIu64 " bytes", t->label, t->bytes);
-	bool ok = model_read_found(m->file, t, (size_t)t->bytes, bytes, err);
+	bool ok = file_read(f, t->offset, (size_t)t->bytes, bytes, err);
 	if (ok)
 		model_floats(t->type, bytes, n, out);
 	free(bytes);
 	return ok;
 }
 
-static bool check_finite(const char *label, const char *name, const float *x, uint64_t n, struct error *err)
+bool model_check_finite(const char *label, const char *name, const float *x, uint64_t n, struct error *err)
 {
 	for (uint64_t i = 0; i < n; i++)
 		if ((number_bits(x[i]) & 0x7f800000) == 0x7f800000)
@@ -134,8 +134,9 @@ static bool read_all(struct model *m, const struct found *f, struct error *err)
 	for (int k = 0; k < TENSORS; k++) {
 		if (!f->there[k])
 			continue;
-		if ((!file->from_sources && !read_floats(m, &f->t[k], f->elements[k], at, err)) ||
-		    !check_finite(label, names[k], at, f->elements[k], err))
+		if ((!file->from_sources &&
+		     !model_read_floats(&file->part[f->t[k].part].file, &f->t[k], f->elements[k], at, err)) ||
+		    !model_check_finite(label, names[k], at, f->elements[k], err))
 			return false;
 		*place[k] = at;
 		at += f->elements[k];
@@ -151,8 +152,8 @@ bool model_read_classifier(struct model *m, struct error *err)
 
 	if (m->pooling != POOLING_RANK)
 		return true;
-	m->classifier.act = e ? e->act : CLASSIFIER_TANH;
-	m->classifier.mean |= gguf && e && e->act == CLASSIFIER_GELU; /* as llama.cpp pools what has such a head */
+	m->classifier.act = e ? e->act : HOST_TANH;
+	m->classifier.mean |= gguf && e && e->act == HOST_GELU; /* as llama.cpp pools what has such a head */
 	if (!find_all(m, &f, err) || (gguf && !check_labels(m, err)))
 		return false;
 	return (m->file->flags & MODEL_HEADER_ONLY && !m->file->from_sources) || read_all(m, &f, err);

@@ -61,7 +61,7 @@ bool hf_read_encoder(struct hf_reader *r)
 	if (kind && strcmp(kind, "absolute") != 0)
 		return hf_unsupported(r, "position_embedding_type", kind, "absolute");
 	const char *pooled = NULL, *act = NULL;
-	if (e->act == CLASSIFIER_GELU && r->m->file->ranks) {
+	if (e->act == HOST_GELU && r->m->file->ranks) {
 		if (!hf_get_string(r, r->root, "classifier_pooling", &pooled) ||
 		    !hf_get_string(r, r->root, "classifier_activation", &act))
 			return false;

@@ -23,7 +23,7 @@
  *   model_mlx.c  tensors as MLX lays them out
  *   model_chat.c  chat templates
  *   model_sampling.c  how tokens are to be chosen
- *   model_pooling.c  what embeddings are made of
+ *   model_pooling.c  what embeddings are made of; model_modules.c, model_dense.c the layers behind that
  *   model_classifier.c  what makes scores of texts; model_floats.c weights as floats
  *   model_metadata.c  all that the files say of themselves, as a list
  *   model_arch.c  the table of architectures, and what may be left over
@@ -71,11 +71,12 @@ struct model_file {
 	bool *used; /* entries */
 	uint32_t n_entries;
 	struct names names;
-	struct file config, generation_config, pooling_config, modules, tokenizer_json, tokenizer_config, chat_jinja,
+	struct file config, generation_config, pooling_config, tokenizer_json, tokenizer_config, chat_jinja,
 		chat_json;      /* texts, closed when the model is open, but with MODEL_KEEP_SOURCES */
 	struct file chat_named; /* the same of further chat templates; see model_chat.c */
 	char *chat_named_bytes; /* which own these bytes, unless they are a packed model's */
-	struct file rope_factors, rope_long_factors, classifier_given; /* from model_open_sources() alone */
+	struct file rope_factors, rope_long_factors, classifier_given,
+		dense_given; /* from model_open_sources() alone */
 	bool from_sources;
 	const char *chat_label; /* the file that chat templates come from, for messages, while it is open */
 	char *strings;          /* tensor names, 0-terminated, one after the other */
@@ -83,6 +84,8 @@ struct model_file {
 	char *model_name, *arch_name;
 	float *freq_factors, *long_factors, *classifier;
 	size_t n_classifier;
+	void *dense; /* as MODEL_SOURCE_DENSE */
+	size_t dense_bytes;
 	uint8_t *layer_is_sliding, *layer_rotation, *layer_mixer, *layer_routes;
 	bool ranks;                  /* HF: the class is one that ranks texts */
 	bool rotates;                /* with SWITCH_NO_ROPE: whether layers rotate */
@@ -227,6 +230,23 @@ bool gguf_read_encoder(struct gguf_reader *r);
 bool model_read_pooling(struct model *m, struct error *err);
 /* model_classifier.c: behind the sizes; the tensors are taken */
 bool model_read_classifier(struct model *m, struct error *err);
+/* The floats of a tensor in a file, and that a tensor's are finite. */
+bool model_read_floats(const struct file *f, const struct found_tensor *t, uint64_t n, float *out, struct error *err);
+bool model_check_finite(const char *label, const char *name, const float *x, uint64_t n, struct error *err);
+/* model_modules.c: modules.json of a directory and the folders it names, if there is one; m->dense is filled. */
+bool model_open_modules(struct model *m, const char *dir, struct error *err);
+/* Of these, what modules.json names, and what a layer's config.json says. */
+struct module_list {
+	char dense[MODEL_MAX_DENSE][256]; /* folders */
+	uint32_t n_dense;
+};
+bool model_read_modules(const struct file *file, struct module_list *out, struct error *err);
+bool model_read_dense_config(const struct file *file, struct model_dense *out, struct error *err);
+/* model_dense.c: behind the sizes; the tensors of GGUF files are taken */
+bool model_read_dense(struct model *m, struct error *err);
+/* The numbers of the layers whose sizes m has, if they are to be read. */
+typedef bool dense_read_fn(const void *user, uint32_t layer, bool bias, uint64_t n, float *out, struct error *err);
+bool model_fill_dense(struct model *m, dense_read_fn *read, const void *user, struct error *err);
 /* model_metadata.c */
 bool model_read_metadata(struct model *m, struct error *err);
 void model_free_metadata(struct model *m);

@@ -90,37 +90,6 @@ static bool from_json(struct model *m, const struct file *file, struct error *er
 	return ok;
 }
 
-/* ---- modules.json */
-
-/* What sentence-transformers computes behind a model, by the last part of the class's name. Layers that would change
- * vectors are refused as a way of pooling is. */
-static bool from_modules(const struct file *file, struct error *err)
-{
-	static const char *const known[] = { "Transformer", "Pooling", "Normalize" };
-	json_t *root = json_read(file->base, file->size, JSON_MAX_CONFIG, file->label, err), *module;
-	struct hf_reader r = { .label = file->label, .root = root, .err = err };
-	bool ok = root && (json_is_array(root) || hf_wrong_kind(&r, "its content", root, "an array"));
-	char text[80];
-	size_t i;
-
-	json_array_foreach(root, i, module)
-	{
-		const json_t *type = json_object_get(module, "type");
-		const char *name = json_is_string(type) ? json_string_value(type) : "", *dot = strrchr(name, '.');
-		bool found = false;
-		for (size_t k = 0; k < sizeof known / sizeof *known; k++)
-			found = found || strcmp(dot ? dot + 1 : name, known[k]) == 0;
-		if (ok && !found)
-			ok = error_set(
-				err, ERROR_UNSUPPORTED,
-				"%s: the type of module %zu is \"%s\", supported behind a model are Transformer, "
-				"Pooling and Normalize",
-				file->label, i, error_quote(text, sizeof text, name, strlen(name)));
-	}
-	json_decref(root);
-	return ok;
-}
-
 bool model_read_pooling(struct model *m, struct error *err)
 {
 	const struct model_file *f = m->file;
@@ -128,8 +97,6 @@ bool model_read_pooling(struct model *m, struct error *err)
 	m->pooling = POOLING_NOT_SAID;
 	if (f->format == MODEL_GGUF ? !from_gguf(m, &f->part[0].gguf, err)
 	                            : f->pooling_config.base && !from_json(m, &f->pooling_config, err))
-		return false;
-	if (f->format != MODEL_GGUF && f->modules.base && !from_modules(&f->modules, err))
 		return false;
 	if (f->ranks)
 		m->pooling = POOLING_RANK;

@@ -19,7 +19,8 @@ static const char *const role_name[MODEL_SOURCE_ROLES] = {
 	[MODEL_SOURCE_CHAT_JSON] = "chat_template.json",
 	[MODEL_SOURCE_NAMED_TEMPLATES] = "additional_chat_templates",
 	[MODEL_SOURCE_POOLING] = "1_Pooling/config.json",
-	[MODEL_SOURCE_CLASSIFIER] = "classifier"
+	[MODEL_SOURCE_CLASSIFIER] = "classifier",
+	[MODEL_SOURCE_DENSE] = "dense-layers"
 };
 
 const char *model_source_name(enum model_source_role role) { return role_name[role]; }
@@ -38,8 +39,16 @@ static struct file *place_of(struct model_file *f, enum model_source_role role)
 	case MODEL_SOURCE_NAMED_TEMPLATES: return &f->chat_named;
 	case MODEL_SOURCE_POOLING: return &f->pooling_config;
 	case MODEL_SOURCE_CLASSIFIER: return &f->classifier_given;
+	case MODEL_SOURCE_DENSE: return &f->dense_given;
 	default: return NULL;
 	}
+}
+
+/* Numbers, which a model that was opened from files has elsewhere. */
+static bool is_floats(enum model_source_role role)
+{
+	return role == MODEL_SOURCE_ROPE_FACTORS || role == MODEL_SOURCE_LONG_FACTORS ||
+	       role == MODEL_SOURCE_CLASSIFIER || role == MODEL_SOURCE_DENSE;
 }
 
 static bool is_part(enum model_source_role role)
@@ -83,8 +92,7 @@ struct model_source *model_sources(const struct model *m, size_t *n, struct erro
 	}
 	for (int role = MODEL_SOURCE_CONFIG; role < MODEL_SOURCE_ROLES; role++) {
 		const struct file *text = place_of(f, (enum model_source_role)role);
-		if (text->base && role != MODEL_SOURCE_ROPE_FACTORS && role != MODEL_SOURCE_LONG_FACTORS &&
-		    role != MODEL_SOURCE_CLASSIFIER)
+		if (text->base && !is_floats((enum model_source_role)role))
 			out[(*n)++] = (struct model_source){ (enum model_source_role)role, text->base, text->size };
 	}
 	const uint64_t n_factors = m->spec.rope.dims / 2 * sizeof(float);
@@ -96,6 +104,8 @@ struct model_source *model_sources(const struct model *m, size_t *n, struct erro
 	for (size_t i = 0; i < sizeof floats / sizeof *floats && f->format == MODEL_GGUF; i++)
 		if (floats[i].bytes)
 			out[(*n)++] = floats[i];
+	if (f->dense)
+		out[(*n)++] = (struct model_source){ MODEL_SOURCE_DENSE, f->dense, f->dense_bytes };
 	return out;
 }
 

@@ -126,6 +126,23 @@ static bool look(struct info *i, struct error *err)
 
 /* ---- for people */
 
+static void print_embeddings(const struct model *m)
+{
+	char sizes[200] = "";
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < m->n_dense && n < sizeof sizes; i++)
+		n += (size_t)snprintf(sizes + n, sizeof sizes - n, "%s%" PRIu32, i ? " to " : ", then dense layers to ",
+		                      m->dense[i].out);
+	facts_row(stdout, "embeddings", "%s%s",
+	          m->pooling == POOLING_NOT_SAID ? "nothing says of which tokens"
+	          : m->pooling == POOLING_MEAN   ? "the mean of all tokens"
+	          : m->pooling == POOLING_CLS    ? "the first token"
+	          : m->pooling == POOLING_RANK   ? "none: the model ranks texts"
+	                                         : "the last token",
+	          sizes);
+}
+
 static void print_shape(const struct info *i)
 {
 	const struct model_spec *s = &i->model.spec;
@@ -145,12 +162,8 @@ static void print_shape(const struct info *i)
 		facts_row(stdout, "attention", "%u heads of %u, %u of keys and values%s", s->heads, s->head_dim,
 		          s->kv_heads, s->sliding_window ? ", a sliding window" : "");
 	facts_row(stdout, "context", "%u tokens in training", s->context_train);
-	if (i->model.pooling != POOLING_NOT_SAID)
-		facts_row(stdout, "embeddings", "%s",
-		          i->model.pooling == POOLING_MEAN   ? "the mean of all tokens"
-		          : i->model.pooling == POOLING_CLS  ? "the first token"
-		          : i->model.pooling == POOLING_RANK ? "none: the model ranks texts"
-		                                             : "the last token");
+	if (i->model.pooling != POOLING_NOT_SAID || i->model.n_dense)
+		print_embeddings(&i->model);
 }
 
 /* Whether there is one, and the names of others that --template takes. */
@@ -340,6 +353,7 @@ static void set_shape(json_t *o, const struct info *i)
 	}
 	set_number(o, "layers", s->layers);
 	set_number(o, "hidden", s->hidden);
+	set_number(o, "embedding", model_embedding(&i->model));
 	set_number(o, "ffn", s->ffn);
 	set_number(o, "heads", s->heads);
 	set_number(o, "kv_heads", s->kv_heads);

@@ -130,6 +130,20 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 	return sum;
 }
 
+/* The layers behind pooling: their weights are in no arena. */
+static uint64_t sum_dense(const struct model *m, uint64_t sum)
+{
+	for (uint32_t i = 0; i < m->n_dense; i++) {
+		const struct model_dense *d = &m->dense[i];
+		const uint32_t numbers[] = { d->in, d->out, (uint32_t)d->act, d->biased };
+		sum = record_checksum(numbers, sizeof numbers, sum);
+		sum = record_checksum(d->weight, (size_t)d->in * d->out * sizeof *d->weight, sum);
+		if (d->biased)
+			sum = record_checksum(d->bias, d->out * sizeof *d->bias, sum);
+	}
+	return sum;
+}
+
 bool model_fingerprint(jit_model *m, struct pool *pool, uint64_t *out, struct error *err)
 {
 	const struct weights *w = &m->weights;
@@ -141,6 +155,7 @@ bool model_fingerprint(jit_model *m, struct pool *pool, uint64_t *out, struct er
 	if (!sum_memory(w->device, pool, w->arena, w->packed_bytes, &sum, err) ||
 	    !sum_memory(w->device, pool, w->vectors, w->vectors_bytes, &sum, err))
 		return false;
+	sum = sum_dense(&m->file, sum);
 	*out = sum ? sum : 1;
 	atomic_store(&m->fingerprint, *out);
 	return true;

@@ -339,7 +339,7 @@ static jit_model_info info_of(const jit_model *m)
 		.has_sampling = m->file.sampling.given || m->file.sampling.samplers,
 		.pooling = (int)m->file.pooling,
 		.encodes = m->file.spec.encodes,
-		.embedding = (int)m->file.spec.hidden,
+		.embedding = (int)model_embedding(&m->file),
 		.bounded = model_bounded(m),
 		.bounded_gain = m->bounded_gain
 	};

@@ -5,11 +5,15 @@
 
 #include "base/math_host.h"
 #include "runtime/model/classifier.h"
+#include "runtime/model/dense.h"
 #include "runtime/session/logits.h"
 
 bool pooling_open(struct pooling *p, const struct model *m, const jit_embedding_options *options, struct error *err)
 {
 	*p = (struct pooling){ .model = m, .options = *options, .hidden = m->spec.hidden };
+	p->width = options->pooling == JIT_POOL_RANK   ? 1
+	           : options->pooling == JIT_POOL_NONE ? p->hidden
+	                                               : model_embedding(m);
 	p->sum = calloc(p->hidden, sizeof *p->sum);
 	p->row = calloc(p->hidden, sizeof *p->row);
 	return (p->sum && p->row) ||
@@ -25,9 +29,7 @@ void pooling_close(struct pooling *p)
 
 size_t pooling_floats(const struct pooling *p, size_t n)
 {
-	return p->options.pooling == JIT_POOL_RANK   ? 1
-	       : p->options.pooling == JIT_POOL_NONE ? n * p->hidden
-	                                             : p->hidden;
+	return p->options.pooling == JIT_POOL_NONE ? n * p->width : p->width;
 }
 
 bool pooling_check(const struct pooling *p, struct error *err)
@@ -82,17 +84,45 @@ static void normalise(float *row, uint32_t n)
 		row[i] = (float)((double)row[i] / length);
 }
 
+/* What a row of hidden floats becomes, that stands for its text. */
+static bool finish(const struct model *m, const float *row, bool to_length, float *out, struct error *err)
+{
+	if (!m->n_dense)
+		memcpy(out, row, m->spec.hidden * sizeof *out);
+	else if (!dense_apply(m, row, out, err))
+		return false;
+	if (to_length)
+		normalise(out, model_embedding(m));
+	return true;
+}
+
+static void take_mean(const double *sum, uint32_t hidden, size_t n, float *row)
+{
+	for (uint32_t i = 0; i < hidden; i++)
+		row[i] = (float)(sum[i] / (double)n);
+}
+
+bool pooling_mean(const struct model *m, const double *sum, size_t n, bool to_length, float *out, struct error *err)
+{
+	float *row = calloc(m->spec.hidden, sizeof *row);
+
+	if (!row)
+		return error_set(err, ERROR_MEMORY, "no memory for an embedding of %u numbers", m->spec.hidden);
+	take_mean(sum, m->spec.hidden, n, row);
+	const bool ok = finish(m, row, to_length, out, err);
+	free(row);
+	return ok;
+}
+
 bool pooling_end(struct pooling *p, struct error *err)
 {
-	const size_t rows = p->options.pooling == JIT_POOL_NONE ? p->n : 1;
-
-	for (uint32_t i = 0; way_of(p) == JIT_POOL_MEAN && i < p->hidden; i++)
-		p->row[i] = (float)(p->sum[i] / (double)p->n);
+	if (way_of(p) == JIT_POOL_MEAN)
+		take_mean(p->sum, p->hidden, p->n, p->row);
 	if (p->options.pooling == JIT_POOL_RANK)
 		return classifier_score(&p->model->classifier, &p->model->spec, p->row, p->out, err);
 	if (p->options.pooling != JIT_POOL_NONE)
-		memcpy(p->out, p->row, p->hidden * sizeof *p->out);
-	for (size_t r = 0; p->options.normalise && r < rows; r++)
+		return finish(p->model, p->row, p->options.normalise, p->out, err);
+	for (size_t r = 0; p->options.normalise && r < p->n; r++)
 		normalise(p->out + r * p->hidden, p->hidden);
 	return true;
 }

@@ -1,5 +1,5 @@
 /* runtime/session/pooling.h - what a text's embedding is made of, row by row: the rows of hidden state behind the final
- * norm, of its tokens in their order.
+ * norm, of its tokens in their order, and the dense layers that a pooled row goes through (dense.h).
  *
  * Sums and lengths are made in double, in the order that jitrun.h states, so that their bits depend on the rows alone.
  */
@@ -12,10 +12,10 @@
 struct pooling {
 	const struct model *model;
 	jit_embedding_options options;
-	uint32_t hidden;
-	size_t n;    /* tokens of the text */
-	float *out;  /* pooling_floats() of them */
-	double *sum; /* hidden each */
+	uint32_t hidden, width; /* numbers of a token's row, and of a row that is given */
+	size_t n;               /* tokens of the text */
+	float *out;             /* pooling_floats() of them */
+	double *sum;            /* hidden each */
 	float *row;
 };
 
@@ -31,6 +31,9 @@ void pooling_begin(struct pooling *p, size_t n, float *out);
 /* That of token `at`. */
 void pooling_row(struct pooling *p, size_t at, const float *row);
 bool pooling_end(struct pooling *p, struct error *err);
+
+/* What the sums of all n rows of a text become by JIT_POOL_MEAN. */
+bool pooling_mean(const struct model *m, const double *sum, size_t n, bool normalise, float *out, struct error *err);
 
 /* Whether rows hold finite numbers; the first that does not is a sentence. */
 bool pooling_check_row(const struct pooling *p, const float *row, size_t position, int32_t id, struct error *err);

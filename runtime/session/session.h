@@ -100,5 +100,8 @@ int session_shift(jit_session *s, size_t keep, size_t n, jit_error *err);
 
 /* Tokens from its beginning on that are computed. */
 size_t session_computed(const jit_session *s);
+/* What jit_session_embed makes with JIT_POOL_MEAN and normalise, of the sums of all n rows of a text: `embedding`
+ * floats of jit_model_info. */
+int session_mean(const jit_model *m, const double *sum, size_t n, float *out, jit_error *err);
 
 #endif

@@ -74,7 +74,7 @@ static bool check_sizes(const struct pooling *p, size_t n, size_t n_out, struct 
 		       error_set(err, ERROR_ARGUMENT, "n_out: %zu floats were given for a score; expected 1", n_out);
 	return n_out == want ||
 	       error_set(err, ERROR_ARGUMENT, "n_out: %zu floats were given for an embedding; expected %zu times %u",
-	                 n_out, want / p->hidden, p->hidden);
+	                 n_out, want / p->width, p->width);
 }
 
 /* Behind what the session has. */
@@ -181,4 +181,12 @@ int jit_session_embed_texts(jit_session *s, const jit_embedding_text *texts, siz
 	                                               : embed_in_turn(s, texts, n, &p, out, err);
 	pooling_close(&p);
 	return status;
+}
+
+int session_mean(const jit_model *m, const double *sum, size_t n, float *out, jit_error *err)
+{
+	struct error why = { 0 };
+
+	pooling_mean(&m->file, sum, n, true, out, &why);
+	return model_report(err, &why);
 }

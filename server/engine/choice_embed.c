@@ -36,29 +36,27 @@ static void put(struct choice *c, const void *bytes, size_t n)
 	stream_put(c->task->stream, &r, NULL, bytes);
 }
 
-/* As jit_session_embed makes it of all rows at once. */
-static void put_mean(struct choice *c, float *out, size_t hidden)
-{
-	double squares = 0;
-
-	for (size_t i = 0; i < hidden; i++)
-		out[i] = (float)(c->sum[i] / (double)text_of(c).n);
-	for (size_t i = 0; i < hidden; i++)
-		squares += (double)out[i] * (double)out[i];
-	const double length = math_host_sqrt(squares);
-	for (size_t i = 0; i < hidden && length > 0; i++)
-		out[i] = (float)((double)out[i] / length);
-	put(c, out, hidden * sizeof *out);
-}
-
 static bool no_memory(jit_error *err)
 {
 	*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "There is no memory for this request." };
 	return false;
 }
 
-static bool add_rows(struct choice *c, jit_session *alone, size_t n, size_t hidden, jit_error *err)
+static bool put_mean(struct choice *c, const jit_model *model, size_t width, jit_error *err)
 {
+	float *out = calloc(width, sizeof *out);
+	const bool ok = out ? session_mean(model, c->sum, text_of(c).n, out, err) == JIT_OK : no_memory(err);
+
+	if (ok)
+		put(c, out, width * sizeof *out);
+	free(out);
+	return ok;
+}
+
+static bool add_rows(struct choice *c, jit_session *alone, const jit_model *model, const jit_model_info *info, size_t n,
+                     jit_error *err)
+{
+	const size_t hidden = (size_t)info->hidden;
 	const jit_embedding_options o = JIT_EMBEDDING_OPTIONS(.pooling = JIT_POOL_NONE);
 	float *rows = malloc(n * hidden * sizeof *rows);
 
@@ -73,35 +71,35 @@ static bool add_rows(struct choice *c, jit_session *alone, size_t n, size_t hidd
 		for (size_t i = 0; i < hidden; i++)
 			c->sum[i] += (double)rows[k * hidden + i];
 	if (ok && c->done + n == text_of(c).n)
-		put_mean(c, rows, hidden);
+		ok = put_mean(c, model, (size_t)info->embedding, err);
 	free(rows);
 	return ok;
 }
 
-static bool last_row(struct choice *c, jit_session *alone, size_t n, size_t hidden, jit_error *err)
+static bool last_row(struct choice *c, jit_session *alone, size_t n, size_t width, jit_error *err)
 {
 	const jit_embedding_options o = JIT_EMBEDDING_OPTIONS(.pooling = JIT_POOL_LAST, .normalise = 1);
-	float *row = calloc(hidden, sizeof *row);
-	bool ok = row ? jit_session_embed(alone, text_of(c).ids + c->done, n, &o, row, hidden, err) == JIT_OK
+	float *row = calloc(width, sizeof *row);
+	bool ok = row ? jit_session_embed(alone, text_of(c).ids + c->done, n, &o, row, width, err) == JIT_OK
 	              : no_memory(err);
 
 	if (ok)
-		put(c, row, hidden * sizeof *row);
+		put(c, row, width * sizeof *row);
 	free(row);
 	return ok;
 }
 
 /* The first token sees itself alone: its row is that of the whole text. */
-static bool first_row(struct choice *c, jit_session *alone, size_t hidden, jit_error *err)
+static bool first_row(struct choice *c, jit_session *alone, size_t width, jit_error *err)
 {
 	const jit_embedding_options o = JIT_EMBEDDING_OPTIONS(.pooling = JIT_POOL_CLS, .normalise = 1);
-	float *row = c->done ? NULL : calloc(hidden, sizeof *row);
+	float *row = c->done ? NULL : calloc(width, sizeof *row);
 
 	if (c->done)
 		return true;
-	bool ok = row ? jit_session_embed(alone, text_of(c).ids, 1, &o, row, hidden, err) == JIT_OK : no_memory(err);
+	bool ok = row ? jit_session_embed(alone, text_of(c).ids, 1, &o, row, width, err) == JIT_OK : no_memory(err);
 	if (ok)
-		put(c, row, hidden * sizeof *row);
+		put(c, row, width * sizeof *row);
 	free(row);
 	return ok;
 }
@@ -170,12 +168,12 @@ static bool compute(struct choice *c, jit_session *alone, const jit_model *model
 	if (t->scores)
 		return score(c, alone, n, err);
 	if (!t->ranks && t->pooling == JIT_POOL_MEAN)
-		return add_rows(c, alone, n, (size_t)info.hidden, err);
+		return add_rows(c, alone, model, &info, n, err);
 	if (!t->ranks && t->pooling == JIT_POOL_CLS)
-		return first_row(c, alone, (size_t)info.hidden, err);
+		return first_row(c, alone, (size_t)info.embedding, err);
 	if (!last)
 		return jit_session_feed(alone, text_of(c).ids + c->done, n, err) == JIT_OK;
-	return t->ranks ? rank(c, alone, n, err) : last_row(c, alone, n, (size_t)info.hidden, err);
+	return t->ranks ? rank(c, alone, n, err) : last_row(c, alone, n, (size_t)info.embedding, err);
 }
 
 /* Tokens that the session has of the text before, and need not compute again: documents of one question begin alike.

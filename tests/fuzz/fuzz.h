@@ -86,6 +86,7 @@ void fuzz_heads_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void
 
 /* Those of what is kept beside models, and of tools. */
 void fuzz_language_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
+void fuzz_generation_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_models_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 
 /* A path to these bytes, for decoders that open files: the same file for each number, in a directory of this

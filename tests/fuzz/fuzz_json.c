@@ -53,6 +53,26 @@ void fuzz_config(const uint8_t *p, size_t n)
 	}
 }
 
+/* As modules.json, whose folders have no way out of the directory, and as config.json of a dense layer. */
+static void fuzz_modules(const uint8_t *p, size_t n)
+{
+	struct module_list list;
+	struct model_dense layer;
+	struct error err = { 0 };
+	struct file file;
+
+	file_memory(&file, p, n, "modules.json");
+	judge(model_read_modules(&file, &list, &err), &err);
+	for (uint32_t i = 0; i < list.n_dense; i++)
+		if (strchr(list.dense[i], '/') || strcmp(list.dense[i], "..") == 0 || !*list.dense[i])
+			abort();
+	err = (struct error){ 0 };
+	if (model_read_dense_config(&file, &layer, &err) &&
+	    (layer.in - 1 >= MODEL_MAX_WIDTH || layer.out - 1 >= MODEL_MAX_WIDTH || layer.act > HOST_SIGMOID))
+		abort();
+	judge(err.text[0] == 0, &err);
+}
+
 /* Both files that may name end tokens: these bytes, and an empty object. The first names samplers, too, and is listed;
  * it is read as what says how embeddings are pooled, too.
  */
@@ -76,9 +96,7 @@ void fuzz_generation(const uint8_t *p, size_t n)
 	err = (struct error){ 0 };
 	judge(model_read_pooling(&m, &err), &err);
 	err = (struct error){ 0 };
-	file_memory(&f.pooling_config, "{}", 2, "1_Pooling/config.json");
-	file_memory(&f.modules, p, n, "modules.json");
-	judge(model_read_pooling(&m, &err), &err);
+	fuzz_modules(p, n);
 	free(m.sampling.samplers);
 	err = (struct error){ 0 };
 	judge(model_read_metadata(&m, &err), &err);
@@ -86,6 +104,19 @@ void fuzz_generation(const uint8_t *p, size_t n)
 	for (int32_t id = -1; id < 4; id++)
 		tokenizer_is_eog(m.tokenizer, id);
 	tokenizer_close(m.tokenizer);
+}
+
+void fuzz_generation_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user)
+{
+	static const char *const texts[] = {
+		"{\"eos_token_id\": [0, 2], \"bos_token_id\": 1, \"temperature\": 0.6}",
+		"{\"eos_token_id\": 2}",
+		"[{\"type\":\"a.Pooling\"},{\"path\":\"2_Dense\",\"type\":\"a.Dense\"},{\"type\":\"Normalize\"}]",
+		"{\"in_features\":7,\"out_features\":3,\"activation_function\":\"torch.nn.modules.linear.Identity\"}",
+	};
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		take(user, (const uint8_t *)texts[i], strlen(texts[i]));
 }
 
 /* Where jansson has limits of its own, which say nothing of the grammar: the sizes of numbers, and NUL in names. */

@@ -395,12 +395,6 @@ static void give_stops(const struct sink *s)
 	give(s, many, sizeof many - 1);
 }
 
-static void give_generation(const struct sink *s)
-{
-	give_text(s, "{\"eos_token_id\": [0, 2], \"bos_token_id\": 1, \"temperature\": 0.6}");
-	give_text(s, "{\"eos_token_id\": 2}");
-}
-
 static void give_schedules(const struct sink *s)
 {
 	give_text(s,
@@ -469,7 +463,7 @@ void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t 
 	case FUZZ_imatrix: give_imatrices(&s); break;
 	case FUZZ_index: give_files(&s, MUTANT_INDEX, "model.safetensors.index.json", 0); break;
 	case FUZZ_config: give_config(&s); break;
-	case FUZZ_generation: give_generation(&s); break;
+	case FUZZ_generation: fuzz_generation_seeds(take, user); break;
 	case FUZZ_tokenizer: give_tokenizers(&s); break;
 	case FUZZ_chat: give_chats(&s); break;
 	case FUZZ_json: give_json(&s); break;

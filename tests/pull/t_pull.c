@@ -100,6 +100,10 @@ static void test_folder(void **state)
 		{ "chat_template.jinja", "x", 1, false },
 		{ "merges.txt", "", 0, false },
 		{ "onnx/model.onnx", big, 30, true },
+		{ "2_Dense/config.json", "{    }", 6, false },
+		{ "2_Dense/model.safetensors", big, 20, true },
+		{ "2_Dense/pytorch_model.bin", big, 21, true },
+		{ "old/2_Dense/config.json", "[]", 2, false },
 	};
 	char want[300];
 
@@ -109,7 +113,7 @@ static void test_folder(void **state)
 	snprintf(want, sizeof want, "%s/cache/models--o--n/snapshots/" FAKE_COMMIT "\n", root);
 	assert_string_equal(out, want);
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-		bool wanted = i != 1 && i != 5 && i != 10;
+		bool wanted = i != 1 && i != 5 && i != 10 && i < 13;
 		assert_int_equal(holds(&files[i]), wanted);
 	}
 	vars = "HF_HUB_OFFLINE=1";

@@ -115,7 +115,10 @@ static void test_modules(void **state)
 		  NULL },
 		{ "[]", NULL },
 		{ "[{\"type\":\"sentence_transformers.models.Dense\"}]",
-		  "modules.json: the type of module 0 is \"sentence_transformers.models.Dense\", supported behind" },
+		  "modules.json: module 0 is a Dense layer, which is supported behind Pooling and before Normalize" },
+		{ "[{\"type\":\"sentence_transformers.models.LayerNorm\"}]",
+		  "modules.json: the type of module 0 is \"sentence_transformers.models.LayerNorm\", supported "
+		  "behind" },
 		{ "[3]", "the type of module 0 is \"\"" },
 		{ "{}", "modules.json: its content is an object, expected an array" },
 		{ "[", "modules.json: is not valid JSON" },

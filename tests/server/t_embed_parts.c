@@ -14,41 +14,50 @@
 
 #include "include/jitrun.h"
 #include "tests/server/client.h"
+#include "tests/support/rank_model.h"
 #include "tests/support/shared.h"
 
-enum { HIDDEN = 256, CONTEXT = 700 };
+enum { HIDDEN = 256, CONTEXT = 700, NARROW = 48 };
+
+static char dense[] = "/tmp/t_embed_parts-XXXXXX";
 
 /* In one call, in a session of our own. */
-static void whole(const int32_t *ids, size_t n, int pooling, float *out)
+static void whole_of(const char *model, const int32_t *ids, size_t n, int pooling, float *out, size_t width)
 {
-	char path[1024];
-	jit_model *m =
-		jit_model_open(source_path(path, "models/tale-q8_0.gguf"), &JIT_MODEL_OPTIONS(.cache_dir = ""), NULL);
+	jit_model *m = jit_model_open(model, &JIT_MODEL_OPTIONS(.cache_dir = ""), NULL);
 	jit_session *s = m ? jit_session_open(m, &JIT_SESSION_OPTIONS(.context = CONTEXT), NULL) : NULL;
 
 	assert_non_null(s);
 	assert_int_equal(jit_session_embed(s, ids, n, &JIT_EMBEDDING_OPTIONS(.pooling = pooling, .normalise = 1), out,
-	                                   HIDDEN, NULL),
+	                                   width, NULL),
 	                 JIT_OK);
 	jit_session_close(s);
 	jit_model_close(m);
 }
 
-static void check(const struct child *c, const int32_t *ids, size_t n, const float *expected)
+static void whole(const int32_t *ids, size_t n, int pooling, float *out)
+{
+	char path[1024];
+
+	whole_of(source_path(path, "models/tale-q8_0.gguf"), ids, n, pooling, out, HIDDEN);
+}
+
+static void check(const struct child *c, const int32_t *ids, size_t n, const float *expected, size_t width,
+                  const char *model)
 {
 	json_t *list = json_array(), *request;
 	float got[HIDDEN];
 
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(list, json_integer(ids[i]));
-	request = json_pack("{s:o}", "input", list);
+	request = json_pack("{s:s, s:o}", "model", model, "input", list);
 	char *body = json_dumps(request, 0);
 	json_t *o = client_json(c, "/v1/embeddings", body, 200);
 	const json_t *v = json_object_get(json_array_get(json_object_get(o, "data"), 0), "embedding");
-	assert_int_equal(json_array_size(v), HIDDEN);
-	for (size_t i = 0; i < HIDDEN; i++)
+	assert_int_equal(json_array_size(v), width);
+	for (size_t i = 0; i < width; i++)
 		got[i] = (float)json_number_value(json_array_get(v, i));
-	assert_memory_equal(got, expected, sizeof got);
+	assert_memory_equal(got, expected, width * sizeof *got);
 	json_decref(o);
 	json_decref(request);
 	free(body);
@@ -72,10 +81,50 @@ static void test_bits(void **state)
 		struct child c = child_start(arguments);
 		for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
 			whole(ids, lengths[i], k % 2 ? JIT_POOL_MEAN : JIT_POOL_LAST, expected);
-			check(&c, ids, lengths[i], expected);
+			check(&c, ids, lengths[i], expected, HIDDEN, "tale-q8_0");
 		}
 		assert_int_equal(child_stop(&c), 0);
 	}
+}
+
+/* Dense layers behind pooling: shorter vectors, whose length is what `dimensions` may be. */
+static void test_dense(void **state)
+{
+	static const char *const ways[] = { "mean", "cls", "last" };
+	static const int pooling[] = { JIT_POOL_MEAN, JIT_POOL_CLS, JIT_POOL_LAST };
+	static float weights[NARROW * HIDDEN];
+	int32_t ids[CONTEXT];
+	float expected[NARROW];
+	char body[100];
+	int fd = mkstemp(dense);
+	(void)state;
+
+	assert_true(fd >= 0 && close(fd) == 0);
+	for (int i = 0; i < CONTEXT; i++)
+		ids[i] = 1 + (i * 41 + i * i) % 400;
+	for (int i = 0; i < NARROW * HIDDEN; i++)
+		weights[i] = (float)((i * 37 + i / HIDDEN) % 101 - 50) / 500;
+	rank_model_write(dense, &(struct rank_model){
+					.tensor = { { "dense_2.weight", DTYPE_F32, 2, { HIDDEN, NARROW }, weights } },
+					.pooling = 1 });
+	for (int k = 0; k < 3; k++) {
+		const char *const arguments[] = { "--no-cache", "--no-replay",   "--context", "700",     "--pooling",
+			                          ways[k],      "--max-pass-ms", "1",         "--alias", "usual",
+			                          "--alias",    "narrow",        dense,       NULL };
+		struct child c = child_start(arguments);
+		whole_of(dense, ids, CONTEXT, pooling[k], expected, NARROW);
+		check(&c, ids, CONTEXT, expected, NARROW, "narrow");
+		snprintf(body, sizeof body, "{\"model\":\"narrow\",\"input\":\"a\",\"dimensions\":%d}", NARROW);
+		json_decref(client_json(&c, "/v1/embeddings", body, 200));
+		json_decref(client_json(&c, "/v1/embeddings",
+		                        "{\"model\":\"narrow\",\"input\":\"a\",\"dimensions\":256}", 400));
+		json_t *o =
+			client_json(&c, "/api/embed", "{\"model\":\"narrow\",\"input\":\"a\",\"dimensions\":5}", 200);
+		assert_int_equal(json_array_size(json_array_get(json_object_get(o, "embeddings"), 0)), 5);
+		json_decref(o);
+		assert_int_equal(child_stop(&c), 0);
+	}
+	unlink(dense);
 }
 
 /* ---- many texts in one request */
@@ -157,8 +206,8 @@ static void test_turns(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bits), cmocka_unit_test(test_many),
-		                            cmocka_unit_test(test_turns) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bits), cmocka_unit_test(test_dense),
+		                            cmocka_unit_test(test_many), cmocka_unit_test(test_turns) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,11 +27,16 @@ static void put_data(const struct gguf_out *o, const void *p, uint64_t n)
 
 static void put_keys(struct gguf_out *o, const struct gguf *from, const struct rank_model *m)
 {
+	static const char *const sizes[] = { "qwen3.dense_2_feat_in", "qwen3.dense_2_feat_out", "qwen3.dense_3_feat_in",
+		                             "qwen3.dense_3_feat_out" };
 	uint64_t labels = 0;
 
 	for (uint64_t i = 0; i < from->n_kv; i++)
 		gguf_put_copy(o, &from->kv[i]);
 	gguf_put_u32(o, "qwen3.pooling_type", (uint32_t)m->pooling);
+	for (int i = 0; i < 4; i++)
+		if (m->sizes[i])
+			gguf_put_u32(o, sizes[i], m->sizes[i]);
 	while (labels < 4 && m->labels[labels])
 		labels++;
 	if (labels)

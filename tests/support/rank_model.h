@@ -20,6 +20,7 @@ struct rank_model {
 	int pooling;               /* pooling_type */
 	const char *labels[4];     /* NULL behind the last; none: no such key */
 	const char *template_text; /* tokenizer.chat_template.rerank; NULL */
+	uint32_t sizes[4];         /* dense_2_feat_in, dense_2_feat_out, and of dense_3; 0: no such key */
 };
 /* The file of that path. */
 void rank_model_write(const char *path, const struct rank_model *m);
