@@ -38,7 +38,8 @@ static eval_rule *const rules[] = {
 	[KIND_CONV] = eval_conv,
 	[KIND_WINDOW] = eval_window,
 	[KIND_DEQUANTISE] = eval_dequantise,
-	[KIND_RANDOM] = eval_random
+	[KIND_RANDOM] = eval_random,
+	[KIND_KERNEL] = eval_kernel
 };
 
 bool tensor_node_eval(const struct tensor_graph *g, const struct tensor_node *n, const struct tensor *const in[],

@@ -50,7 +50,8 @@ enum tensor_kind {
 	KIND_CONV,
 	KIND_WINDOW,
 	KIND_DEQUANTISE,
-	KIND_RANDOM
+	KIND_RANDOM,
+	KIND_KERNEL
 };
 enum { TENSOR_MANY = 255, TENSOR_MAX_OPERANDS = 64 };
 
@@ -70,7 +71,14 @@ enum tensor_attribute {
 #undef ATTRIBUTE
 	TENSOR_ATTRIBUTES
 };
-enum attribute_kind { ATTRIBUTE_WHOLE, ATTRIBUTE_WHOLES, ATTRIBUTE_REAL, ATTRIBUTE_TYPE, ATTRIBUTE_WORD };
+enum attribute_kind {
+	ATTRIBUTE_WHOLE,
+	ATTRIBUTE_WHOLES,
+	ATTRIBUTE_REAL,
+	ATTRIBUTE_TYPE,
+	ATTRIBUTE_WORD,
+	ATTRIBUTE_TEXT
+};
 extern const struct attribute_row {
 	const char *name;
 	enum attribute_kind kind;
@@ -84,7 +92,7 @@ int64_t tensor_word_find(enum tensor_attribute a, const char *word);
 
 enum scatter_mode { SCATTER_SET, SCATTER_ADD, SCATTER_MUL, SCATTER_MIN, SCATTER_MAX, SCATTER_MODES };
 
-/* Integers of a TYPE or WORD: the type, or the word's number (tensor_word()). */
+/* Integers of a TYPE or WORD: the type, or the word's number (tensor_word()); of a TEXT its bytes (users.h). */
 struct attribute {
 	enum tensor_attribute name;
 	uint32_t n;

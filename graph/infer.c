@@ -36,7 +36,8 @@ static infer_rule *const rules[] = {
 	[KIND_CONV] = infer_conv,
 	[KIND_WINDOW] = infer_window,
 	[KIND_DEQUANTISE] = infer_dequantise,
-	[KIND_RANDOM] = infer_random
+	[KIND_RANDOM] = infer_random,
+	[KIND_KERNEL] = infer_kernel
 };
 
 bool tensor_infer(const struct tensor_graph *g, const struct tensor_node *n, struct inferred *out, struct error *err)

@@ -185,7 +185,7 @@ static tensor_value folded(struct copying *c, const struct tensor_node *n, const
 	return v;
 }
 
-/* Packed weights stay packed. */
+/* Packed weights stay packed, and users' kernels run where the graph does. */
 tensor_value passes_put(struct copying *c, const struct tensor_node *n)
 {
 	const uint32_t hash = hash_of(n);
@@ -197,7 +197,8 @@ tensor_value passes_put(struct copying *c, const struct tensor_node *n)
 	if (!tensor_infer(c->to, n, &shapes, c->err))
 		return 0;
 	if (does(c, PASS_CONSTANTS) && shapes.results == 1 && n->operands && is_known(c, n) &&
-	    shape_elements(&shapes.shape[0]) <= FOLDED_MOST && n->op != OP_broadcast && n->op != OP_dequantise) {
+	    shape_elements(&shapes.shape[0]) <= FOLDED_MOST && n->op != OP_broadcast && n->op != OP_dequantise &&
+	    n->op != OP_kernel) {
 		if ((v = folded(c, n, &shapes)))
 			remember(c, n, hash, v);
 		return v;

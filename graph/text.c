@@ -1,9 +1,12 @@
 /* graph/text.c - a graph read from text. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "graph/text_lex.h"
+#include "graph/users.h"
 
 /* Says which line is wrong. */
 static bool at_line(struct text_reader *r, const struct error *why)
@@ -95,6 +98,67 @@ static bool read_word(struct text_reader *r, enum tensor_attribute which, int64_
 	                                                : "a format of weights such as Q4_K");
 }
 
+/* In constants, a size's name stands for its number: "n=n" is "n=64". Returns how many bytes there are. */
+static size_t put_sizes(const struct text_reader *r, const char *text, size_t n, char *out)
+{
+	size_t at = 0;
+
+	for (size_t i = 0; i < n;) {
+		const size_t length = strcspn(text + i, "= ,\t\n");
+		const bool is_value = i > 0 && text[i - 1] == '=';
+		size_t k = 0;
+		while (k < r->n_sizes && !(is_value && r->declared[k] && strlen(r->sizes[k].name) == length &&
+		                           memcmp(r->sizes[k].name, text + i, length) == 0))
+			k++;
+		if (k < r->n_sizes)
+			at += (size_t)sprintf(out + at, "%" PRIu64, r->sizes[k].value);
+		else
+			memcpy(out + at, text + i, length), at += length;
+		i += length;
+		if (i < n)
+			out[at++] = text[i++];
+	}
+	return at;
+}
+
+/* A text in quotes. Its integers are to be freed (statement_free). */
+static bool read_text(struct text_reader *r, struct attribute *a)
+{
+	const size_t most = (size_t)(r->end - r->at) + 1;
+	char *text = malloc(most), *sized = malloc(most * 22); /* each value may become a number */
+	bool ok = (text && sized) || error_set(r->err, ERROR_MEMORY, "there is no memory for a graph");
+	size_t n = 0;
+
+	if (ok && (r->at == r->end || *r->at != '"'))
+		ok = text_fail(r, "a text in quotes");
+	for (r->at += ok; ok && r->at < r->end && *r->at != '"'; r->at++) {
+		char c = *r->at;
+		if (c == '\\' && r->at + 1 < r->end) {
+			c = *++r->at;
+			c = c == 'n' ? '\n' : c == 't' ? '\t' : c;
+		}
+		text[n++] = c;
+	}
+	if (ok && r->at == r->end)
+		ok = text_fail(r, "a quote at the end of the text");
+	r->at += ok;
+	if (ok && a->name == ATTRIBUTE_constants) {
+		text[n] = 0;
+		n = put_sizes(r, text, n, sized);
+	}
+	ok = ok && attribute_make_text(a, a->name, a->name == ATTRIBUTE_constants ? sized : text, n, r->err);
+	free(text);
+	free(sized);
+	return ok;
+}
+
+static void statement_free(struct statement *s)
+{
+	for (uint32_t i = 0; i < s->attributes; i++)
+		if (tensor_attributes[s->attribute[i].name].kind == ATTRIBUTE_TEXT)
+			free(s->attribute[i].whole);
+}
+
 static bool read_attribute(struct text_reader *r, struct statement *s, const char *name)
 {
 	const enum tensor_attribute which = tensor_attribute_find(name, strlen(name));
@@ -107,7 +171,9 @@ static bool read_attribute(struct text_reader *r, struct statement *s, const cha
 	const struct attribute_row *row = &tensor_attributes[which];
 	int64_t *number = s->number[s->attributes];
 	struct attribute *a = &s->attribute[s->attributes++];
-	*a = (struct attribute){ which, 1, number, 0 };
+	*a = (struct attribute){ which, 1, row->kind == ATTRIBUTE_TEXT ? NULL : number, 0 };
+	if (row->kind == ATTRIBUTE_TEXT)
+		return read_text(r, a);
 	if (row->kind == ATTRIBUTE_WHOLES)
 		return text_list(r, number, &a->n);
 	if (row->kind == ATTRIBUTE_TYPE || row->kind == ATTRIBUTE_WORD)
@@ -158,10 +224,11 @@ static tensor_value read_node(struct text_reader *r)
 		text_fail(r, "an operation such as add");
 		return 0;
 	}
-	if (!read_operands(r, &s))
-		return 0;
-	if (!(v = tensor_graph_add(r->g, s.op, s.operand, s.operands, s.attribute, s.attributes, &why)))
+	v = 0;
+	if (read_operands(r, &s) &&
+	    !(v = tensor_graph_add(r->g, s.op, s.operand, s.operands, s.attribute, s.attributes, &why)))
 		at_line(r, &why);
+	statement_free(&s);
 	return v;
 }
 
@@ -169,6 +236,7 @@ static tensor_value read_operation(struct text_reader *r, const char *text, cons
 {
 	struct statement s = { .operands = 0 };
 	char name[TEXT_NAME + 1];
+	tensor_value v = 0;
 
 	if (!text_name(r, name, "an operation such as add"))
 		return 0;
@@ -181,14 +249,13 @@ static tensor_value read_operation(struct text_reader *r, const char *text, cons
 		error_set(r->err, ERROR_ARGUMENT, "%zu operands, expected at most %d", n, TENSOR_MAX_OPERANDS);
 		return 0;
 	}
-	if (!read_operands(r, &s))
-		return 0;
-	if (s.operands) {
+	if (read_operands(r, &s) && s.operands)
 		error_set(r->err, ERROR_ARGUMENT, "operation \"%.200s\" names a value, expected attributes alone",
 		          text);
-		return 0;
-	}
-	return tensor_graph_add(r->g, s.op, operand, (uint32_t)n, s.attribute, s.attributes, r->err);
+	else if (r->err->code == ERROR_NONE)
+		v = tensor_graph_add(r->g, s.op, operand, (uint32_t)n, s.attribute, s.attributes, r->err);
+	statement_free(&s);
+	return v;
 }
 
 tensor_value graph_text_node(struct tensor_graph *g, const char *text, const tensor_value *operand, size_t n,
@@ -332,6 +399,21 @@ static bool finish(const struct text_reader *r)
 	return r->g->outputs > 0 || error_set(r->err, ERROR_FORMAT, "%s has no output", r->file);
 }
 
+/* Where the line's comment begins, which is not within quotes; its end: it has none. */
+static const char *comment_of(const char *from, const char *end)
+{
+	bool quoted = false;
+
+	for (const char *p = from; p < end; p++)
+		if (*p == '#' && !quoted)
+			return p;
+		else if (*p == '"')
+			quoted = !quoted;
+		else if (*p == '\\' && quoted)
+			p++;
+	return end;
+}
+
 static bool read_lines(struct text_reader *r, const char *text, size_t bytes)
 {
 	bool ok = true;
@@ -339,10 +421,9 @@ static bool read_lines(struct text_reader *r, const char *text, size_t bytes)
 	for (size_t at = 0; ok && at < bytes;) {
 		const char *from = text + at, *line_end = memchr(from, '\n', bytes - at);
 		const size_t n = line_end ? (size_t)(line_end - from) : bytes - at;
-		const char *comment = memchr(from, '#', n);
 		r->line++;
 		r->at = from;
-		r->end = comment ? comment : from + n;
+		r->end = comment_of(from, from + n);
 		ok = read_line(r);
 		at += n + 1;
 	}

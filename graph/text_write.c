@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "graph/text.h"
+#include "graph/users.h"
 
 void graph_text_number(char out[40], int type, union number x)
 {
@@ -50,6 +51,17 @@ static void put_value(const struct tensor_graph *g, FILE *out, tensor_value v)
 		fprintf(out, "v%u", v);
 }
 
+static void put_text(FILE *out, const char *text)
+{
+	fputc('"', out);
+	for (; *text; text++)
+		if (*text == '\n' || *text == '\t')
+			fputs(*text == '\n' ? "\\n" : "\\t", out);
+		else
+			fprintf(out, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
+	fputc('"', out);
+}
+
 static void put_attribute(FILE *out, const struct attribute *a)
 {
 	const struct attribute_row *row = &tensor_attributes[a->name];
@@ -59,6 +71,8 @@ static void put_attribute(FILE *out, const struct attribute *a)
 		fputs(tensor_type_name((int)a->whole[0]), out);
 	else if (row->kind == ATTRIBUTE_WORD)
 		fputs(tensor_word(a->name, a->whole[0]), out);
+	else if (row->kind == ATTRIBUTE_TEXT)
+		put_text(out, (const char *)a->whole);
 	else if (row->kind == ATTRIBUTE_WHOLE)
 		fprintf(out, "%" PRId64, a->whole[0]);
 	else if (row->kind == ATTRIBUTE_REAL)

@@ -31,6 +31,7 @@ transform_rule vjp_elements, vjp_convert, vjp_broadcast, vjp_reshape, vjp_transp
 	vjp_concatenate, vjp_reverse;
 transform_rule vjp_take, vjp_take_along, vjp_gather_nd, vjp_scatter_nd, vjp_scatter_along;
 transform_rule vjp_reduce_sum, vjp_reduce_product, vjp_reduce_most, vjp_cumsum, vjp_cumprod, vjp_sort;
+transform_rule vjp_kernel, vmap_kernel;
 transform_rule vjp_dot, vjp_conv, vjp_window_max, vjp_window_sum;
 transform_rule jvp_elements, jvp_linear, jvp_scatter, jvp_bilinear;
 transform_rule jvp_reduce_product, jvp_reduce_most, jvp_cumprod, jvp_sort, jvp_window_max;

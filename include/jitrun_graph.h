@@ -53,6 +53,13 @@ int jit_graph_add_constant(jit_graph *g, int type, const uint64_t *dims, size_t 
  * result; the others follow it. */
 int jit_graph_add_node(jit_graph *g, const char *operation, const uint32_t *operands, size_t n, uint32_t *value,
                        jit_error *err);
+/* A kernel in the language of jitrun_kernel.h as an operation. kernel: its text, or the file `path`; its name, where
+ * the text has several, and its constants; check and messages are not used. operands: the n arrays that it reads, in
+ * their order; *value: the first array that it writes, and the others follow. Scalars and inout arrays are refused.
+ * gradient: the name of a kernel of the same text, which reads the operands and then a cotangent for each result of
+ * floats, and writes a gradient for each operand of floats; NULL: there is none, and derivatives are refused. */
+int jit_graph_add_kernel(jit_graph *g, const jit_kernel_options *kernel, const char *gradient, const uint32_t *operands,
+                         size_t n, uint32_t *value, jit_error *err);
 int jit_graph_add_output(jit_graph *g, const char *name, uint32_t value, jit_error *err);
 /* Statements as a file has them, a line each: "input x f32[n,4]\nh = tanh x\noutput h\n". Names stand for values of
  * this text, inputs, and named values of the graph. The sizes are those of jit_graph_options, here and in attributes

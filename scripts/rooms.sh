@@ -25,7 +25,7 @@ quantise: base kernels-templates
 jit: base encoders
 kernels-templates: base jit
 language: base jit
-graph: base include jit kernels-templates
+graph: base include jit kernels-templates language
 loaders: base graph
 chat: base loaders
 grammar: base

@@ -856,6 +856,7 @@ const (
 	jitGraphAddInput
 	jitGraphAddConstant
 	jitGraphAddNode
+	jitGraphAddKernel
 	jitGraphAddOutput
 	jitGraphAddText
 	jitGraphInputs
@@ -1015,6 +1016,7 @@ var functionNames = [...]string{
 	"jit_graph_add_input",
 	"jit_graph_add_constant",
 	"jit_graph_add_node",
+	"jit_graph_add_kernel",
 	"jit_graph_add_output",
 	"jit_graph_add_text",
 	"jit_graph_inputs",

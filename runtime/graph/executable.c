@@ -69,7 +69,8 @@ static bool write_sources(struct executable *x, struct error *err)
 	for (uint32_t i = 0; i < x->p.groups; i++)
 		x->step[i].group = &x->p.group[i];
 	for (uint32_t i = 0; ok && i < x->p.groups; i++)
-		if (!x->p.group[i].host && bytes_of(x, x->g.node[x->p.group[i].node].first) > 0)
+		if (!x->p.group[i].host && (bytes_of(x, x->g.node[x->p.group[i].node].first) > 0 ||
+		                            x->g.node[x->p.group[i].node].op == OP_kernel))
 			ok = source_write(&x->step[i].source, &x->g, &x->p, &x->p.group[i], cpu_lanes(x->compute), err);
 	return ok;
 }
@@ -115,32 +116,39 @@ static uint64_t hash_of(const char *text)
 	return h;
 }
 
-static jit_kernel *kernel_of(struct executable *x, const char *text, struct error *err)
+static bool same_text(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
+
+static jit_kernel *kernel_of(struct executable *x, const char *text, const struct source *users, struct error *err)
 {
+	const char *name = users ? users->kernel : NULL, *constants = users ? users->constants : NULL;
 	const uint64_t hash = hash_of(text);
 	jit_error e = { 0 };
 
 	for (size_t i = 0; i < x->n_opened; i++)
-		if (x->opened[i].hash == hash && strcmp(x->opened[i].text, text) == 0)
+		if (x->opened[i].hash == hash && strcmp(x->opened[i].text, text) == 0 &&
+		    same_text(x->opened[i].name, name) && same_text(x->opened[i].constants, constants))
 			return x->opened[i].kernel;
 	if (!array_grow((void **)&x->opened, &x->opened_room, x->n_opened + 1, sizeof *x->opened)) {
 		error_set(err, ERROR_MEMORY, "there is no memory for a graph");
 		return NULL;
 	}
-	jit_kernel *k = jit_kernel_open(x->compute, &JIT_KERNEL_OPTIONS(.source = text, .path = "graph"), &e);
+	jit_kernel *k = jit_kernel_open(
+		x->compute,
+		&JIT_KERNEL_OPTIONS(.source = text, .path = "graph", .kernel = name, .constants = constants), &e);
 	if (k)
-		x->opened[x->n_opened++] = (struct opened){ text, hash, k };
+		x->opened[x->n_opened++] = (struct opened){ text, name, constants, hash, k };
 	else
 		error_set(err, ERROR_DEVICE, "%.400s", e.message);
 	return k;
 }
 
-/* The text lives as long as the executable. */
-static bool open_part(struct executable *x, struct part *p, const char *text, struct error *err)
+/* The text lives as long as the executable. users: whose kernel and constants it has; NULL: it has one, and none. */
+static bool open_part(struct executable *x, struct part *p, const char *text, const struct source *users,
+                      struct error *err)
 {
 	jit_error e = { 0 };
 
-	p->kernel = kernel_of(x, text, err);
+	p->kernel = kernel_of(x, text, users, err);
 	if (!p->kernel)
 		return false;
 	p->launch = jit_launch_open(p->kernel, &e);
@@ -204,7 +212,7 @@ static bool open_prepared(struct executable *x, struct step *step, unsigned k, s
 
 	step->made[k] = constant ? prepared_before(x, step, &s->prepared[k]) : NULL;
 	step->borrowed[k] = step->made[k] != NULL;
-	bool ok = step->made[k] || open_part(x, p, s->prepared[k].text, err);
+	bool ok = step->made[k] || open_part(x, p, s->prepared[k].text, NULL, err);
 	if (ok && constant && !step->made[k])
 		ok = prepare_constant(x, step, k, err);
 	else if (ok && !constant)
@@ -219,13 +227,14 @@ static bool open_prepared(struct executable *x, struct step *step, unsigned k, s
 static bool open_step(struct executable *x, struct step *step, struct error *err)
 {
 	const struct source *s = &step->source;
-	bool ok = open_part(x, &step->main, s->text.p, err);
+	bool ok = open_part(x, &step->main, s->text.p, s->is_users ? s : NULL, err);
 
 	for (unsigned i = 0; ok && i < s->reads; i++)
 		ok = set_value(x, &step->main, i, s->read[i], err);
 	for (unsigned k = 0; ok && k < s->n_prepared; k++)
 		ok = open_prepared(x, step, k, err);
-	return ok && set_value(x, &step->main, s->reads + s->n_prepared, x->g.node[step->group->node].first, err);
+	return ok && (s->is_users ||
+	              set_value(x, &step->main, s->reads + s->n_prepared, x->g.node[step->group->node].first, err));
 }
 
 static bool open_steps(struct executable *x, struct error *err)
@@ -414,6 +423,21 @@ static bool run_on_host(const struct executable *x, const struct tensor_node *n,
 	return ok && err->code == ERROR_NONE;
 }
 
+/* Elements that a user's kernel does not write are 0. */
+static bool clear(const struct executable *x, const struct tensor_node *n, struct error *err)
+{
+	bool ok = true;
+
+	for (uint32_t i = 0; ok && i < n->results; i++) {
+		const uint64_t bytes = bytes_of(x, n->first + i);
+		void *zeros = calloc(bytes ? (size_t)bytes : 1, 1);
+		ok = zeros ? put(x, n->first + i, zeros, err)
+		           : error_set(err, ERROR_MEMORY, "there is no memory for a graph");
+		free(zeros);
+	}
+	return ok;
+}
+
 bool executable_run(struct executable *x, const void *const in[], void *const out[], struct error *err)
 {
 	const double begin = system_seconds();
@@ -427,6 +451,8 @@ bool executable_run(struct executable *x, const void *const in[], void *const ou
 		for (unsigned k = 0; k < PREPARED_MOST; k++)
 			if (step->prepare[k].launch && !took(jit_launch_run(step->prepare[k].launch, &e), &e, err))
 				return false;
+		if (step->source.is_users && !clear(x, &x->g.node[step->group->node], err))
+			return false;
 		if (step->main.launch && !took(jit_launch_run(step->main.launch, &e), &e, err))
 			return false;
 		if (step->group->host && !run_on_host(x, &x->g.node[step->group->node], err))

@@ -12,7 +12,7 @@ struct part {
 	jit_launch *launch;
 };
 struct opened {
-	const char *text;
+	const char *text, *name, *constants; /* of a user's text; else NULL */
 	uint64_t hash;
 	jit_kernel *kernel;
 };

@@ -28,8 +28,7 @@ static bool is_onnx(const char *bytes, size_t n) { return n > 2 && bytes[0] == 8
 
 /* ---- reading */
 
-/* malloc'ed. NULL: err. */
-static char *read_file(const char *path, size_t *n, struct error *err)
+char *graph_read_file(const char *path, size_t *n, struct error *err)
 {
 	FILE *f = fopen(path, "rb");
 	char *text = NULL;
@@ -116,7 +115,7 @@ static bool read_graph(struct tensor_graph *g, const jit_graph_options *o, const
 	size_t n = o->n;
 	bool ok;
 
-	if (!o->source && !(file = read_file(o->path, &n, err)))
+	if (!o->source && !(file = graph_read_file(o->path, &n, err)))
 		return false;
 	if (o->source && !n)
 		n = strlen(o->source);

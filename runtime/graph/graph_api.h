@@ -18,6 +18,9 @@ struct jit_graph {
 	struct graph_sizes *sizes; /* as it was opened; NULL: none */
 };
 
+/* A file's bytes, malloc'ed. NULL: err. */
+char *graph_read_file(const char *path, size_t *n, struct error *err);
+
 /* Each lives as long as its handle. */
 const struct tensor_graph *graph_of(const jit_graph *g);
 const struct executable *executable_of(const jit_executable *x);

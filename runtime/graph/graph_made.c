@@ -1,8 +1,10 @@
-/* runtime/graph/graph_made.c - graphs made of graphs, of jitrun_graph.h: derivatives and batches. */
+/* runtime/graph/graph_made.c - of jitrun_graph.h: graphs made of graphs, which are derivatives and batches, and users'
+ * kernels as operations. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "graph/transforms.h"
+#include "graph/users.h"
 #include "runtime/graph/graph_api.h"
 #include "runtime/model/model.h"
 #include "runtime/model/sized.h"
@@ -90,4 +92,53 @@ jit_graph *jit_graph_vmap(const jit_graph *g, uint64_t size, const int *axes, si
 	else if (made)
 		tensor_graph_vmap(&made->g, &g->g, size, axes, &e);
 	return finish(made, &e, err);
+}
+
+/* ---- users' kernels */
+
+static void add_text(struct attribute *a, uint32_t *n, enum tensor_attribute name, const char *text, size_t bytes,
+                     struct error *err)
+{
+	if (text && err->code == ERROR_NONE && attribute_make_text(&a[*n], name, text, bytes, err))
+		++*n;
+}
+
+static tensor_value add_kernel(struct tensor_graph *g, const jit_kernel_options *o, const char *gradient,
+                               const uint32_t *operands, size_t n, struct error *err)
+{
+	struct attribute a[4];
+	uint32_t attributes = 0;
+	tensor_value v = 0;
+	size_t bytes = o->source && !o->n ? strlen(o->source) : o->n;
+	char *file = o->source ? NULL : graph_read_file(o->path, &bytes, err);
+
+	add_text(a, &attributes, ATTRIBUTE_source, o->source ? o->source : file, bytes, err);
+	add_text(a, &attributes, ATTRIBUTE_kernel, o->kernel, o->kernel ? strlen(o->kernel) : 0, err);
+	add_text(a, &attributes, ATTRIBUTE_constants, o->constants, o->constants ? strlen(o->constants) : 0, err);
+	add_text(a, &attributes, ATTRIBUTE_gradient, gradient, gradient ? strlen(gradient) : 0, err);
+	if (err->code == ERROR_NONE)
+		v = tensor_graph_add(g, OP_kernel, operands, (uint32_t)n, a, attributes, err);
+	while (attributes)
+		free(a[--attributes].whole);
+	free(file);
+	return v;
+}
+
+int jit_graph_add_kernel(jit_graph *g, const jit_kernel_options *kernel, const char *gradient, const uint32_t *operands,
+                         size_t n, uint32_t *value, jit_error *err)
+{
+	struct error e = { 0 };
+	jit_kernel_options o = JIT_KERNEL_OPTIONS();
+	tensor_value v = 0;
+
+	if (NEEDED(g, &e) && NEEDED(kernel, &e) && NEEDED_LIST(operands, n, &e) && NEEDED(value, &e) &&
+	    SIZED_READ(jit_kernel_options, &o, kernel, &e)) {
+		if (!o.source && !o.path)
+			error_set(&e, ERROR_ARGUMENT, "kernel has neither source nor path");
+		else if (n > TENSOR_MAX_OPERANDS)
+			error_set(&e, ERROR_ARGUMENT, "%zu operands, expected at most %d", n, TENSOR_MAX_OPERANDS);
+		else if ((v = add_kernel(&g->g, &o, gradient, operands, n, &e)))
+			*value = v;
+	}
+	return model_report(err, &e);
 }

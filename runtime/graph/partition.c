@@ -73,7 +73,8 @@ static bool has_kernel(const struct tensor_node *n)
 	case KIND_SCAN:
 	case KIND_DOT:
 	case KIND_CONV:
-	case KIND_WINDOW: return true;
+	case KIND_WINDOW:
+	case KIND_KERNEL: return true;
 	default: return false;
 	}
 }

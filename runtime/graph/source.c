@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "graph/users.h"
 #include "runtime/graph/arena.h"
 
 /* ---- texts */
@@ -193,6 +194,33 @@ static void put_kernel(struct source *s, const struct tensor_node *n)
 	bytes_add(&s->text, "}\n", 3);
 }
 
+/* A user's kernel as it is. */
+static bool write_users(struct source *s, const struct tensor_node *n, struct error *err)
+{
+	struct jk_file *file;
+	struct jk_kernel *k = users_bind(n, &file, err);
+	const char *source = attribute_text(n, ATTRIBUTE_source);
+	uint32_t operands = 0, results = 0;
+
+	if (!k)
+		return false;
+	s->is_users = true;
+	s->kernel = attribute_text(n, ATTRIBUTE_kernel);
+	s->constants = attribute_text(n, ATTRIBUTE_constants);
+	for (size_t i = 0; i < jk_parameters(k) && !s->lost; i++) {
+		if (s->reads == SOURCE_ARRAYS_MOST)
+			s->lost = true;
+		else
+			s->read[s->reads++] =
+				jk_parameter(k, i)->access == JK_IN ? n->operand[operands++] : n->first + results++;
+	}
+	bytes_add(&s->text, source, strlen(source) + 1);
+	jk_kernel_close(k);
+	jk_file_close(file);
+	return (!s->lost && !s->text.lost) ||
+	       error_set(err, ERROR_UNSUPPORTED, "a kernel of more than %d arrays", SOURCE_ARRAYS_MOST);
+}
+
 bool source_write(struct source *s, const struct tensor_graph *g, const struct partition *p, const struct group *group,
                   unsigned lanes, struct error *err)
 {
@@ -205,6 +233,8 @@ bool source_write(struct source *s, const struct tensor_graph *g, const struct p
 	const struct tensor_node *n = &g->node[group->node], *first = &g->node[group->product];
 
 	*s = (struct source){ .g = g, .p = p, .lanes = lanes, .end = n, .product = first->first };
+	if (n->op == OP_kernel)
+		return write_users(s, n, err);
 	if (shape_elements(&g->value[n->first].shape) > INT32_MAX)
 		return error_set(err, ERROR_UNSUPPORTED, "%s has 2^31 elements or more", tensor_ops[n->op].name);
 	for (uint32_t i = 0; i < n->operands; i++)

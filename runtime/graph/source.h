@@ -26,6 +26,8 @@ struct source {
 	struct bytes text;                       /* the kernel, 0 behind its end */
 	struct prepared prepared[PREPARED_MOST]; /* parameters behind read[], p0 and p1 */
 	unsigned n_prepared;
+	const char *kernel, *constants; /* of a user's text, of which read[] are all parameters; NULL: of none */
+	bool is_users;
 	const char *out;                       /* the result's dimensions as a text; NULL: it is flat */
 	const struct tensor_node *end;         /* of the group: whose elements are stored */
 	tensor_value product;                  /* that the group begins with, 0: none */

@@ -212,6 +212,14 @@ static void test_chosen(void **state)
 		/* A part that all lanes take, and another one in it that some take. */
 		"input x f32[3,4]\ninput y f32[3,0]\na = neg x\nb = concatenate x a axis=1\n"
 		"c = concatenate b y axis=1\nd = neg c\noutput d\n",
+		/* A user's kernel that leaves elements out, with memory that others used before. */
+		"input x f32[6]\na = cumsum x axis=0\nb = cumsum a axis=0\n"
+		"y, c, z = kernel b a source=\"kernel k(out f32 y[6], in f32 x[6], out i32 c[4], in f32 w[6], out f32 "
+		"z[6]) over (i in 3) { y[2 * i] = x[i] + w[i]; c[i] = i32(i); z[i] = x[2 * i]; }\"\nd = add y z\n"
+		"output d\noutput c\n",
+		"input x f32[0]\ny, z = kernel x constants=\"n=0\" source=\"const i64 n; tune b in {32, 64};\\nkernel "
+		"k(in "
+		"f32 x[n], out f32 y[n], out f32 z[3]) over (i in n) block(b) { y[i] = x[i]; }\"\noutput y\noutput z\n",
 		/* Parts of a sum, in rows and in columns. */
 		"input x f32[2500,9]\na = reduce_sum x axes=[0]\nb = reduce_max x axes=[0]\noutput a\noutput b\n",
 		"input x f32[3,2500]\na = reduce_sum x axes=[1]\nb = reduce_min x axes=[1]\noutput a\noutput b\n",

@@ -324,6 +324,58 @@ static void test_directions(void **state)
 	jit_graph_close(g);
 }
 
+/* A user's kernel from a file, with its gradient: y = x^2, and so 2 x ct. */
+static void test_kernel(void **state)
+{
+	static const char file[] =
+		"const i64 n;\n"
+		"kernel square(in f64 x[n], out f64 y[n]) over (i in n) { y[i] = x[i] * x[i]; }\n"
+		"kernel slope(in f64 x[n], in f64 ct[n], out f64 d[n]) over (i in n) { d[i] = 2 * x[i] * ct[i]; }\n";
+	jit_error err = { 0 };
+	jit_tensor t = JIT_TENSOR();
+	double ct[N] = { 1, 1, 2 }, y[N] = { 0 }, d[N] = { 0 };
+	uint32_t v = 0;
+	jit_graph *g = must(jit_graph_open(NULL, &err), &err);
+	const jit_kernel_options o = JIT_KERNEL_OPTIONS(.path = path, .kernel = "square", .constants = "n=3");
+	FILE *f = fopen(path, "w");
+	(void)state;
+
+	assert_non_null(f);
+	fputs(file, f);
+	fclose(f);
+	good(jit_graph_add_text(g, "input x f64[3]", &err), &err);
+	good(jit_graph_input(g, 0, &t, &err), &err);
+	good(jit_graph_add_kernel(g, &o, "slope", &t.value, 1, &v, &err), &err);
+	good(jit_graph_add_output(g, "y", v, &err), &err);
+	jit_graph *of_it = must(jit_graph_vjp(g, NULL, 0, 1, &err), &err);
+	jit_executable *e = jit_executable_open(compute, of_it, &err);
+	assert_non_null(e);
+	good(jit_executable_run(e, (const void *[]){ cube_x, ct }, 2, (void *[]){ y, d }, 2, &err), &err);
+	for (int i = 0; i < N; i++)
+		assert_true(y[i] == cube_x[i] * cube_x[i] && d[i] == 2 * cube_x[i] * ct[i]);
+	jit_executable_close(e);
+	/* The gradient has none itself, and there is no forward derivative. */
+	assert_null(jit_graph_vjp(of_it, NULL, 0, 0, &err));
+	refused(err.code, &err, JIT_ERROR_UNSUPPORTED, "kernel without a gradient has no rule for vjp");
+	assert_null(jit_graph_jvp(g, NULL, 0, 0, &err));
+	refused(err.code, &err, JIT_ERROR_UNSUPPORTED, "kernel has no rule for jvp");
+	jit_graph_close(of_it);
+	refused(jit_graph_add_kernel(g, &o, NULL, &t.value, 0, &v, &err), &err, JIT_ERROR_ARGUMENT,
+	        "kernel has 0 operands");
+	refused(jit_graph_add_kernel(g, &JIT_KERNEL_OPTIONS(), NULL, &t.value, 1, &v, &err), &err, JIT_ERROR_ARGUMENT,
+	        "neither source nor path");
+	refused(jit_graph_add_kernel(g, &JIT_KERNEL_OPTIONS(.path = "/nowhere.jk"), NULL, &t.value, 1, &v, &err), &err,
+	        JIT_ERROR_IO, "/nowhere.jk");
+	refused(jit_graph_add_kernel(g, &JIT_KERNEL_OPTIONS(.path = path, .constants = "n=3"), NULL, &t.value, 1, &v,
+	                             &err),
+	        &err, JIT_ERROR_FORMAT, "square");
+	good(jit_graph_add_kernel(g, &o, "square", &t.value, 1, &v, &err), &err);
+	good(jit_graph_add_output(g, "z", v, &err), &err);
+	assert_null(jit_graph_vjp(g, NULL, 0, 0, &err)); /* that kernel is no gradient */
+	refused(err.code, &err, JIT_ERROR_ARGUMENT, "kernel has 2 operands, expected the 1 arrays");
+	jit_graph_close(g);
+}
+
 static void test_batches(void **state)
 {
 	enum { SETS = 2 };
@@ -440,7 +492,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_read),      cmocka_unit_test(test_report),     cmocka_unit_test(test_statements),
 		cmocka_unit_test(test_gradients), cmocka_unit_test(test_directions), cmocka_unit_test(test_batches),
-		cmocka_unit_test(test_built),     cmocka_unit_test(test_refusals),   cmocka_unit_test(test_onnx)
+		cmocka_unit_test(test_kernel),    cmocka_unit_test(test_built),      cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_onnx)
 	};
 
 	return cmocka_run_group_tests(tests, open_all, close_all);

@@ -111,7 +111,11 @@ static const char example[] =
 	"h = mul h b\n"
 	"t = constant f64[3] 0.1 -inf nan\n"
 	"m, k = sort t t axis=0 descending=1\n"
+	"u = kernel t source=\"kernel k(in f64 x[3], out f64 y[3]) over (i in 3)\\n{ y[i] = x[i]; }\\t// \\\"#\\\" "
+	"\\\\\" "
+	"kernel=\"k\" # not of the text\n"
 	"output h\n"
+	"output u\n"
 	"output k as last\n";
 
 /* What is written is read as the same graph, which is written with the same bytes. */
@@ -195,6 +199,21 @@ static const struct {
 	{ "input x u32[1,1,4]\ny = random_bits x shape=[1,1,1,1,1,1,1]\n", "random_bits of 9 dimensions" },
 	{ "input x f32[2]\ninput y f64[2]\nz = fake_quantise x x x y\n", "t:3: fake_quantise has operands of f32[2]" },
 	{ "input x i32[2]\nz = fake_quantise x x x x\n", "fake_quantise of i32, expected floats" },
+	{ "input x f32[2]\ny = kernel x source=\"kernel k(in f32 x[3], out f32 y[3]) over (i in 3) { y[i] = x[i]; "
+	  "}\"\n",
+	  "t:2: operand 1 of kernel is f32[2], expected f32[3] for x" },
+	{ "y = kernel source=\"kernel k(in f32 x[3], out f32 y[3]) over (i in 3) { y[i] = x[i]; }\"\n",
+	  "t:1: kernel has 0 operands, expected the 1 arrays that it reads" },
+	{ "y = kernel source=\"kernel k(f32 x, out f32 y[3]) over (i in 3) { y[i] = x; }\"\n",
+	  "t:1: x of the kernel is a scalar, expected arrays that are in or out" },
+	{ "y = kernel source=\"kernel k(inout f32 y[3]) over (i in 3) { y[i] = 1; }\"\n", "y of the kernel is inout" },
+	{ "y = kernel source=\"kernel k(in f32 y[3]) over (i in 3) { }\"\n", "t:1: kernel" },
+	{ "y = kernel source=\"kernel k(out f32 y[3]) over (i in 3) { y[i] = z; }\"\n", "t:1: kernel:1:" },
+	{ "y = kernel source=\"const i64 n; kernel k(out f32 y[n]) over (i in n) { y[i] = 1; }\" constants=\"n\"\n",
+	  "constants of kernel: \"n\", expected name=value" },
+	{ "y = kernel source=kernel\n", "t:1: found \"kernel\", expected a text in quotes" },
+	{ "y = kernel source=\"kernel # \n", "t:1: the line ends, expected a quote at the end of the text" },
+	{ "y = kernel\n", "t:1: kernel lacks the attribute source" },
 	{ "frobnicate\n", "t:1: found \"frobnicate\", expected graph, size, input, output or NAME = OPERATION" },
 };
 

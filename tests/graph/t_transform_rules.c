@@ -78,6 +78,15 @@ static void test_kinks(void **state)
 	must_have("input x f64[4]\ninput s f64[4]\na = constant f64[4] -3 -3 -3 -3\nb = constant f64[4] 2 2 2 2\n"
 	          "y = fake_quantise x s a b\noutput y\n",
 	          NUMBERS(0.9, 2.6, -1.9, -1.5, 0.5, 0.5, 0.5, 0.5), NUMBERS(1, 0, 0, 1, 0, 0, 0, 0));
+	/* A user's gradient: of x^2 w by x and w, where i and the second result, of integers, have none. */
+	must_have(
+		"input x f64[2]\ninput w f64[2]\ni = constant i32[2] 1 2\ny, k = kernel x i w kernel=\"f\" "
+		"gradient=\"g\" "
+		"source=\"const i64 n = 2; kernel f(in f64 x[n], in i32 i[n], in f64 w[n], out f64 y[n], out i32 k[n]) "
+		"over (j in n) { y[j] = x[j] * x[j] * w[j]; k[j] = i[j]; }\\n"
+		"kernel g(in f64 x[n], in i32 i[n], in f64 w[n], in f64 ct[n], out f64 dx[n], out f64 dw[n]) "
+		"over (j in n) { dx[j] = 2 * x[j] * w[j] * ct[j]; dw[j] = x[j] * x[j] * ct[j]; }\"\noutput y\n",
+		NUMBERS(3, -0.5, 4, 8), NUMBERS(24, -8, 9, 0.25));
 	must_have("input x f64[4]\ny = reduce_max x axes=[0]\noutput y\n", NUMBERS(2, 1, 2, 2),
 	          NUMBERS(1.0 / 3, 0, 1.0 / 3, 1.0 / 3));
 	must_have("input x f64[4]\ny = reduce_min x axes=[0]\noutput y\n", NUMBERS(2, 1, 2, 1),

@@ -160,6 +160,12 @@ const struct transform_case transform_cases[] = {
 	  "mb = broadcast m shape=[n,3] axes=[]\nl = and b mb\nf = convert l type=f64\ny = mul f x\noutput y\n"
 	  "output b\n",
 	  true, 0 },
+	/* A user's kernel has no forward derivative; t_transform_rules has its gradient. */
+	{ "size n\ninput x f64[n,3]\ninput i i32[n]\n"
+	  "a, b = kernel x i constants=\"n=n\" source=\"const i64 n; const i64 m = 3;\\n"
+	  "kernel cube(in f64 x[n][m], out f64 y[n][m], in i32 k[n], out i32 z[n][m]) over (i in n, j in m) { "
+	  "y[i][j] = x[i][j] * x[i][j] * x[i][j]; z[i][j] = k[i] + i32(j); }\"\noutput a\noutput b\n",
+	  true, 0 },
 	/* ---- packed weights, whose scales are cut to what floats can have */
 	{ "size n\ninput x f64[n,64]\ninput w u8[3,68]\nm = constant u8[] 63\nb = broadcast m shape=[3,68] axes=[]\n"
 	  "c = and w b\nf = dequantise c format=Q8_0\nd = convert f type=f64\ny = dot x d left=[1] right=[1]\n"

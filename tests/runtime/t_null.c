@@ -52,6 +52,9 @@ static const jit_kernel_options adding = {
 	.size = sizeof adding,
 	.source = "kernel add(f32 a, in f32 x[4], out f32 y[4]) over (i in 4) { y[i] = a + x[i]; }"
 };
+static const jit_kernel_options twice = {
+	.size = sizeof twice, .source = "kernel twice(in f32 x[4], out f32 y[4]) over (i in 4) { y[i] = 2 * x[i]; }"
+};
 static const char *const stops[] = { "a" };
 static const int32_t ids[] = { 300, 301, 302 };
 static size_t hidden, vocab;

@@ -2484,6 +2484,16 @@ extern "C" {
         value: *mut u32,
         err: *mut jit_error,
     ) -> c_int;
+    /// `jit_graph_add_kernel` of jitrun_graph.h.
+    pub fn jit_graph_add_kernel(
+        g: *mut jit_graph,
+        kernel: *const jit_kernel_options,
+        gradient: *const c_char,
+        operands: *const u32,
+        n: usize,
+        value: *mut u32,
+        err: *mut jit_error,
+    ) -> c_int;
     /// `jit_graph_add_output` of jitrun_graph.h.
     pub fn jit_graph_add_output(g: *mut jit_graph, name: *const c_char, value: u32, err: *mut jit_error) -> c_int;
     /// `jit_graph_add_text` of jitrun_graph.h.
