@@ -51,6 +51,9 @@ typedef struct jit_train_options {
 	float beta1, beta2, epsilon;          /* of AdamW; 0: 0.9, 0.999 and 1e-8 */
 	float clip;                           /* gradients' norm at most; 0: they are not clipped */
 	float dropout;                        /* of what adapters read; 0 to below 1 */
+	int keep_activations; /* non-zero: what gradients need is kept, and no layer is computed twice; more memory, and
+	                         the same bits */
+	int reserved;         /* 0 */
 } jit_train_options;
 #define JIT_TRAIN_OPTIONS(...) JIT_STRUCT(jit_train_options, __VA_ARGS__)
 

@@ -93,17 +93,21 @@ static bool fill_dropout(const struct net *n, uint32_t layer, uint64_t number, s
 	return true;
 }
 
-static bool go_forward(struct net *n, const struct net_row *row, uint64_t number, struct error *err)
+static bool go_forward(struct net *n, const struct net_row *row, uint64_t number, bool keep, struct error *err)
 {
 	const void *in[LAYER_INPUTS_MOST];
+	void *out[1 + SPLIT_KEPT_MOST];
 
 	memcpy(n->segment, row->segment, n->o.tokens * sizeof *n->segment);
 	for (uint32_t l = 0; l < n->m->spec.layers; l++) {
-		struct executable *x = n->classes[n->class_of[l]].forward;
+		const struct net_class *c = &n->classes[n->class_of[l]];
+		struct executable *x = keep ? c->keeping : c->forward;
 		turn(n, row, l);
+		out[0] = n->stream + (l + 1) * stream_size(n);
+		for (uint32_t k = 0; keep && k < c->n_kept; k++)
+			out[1 + k] = n->kept[l] + c->kept[k];
 		if (is_cancelled(n, err) || (n->o.dropout > 0 && !fill_dropout(n, l, number, err)) ||
-		    !place_inputs(n, x, l, in, err) ||
-		    !executable_run(x, in, (void *[]){ n->stream + (l + 1) * stream_size(n) }, err))
+		    !place_inputs(n, x, l, in, err) || !executable_run(x, in, out, err))
 			return false;
 	}
 	return true;
@@ -171,7 +175,7 @@ static bool go_through_head(struct net *n, const struct net_row *row, float weig
 static bool back_layer(struct net *n, uint32_t l, float *gradient, struct error *err)
 {
 	const struct net_class *c = &n->classes[n->class_of[l]];
-	const void *in[LAYER_INPUTS_MOST + 1];
+	const void *in[LAYER_INPUTS_MOST + 1 + SPLIT_KEPT_MOST];
 	void *out[LAYER_INPUTS_MOST] = { gradient };
 	float *at = n->scratch;
 	uint32_t outs = 1;
@@ -179,6 +183,8 @@ static bool back_layer(struct net *n, uint32_t l, float *gradient, struct error 
 	if (!place_inputs(n, c->backward, l, in, err))
 		return false;
 	in[c->graph.inputs] = gradient;
+	for (uint32_t k = 0; k < c->n_kept; k++)
+		in[c->graph.inputs + 1 + k] = n->kept[l] + c->kept[k];
 	for (uint32_t i = 0; i < c->graph.inputs; i++)
 		if (n->place[l][i].tensor) {
 			out[outs++] = at;
@@ -224,7 +230,8 @@ bool net_row(struct net *n, const struct net_row *row, float weight, uint64_t nu
 	float *gradient = n->stream + (n->m->spec.layers + (uint64_t)1) * stream_size(n);
 
 	*loss = 0;
-	if (!embed_row(n, row, err) || !go_forward(n, row, weight != 0 ? number : NET_NO_DROPOUT, err))
+	if (!embed_row(n, row, err) ||
+	    !go_forward(n, row, weight != 0 ? number : NET_NO_DROPOUT, weight != 0 && n->o.keep, err))
 		return false;
 	if (weight == 0)
 		return go_through_head(n, row, 0, NULL, loss, err);

@@ -14,6 +14,7 @@
 #include "runtime/host/cancel.h"
 #include "runtime/plan/rope.h"
 #include "train/layer.h"
+#include "train/split.h"
 
 /* Tensors outside of layers have one of these in the place of a slot. */
 enum { NET_EMBED = TENSOR_SLOTS, NET_FINAL_NORM, NET_HEAD, NET_OUTSIDE_END };
@@ -41,15 +42,19 @@ struct net_place {
 struct net_class {
 	struct layer_graph graph;
 	struct executable *forward, *backward;
-	struct executable *norms;               /* of DoRA */
-	uint32_t norm_input[LAYER_INPUTS_MOST]; /* of those, which input of the layer each input is */
-	uint32_t norm_of[LAYER_INPUTS_MOST];    /* and which each output */
+	struct executable *keeping; /* forward, with the values that `backward` then has as inputs; NULL: it has none */
+	uint32_t n_kept;
+	uint64_t kept[SPLIT_KEPT_MOST], kept_bytes; /* where each is among them, and all */
+	struct executable *norms;                   /* of DoRA */
+	uint32_t norm_input[LAYER_INPUTS_MOST];     /* of those, which input of the layer each input is */
+	uint32_t norm_of[LAYER_INPUTS_MOST];        /* and which each output */
 	uint32_t norm_inputs, norm_outputs;
 };
 
 struct net_options {
 	uint32_t tokens; /* of a row */
 	bool full;       /* all weights are trained, not adapters */
+	bool keep;       /* what gradients need is kept, and no layer is computed twice */
 	struct layer_adapters adapters;
 	double dropout;
 	uint64_t seed;
@@ -73,6 +78,7 @@ struct net {
 	float *stream;        /* layers + 2 of [tokens, hidden], with room for head_rows more */
 	float *angle[ROTATION_NONE]; /* of each rotation: cosines of all positions, then sines; NULL: no layer has it */
 	float *cosine, *sine, *scratch;
+	uint8_t **kept;     /* of each layer, with `keep` */
 	uint32_t head_rows; /* tokens whose logits are computed at a time */
 	int32_t *head_target;
 	float *head_counts, *head_loss_of;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "graph/draw.h"
+#include "graph/passes.h"
 #include "graph/transforms.h"
 #include "train/net_parts.h"
 
@@ -16,9 +17,36 @@ static bool is_trained(const struct net *n, const struct layer_input *in)
 
 /* ---- layers */
 
+/* Its gradients, in two parts, of which the first is computed on the way forward. */
+static bool open_halves(struct net *n, struct net_class *c, const struct tensor_graph *back, const bool bound[],
+                        struct error *err)
+{
+	struct tensor_graph simple;
+	struct split s;
+	bool ok;
+
+	tensor_graph_init(&simple);
+	ok = passes_run(&simple, back, err);
+	if (ok) {
+		ok = split_graph(&s, &simple, c->graph.inputs, err);
+		for (uint32_t k = 0; ok && k < s.n_kept; k++) {
+			const struct tensor_value_info *v = &simple.value[s.kept[k]];
+			c->kept[c->n_kept++] = c->kept_bytes;
+			c->kept_bytes += (shape_elements(&v->shape) * tensor_type_bytes(v->type) + 63) / 64 * 64;
+		}
+		if (ok)
+			c->keeping = executable_open_bound(n->compute, &s.front, bound, err);
+		if (c->keeping)
+			c->backward = executable_open_bound(n->compute, &s.back, bound, err);
+		split_free(&s);
+	}
+	tensor_graph_free(&simple);
+	return c->backward != NULL;
+}
+
 static bool open_layer(struct net *n, struct net_class *c, struct error *err)
 {
-	bool bound[LAYER_INPUTS_MOST + 1] = { false };
+	bool bound[LAYER_INPUTS_MOST + 1 + SPLIT_KEPT_MOST] = { false };
 	tensor_value wrt[LAYER_INPUTS_MOST];
 	struct tensor_graph back;
 	uint32_t wanted = 0;
@@ -31,8 +59,12 @@ static bool open_layer(struct net *n, struct net_class *c, struct error *err)
 	}
 	tensor_graph_init(&back);
 	c->forward = executable_open_bound(n->compute, &c->graph.g, bound, err);
-	if (c->forward && tensor_graph_vjp(&back, &c->graph.g, wrt, wanted, false, err))
-		c->backward = executable_open_bound(n->compute, &back, bound, err);
+	if (c->forward && tensor_graph_vjp(&back, &c->graph.g, wrt, wanted, n->o.keep, err)) {
+		if (n->o.keep)
+			open_halves(n, c, &back, bound, err);
+		else
+			c->backward = executable_open_bound(n->compute, &back, bound, err);
+	}
 	tensor_graph_free(&back);
 	return c->backward != NULL;
 }

@@ -252,6 +252,16 @@ static bool fill_angles(struct net *n)
 	return true;
 }
 
+static bool open_kept(struct net *n, struct error *err)
+{
+	n->kept = n->o.keep ? calloc(n->m->spec.layers, sizeof *n->kept) : NULL;
+	for (uint32_t l = 0; n->kept && l < n->m->spec.layers; l++)
+		if (!(n->kept[l] = malloc(n->classes[n->class_of[l]].kept_bytes + 1)))
+			break;
+	return !n->o.keep || (n->kept && n->kept[n->m->spec.layers - 1]) ||
+	       error_set(err, ERROR_MEMORY, "there is no memory to keep what gradients need");
+}
+
 static bool open_memory(struct net *n, struct error *err)
 {
 	const struct model_spec *s = &n->m->spec;
@@ -298,7 +308,7 @@ struct net *net_open(const struct model *m, jit_compute *compute, const struct j
 	n->compute = compute;
 	n->cancel = cancel;
 	if (rope_open(&n->rope, &m->spec, o->tokens, err) && net_draw_all(n, err) && net_place_all(n, err) &&
-	    open_memory(n, err) && (!o->adapters.dora || fill_magnitudes(n, err)))
+	    open_memory(n, err) && open_kept(n, err) && (!o->adapters.dora || fill_magnitudes(n, err)))
 		return n;
 	net_close(n);
 	return NULL;
@@ -322,6 +332,7 @@ void net_close(struct net *n)
 		layer_graph_free(&n->classes[i].graph);
 		executable_close(n->classes[i].forward);
 		executable_close(n->classes[i].backward);
+		executable_close(n->classes[i].keeping);
 		executable_close(n->classes[i].norms);
 	}
 	executable_close(n->head_loss);
@@ -336,6 +347,9 @@ void net_close(struct net *n)
 	jit_buffer_close(n->embed);
 	for (int which = 0; which < ROTATION_NONE; which++)
 		free(n->angle[which]);
+	for (uint32_t l = 0; n->kept && l < n->m->spec.layers; l++)
+		free(n->kept[l]);
+	free(n->kept);
 	rope_close(&n->rope);
 	free(n->classes);
 	free(n->class_of);

@@ -62,7 +62,7 @@ static bool check(const jit_train_options *o, struct error *err)
 	       real("least_rate", o->least_rate, 0, 1, err) && real("weight_decay", o->weight_decay, 0, 1000, err) &&
 	       real("beta1", o->beta1, 1e-6, 0.9999, err) && real("beta2", o->beta2, 1e-6, 0.99999, err) &&
 	       real("epsilon", o->epsilon, 1e-30, 1, err) && real("clip", o->clip, 0, 1e12, err) &&
-	       real("dropout", o->dropout, 0, 0.99, err);
+	       real("dropout", o->dropout, 0, 0.99, err) && whole("reserved", o->reserved, 0, 0, err);
 }
 
 bool train_options(jit_train_options *own, const jit_train_options *from, struct error *err)

@@ -27,6 +27,7 @@ static bool open_net(jit_train *t, struct error *err)
 {
 	struct net_options o = { .tokens = (uint32_t)t->o.context,
 		                 .full = t->o.full != 0,
+		                 .keep = t->o.keep_activations != 0,
 		                 .adapters = { .rank = (uint32_t)t->o.rank, .dora = t->o.dora != 0 },
 		                 .dropout = t->o.full ? 0 : train_decimal(t->o.dropout),
 		                 .seed = t->o.seed };

@@ -103,7 +103,8 @@ class Model:
         x = self.tensors["model.embed_tokens.weight"][ids]
         for layer in range(self.config["num_hidden_layers"]):
             key = f"model.layers.{layer}"
-            x = x + self.attention(key + ".self_attn", self.norm(key + ".input_layernorm.weight", x), cosine, sine, mask)
+            y = self.norm(key + ".input_layernorm.weight", x)
+            x = x + self.attention(key + ".self_attn", y, cosine, sine, mask)
             y = self.norm(key + ".post_attention_layernorm.weight", x)
             gate = functional.silu(self.product(key + ".mlp.gate_proj", y))
             x = x + self.product(key + ".mlp.down_proj", gate * self.product(key + ".mlp.up_proj", y))

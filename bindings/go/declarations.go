@@ -674,32 +674,34 @@ type jitExecutableReport struct {
 
 // jitTrainOptions is jit_train_options of jitrun_train.h.
 type jitTrainOptions struct {
-	size        uintptr
-	model       uintptr
-	targets     uintptr
-	device      uintptr
-	isa         uintptr
-	cacheDir    uintptr
-	cancel      uintptr
-	seed        uint64
-	threads     int32
-	context     int32
-	full        int32
-	rank        int32
-	rslora      int32
-	dora        int32
-	schedule    int32
-	warmup      int32
-	steps       int32
-	alpha       float32
-	rate        float32
-	leastRate   float32
-	weightDecay float32
-	beta1       float32
-	beta2       float32
-	epsilon     float32
-	clip        float32
-	dropout     float32
+	size            uintptr
+	model           uintptr
+	targets         uintptr
+	device          uintptr
+	isa             uintptr
+	cacheDir        uintptr
+	cancel          uintptr
+	seed            uint64
+	threads         int32
+	context         int32
+	full            int32
+	rank            int32
+	rslora          int32
+	dora            int32
+	schedule        int32
+	warmup          int32
+	steps           int32
+	alpha           float32
+	rate            float32
+	leastRate       float32
+	weightDecay     float32
+	beta1           float32
+	beta2           float32
+	epsilon         float32
+	clip            float32
+	dropout         float32
+	keepActivations int32
+	reserved        int32
 }
 
 // jitTrainReport is jit_train_report of jitrun_train.h.

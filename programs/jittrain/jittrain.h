@@ -24,7 +24,7 @@ struct train_arguments {
 	const char *eval, *targets, *schedule, *too_long, *template_file, *format, *device, *isa, *cache;
 	long steps, batch, context, rank, warmup, seed, threads, save_every, eval_every;
 	double epochs, alpha, rate, least_rate, weight_decay, beta1, beta2, epsilon, clip, dropout;
-	bool rslora, dora, apart, in_order, resume, json, quiet, no_cache, no_plot;
+	bool rslora, dora, apart, in_order, resume, json, quiet, no_cache, no_plot, keep;
 };
 extern struct train_arguments train;
 extern jit_cancel *train_cancel;

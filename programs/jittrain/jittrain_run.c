@@ -39,7 +39,7 @@ static bool open_train(struct run *r, struct error *err)
 			.alpha = (float)train.alpha, .rate = (float)train.rate, .least_rate = (float)train.least_rate,
 			.weight_decay = (float)train.weight_decay, .beta1 = (float)train.beta1,
 			.beta2 = (float)train.beta2, .epsilon = (float)train.epsilon, .clip = (float)train.clip,
-			.dropout = (float)train.dropout);
+			.dropout = (float)train.dropout, .keep_activations = train.keep);
 
 	while (strcmp(schedules[o.schedule], train.schedule) != 0)
 		o.schedule++;

@@ -208,6 +208,8 @@ static const struct field train_fields[] = {
 	{ AT(jit_train_options, epsilon), REAL, { 0.5, 1 }, { NAN, INFINITY, -0.5, 2 } },
 	{ AT(jit_train_options, clip), REAL, { 0.5, 1e12 }, { NAN, INFINITY, -0.5 } },
 	{ AT(jit_train_options, dropout), REAL, { 0.5 }, { NAN, INFINITY, -0.5, 1 } },
+	FREE(jit_train_options, keep_activations),
+	{ AT(jit_train_options, reserved), WHOLE, { 0 }, { -1, 1 } },
 };
 static const struct field work_fields[] = {
 	FREE(jit_work, bytes),

@@ -106,6 +106,14 @@ void test_places(void **state)
 				         o.threads);
 			jit_train_close(other);
 		}
+		/* Each layer computed once, by two graphs. */
+		o = usual;
+		o.full = full;
+		o.dora = !full;
+		o.keep_activations = 1;
+		jit_train *kept = trained(model, o, steps);
+		assert_true(train_same(t, kept));
+		jit_train_close(kept);
 		jit_train_close(t);
 	}
 }

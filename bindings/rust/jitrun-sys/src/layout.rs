@@ -421,7 +421,7 @@ fn structs_are_those_of_c() {
     field!(jit_executable_report, all_bytes, 40, 8);
     field!(jit_executable_report, constant_bytes, 48, 8);
     field!(jit_executable_report, last_ns, 56, 8);
-    assert_eq!(size_of::<jit_train_options>(), 136, "jit_train_options");
+    assert_eq!(size_of::<jit_train_options>(), 144, "jit_train_options");
     field!(jit_train_options, size, 0, 8);
     field!(jit_train_options, model, 8, 8);
     field!(jit_train_options, targets, 16, 8);
@@ -448,6 +448,8 @@ fn structs_are_those_of_c() {
     field!(jit_train_options, epsilon, 124, 4);
     field!(jit_train_options, clip, 128, 4);
     field!(jit_train_options, dropout, 132, 4);
+    field!(jit_train_options, keep_activations, 136, 4);
+    field!(jit_train_options, reserved, 140, 4);
     assert_eq!(size_of::<jit_train_report>(), 72, "jit_train_report");
     field!(jit_train_report, size, 0, 8);
     field!(jit_train_report, step, 8, 8);

@@ -1845,6 +1845,10 @@ pub struct jit_train_options {
     pub clip: f32,
     /// `float dropout`.
     pub dropout: f32,
+    /// `int keep_activations`.
+    pub keep_activations: c_int,
+    /// `int reserved`.
+    pub reserved: c_int,
 }
 
 impl jit_train_options {
