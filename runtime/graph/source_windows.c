@@ -4,6 +4,7 @@
 
 #include "runtime/graph/source_tile.h"
 
+enum { UNROLLED = 4 /* turns of a loop over a window */ };
 enum { ROWS_MOST = 8 }; /* results that an instance has side by side: they share what it reads of the other operand */
 
 static const struct tensor_value_info *info(const struct source *s, tensor_value v) { return &s->g->value[v]; }
@@ -43,7 +44,8 @@ static const char *open_windows(struct source *s, const struct windows *w, const
 
 	*inside = *between = NULL;
 	for (unsigned d = 0; d < w->dims; d++)
-		source_line(s, "for (w%u in 0..%" PRIu64 ") {", d, w->window[d]);
+		source_line(s, "for (w%u in 0..%" PRIu64 ")%s {", d, w->window[d],
+		            s->lanes && w->window[d] <= UNROLLED ? source_text(s, " unroll(%" PRIu64 ")", w->window[d]) : "");
 	source_forget(s);
 	for (unsigned d = 0; d < w->dims; d++) {
 		const int64_t stride = tensor_node_whole(w->n, ATTRIBUTE_strides, d, 1),
@@ -151,13 +153,24 @@ void source_window(struct source *s, const struct tensor_node *n)
 	memcpy(w.in, in->dim + 2, w.dims * sizeof *w.in);
 	for (unsigned d = 0; d < w.dims; d++)
 		w.window[d] = (uint64_t)window->whole[d];
-	bytes_print(&s->head, "c in %" PRIu64 ", p in %" PRIu64, out->dim[0] * out->dim[1], space);
-	open_positions(s, &w, out, "p");
+	const bool by_rows = s->lanes && w.dims == 2;
+	bytes_print(&s->head, "c in %" PRIu64, out->dim[0] * out->dim[1]);
+	if (by_rows) { /* lanes read neighbours, or elements that are one stride apart */
+		bytes_print(&s->head, ", y in %" PRIu64 ", x in %" PRIu64, out->dim[2], out->dim[3]);
+		w.at[0] = "y";
+		w.at[1] = "x";
+	} else {
+		bytes_print(&s->head, ", p in %" PRIu64, space);
+		open_positions(s, &w, out, "p");
+	}
 	source_line(s, "%s total = %s;", type, source_neutral(s, op, wide));
 	const char *element = open_windows(s, &w, out, &inside, &between);
 	const char *x = loaded(s, n->operand[0], source_text(s, "(c * %" PRIu64 " + %s)", size, element)),
 		   *next = source_pair(s, op, wide, "total", x);
 	source_line(s, inside ? "total = select(%s, %s, total);" : "total = %s;", inside ? inside : next, next);
 	close_windows(s, &w);
-	source_line(s, "o[c * %" PRIu64 " + p] = total;", space);
+	if (by_rows)
+		source_line(s, "o[c * %" PRIu64 " + y * %" PRIu64 " + x] = total;", space, out->dim[3]);
+	else
+		source_line(s, "o[c * %" PRIu64 " + p] = total;", space);
 }
