@@ -20,7 +20,7 @@ static void free_node(struct tensor_node *n)
 		free(n->attribute[i].whole);
 	free(n->attribute);
 	free(n->operand);
-	if (n->constant)
+	if (n->constant && !n->lent)
 		tensor_free(n->constant);
 	free(n->constant);
 }
@@ -247,25 +247,53 @@ tensor_value tensor_graph_add(struct tensor_graph *g, enum tensor_op op, const t
 	return add(g, &n, &found, err);
 }
 
-tensor_value tensor_graph_constant(struct tensor_graph *g, const struct tensor *t, struct error *err)
+static tensor_value add_constant(struct tensor_graph *g, const struct tensor *t, bool lent, struct error *err)
 {
 	struct inferred found = { .type = { t->type }, .shape = { t->shape }, .results = 1 };
-	struct tensor *copy = calloc(1, sizeof *copy);
-	const struct tensor_node n = { .op = OP_constant, .constant = copy };
+	struct tensor *own = calloc(1, sizeof *own);
+	const struct tensor_node n = { .op = OP_constant, .constant = own, .lent = lent };
 	tensor_value v = 0;
 
-	if (copy && tensor_make(copy, t->type, &t->shape, err)) {
-		if (copy->data)
-			memcpy(copy->data, t->data, (size_t)tensor_bytes(t));
-		v = add(g, &n, &found, err);
-	} else if (!copy) {
+	if (!own) {
 		no_memory(err);
+		return 0;
 	}
-	if (!v && copy) {
-		tensor_free(copy);
-		free(copy);
+	if (lent) {
+		*own = *t;
+		v = add(g, &n, &found, err);
+	} else if (tensor_make(own, t->type, &t->shape, err)) {
+		if (own->data)
+			memcpy(own->data, t->data, (size_t)tensor_bytes(t));
+		v = add(g, &n, &found, err);
+	}
+	if (!v) {
+		if (!lent)
+			tensor_free(own);
+		free(own);
 	}
 	return v;
+}
+
+tensor_value tensor_graph_constant(struct tensor_graph *g, const struct tensor *t, struct error *err)
+{
+	return add_constant(g, t, false, err);
+}
+
+tensor_value tensor_graph_lend(struct tensor_graph *g, const struct tensor *t, struct error *err)
+{
+	return add_constant(g, t, true, err);
+}
+
+void tensor_graph_forget(struct tensor_graph *g)
+{
+	for (uint32_t i = 0; i < g->nodes; i++) {
+		struct tensor_node *n = &g->node[i];
+		if (!n->constant)
+			continue;
+		if (!n->lent)
+			tensor_free(n->constant);
+		n->constant->data = NULL;
+	}
 }
 
 /* ---- short forms */

@@ -106,6 +106,7 @@ struct tensor_node {
 	tensor_value *operand, first; /* results are first, first + 1 and so on */
 	struct attribute *attribute;
 	struct tensor *constant; /* of OP_constant */
+	bool lent;               /* the constant's elements are not the graph's own */
 };
 
 enum { VALUE_OUTSIDE = UINT32_MAX };
@@ -133,6 +134,10 @@ tensor_value tensor_graph_input(struct tensor_graph *g, const char *name, int ty
                                 struct error *err);
 /* Copies the tensor. */
 tensor_value tensor_graph_constant(struct tensor_graph *g, const struct tensor *t, struct error *err);
+/* The same without its elements, which stay the caller's and outlive the graph, or tensor_graph_forget(). */
+tensor_value tensor_graph_lend(struct tensor_graph *g, const struct tensor *t, struct error *err);
+/* Constants have no elements from now on: they are where they are needed. */
+void tensor_graph_forget(struct tensor_graph *g);
 /* Adds a node, checks operands and attributes, and finds its results' types and shapes. The first result; 0: err says
  * what is wrong, and the graph is as it was. */
 tensor_value tensor_graph_add(struct tensor_graph *g, enum tensor_op op, const tensor_value *operand, uint32_t operands,

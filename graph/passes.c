@@ -283,7 +283,7 @@ static bool copy_node(struct copying *c, const struct tensor_node *n)
 	if (n->op == OP_constant) {
 		const uint32_t hash = hash_of(n);
 		v = find_same(c, n, hash);
-		if (!v && (v = tensor_graph_constant(c->to, n->constant, c->err)))
+		if (!v && (v = (c->lends ? tensor_graph_lend : tensor_graph_constant)(c->to, n->constant, c->err)))
 			enter(c, v, hash);
 	} else {
 		v = n->op == OP_conv && does(c, PASS_GAPS) ? passes_put_conv(c, &own) : 0;
@@ -317,9 +317,10 @@ static bool copy_all(struct copying *c)
 	return true;
 }
 
-static bool run(struct tensor_graph *to, const struct tensor_graph *from, unsigned passes, struct error *err)
+static bool run(struct tensor_graph *to, const struct tensor_graph *from, unsigned passes, bool lends,
+                struct error *err)
 {
-	struct copying c = { .to = to, .from = from, .passes = passes, .err = err };
+	struct copying c = { .to = to, .from = from, .passes = passes, .lends = lends, .err = err };
 
 	c.is = calloc(from->values, sizeof *c.is);
 	c.live = calloc(from->values, sizeof *c.live);
@@ -341,15 +342,15 @@ static bool run(struct tensor_graph *to, const struct tensor_graph *from, unsign
 
 bool passes_run(struct tensor_graph *to, const struct tensor_graph *from, struct error *err)
 {
-	return run(to, from, (1u << PASSES) - 1, err);
+	return run(to, from, (1u << PASSES) - 1, false, err);
 }
 
 bool passes_run_some(struct tensor_graph *to, const struct tensor_graph *from, unsigned passes, struct error *err)
 {
-	return run(to, from, passes, err);
+	return run(to, from, passes, true, err);
 }
 
 bool passes_run_one(struct tensor_graph *to, const struct tensor_graph *from, enum pass pass, struct error *err)
 {
-	return run(to, from, 1u << pass, err);
+	return run(to, from, 1u << pass, false, err);
 }

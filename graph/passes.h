@@ -14,7 +14,7 @@ extern const struct pass_row {
 
 /* to: initialised, and empty; it has the same inputs and outputs. False: err, and `to` is to be freed all the same. */
 bool passes_run(struct tensor_graph *to, const struct tensor_graph *from, struct error *err);
-/* Those that have their bit: 1u << PASS_EQUAL. */
+/* Those that have their bit: 1u << PASS_EQUAL. The elements of constants are lent to `to`. */
 bool passes_run_some(struct tensor_graph *to, const struct tensor_graph *from, unsigned passes, struct error *err);
 /* One of them alone. */
 bool passes_run_one(struct tensor_graph *to, const struct tensor_graph *from, enum pass pass, struct error *err);

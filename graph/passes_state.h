@@ -24,6 +24,7 @@ struct copying {
 	uint32_t n_known, known_at[BUCKETS];
 	size_t known_room;
 	unsigned passes; /* bits of enum pass: which are done */
+	bool lends;      /* the constants of `from` */
 	struct error *err;
 };
 

@@ -321,8 +321,10 @@ struct executable *executable_open_bound(jit_compute *c, const struct tensor_gra
 	}
 	x->compute = c;
 	tensor_graph_init(&x->g);
-	if (open_values(x, g, bound, err) && write_sources(x, err) && open_memory(x, err) && open_steps(x, err))
+	if (open_values(x, g, bound, err) && write_sources(x, err) && open_memory(x, err) && open_steps(x, err)) {
+		tensor_graph_forget(&x->g);
 		return x;
+	}
 	executable_close(x);
 	return NULL;
 }

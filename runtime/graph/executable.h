@@ -39,7 +39,5 @@ struct executable_report {
 void executable_get_report(const struct executable *x, struct executable_report *out);
 /* A line for each group: its operation, shape, kernel and where that runs; with text, the kernel's text, too. */
 void executable_print(const struct executable *x, FILE *out, bool text);
-/* The graph that is run. */
-const struct tensor_graph *executable_graph(const struct executable *x);
 
 #endif

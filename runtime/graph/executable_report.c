@@ -54,5 +54,3 @@ void executable_print(const struct executable *x, FILE *out, bool text)
 			fputs(step->source.text.p, out);
 	}
 }
-
-const struct tensor_graph *executable_graph(const struct executable *x) { return &x->g; }

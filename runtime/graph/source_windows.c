@@ -45,7 +45,8 @@ static const char *open_windows(struct source *s, const struct windows *w, const
 	*inside = *between = NULL;
 	for (unsigned d = 0; d < w->dims; d++)
 		source_line(s, "for (w%u in 0..%" PRIu64 ")%s {", d, w->window[d],
-		            s->lanes && w->window[d] <= UNROLLED ? source_text(s, " unroll(%" PRIu64 ")", w->window[d]) : "");
+		            s->lanes && w->window[d] <= UNROLLED ? source_text(s, " unroll(%" PRIu64 ")", w->window[d])
+		                                                 : "");
 	source_forget(s);
 	for (unsigned d = 0; d < w->dims; d++) {
 		const int64_t stride = tensor_node_whole(w->n, ATTRIBUTE_strides, d, 1),
