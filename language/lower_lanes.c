@@ -218,18 +218,18 @@ static void take(struct lower *l, struct partials *p, unsigned q, uint16_t at, i
 {
 	const uint32_t scope = jk_lower_scope(l);
 	const struct value index = jk_index_at(l, &p->w, at, constant);
-	const struct value old = jk_value_vector(p->type, p->v[q], true), none = jk_identity(p->op, p->type);
-	struct value x;
+	const struct value old = jk_value_vector(p->type, p->v[q], true);
+	struct value x, sum;
 
 	jk_lower_remember_symbol(l, p->n->symbol, &index);
 	x = jk_lower_expression(l, p->n->c);
-	if (l->some || l->some_mask) {
+	sum = jk_combined(l, p->n, p->op, old, x);
+	if (l->some || l->some_mask) { /* min and max of a NaN and what changes no number would be that */
 		const struct value there = {
 			.kind = VALUE_MASK, .type = JK_BOOL, .varying = true, .reg = jk_lower_full_mask(l)
 		};
-		x = jk_lower_choose(l, there, x, none);
+		sum = jk_lower_choose(l, there, sum, old);
 	}
-	const struct value sum = jk_combined(l, p->n, p->op, old, x);
 	jk_lower_assign(l, p->v[q], as_vector(l, &sum));
 	jk_lower_unscope(l, scope);
 }

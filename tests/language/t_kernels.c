@@ -308,6 +308,34 @@ static void test_apart(void **state)
 	}
 }
 
+/* The least of numbers, of which some are NaN, depends on their order, which all machines share. Which bits a
+ * converted NaN has, they do not. */
+static void test_reductions_of_nan(void **state)
+{
+	static const char text[] =
+		"const i64 n;\n"
+		"kernel least(in f32 x[20][n], out f32 a[20], out f32 b[20], out f64 c[20]) over (r in 20) {\n"
+		"	a[r] = min(j in 0..n: x[r][j]);\n"
+		"	b[r] = max(j in 0..n - i64(r % 3): x[r][j]);\n"
+		"	f64 m = min(j in 0..n: f64(x[r][j]));\n"
+		"	c[r] = m != m ? -7 : m;\n"
+		"}\n";
+	static const uint16_t sizes[] = { 3, 9, 31, 34, 45, 100, 1033 };
+	static const float values[] = { NAN, 1, -INFINITY, INFINITY, 2.5f, -0.0f, 0 };
+	char constants[16];
+	struct run r;
+	(void)state;
+
+	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+		snprintf(constants, sizeof constants, "n=%u", sizes[k]);
+		run_open(&r, text, "least", constants);
+		for (uint32_t i = 0; i < 20u * sizes[k]; i++)
+			((float *)run_array(&r, "x"))[i] = values[(i * 2654435761u >> 20) % 7];
+		run_everywhere(&r, RUN_CARDS);
+		run_close(&r);
+	}
+}
+
 /* More turns than a card counts. */
 static void test_many_turns(void **state)
 {
@@ -354,9 +382,16 @@ static void test_options(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_saxpy),        cmocka_unit_test(test_mandelbrot), cmocka_unit_test(test_stencil),
-		cmocka_unit_test(test_noise),        cmocka_unit_test(test_types),      cmocka_unit_test(test_options),
-		cmocka_unit_test(test_ragged_loops), cmocka_unit_test(test_many_turns), cmocka_unit_test(test_apart),
+		cmocka_unit_test(test_saxpy),
+		cmocka_unit_test(test_mandelbrot),
+		cmocka_unit_test(test_stencil),
+		cmocka_unit_test(test_noise),
+		cmocka_unit_test(test_types),
+		cmocka_unit_test(test_options),
+		cmocka_unit_test(test_ragged_loops),
+		cmocka_unit_test(test_many_turns),
+		cmocka_unit_test(test_reductions_of_nan),
+		cmocka_unit_test(test_apart),
 	};
 
 	return cmocka_run_group_tests_name("t_kernels", tests, NULL, NULL);
