@@ -47,4 +47,30 @@ for pooling in last mean; do
 	check "$pooling: alike, the same, and not alike: $(cat "$dir/out")" awk '
 		{ c[NR] = $1 } END { exit !(NR == 3 && c[2] == 1 && c[1] > c[3] && c[1] < 1 && c[3] < 1) }' "$dir/out"
 done
+
+# Graphs: the same numbers on every device, a loss that falls, and derivatives beside differences.
+is 0 graph_train cpu
+cp "$dir/out" "$dir/want"
+check "the loss falls: $(cat "$dir/out")" awk '{ l[NR] = $NF } END { exit !(NR == 5 && l[5] < l[1] / 4 && l[5] > 0) }' \
+	"$dir/out"
+is 0 graph_train sim:sm90
+check "a card has the same losses: $(cat "$dir/out")" cmp -s "$dir/out" "$dir/want"
+is 1 graph_train nothing
+check "a device that is none: $(cat "$dir/err")" grep -q '"nothing" is unknown' "$dir/err"
+is 0 graph_kernel
+check "a user's gradient is near the difference quotient: $(cat "$dir/out")" awk '
+	{ d = $6 - $9; if (d < -1e-5 || d > 1e-5) bad = 1 } END { exit bad || NR != 5 }' "$dir/out"
+is 2 graph_onnx
+is 1 graph_onnx "$dir/none.onnx"
+check "the missing file is named: $(cat "$dir/err")" grep -q 'none\.onnx' "$dir/err"
+onnx=${JITRUN_SHARED:-$top/../shared}/data/onnx/models/perceptron/model-script.onnx
+if [ -e "$onnx" ]; then
+	is 0 graph_onnx "$onnx"
+	cp "$dir/out" "$dir/want"
+	check "an output is printed: $(cat "$dir/out")" grep -qF '[9,5] 0.' "$dir/out"
+	is 0 graph_onnx "$onnx" "" ref
+	check "and the same one by interpreted kernels" cmp -s "$dir/out" "$dir/want"
+else
+	echo "# skipped: there is no $onnx"
+fi
 finish

@@ -129,8 +129,9 @@ class Executable(Closable):
         """How many kernels it has, how many were generated, its memory, and how long the last call took."""
         out = lib.new("jit_executable_report")
         lib.call("jit_executable_get_report", self._p, ctypes.byref(out))
-        return {name: getattr(out, name) for name in ("kernels", "on_host", "generated", "open_ns", "bytes",
-                                                      "all_bytes", "constant_bytes", "last_ns")}
+        return {"kernels": out.kernels, "on_host": out.on_host, "generated": out.generated, "open_ns": out.open_ns,
+                "bytes": out.bytes, "all_bytes": out.all_bytes, "constant_bytes": out.constant_bytes,
+                "last_ns": out.last_ns}
 
 
 def _tensor(function: str, pointer: int, number: int) -> Tensor:
