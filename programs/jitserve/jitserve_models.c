@@ -118,6 +118,7 @@ static int pooling_of(const struct served *m)
 		return strcmp(serve.pooling, "mean") == 0   ? JIT_POOL_MEAN
 		       : strcmp(serve.pooling, "cls") == 0  ? JIT_POOL_CLS
 		       : strcmp(serve.pooling, "rank") == 0 ? JIT_POOL_RANK
+		       : strcmp(serve.pooling, "none") == 0 ? JIT_POOL_NONE
 		                                            : JIT_POOL_LAST;
 	if (jit_model_get_info(m->model, &info, NULL) != JIT_OK || info.pooling == JIT_POOL_NONE)
 		return JIT_POOL_LAST;

@@ -185,9 +185,10 @@ static const struct option_row rows[] = {
 	  .target = &serve.reasoning_format },
 	{ .name = "pooling",
 	  .kind = OPTION_CHOICE,
-	  .value = "last|mean|cls|rank",
+	  .value = "last|mean|cls|rank|none",
 	  .help = "what a text's embedding is: the row of its last token, the mean of all, or the first token's row; "
-	          "rank: none, the model ranks texts (as the model's files say, else last, of models that encode mean)",
+	          "rank: the model ranks texts and has no vectors; none: /embedding gives one of each token (as the "
+	          "model's files say, else last, of models that encode mean)",
 	  .target = &serve.pooling },
 	{ .name = "Requests", .kind = OPTION_GROUP },
 	{ .name = "n-predict",

@@ -57,6 +57,15 @@ bool model_embeds(const struct served *m, struct refusal *r)
 	              m->name);
 }
 
+bool model_pools(const struct served *m, struct refusal *r)
+{
+	return m->pooling != JIT_POOL_NONE ||
+	       refuse(r, 400, "model",
+	              "%.100s is served with --pooling none: POST /embedding gives a vector of each token, and this "
+	              "endpoint has one of a text",
+	              m->name);
+}
+
 struct task *prompt_texts(const struct served *m, struct prompts *p, struct refusal *r)
 {
 	struct task *t = task_open(m);

@@ -32,6 +32,8 @@ bool prompt_tasks(struct task **tasks, unsigned *choices, const json_t *body, co
                   task_fn read, struct refusal *r);
 /* Whether the model makes vectors of texts. False: refused. */
 bool model_embeds(const struct served *m, struct refusal *r);
+/* Whether it gives one vector of a text; else the sentence that it gives one of each token. */
+bool model_pools(const struct served *m, struct refusal *r);
 /* One task for all of them, which embeds each. NULL: refused. */
 struct task *prompt_texts(const struct served *m, struct prompts *p, struct refusal *r);
 

@@ -1,4 +1,5 @@
-/* server/completions/embeddings.c - /v1/embeddings: a vector for each text. */
+/* server/completions/embeddings.c - /v1/embeddings: a vector for each text; and of a server that pools nothing,
+ * /embedding: one for each token, as it is. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,11 +18,17 @@ struct embeddings_reply {
 	bool base64;
 	bool native; /* a list, as llama.cpp's server gives it */
 	uint64_t tokens;
-	float *vector; /* n, one behind the other */
+	float *vector;        /* of all texts, one behind the other */
+	size_t *first, *have; /* floats of a text: where they begin, n + 1 of them, and how many have come */
 	unsigned n;
 };
 
-static size_t bytes_of(const struct embeddings_reply *o) { return (size_t)o->model->info.embedding * sizeof(float); }
+static bool is_of_tokens(const struct served *m) { return m->pooling == JIT_POOL_NONE; }
+
+static size_t width_of(const struct served *m)
+{
+	return (size_t)(is_of_tokens(m) ? m->info.hidden : m->info.embedding);
+}
 
 /* The bytes of the floats, the lowest first. */
 static void put_base64(struct bytes *b, const unsigned char *p, size_t n)
@@ -54,20 +61,30 @@ static void take(struct reply *r, const struct record *record, const jit_logprob
 	struct embeddings_reply *o = (struct embeddings_reply *)(void *)r;
 	(void)top;
 
-	if (record->kind == RECORD_TOKEN && record->n_text == bytes_of(o))
-		memcpy(o->vector + record->choice * (size_t)o->model->info.embedding, text, record->n_text);
-	else if (record->kind == RECORD_ENDED)
+	if (record->kind == RECORD_TOKEN) {
+		const size_t i = record->choice, room = o->first[i + 1] - o->first[i] - o->have[i],
+			     floats = record->n_text / sizeof(float);
+		if (floats > room)
+			return;
+		memcpy(o->vector + o->first[i] + o->have[i], text, floats * sizeof(float));
+		o->have[i] += floats;
+	} else if (record->kind == RECORD_ENDED) {
 		o->tokens += record->numbers.prompt;
+	}
 }
 
 static void end_native(struct embeddings_reply *o)
 {
+	const size_t width = width_of(o->model);
 	struct bytes *b = &o->base.out;
 
 	bytes_text(b, "[");
 	for (unsigned i = 0; i < o->n; i++) {
 		bytes_print(b, "%s{\"index\":%u,\"embedding\":[", i ? "," : "", i);
-		put_numbers(b, o->vector + i * (size_t)o->model->info.embedding, (size_t)o->model->info.embedding);
+		for (size_t at = o->first[i]; at < o->first[i + 1]; at += width) {
+			bytes_text(b, at > o->first[i] ? "," : "");
+			put_numbers(b, o->vector + at, width);
+		}
 		bytes_text(b, "]}");
 	}
 	bytes_text(b, "]");
@@ -89,12 +106,12 @@ static void end(struct reply *r)
 	bytes_take(b, name);
 	bytes_text(b, ",\"data\":[");
 	for (unsigned i = 0; i < o->n; i++) {
-		const float *v = o->vector + i * (size_t)o->model->info.embedding;
+		const float *v = o->vector + o->first[i];
 		bytes_print(b, "%s{\"object\":\"embedding\",\"index\":%u,\"embedding\":", i ? "," : "", i);
 		if (o->base64)
-			put_base64(b, (const unsigned char *)v, bytes_of(o));
+			put_base64(b, (const unsigned char *)v, width_of(o->model) * sizeof *v);
 		else
-			put_numbers(b, v, (size_t)o->model->info.embedding);
+			put_numbers(b, v, width_of(o->model));
 		bytes_text(b, "}");
 	}
 	bytes_print(b, "],\"usage\":{\"prompt_tokens\":%llu,\"total_tokens\":%llu}}", (unsigned long long)o->tokens,
@@ -108,6 +125,8 @@ static void close_reply(struct reply *r)
 	struct embeddings_reply *o = (struct embeddings_reply *)(void *)r;
 
 	free(o->vector);
+	free(o->first);
+	free(o->have);
 	free(o);
 }
 
@@ -118,24 +137,25 @@ static const struct reply_kind embeddings_kind = { take, end, fail, close_reply 
 static bool read_fields(struct embeddings_reply *o, const json_t *body, struct refusal *r)
 {
 	const char *format = "float";
-	int64_t size = o->model->info.embedding;
+	const int64_t width = (int64_t)width_of(o->model);
+	int64_t size = width;
 
 	if (!field_text(body, "encoding_format", &format, r) ||
 	    !field_integer(body, "dimensions", 1, INT32_MAX, &size, r))
 		return false;
-	if (size != o->model->info.embedding)
-		return refuse(r, 400, "dimensions", "dimensions is %lld, and this model's embeddings have %d",
-		              (long long)size, o->model->info.embedding);
-	o->native = field_value(body, "content") != NULL;
+	if (size != width)
+		return refuse(r, 400, "dimensions", "dimensions is %lld, and this model's embeddings have %lld",
+		              (long long)size, (long long)width);
+	o->native = field_value(body, "content") != NULL || is_of_tokens(o->model);
 	o->base64 = strcmp(format, "base64") == 0;
 	if (o->native && o->base64)
 		return refuse(r, 400, "encoding_format",
-		              "encoding_format is base64, which belongs to input, not content");
+		              "encoding_format is base64, which belongs to input of /v1/embeddings");
 	return o->base64 || strcmp(format, "float") == 0 ||
 	       refuse(r, 400, "encoding_format", "encoding_format is %.60s, expected float or base64", format);
 }
 
-static struct embeddings_reply *open_reply(const struct served *m, unsigned n)
+static struct embeddings_reply *open_reply(const struct served *m, const struct prompts *p)
 {
 	struct embeddings_reply *o = calloc(1, sizeof *o);
 
@@ -143,9 +163,13 @@ static struct embeddings_reply *open_reply(const struct served *m, unsigned n)
 		return NULL;
 	o->base.kind = &embeddings_kind;
 	o->model = m;
-	o->n = n;
-	o->vector = calloc(n, bytes_of(o));
-	if (o->vector)
+	o->n = (unsigned)p->n;
+	o->first = calloc(p->n + 1, sizeof *o->first);
+	o->have = calloc(p->n + 1, sizeof *o->have);
+	for (size_t i = 0; o->first && i < p->n; i++)
+		o->first[i + 1] = o->first[i] + (is_of_tokens(m) ? p->list[i].n : 1) * width_of(m);
+	o->vector = o->first ? calloc(o->first[p->n] + 1, sizeof *o->vector) : NULL;
+	if (o->vector && o->have)
 		return o;
 	reply_close(&o->base);
 	return NULL;
@@ -153,7 +177,7 @@ static struct embeddings_reply *open_reply(const struct served *m, unsigned n)
 
 static bool begin(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p)
 {
-	struct embeddings_reply *o = open_reply(m, (unsigned)p->n);
+	struct embeddings_reply *o = open_reply(m, p);
 	struct task *t = o ? prompt_texts(m, p, &x->refusal) : NULL;
 
 	if (!o)
@@ -177,7 +201,11 @@ static bool embed(struct exchange *x, const json_t *body, const struct served *m
 	return model_embeds(m, &x->refusal) && prompts_run(x, body, m, field, PROMPTS_TEXTS_MOST, begin);
 }
 
-static bool run_input(struct exchange *x, json_t *body, const struct served *m) { return embed(x, body, m, "input"); }
+static bool run_input(struct exchange *x, json_t *body, const struct served *m)
+{
+	return model_pools(m, &x->refusal) && embed(x, body, m, "input");
+}
+
 static bool run_content(struct exchange *x, json_t *body, const struct served *m)
 {
 	return embed(x, body, m, "content");

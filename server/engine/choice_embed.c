@@ -76,6 +76,20 @@ static bool add_rows(struct choice *c, jit_session *alone, const jit_model *mode
 	return ok;
 }
 
+/* As they are, in their order. */
+static bool token_rows(struct choice *c, jit_session *alone, size_t n, size_t hidden, jit_error *err)
+{
+	const jit_embedding_options o = JIT_EMBEDDING_OPTIONS(.pooling = JIT_POOL_NONE);
+	float *rows = malloc(n * hidden * sizeof *rows);
+	bool ok = rows ? jit_session_embed(alone, text_of(c).ids + c->done, n, &o, rows, n * hidden, err) == JIT_OK
+	               : no_memory(err);
+
+	if (ok)
+		put(c, rows, n * hidden * sizeof *rows);
+	free(rows);
+	return ok;
+}
+
 static bool last_row(struct choice *c, jit_session *alone, size_t n, size_t width, jit_error *err)
 {
 	const jit_embedding_options o = JIT_EMBEDDING_OPTIONS(.pooling = JIT_POOL_LAST, .normalise = 1);
@@ -169,6 +183,8 @@ static bool compute(struct choice *c, jit_session *alone, const jit_model *model
 		return score(c, alone, n, err);
 	if (!t->ranks && t->pooling == JIT_POOL_MEAN)
 		return add_rows(c, alone, model, &info, n, err);
+	if (!t->ranks && t->pooling == JIT_POOL_NONE)
+		return token_rows(c, alone, n, (size_t)info.hidden, err);
 	if (!t->ranks && t->pooling == JIT_POOL_CLS)
 		return first_row(c, alone, (size_t)info.embedding, err);
 	if (!last)

@@ -34,14 +34,24 @@ static void put(struct choice *c, const void *bytes, size_t n)
 	stream_put(c->task->stream, &r, NULL, bytes);
 }
 
-static void put_all(struct choice *c, const float *rows, size_t n, size_t width)
+/* Floats of a text's record. */
+static size_t floats_of(const struct choice *c, const jit_model_info *info, const jit_embedding_text *t)
+{
+	return c->task->ranks                      ? 1
+	       : c->task->pooling == JIT_POOL_NONE ? t->n * (size_t)info->hidden
+	                                           : (size_t)info->embedding;
+}
+
+static void put_all(struct choice *c, const jit_model_info *info, const float *rows, const jit_embedding_text *list,
+                    size_t n)
 {
 	for (size_t i = 0; i < n; i++, c->text++) {
-		const float *row = rows + i * width;
+		const size_t floats = floats_of(c, info, &list[i]);
 		if (c->task->ranks)
-			put(c, &(double){ (double)*row }, sizeof(double));
+			put(c, &(double){ (double)*rows }, sizeof(double));
 		else
-			put(c, row, width * sizeof *row);
+			put(c, rows, floats * sizeof *rows);
+		rows += floats;
 	}
 }
 
@@ -49,20 +59,22 @@ static bool compute(struct choice *c, jit_session *alone, const jit_model *model
                     size_t n, jit_error *err)
 {
 	const bool ranks = c->task->ranks;
-	const jit_embedding_options o =
-		JIT_EMBEDDING_OPTIONS(.pooling = ranks ? JIT_POOL_RANK : c->task->pooling, .normalise = !ranks);
+	const jit_embedding_options o = JIT_EMBEDDING_OPTIONS(.pooling = ranks ? JIT_POOL_RANK : c->task->pooling,
+	                                                      .normalise = !ranks && c->task->pooling != JIT_POOL_NONE);
 	jit_model_info info = JIT_MODEL_INFO();
+	size_t floats = 0;
 
 	if (jit_model_get_info(model, &info, err) != JIT_OK)
 		return false;
-	const size_t width = ranks ? 1 : (size_t)info.embedding;
-	float *rows = malloc(n * width * sizeof *rows);
+	for (size_t i = 0; i < n; i++)
+		floats += floats_of(c, &info, &list[i]);
+	float *rows = malloc(floats * sizeof *rows);
 	bool ok = rows != NULL;
 	if (!rows)
 		*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "There is no memory for this request." };
-	ok = ok && jit_session_embed_texts(alone, list, n, &o, rows, n * width, err) == JIT_OK;
+	ok = ok && jit_session_embed_texts(alone, list, n, &o, rows, floats, err) == JIT_OK;
 	if (ok)
-		put_all(c, rows, n, width);
+		put_all(c, &info, rows, list, n);
 	free(rows);
 	return ok;
 }

@@ -173,7 +173,8 @@ static bool answer(struct exchange *x, const char *usual, const char *other, boo
 {
 	struct ollama_request q;
 	struct prompts p = { .most = PROMPTS_TEXTS_MOST };
-	bool ok = ollama_read(&q, x, REQUEST_OLLAMA_EMBED) && model_embeds(q.model, &x->refusal);
+	bool ok = ollama_read(&q, x, REQUEST_OLLAMA_EMBED) && model_embeds(q.model, &x->refusal) &&
+	          model_pools(q.model, &x->refusal);
 	const char *name = ok && !field_value(q.body, usual) ? other : usual;
 	const json_t *v = ok ? field_value(q.body, name) : NULL;
 

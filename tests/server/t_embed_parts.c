@@ -127,6 +127,58 @@ static void test_dense(void **state)
 	unlink(dense);
 }
 
+/* --pooling none: the rows of all tokens as the library gives them, from POST /embedding alone. */
+static void test_tokens(void **state)
+{
+	static const char *const arguments[] = { "--no-cache", "--context",     "700", "--pooling",
+		                                 "none",       "--max-pass-ms", "1",   NULL };
+	static const char text[] = "Once upon a time there was a ship that sailed and sailed.";
+	static const char *const refused[] = { "/v1/embeddings", "/embeddings", "/api/embed" };
+	struct child c = child_start(arguments);
+	char path[1024], body[300];
+	jit_error err = { 0 };
+	jit_model *m =
+		jit_model_open(source_path(path, "models/tale-q8_0.gguf"), &JIT_MODEL_OPTIONS(.cache_dir = ""), &err);
+	jit_session *s = m ? jit_session_open(m, &JIT_SESSION_OPTIONS(.context = CONTEXT), &err) : NULL;
+	int32_t *ids = NULL;
+	size_t n = 0;
+	(void)state;
+
+	assert_non_null(s);
+	assert_int_equal(jit_model_tokenize(m, text, strlen(text), 1, 0, &ids, &n, &err), JIT_OK);
+	float *rows = calloc(n * HIDDEN, sizeof *rows);
+	assert_int_equal(jit_session_embed(s, ids, n, &JIT_EMBEDDING_OPTIONS(.pooling = JIT_POOL_NONE), rows,
+	                                   n * HIDDEN, &err),
+	                 JIT_OK);
+	for (int k = 0; k < 2; k++) {
+		snprintf(body, sizeof body, "{\"%s\":[\"a\",\"%s\"]}", k ? "input" : "content", text);
+		json_t *o = client_json(&c, "/embedding", body, 200);
+		assert_int_equal(json_array_size(o), 2);
+		const json_t *list = json_object_get(json_array_get(o, 1), "embedding");
+		assert_int_equal(json_array_size(list), n);
+		for (size_t i = 0; i < n * HIDDEN; i++) {
+			const json_t *row = json_array_get(list, i / HIDDEN);
+			assert_int_equal(json_array_size(row), HIDDEN);
+			const float got = (float)json_number_value(json_array_get(row, i % HIDDEN));
+			assert_memory_equal(&got, &rows[i], sizeof got);
+		}
+		json_decref(o);
+	}
+	for (int k = 0; k < 3; k++) {
+		json_t *o = client_json(&c, refused[k], "{\"input\":\"a\"}", 400);
+		char *why = json_dumps(o, 0);
+		assert_non_null(strstr(why, "--pooling none: POST /embedding gives a vector of each token"));
+		free(why);
+		json_decref(o);
+	}
+	json_decref(client_json(&c, "/embedding", "{\"input\":\"a\",\"encoding_format\":\"base64\"}", 400));
+	assert_int_equal(child_stop(&c), 0);
+	free(rows);
+	free(ids);
+	jit_session_close(s);
+	jit_model_close(m);
+}
+
 /* ---- many texts in one request */
 
 static char *body_of(size_t n, const char *more)
@@ -207,7 +259,8 @@ static void test_turns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bits), cmocka_unit_test(test_dense),
-		                            cmocka_unit_test(test_many), cmocka_unit_test(test_turns) };
+		                            cmocka_unit_test(test_tokens), cmocka_unit_test(test_many),
+		                            cmocka_unit_test(test_turns) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

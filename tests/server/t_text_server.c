@@ -208,6 +208,36 @@ static void test_many(void **state)
 	assert_int_equal(child_stop(&c), 0);
 }
 
+/* A vector of each token. */
+static void test_tokens(void **state)
+{
+	(void)state;
+	if (!there)
+		return;
+	struct child c = start(0, "--pooling", "none");
+	struct opened o = open_here(0);
+	json_t *all = client_json(&c, "/embedding",
+	                          "{\"model\": \"encoder\", \"content\": [\"fox\", \"The sea is salty\"]}", 200);
+	for (size_t i = 0; i < 2; i++) {
+		const char *text = texts[1 - i];
+		float want[100 * HIDDEN];
+		int32_t *ids = NULL;
+		size_t n = 0;
+		assert_int_equal(jit_model_tokenize(o.m, text, strlen(text), 1, 0, &ids, &n, NULL), JIT_OK);
+		assert_int_equal(jit_session_embed(o.s, ids, n, &JIT_EMBEDDING_OPTIONS(.pooling = JIT_POOL_NONE), want,
+		                                   n * HIDDEN, NULL),
+		                 JIT_OK);
+		const json_t *rows = json_object_get(json_array_get(all, i), "embedding");
+		assert_int_equal(json_array_size(rows), n);
+		for (size_t k = 0; k < n; k++)
+			same_vector(json_array_get(rows, k), want + k * HIDDEN);
+		free(ids);
+	}
+	json_decref(all);
+	close_here(&o);
+	assert_int_equal(child_stop(&c), 0);
+}
+
 static float score_of(const struct opened *o, const char *first, const char *second)
 {
 	const char *pair[2] = { first, second };
@@ -296,10 +326,8 @@ static void test_refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors),
-		cmocka_unit_test(test_many),
-		cmocka_unit_test(test_scores),
-		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_vectors), cmocka_unit_test(test_tokens),   cmocka_unit_test(test_many),
+		cmocka_unit_test(test_scores),  cmocka_unit_test(test_refusals),
 	};
 
 	return cmocka_run_group_tests(tests, make, unmake);
