@@ -47,7 +47,7 @@ static bool whole(const char *name, int value, int least, int most, struct error
 /* 0 stands for what is usual. */
 static bool real(const char *name, float value, double least, double most, struct error *err)
 {
-	return value == 0 || ((double)value >= least && (double)value <= most) ||
+	return value == 0 || (value >= (float)least && value <= (float)most) ||
 	       error_set(err, ERROR_ARGUMENT, "%s: %.9g is not a number in %g..%g", name, (double)value, least, most);
 }
 

@@ -16,8 +16,7 @@ const struct arch_row *train_arch(const jit_train *t)
 	return train_is_gguf(t) ? arch_of_gguf(name, strlen(name)) : arch_of_hf(name);
 }
 
-/* Rows of queries and keys in the order that files of a format have. */
-static uint64_t row_in_file(const jit_train *t, const struct net_tensor *x, bool pairs, uint64_t row)
+uint64_t train_row_in_file(const jit_train *t, const struct net_tensor *x, bool pairs, uint64_t row)
 {
 	const uint32_t dim = t->m.spec.head_dim, rotating = t->m.spec.rope.dims;
 	const struct model_tensor as = { .rope_dims = pairs || rotating != dim ? rotating : 0, .rope_pairs = pairs };
@@ -35,7 +34,7 @@ float *train_ordered(const jit_train *t, const struct net_tensor *x, bool pairs,
 		return NULL;
 	}
 	for (uint64_t r = 0; r < rows; r++)
-		memcpy(out + (x->kind == LAYER_A ? r : row_in_file(t, x, pairs, r)) * cols, x->value + r * cols,
+		memcpy(out + (x->kind == LAYER_A ? r : train_row_in_file(t, x, pairs, r)) * cols, x->value + r * cols,
 		       cols * sizeof *out);
 	return out;
 }

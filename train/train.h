@@ -37,6 +37,9 @@ bool train_save_peft(const jit_train *t, const char *folder, struct error *err);
 bool train_save_gguf(const jit_train *t, const char *path, struct error *err);
 bool train_save_weights(const jit_train *t, const char *folder, struct error *err);
 
+/* load_peft.c: what is trained becomes an adapter of a folder, or file, that peft wrote. */
+bool train_load_peft(jit_train *t, const char *path, struct error *err);
+
 /* state.c */
 bool train_write_state(const jit_train *t, const char *path, struct error *err);
 bool train_read_state(jit_train *t, const char *path, struct error *err);

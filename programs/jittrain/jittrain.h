@@ -21,7 +21,7 @@ enum { TRAIN_DONE, TRAIN_FAILED, TRAIN_USAGE, TRAIN_INTERRUPTED = 130 };
 struct train_arguments {
 	const char *command, *model, *out;
 	struct option_list data;
-	const char *eval, *targets, *schedule, *too_long, *template_file, *format, *device, *isa, *cache;
+	const char *eval, *targets, *schedule, *too_long, *template_file, *init, *format, *device, *isa, *cache;
 	long steps, batch, context, rank, warmup, seed, threads, save_every, eval_every;
 	double epochs, alpha, rate, least_rate, weight_decay, beta1, beta2, epsilon, clip, dropout;
 	bool rslora, dora, apart, in_order, resume, json, quiet, no_cache, no_plot, keep;

@@ -176,6 +176,11 @@ static struct option_row rows[] = {
 	  .help = "which matrices get one, with commas between "
 	          "(q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj)",
 	  .target = &train.targets },
+	{ .name = "init",
+	  .kind = OPTION_FILE,
+	  .value = "DIR",
+	  .help = "begin with the adapter of that folder, as peft or jittrain wrote it, of the same rank and targets",
+	  .target = &train.init },
 	{ .name = "rslora", .kind = OPTION_FLAG, .help = "the scale is alpha / sqrt(rank)", .target = &train.rslora },
 	{ .name = "dora",
 	  .kind = OPTION_FLAG,

@@ -151,7 +151,7 @@ static bool begin_or_go_on(struct run *r, struct error *err)
 		return false;
 	if (!train.resume || access(state, F_OK) != 0) {
 		unlink(state); /* it would be taken for this training's */
-		return write_run(r, about, err);
+		return (!train.init || train_load_peft(r->t, train.init, err)) && write_run(r, about, err);
 	}
 	if (!same_run(r, about, err))
 		return false;

@@ -65,6 +65,13 @@ printf x >> "$dir/killed/state"
 refused "the file is damaged" 1 lora "$model" $usual -o "$dir/killed" --resume
 check "the adapter is still there" cmp "$dir/one/adapter_model.safetensors" "$dir/killed/adapter_model.safetensors"
 
+# ---- from an adapter that is there: a step whose rate is next to nothing leaves its losses where they were
+is 0 lora "$model" -d "$dir/text.txt" -o "$dir/next" $few --steps 1 --rate 1e-12 --init "$dir/a" \
+	-e "$dir/text.txt" --json
+check "it begins where the other ended: $(perplexity before), $after" [ "$(perplexity before)" = "$after" ]
+refused "none.safetensors: cannot be opened" 1 lora "$model" -d "$dir/text.txt" -o "$dir/next" $few --init \
+	"$dir/none.safetensors"
+
 # ---- conversations, and GGUF
 is 0 lora "$model" -d "$dir/chat.jsonl" --chat-template "$dir/template" -o "$dir/chat" -c 64 --rank 2 --targets \
 	q_proj,k_proj --steps 1 --format gguf --no-plot -t 1

@@ -11,6 +11,7 @@
 #include "loaders/files/safetensors.h"
 #include "tests/support/shared.h"
 #include "tests/train/train_tests.h"
+#include "train/train.h"
 
 static char folder[] = "/tmp/t_train_files.XXXXXX";
 
@@ -99,36 +100,6 @@ void test_saved(void **state)
 	remove_folder();
 }
 
-/* Sets what is trained to an adapter that peft wrote. */
-static void set_from_peft(jit_train *t, const char *path)
-{
-	struct safetensors index;
-	struct error err = { 0 };
-	size_t n, set = 0;
-	char name[600];
-	uint8_t *bytes = file_bytes(path, &n);
-
-	assert_true(safetensors_parse(&index, bytes, n, path, false, &err));
-	for (size_t k = 0; k < jit_train_tensors(t); k++) {
-		jit_train_tensor y = JIT_TRAIN_TENSOR();
-		assert_int_equal(jit_train_get_tensor(t, k, &y, NULL), JIT_OK);
-		snprintf(name, sizeof name, "base_model.model.%s", y.name);
-		for (uint32_t i = 0; i < index.n_tensors; i++) {
-			const struct safetensors_tensor *x = &index.tensor[i];
-			if (strlen(name) != x->name.n || memcmp(name, x->name.p, x->name.n) != 0)
-				continue;
-			float *values = malloc(x->bytes);
-			memcpy(values, bytes + x->offset, x->bytes);
-			assert_int_equal(jit_train_set_tensor(t, k, values, y.elements, NULL), JIT_OK);
-			free(values);
-			set++;
-		}
-	}
-	assert_int_equal(set, jit_train_tensors(t));
-	safetensors_free(&index);
-	free(bytes);
-}
-
 static void compare_gguf(const char *ours, const char *theirs)
 {
 	struct gguf a, b;
@@ -193,12 +164,23 @@ void test_gguf_order(void **state)
 		assert_memory_equal(x, y, n);
 		free(x);
 		free(y);
-		set_from_peft(t, theirs);
+		struct error err = { 0 };
+		if (!train_load_peft(t, theirs, &err))
+			fail_msg("%s", err.text);
 		save(t, in_folder(path, "ours.gguf"), JIT_TRAIN_GGUF);
 		snprintf(relative, sizeof relative, "%s/adapter-f32.gguf", cases[i].adapter);
 		compare_gguf(path, shared_path(theirs, relative));
 		jit_train_close(t);
 		jit_train_close(g);
+		t = step_of(shared_path(model, cases[i].model), (jit_train_options){ .rank = 3 });
+		assert_false(train_load_peft(t, shared_path(theirs, cases[i].adapter), &err));
+		assert_non_null(strstr(err.text, "has another shape"));
+		jit_train_close(t);
+		t = step_of(model, (jit_train_options){ .rank = 8, .targets = "q_proj" });
+		err = (struct error){ 0 };
+		assert_false(train_load_peft(t, theirs, &err));
+		assert_non_null(strstr(err.text, "has 28 tensors, and 4 are trained"));
+		jit_train_close(t);
 	}
 	remove_folder();
 }
