@@ -52,23 +52,47 @@ enum model_rotation {
 	MODEL_ROTATIONS
 };
 
+/* Mixers of tokens that keep a state instead of keys and values. X(id, name, whether it has one of a delta rule's form
+ * behind that of its convolution): a short convolution over time, between two gates; the gated delta rule; the
+ * selective scan (Mamba 2). Of a row follow the group of tensors GROUP_id, what files say of it (gguf_read_name(),
+ * hf_read_name()), its nodes (arch_name()), the matrix behind them (slot name_out) and the bytes of its state. */
+#define MODEL_MIXERS(X) \
+	X(CONV, conv, false) \
+	X(DELTA, delta, true) \
+	X(SCAN, scan, true)
+
 /* What mixes the tokens of a layer. */
 enum model_mixer {
 	MIXER_ATTENTION,
-	MIXER_CONV,  /* a short convolution over time, between two gates */
-	MIXER_DELTA, /* the gated delta rule, behind a short convolution */
-	MIXER_SCAN,  /* the selective scan (Mamba 2), behind one */
-	MIXER_NONE   /* nothing: of one_part, a feed-forward layer */
+#define X(id, name, rule) MIXER_##id,
+	MODEL_MIXERS(X)
+#undef X
+		MIXER_NONE /* nothing: of one_part, a feed-forward layer */
 };
 
-/* The layers that keep a state instead of keys and values. All 0: there are none. */
+/* The layers that keep a state instead of keys and values. All 0: there are none. A session's fingerprint has all of
+ * the first list, and of the second what is not 0. taps                  of the convolution: so many tokens, the
+ * present one among them channels              it goes over key_heads .. value_dim  of the delta rule; of the selective
+ * scan: groups of heads, heads, rows of a head's state, a head's values tiled                 value head h has key head
+ * h % key_heads, else h / (value_heads / key_heads) floor, ceiling        of the selective scan: the least step, and
+ * the greatest; 0: none */
+#define MODEL_RECURRENT(X) \
+	X(uint32_t, taps) \
+	X(uint32_t, channels) \
+	X(uint32_t, key_heads) \
+	X(uint32_t, value_heads) \
+	X(uint32_t, key_dim) \
+	X(uint32_t, value_dim) \
+	X(bool, tiled)
+#define MODEL_RECURRENT_MORE(X) \
+	X(float, floor) \
+	X(float, ceiling)
+
 struct model_recurrent {
-	uint32_t taps;     /* of the convolution: so many tokens, the present one among them */
-	uint32_t channels; /* it goes over */
-	/* of the delta rule; of the selective scan: groups of heads, heads, rows of a head's state, a head's values */
-	uint32_t key_heads, value_heads, key_dim, value_dim;
-	float floor, ceiling; /* of the selective scan: the least step, and the greatest; 0: none */
-	bool tiled;           /* value head h has key head h % key_heads, else h / (value_heads / key_heads) */
+#define X(type, name) type name;
+	MODEL_RECURRENT(X)
+	MODEL_RECURRENT_MORE(X)
+#undef X
 };
 
 enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN, ROPE_LONG };

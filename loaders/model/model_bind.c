@@ -135,11 +135,12 @@ static bool group_of_mixer(enum tensor_group group, enum model_mixer mixer)
 	case GROUP_O_BIAS:
 	case GROUP_QK_NORM:
 	case GROUP_QK_ROW_NORM: return mixer == MIXER_ATTENTION;
-	case GROUP_CONV: return mixer == MIXER_CONV;
-	case GROUP_DELTA: return mixer == MIXER_DELTA;
-	case GROUP_SCAN:
+#define X(id, name, rule) \
+	case GROUP_##id: return mixer == MIXER_##id;
+		MODEL_MIXERS(X)
+#undef X
 	case GROUP_TAPS_BIAS: return mixer == MIXER_SCAN;
-	case GROUP_TAPS: return mixer == MIXER_CONV || mixer == MIXER_DELTA || mixer == MIXER_SCAN;
+	case GROUP_TAPS: return mixer != MIXER_ATTENTION && mixer != MIXER_NONE;
 	default: return true;
 	}
 }

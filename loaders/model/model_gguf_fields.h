@@ -47,7 +47,9 @@ bool gguf_read_factors(struct gguf_reader *r);
 bool gguf_read_kv_heads(struct gguf_reader *r);
 bool gguf_read_mixers(struct gguf_reader *r);
 /* model_gguf_scan.c; the width of those layers that are feed-forward layers */
-bool gguf_read_scan(struct gguf_reader *r);
+#define X(id, name, rule) bool gguf_read_##name(struct gguf_reader *r);
+MODEL_MIXERS(X)
+#undef X
 bool gguf_read_some_ffn(struct gguf_reader *r);
 
 #endif

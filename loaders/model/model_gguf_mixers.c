@@ -62,7 +62,7 @@ static bool has_one_input(const struct gguf_reader *r, uint32_t layer)
 	return r->row->gguf_fused & FUSED_RATES && model_find_tensor(r->m->file, name, &t);
 }
 
-static bool read_delta(struct gguf_reader *r)
+bool gguf_read_delta(struct gguf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
 	struct model_recurrent *c = &s->recurrent;
@@ -89,16 +89,21 @@ static bool read_delta(struct gguf_reader *r)
 	return model_delta_channels(r->m, r->g->path, r->err);
 }
 
-bool gguf_read_mixers(struct gguf_reader *r)
+bool gguf_read_conv(struct gguf_reader *r)
 {
 	struct model_recurrent *c = &r->m->spec.recurrent;
 
-	if (r->row->recurrent == MIXER_ATTENTION)
-		return true;
-	if (r->row->recurrent == MIXER_DELTA)
-		return read_delta(r);
-	if (r->row->recurrent == MIXER_SCAN)
-		return gguf_read_scan(r);
 	c->channels = r->m->spec.hidden;
 	return gguf_get_u32(r, "shortconv.l_cache", REQUIRED, &c->taps);
+}
+
+bool gguf_read_mixers(struct gguf_reader *r)
+{
+	static bool (*const read[])(struct gguf_reader *) = {
+#define X(id, name, rule) [MIXER_##id] = gguf_read_##name,
+		MODEL_MIXERS(X)
+#undef X
+	};
+
+	return r->row->recurrent == MIXER_ATTENTION || read[r->row->recurrent](r);
 }

@@ -51,6 +51,8 @@ bool hf_read_quants(struct hf_reader *r, json_t *root);
 
 /* ---- model_hf_mixers.c */
 bool hf_read_mixers(struct hf_reader *r);
-bool hf_read_scan(struct hf_reader *r); /* model_hf_scan.c */
+#define X(id, name, rule) bool hf_read_##name(struct hf_reader *r);
+MODEL_MIXERS(X)
+#undef X
 
 #endif

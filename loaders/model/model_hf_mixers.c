@@ -95,22 +95,30 @@ static bool adjust_ffn(struct hf_reader *r)
 	return true;
 }
 
-static bool read_conv(struct hf_reader *r)
+bool hf_read_conv(struct hf_reader *r)
 {
 	struct model_recurrent *c = &r->m->spec.recurrent;
+	const json_t *types = hf_get(r, r->root, "layer_types"), *numbers = hf_get(r, r->root, "full_attn_idxs");
+	uint8_t *mixer = r->m->file->layer_mixer;
 
+	if (types ? !by_types(r, types, mixer) : !by_numbers(r, numbers, mixer))
+		return false;
 	c->taps = 3;
 	c->channels = r->m->spec.hidden;
 	return hf_get_u32(r, r->root, "conv_L_cache", OPTIONAL, UINT32_MAX, &c->taps) &&
 	       (r->row->routing & ROUTING || adjust_ffn(r));
 }
 
-static bool read_delta(struct hf_reader *r)
+bool hf_read_delta(struct hf_reader *r)
 {
 	struct model_recurrent *c = &r->m->spec.recurrent;
 	const json_t *o = r->root;
+	const json_t *types = hf_get(r, o, "layer_types");
+	uint8_t *mixer = r->m->file->layer_mixer;
 	bool gate = true;
 
+	if (types ? !by_types(r, types, mixer) : !by_interval(r, mixer))
+		return false;
 	if (!hf_get_bool(r, o, "attn_output_gate", &gate) ||
 	    !hf_get_u32(r, o, "linear_conv_kernel_dim", REQUIRED, UINT32_MAX, &c->taps) ||
 	    !hf_get_u32(r, o, "linear_num_key_heads", REQUIRED, MODEL_MAX_HEADS, &c->key_heads) ||
@@ -125,19 +133,13 @@ static bool read_delta(struct hf_reader *r)
 
 bool hf_read_mixers(struct hf_reader *r)
 {
-	enum model_mixer other = r->row->recurrent;
+	static bool (*const read[])(struct hf_reader *) = {
+#define X(id, name, rule) [MIXER_##id] = hf_read_##name,
+		MODEL_MIXERS(X)
+#undef X
+	};
 
-	if (other == MIXER_ATTENTION)
+	if (r->row->recurrent == MIXER_ATTENTION)
 		return true;
-	if (!model_mixers_make(r->m, r->label, r->err))
-		return false;
-	if (other == MIXER_SCAN)
-		return hf_read_scan(r);
-	uint8_t *mixer = r->m->file->layer_mixer;
-	const json_t *types = hf_get(r, r->root, "layer_types"),
-		     *numbers = other == MIXER_CONV ? hf_get(r, r->root, "full_attn_idxs") : NULL;
-	bool ok = types                 ? by_types(r, types, mixer)
-	          : other == MIXER_CONV ? by_numbers(r, numbers, mixer)
-	                                : by_interval(r, mixer);
-	return ok && (other == MIXER_CONV ? read_conv(r) : read_delta(r));
+	return model_mixers_make(r->m, r->label, r->err) && read[r->row->recurrent](r);
 }

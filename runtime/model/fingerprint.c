@@ -100,14 +100,16 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 		sum = record_checksum(s->layer_rotation, s->layers, sum);
 	if (s->layer_mixer) {
 		const struct model_recurrent *r = &s->recurrent;
-		const uint32_t sizes[] = { r->taps,    r->channels,  r->key_heads, r->value_heads,
-			                   r->key_dim, r->value_dim, r->tiled };
+#define X(type, name) r->name,
+		const uint32_t sizes[] = { MODEL_RECURRENT(X) };
+#undef X
 		sum = record_checksum(s->layer_mixer, s->layers, sum);
 		sum = record_checksum(sizes, sizeof sizes, sum);
-		if (r->floor != 0)
-			sum = record_checksum(&r->floor, sizeof r->floor, sum);
-		if (r->ceiling != 0)
-			sum = record_checksum(&r->ceiling, sizeof r->ceiling, sum);
+#define X(type, name) \
+	if (r->name != 0) \
+		sum = record_checksum(&r->name, sizeof r->name, sum);
+		MODEL_RECURRENT_MORE(X)
+#undef X
 	}
 	if (s->layer_sizes)
 		sum = record_checksum(s->layer_sizes, s->layers * sizeof *s->layer_sizes, sum);

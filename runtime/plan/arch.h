@@ -55,9 +55,9 @@ graph_ref arch_feed_forward(const struct arch *a, graph_ref stream, graph_ref in
 graph_ref arch_attention(const struct arch *a, graph_ref in);
 
 /* Mixers without keys and values, from a layer's input to what its last matrix reads. */
-graph_ref arch_convolution(const struct arch *a, graph_ref in);
-graph_ref arch_delta_rule(const struct arch *a, graph_ref in);
-graph_ref arch_selective_scan(const struct arch *a, graph_ref in);
+#define X(id, name, rule) graph_ref arch_##name(const struct arch *a, graph_ref in);
+MODEL_MIXERS(X)
+#undef X
 
 /* A mixture of experts of `in`, added to the stream. */
 graph_ref arch_experts(const struct arch *a, graph_ref stream, graph_ref in);

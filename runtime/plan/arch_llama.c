@@ -72,12 +72,10 @@ static graph_ref mix(const struct arch *a, enum model_mixer mixer, graph_ref str
 	const float *norm = l->attn_post_norm;
 
 	switch (mixer) {
-	case MIXER_CONV:
-		return arch_add(a, stream, graph_matmul(a->g, arch_convolution(a, in), &l->conv_out, NULL), norm);
-	case MIXER_DELTA:
-		return arch_add(a, stream, graph_matmul(a->g, arch_delta_rule(a, in), &l->delta_out, NULL), norm);
-	case MIXER_SCAN:
-		return arch_add(a, stream, graph_matmul(a->g, arch_selective_scan(a, in), &l->scan_out, NULL), norm);
+#define X(id, name, rule) \
+	case MIXER_##id: return arch_add(a, stream, graph_matmul(a->g, arch_##name(a, in), &l->name##_out, NULL), norm);
+		MODEL_MIXERS(X)
+#undef X
 	default: return arch_add(a, stream, graph_matmul(a->g, arch_attention(a, in), &l->o, l->o_bias), norm);
 	}
 }

@@ -52,7 +52,7 @@ static graph_ref norm_groups(const struct arch *a, graph_ref x, const float *wei
 	return graph_node(a->g, &n, width);
 }
 
-graph_ref arch_convolution(const struct arch *a, graph_ref in)
+graph_ref arch_conv(const struct arch *a, graph_ref in)
 {
 	const struct weights_layer *l = a->l;
 	const graph_ref b = graph_matmul(a->g, in, &l->conv_b, NULL), c = graph_matmul(a->g, in, &l->conv_c, NULL),
@@ -61,7 +61,7 @@ graph_ref arch_convolution(const struct arch *a, graph_ref in)
 	return convolve(a, b, x, c, ACT_NONE);
 }
 
-graph_ref arch_delta_rule(const struct arch *a, graph_ref in)
+graph_ref arch_delta(const struct arch *a, graph_ref in)
 {
 	const struct weights_layer *l = a->l;
 	const graph_ref qkv = graph_matmul(a->g, in, &l->delta_qkv, NULL),
@@ -80,7 +80,7 @@ graph_ref arch_delta_rule(const struct arch *a, graph_ref in)
 }
 
 /* A token's norm is over all heads, or over each of the groups by itself where the layers are Nemotron's. */
-graph_ref arch_selective_scan(const struct arch *a, graph_ref in)
+graph_ref arch_scan(const struct arch *a, graph_ref in)
 {
 	const struct weights_layer *l = a->l;
 	const graph_ref z = graph_matmul(a->g, in, &l->scan_z, NULL), xbc = graph_matmul(a->g, in, &l->scan_xbc, NULL),

@@ -62,9 +62,10 @@ static uint64_t rule_bytes(const struct model_spec *s)
 static uint64_t layer_state_bytes(const struct model_spec *s, uint32_t layer)
 {
 	switch (model_layer_mixer(s, layer)) {
-	case MIXER_CONV: return plan_conv_bytes(s);
-	case MIXER_SCAN:
-	case MIXER_DELTA: return plan_conv_bytes(s) + rule_bytes(s);
+#define X(id, name, rule) \
+	case MIXER_##id: return plan_conv_bytes(s) + (rule ? rule_bytes(s) : 0);
+		MODEL_MIXERS(X)
+#undef X
 	default: return 0;
 	}
 }
