@@ -71,22 +71,21 @@ enum model_mixer {
 };
 
 /* The layers that keep a state instead of keys and values. All 0: there are none. A session's fingerprint has all of
- * the first list, and of the second what is not 0. taps                  of the convolution: so many tokens, the
- * present one among them channels              it goes over key_heads .. value_dim  of the delta rule; of the selective
- * scan: groups of heads, heads, rows of a head's state, a head's values tiled                 value head h has key head
- * h % key_heads, else h / (value_heads / key_heads) floor, ceiling        of the selective scan: the least step, and
- * the greatest; 0: none */
+ * the first list, and of the second what is not 0. The sizes from key_heads to value_dim are those of the delta rule;
+ * of the selective scan: groups of heads, heads, rows of a head's state, a head's values. */
+/* clang-format off */
 #define MODEL_RECURRENT(X) \
-	X(uint32_t, taps) \
-	X(uint32_t, channels) \
+	X(uint32_t, taps) /* of the convolution: so many tokens, the present one among them */ \
+	X(uint32_t, channels) /* it goes over */ \
 	X(uint32_t, key_heads) \
 	X(uint32_t, value_heads) \
 	X(uint32_t, key_dim) \
 	X(uint32_t, value_dim) \
-	X(bool, tiled)
+	X(bool, tiled) /* value head h has key head h % key_heads, else h / (value_heads / key_heads) */
 #define MODEL_RECURRENT_MORE(X) \
-	X(float, floor) \
-	X(float, ceiling)
+	X(float, floor) /* of the selective scan: the least step; 0: none */ \
+	X(float, ceiling) /* the same: the greatest */
+/* clang-format on */
 
 struct model_recurrent {
 #define X(type, name) type name;

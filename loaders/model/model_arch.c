@@ -25,8 +25,8 @@
 /* Latent attention: what it is, its switches last, to which a row may add; and the fields of config.json that say
  * again what others say or are for training. */
 #define LATENT_FORM \
-	.form = FORM_LATENT, .gguf_pairs = true, .hf_pairs = true, .groups = 1u << GROUP_LATENT, \
-	.without = 1u << GROUP_KEYS_VALUES, .switches = SWITCH_LATENT | SWITCH_LATER_LAYERS
+	.form = FORM_LATENT, .gguf_pairs = true, .hf_pairs = true, .groups = GROUP(LATENT), \
+	.without = GROUP(KEYS_VALUES), .switches = SWITCH_LATENT | SWITCH_LATER_LAYERS
 #define LATENT_FIELDS "qk_head_dim head_dim attention_bias mlp_bias ep_size seq_aux aux_loss_alpha"
 #define SHARED_EXPERTS \
 	{ SLOT_shared_gate, NULL, "mlp.shared_experts.gate_proj.weight" }, \
@@ -153,13 +153,12 @@ static const char hf_tensors[] = "model.layers.*.self_attn.rotary_emb.inv_freq m
 
 struct model_needs arch_needs(const struct arch_row *row, bool rope_pairs)
 {
-	const uint32_t usual = 1u << GROUP_WEIGHT | 1u << GROUP_ATTENTION | 1u << GROUP_MLP | 1u << GROUP_PRE_NORM |
-	                       1u << GROUP_FFN_NORM | 1u << GROUP_GATE | 1u << GROUP_QUERIES | 1u << GROUP_KEYS_VALUES;
+	const uint64_t usual = GROUP(WEIGHT) | GROUP(ATTENTION) | GROUP(MLP) | GROUP(PRE_NORM) | GROUP(FFN_NORM) |
+	                       GROUP(GATE) | GROUP(QUERIES) | GROUP(KEYS_VALUES);
 	struct model_needs n = { .rope_pairs = rope_pairs };
 
 	for (int g = 0; g < TENSOR_GROUPS; g++)
-		n.group[g] =
-			g < 32 && ((usual & ~row->without) >> g & 1 || row->groups >> g & 1) ? NEED_ALWAYS : NEED_NOT;
+		n.group[g] = ((usual & ~row->without) | row->groups) >> g & 1 ? NEED_ALWAYS : NEED_NOT;
 	if (row->form == FORM_BERT)
 		n.group[GROUP_POST_NORM_BIAS] = NEED_ALWAYS;
 	return n;

@@ -135,11 +135,11 @@ struct arch_row {
 
 	/* of those that run */
 	enum model_form form;
-	const char *classes;       /* what `architectures` of config.json may say */
-	bool gguf_pairs, hf_pairs; /* Q and K rows: rotation pairs adjacent in the file, else halves of a head */
-	uint32_t groups;   /* of tensors that every layer has beside the usual ones: bits 1 << enum tensor_group */
-	uint32_t without;  /* usual ones that no layer has */
-	uint32_t switches; /* enum arch_switch */
+	const char *classes;           /* what `architectures` of config.json may say */
+	bool gguf_pairs, hf_pairs;     /* Q and K rows: rotation pairs adjacent in the file, else halves of a head */
+	uint64_t groups;               /* of tensors that every layer has beside the usual ones: bits GROUP(name) */
+	uint64_t without;              /* usual ones that no layer has */
+	uint32_t switches;             /* enum arch_switch */
 	uint32_t gguf_fused, hf_fused; /* enum arch_fused */
 	enum model_act act;
 	uint32_t window_period; /* with WINDOW_BY_TYPE: every so many layers one has no window, the last of them */

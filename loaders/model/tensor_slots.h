@@ -77,6 +77,10 @@ enum tensor_group {
 	GROUP_POST_NORM_BIAS,
 	TENSOR_GROUPS
 };
+/* Its bit in a set of groups. */
+#define GROUP(name) (UINT64_C(1) << GROUP_##name)
+_Static_assert(TENSOR_GROUPS <= 64, "a set of groups is a word");
+
 
 /* Whether the elements are those of queries or keys, in the order of their rotation (model_tensor.rope_pairs). */
 enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
