@@ -54,8 +54,9 @@ enum model_rotation {
 
 /* Mixers of tokens that keep a state instead of keys and values. X(id, name, whether it has one of a delta rule's form
  * behind that of its convolution): a short convolution over time, between two gates; the gated delta rule; the
- * selective scan (Mamba 2). Of a row follow the group of tensors GROUP_id, what files say of it (gguf_read_name(),
- * hf_read_name()), its nodes (arch_name()), the matrix behind them (slot name_out) and the bytes of its state. */
+ * selective scan (Mamba 2). Functions, slots and groups of tensors that end in the id or the name follow from a row:
+ * who reads what files say, as gguf_read_scan() and hf_read_scan() do; its nodes, arch_scan(); the matrix behind them,
+ * scan_out. */
 #define MODEL_MIXERS(X) \
 	X(CONV, conv, false) \
 	X(DELTA, delta, true) \
