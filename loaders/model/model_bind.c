@@ -145,8 +145,7 @@ static bool group_of_mixer(enum tensor_group group, enum model_mixer mixer)
 	}
 }
 
-/* So few tensors a layer may have: a norm and two matrices. A model that lacks one of more hears its name. */
-enum { LEAST_IN_LAYER = 3 };
+enum { LEAST_IN_LAYER = 3 /* a norm and two matrices; a model that lacks one of more tensors hears its name */ };
 
 static bool check_layers(struct binder *b)
 {
