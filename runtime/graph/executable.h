@@ -32,7 +32,7 @@ bool executable_run(struct executable *x, const void *const in[], void *const ou
 struct executable_report {
 	uint32_t kernels, hosted;    /* groups with a kernel, and groups that are interpreted */
 	uint64_t generated, code_ns; /* kernels whose code was made, and how long all took to open */
-	uint64_t arena_bytes, constant_bytes,
+	uint64_t arena_bytes /* with what products are laid out in */, constant_bytes,
 		value_bytes; /* value_bytes: what the arena would be without live ranges */
 	uint64_t last_ns;    /* the last run */
 };

@@ -12,7 +12,7 @@ void executable_get_report(const struct executable *x, struct executable_report 
 		.code_ns = x->code_ns,
 		.arena_bytes = x->memory_bytes,
 		.constant_bytes = x->constant_bytes,
-		.value_bytes = x->arena.all_bytes,
+		.value_bytes = x->arena.all_bytes + x->memory_bytes - x->arena.bytes,
 		.last_ns = x->last_ns
 	};
 }

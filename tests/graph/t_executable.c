@@ -220,6 +220,10 @@ static void test_chosen(void **state)
 		"input x f32[0]\ny, z = kernel x constants=\"n=0\" source=\"const i64 n; tune b in {32, 64};\\nkernel "
 		"k(in "
 		"f32 x[n], out f32 y[n], out f32 z[3]) over (i in n) block(b) { y[i] = x[i]; }\"\noutput y\noutput z\n",
+		/* One constant that several products of one shape have. */
+		"input x f32[4,4]\nw = constant f32[4,4] 1 2 -1 0.5 3 -2 0.25 1 -1 1.5 2 -3 0.5 0.75 -2 1\n"
+		"a = dot x w left=[1] right=[0]\nb = dot a w left=[1] right=[0]\nc = dot w b left=[1] right=[0]\n"
+		"output b\noutput c\n",
 		/* Parts of a sum, in rows and in columns. */
 		"input x f32[2500,9]\na = reduce_sum x axes=[0]\nb = reduce_max x axes=[0]\noutput a\noutput b\n",
 		"input x f32[3,2500]\na = reduce_sum x axes=[1]\nb = reduce_min x axes=[1]\noutput a\noutput b\n",
