@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/dtype.h"
+
 enum {
 	WEIGHT_MOST = 48,    /* operations of an expression: what is larger is slower to compile than to store */
 	WEIGHT_FUNCTION = 8, /* of exp and its kind, and of divisions */
@@ -35,6 +37,23 @@ static bool is_wide(const struct tensor_graph *g, tensor_value v)
 	return tensor_wide_type(info(g, v)->type) == info(g, v)->type;
 }
 
+bool partition_knows_weights(const struct tensor_node *n)
+{
+	switch ((enum dtype)tensor_node_whole(n, ATTRIBUTE_format, 0, 0)) {
+	case DTYPE_F16:
+	case DTYPE_BF16:
+	case DTYPE_Q4_0:
+	case DTYPE_Q4_1:
+	case DTYPE_Q5_0:
+	case DTYPE_Q5_1:
+	case DTYPE_Q8_0:
+	case DTYPE_Q4_K:
+	case DTYPE_Q5_K:
+	case DTYPE_Q6_K: return true;
+	default: return false;
+	}
+}
+
 bool partition_is_element(const struct tensor_graph *g, const struct tensor_node *n)
 {
 	const int from = n->operands ? info(g, n->operand[0])->type : 0;
@@ -42,6 +61,7 @@ bool partition_is_element(const struct tensor_graph *g, const struct tensor_node
 	switch (tensor_ops[n->op].kind) {
 	case KIND_NUMBERS: return !(n->op == OP_rem && tensor_is_float(from));
 	case KIND_BITCAST: return tensor_type_bytes(from) >= 4;
+	case KIND_DEQUANTISE: return partition_knows_weights(n);
 	case KIND_FLOATS:
 	case KIND_BITS:
 	case KIND_INTEGERS:
@@ -84,7 +104,9 @@ static bool takes_expression(const struct tensor_graph *g, const struct tensor_n
 {
 	const uint8_t kind = tensor_ops[n->op].kind;
 
-	return partition_is_element(g, n) || kind == KIND_REDUCE || kind == KIND_REDUCE_BOOL;
+	/* The bytes of packed weights are read from memory. */
+	return (partition_is_element(g, n) && kind != KIND_DEQUANTISE) || kind == KIND_REDUCE ||
+	       kind == KIND_REDUCE_BOOL;
 }
 
 static bool is_move(const struct tensor_node *n)
@@ -226,7 +248,7 @@ static void settle(struct weighing *w, const struct tensor_node *n)
 		home = HOME_STORED;
 	else if (is_alias(w, n))
 		home = HOME_ALIAS;
-	else if (partition_is_element(w->g, n) && is_wide(w->g, v) && !w->needed[v] &&
+	else if (takes_expression(w->g, n) && partition_is_element(w->g, n) && is_wide(w->g, v) && !w->needed[v] &&
 	         (w->users[v] == 1 || (w->weight[v] <= WEIGHT_CHEAP && !w->p->product[v])))
 		home = HOME_INLINE;
 	for (uint32_t k = 0; k < n->results; k++)

@@ -36,6 +36,8 @@ void partition_free(struct partition *p);
 tensor_value partition_root(const struct partition *p, const struct tensor_graph *g, tensor_value v);
 /* Whether elements of this node are computed by an expression of single elements of its operands. */
 bool partition_is_element(const struct tensor_graph *g, const struct tensor_node *n);
+/* Whether kernels can be written that read packed weights of that node's format. */
+bool partition_knows_weights(const struct tensor_node *n);
 /* Constants of one element stand in the text of kernels. */
 bool partition_is_literal(const struct tensor_graph *g, tensor_value v);
 

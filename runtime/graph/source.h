@@ -86,6 +86,8 @@ const char *source_array_behind(struct source *s, tensor_value v, uint64_t eleme
 const char *source_element(struct source *s, tensor_value v, struct position at);
 /* What is stored of the group's last node, where the sum of its product is `sum`. */
 const char *source_finished(struct source *s, const char *sum, struct position at);
+/* An element of packed weights, whose number in the result is `flat`; of formats that partition_knows_weights(). */
+const char *source_weight(struct source *s, const struct tensor_node *n, const char *flat);
 /* One number of each operand gives one: the operation applied to texts. */
 const char *source_apply(struct source *s, const struct tensor_node *n, const char *const x[]);
 /* a op b, for add, mul, min, max, and, or, on a wide type. */

@@ -357,6 +357,8 @@ static const char *computed(struct source *s, const struct tensor_node *n, struc
 	}
 	if (n->op == OP_reshape)
 		return source_element(s, n->operand[0], reshaped(s, n, at));
+	if (n->op == OP_dequantise)
+		return source_weight(s, n, position_flat(s, &info(s, n->first)->shape, &at));
 	position_dims(s, &info(s, n->first)->shape, &at);
 	switch (n->op) {
 	case OP_iota: return counted(s, n, &at);
@@ -419,7 +421,7 @@ const char *source_finished(struct source *s, const char *sum, struct position a
 /* Whether the elements of v need the positions in each dimension. */
 static bool needs_dims(const struct source *s, const struct tensor_node *n)
 {
-	if (!tensor_op_is_elementwise(n->op) && n->op != OP_reshape)
+	if (!tensor_op_is_elementwise(n->op) && n->op != OP_reshape && n->op != OP_dequantise)
 		return true;
 	for (uint32_t k = 0; k < n->operands; k++)
 		if (s->p->home[n->operand[k]] == HOME_INLINE && needs_dims(s, tensor_node_of(s->g, n->operand[k])))
