@@ -99,13 +99,14 @@ static void set_exec_to(struct emitter *e, const struct rdna_lir_operand *mask)
 	e->exec_reg = r.reg;
 }
 
-/* The next of these accesses takes the mask anew when this instruction writes its register. */
+/* The next access takes its lanes anew when this instruction writes the register that they are as. Nothing is written
+ * for that here, which may be within a clause. */
 static void forget_mask(struct emitter *e, const struct rdna_lir_ins *i)
 {
 	const struct rdna_range mask = { (uint16_t)e->exec_reg, 1 };
 	for (unsigned d = 0; d < 2; d++)
 		if (rdna_range_meets(rdna_machine_range(&i->d[d]), mask))
-			change_exec(e, ALL_LANES);
+			e->exec_reg = LOST_REGISTER;
 }
 
 /* Scalar instructions do not care, and leaving the lanes as they are joins restricted accesses on both sides of them.

@@ -7,7 +7,7 @@
 
 /* How many bytes a branch may span before it is made a far one: what 16 bits reach, less what far branches within it
  * will add. What exec may be beside a number of lanes: all; those of a register; not known. */
-enum { MAX_DEPTH = 64, NEAR_BYTES = 120000, ALL_LANES = 0, NO_REGISTER = 0 };
+enum { MAX_DEPTH = 64, NEAR_BYTES = 120000, ALL_LANES = 0, NO_REGISTER = 0, LOST_REGISTER = UINT16_MAX };
 
 /* Of loops, ifs and elses: the branches are far ones; something in a loop writes its index, its count. */
 enum { IS_FAR = 1, WRITES_INDEX = 2, WRITES_COUNT = 4 };
@@ -33,7 +33,8 @@ struct emitter {
 	struct block block[MAX_DEPTH];
 	unsigned depth;
 	uint32_t exec;     /* the lanes that are on; ALL_LANES: all of them */
-	unsigned exec_reg; /* then: those of this register's mask; NO_REGISTER: as exec says */
+	unsigned exec_reg; /* then: those of this register's mask; NO_REGISTER: as exec says; LOST_REGISTER: of a mask
+	                      that no register has any more */
 	bool any_exec;     /* some instruction is restricted to some lanes: what stands in front of it may have to come
 	                  behind a change */
 	struct rdna_map named, taken;      /* registers: that the kernel uses, and those with what is taken beside */

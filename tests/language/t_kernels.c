@@ -336,6 +336,42 @@ static void test_reductions_of_nan(void **state)
 	}
 }
 
+/* Scalars that are loaded together may take the register of a mask that stores had before. */
+static void test_masks_and_clauses(void **state)
+{
+	static const char text[] =
+		"kernel conv(in u32 a0[2380], in u32 a1[48], out u32 o[1260]) over (b in 7, c in 1, p in 45) {\n"
+		"	i32 t0 = p / 9, t1 = p % 9;\n"
+		"	u32 s0 = 0, s1 = 0, s2 = 0, s3 = 0;\n"
+		"	for (k in 0..4) { for (w0 in 0..1) { for (w1 in 0..3) {\n"
+		"		i32 t2 = t0 * 2 + w0 * 1 - 2;\n"
+		"		i32 t3 = t2 / 2, t4 = t1 * 2 + w1 * 1 - 2;\n"
+		"		bool t5 = t2 >= 0 && t3 < 5 && t4 >= 0 && t4 < 17;\n"
+		"		bool t6 = t2 % 2 != 0;\n"
+		"		u32 t8 = a0[((b * 4 + 0 * 4 + k) * 85 + (t3 * 17 + t4))];\n"
+		"		u32 t9 = select(t5, t8, u32(0));\n"
+		"		s0 = select(t6, s0, s0 + t9 * a1[(((c * 4 + 0) * 4 + k) * 3 + (w0 * 3 + w1))]);\n"
+		"		s1 = select(t6, s1, s1 + t9 * a1[(((c * 4 + 1) * 4 + k) * 3 + (w0 * 3 + w1))]);\n"
+		"		s2 = select(t6, s2, s2 + t9 * a1[(((c * 4 + 2) * 4 + k) * 3 + (w0 * 3 + w1))]);\n"
+		"		s3 = select(t6, s3, s3 + t9 * a1[(((c * 4 + 3) * 4 + k) * 3 + (w0 * 3 + w1))]);\n"
+		"	} } }\n"
+		"	o[(b * 4 + c * 4 + 0) * 45 + p] = s0;\n"
+		"	o[(b * 4 + c * 4 + 1) * 45 + p] = s1;\n"
+		"	o[(b * 4 + c * 4 + 2) * 45 + p] = s2;\n"
+		"	o[(b * 4 + c * 4 + 3) * 45 + p] = s3;\n"
+		"}\n";
+	struct run r;
+	(void)state;
+
+	run_open(&r, text, "conv", "");
+	for (uint32_t i = 0; i < 2380; i++)
+		((uint32_t *)run_array(&r, "a0"))[i] = i * 2654435761u;
+	for (uint32_t i = 0; i < 48; i++)
+		((uint32_t *)run_array(&r, "a1"))[i] = i * 2246822519u;
+	run_everywhere(&r, RUN_CARDS);
+	run_close(&r);
+}
+
 /* More turns than a card counts. */
 static void test_many_turns(void **state)
 {
@@ -391,6 +427,7 @@ int main(void)
 		cmocka_unit_test(test_ragged_loops),
 		cmocka_unit_test(test_many_turns),
 		cmocka_unit_test(test_reductions_of_nan),
+		cmocka_unit_test(test_masks_and_clauses),
 		cmocka_unit_test(test_apart),
 	};
 
