@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "chat/go_template.h"
 
-enum { MOST_WIDTH = 1000000 };
+enum { MAX_WIDTH = 1000000 };
 
 static size_t runes(const struct text *t)
 {
@@ -354,16 +354,16 @@ static bool read_count(const struct text *t, size_t *i, struct arguments_left *a
 	if (*i < t->n && t->p[*i] == '*') {
 		++*i;
 		const struct go_value *v = a->at < a->n ? &a->v[a->at++] : NULL;
-		if (!v || (v->kind != GO_INT && v->kind != GO_BYTE) || v->integer > MOST_WIDTH ||
-		    v->integer < -MOST_WIDTH)
+		if (!v || (v->kind != GO_INT && v->kind != GO_BYTE) || v->integer > MAX_WIDTH ||
+		    v->integer < -MAX_WIDTH)
 			return false;
 		*out = (int)v->integer;
 		return true;
 	}
 	for (; *i < t->n && isdigit((unsigned char)t->p[*i]); ++*i) {
 		*out = (*out < 0 ? 0 : *out) * 10 + (t->p[*i] - '0');
-		if (*out > MOST_WIDTH)
-			*out = MOST_WIDTH;
+		if (*out > MAX_WIDTH)
+			*out = MAX_WIDTH;
 	}
 	return true;
 }

@@ -8,7 +8,7 @@
 #include "grammar/mask.h"
 
 /* Bytes of a machine's states; beyond, it is made anew and goes through the text so far. */
-enum { MACHINE_MOST = 128 << 20 };
+enum { MACHINE_MAX = 128 << 20 };
 
 /* For drafts, a machine of their own: what they try must not spare the other one work, or an answer that comes near the
  * end of its account would depend on them. It is small, and where it is not enough there are no drafts. */
@@ -209,7 +209,7 @@ static bool ready(struct grammar *g, struct error *err)
 {
 	if (!enough(g, err))
 		return false;
-	if (g->machine && !g->machine->failed && machine_bytes(g->machine) < MACHINE_MOST)
+	if (g->machine && !g->machine->failed && machine_bytes(g->machine) < MACHINE_MAX)
 		return true;
 	return renew(g, err);
 }

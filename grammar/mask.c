@@ -6,7 +6,7 @@
 #include "grammar/machine/effort.h"
 
 /* Bytes of what is kept; beyond, all is thrown away and found out again. */
-enum { KEPT_MOST = 64 << 20, REACHES = 256 };
+enum { KEPT_MAX = 64 << 20, REACHES = 256 };
 enum { NODES_AT_ONCE = 64 /* of the tree, in the account of steps */ };
 
 /* A node of the vocabulary's tree whose byte reaches below the top: from which state of the top alone. */
@@ -194,7 +194,7 @@ static struct kept *kept_of(struct masks *s, uint32_t top)
 	if (s->room > had)
 		memset(s->kept + had, 0, (s->room - had) * sizeof *s->kept);
 	if (!s->kept[top]) {
-		if (s->bytes > KEPT_MOST)
+		if (s->bytes > KEPT_MAX)
 			forget(s);
 		s->kept[top] = find_out(s, top);
 	}

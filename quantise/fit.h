@@ -14,13 +14,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { FIT_MOST_LEVELS = 16 };
+enum { FIT_MAX_LEVELS = 16 };
 
 /* Which levels there are: all integers between two, or a list in rising order. */
 struct fit_levels {
 	float least, most;
 	int listed; /* 0: all integers */
-	float list[FIT_MOST_LEVELS];
+	float list[FIT_MAX_LEVELS];
 };
 
 /* The scale s for which s * level is nearest. 0: all numbers are 0. */

@@ -7,10 +7,10 @@
 /* For given signs, the error of a point at scale s is (sum w x x) - s (2 a - s b), where a = sum w x level and
  * b = sum w level level do not depend on s: they are made once for each point, as sums of what its two halves add. */
 
-enum { MOST_POINTS = 2048, HALF_CODES = 81, SCALES = 12, REFINED = 2, ROUNDS = 3, SHIFTS = 2 };
+enum { MAX_POINTS = 2048, HALF_CODES = 81, SCALES = 12, REFINED = 2, ROUNDS = 3, SHIFTS = 2 };
 
 /* The digits of each half of a point as one number. */
-static uint8_t half_code[CODEBOOKS][2][MOST_POINTS];
+static uint8_t half_code[CODEBOOKS][2][MAX_POINTS];
 
 static void make_codes(void)
 {
@@ -29,7 +29,7 @@ static void make_codes(void)
 
 /* a and b of every point, for the numbers of one. */
 struct table {
-	float a[MOST_POINTS], b[MOST_POINTS];
+	float a[MAX_POINTS], b[MAX_POINTS];
 };
 
 /* A part, for whatever scale: its points are groups of numbers. */
@@ -214,8 +214,8 @@ static float liked_scale(const struct part *p)
 struct fitting {
 	const struct points_shape *shape;
 	const struct block *block;
-	float liked[POINTS_MOST_PARTS], scale; /* scale: the half's, times the unit */
-	double gain, a, b;                     /* sums over parts, of n a and n n b */
+	float liked[POINTS_MAX_PARTS], scale; /* scale: the half's, times the unit */
+	double gain, a, b;                    /* sums over parts, of n a and n n b */
 	struct points now;
 };
 

@@ -7,9 +7,9 @@ enum { ROUNDS = 4 };
 struct search {
 	const struct super_shape *shape;
 	const struct block *block;
-	int length;                             /* of a part */
-	struct fit_line line[SUPER_MOST_PARTS]; /* what each part would like; minima here are below 0 */
-	float scale, minimum;                   /* tried now */
+	int length;                            /* of a part */
+	struct fit_line line[SUPER_MAX_PARTS]; /* what each part would like; minima here are below 0 */
+	float scale, minimum;                  /* tried now */
 	struct super now;
 };
 

@@ -8,7 +8,7 @@
 
 #include "quantise/blocks.h"
 
-enum { SUPER = 256, SUPER_MOST_PARTS = 16 };
+enum { SUPER = 256, SUPER_MAX_PARTS = 16 };
 
 struct super_shape {
 	const struct fit_levels *levels;
@@ -19,7 +19,7 @@ struct super_shape {
 
 struct super {
 	uint16_t scale, minimum; /* halves */
-	int n[SUPER_MOST_PARTS], m[SUPER_MOST_PARTS];
+	int n[SUPER_MAX_PARTS], m[SUPER_MAX_PARTS];
 	int8_t level[SUPER];
 };
 

@@ -4,7 +4,7 @@
 
 #include "sim/ptx_warp.h"
 
-enum { MOST_TURN = 96, MOST_STEPS = 1 << 30, MOST_QUIET = 1 << 26 /* steps without a store */ };
+enum { MAX_TURN = 96, MOST_STEPS = 1 << 30, MAX_QUIET = 1 << 26 /* steps without a store */ };
 
 static uint64_t random_next(uint64_t *seed)
 {
@@ -83,7 +83,7 @@ static bool run_block(struct ptx_block *b, uint64_t *seed)
 		if (!count(b, PTX_RUNS) && !barrier(b))
 			return false;
 		struct ptx_warp *w = &b->warp[random_next(seed) % b->n_warps];
-		uint64_t turn = 1 + random_next(seed) % MOST_TURN, left = turn;
+		uint64_t turn = 1 + random_next(seed) % MAX_TURN, left = turn;
 		if (!ptx_run_turn(b, w, &left))
 			return false;
 		steps += turn - left;
@@ -197,7 +197,7 @@ static bool take_turns(struct ptx_together *all)
 	all->last_change = run->instructions;
 	for (;;) {
 		struct ptx_warp *w = pick(all, slow, &seed, &b);
-		uint64_t turn = 1 + random_next(&seed) % MOST_TURN;
+		uint64_t turn = 1 + random_next(&seed) % MAX_TURN;
 		if (!w) {
 			for (uint32_t i = 0; i < all->n; i++)
 				if (count(&all->block[i], PTX_ENDED) < all->block[i].n_warps)
@@ -206,7 +206,7 @@ static bool take_turns(struct ptx_together *all)
 		}
 		if (!ptx_run_turn(b, w, &turn) || (w->state != PTX_RUNS && !settle(b)))
 			return false;
-		if (run->instructions - all->last_change > MOST_QUIET)
+		if (run->instructions - all->last_change > MAX_QUIET)
 			return ptx_trap(b, w, -1, "it does not end: nothing is written any more");
 	}
 }

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CELLS = 4, PAGE_WORDS = 1024, MOST_WARPS = 4096 };
+enum { CELLS = 4, PAGE_WORDS = 1024, MAX_WARPS = 4096 };
 
 struct cell {
 	uint32_t clock, line; /* clock 0: none */
@@ -49,7 +49,7 @@ struct ptx_order *ptx_order_open(uint32_t blocks, uint32_t each)
 {
 	struct ptx_order *o = calloc(1, sizeof *o);
 
-	if (!o || (uint64_t)blocks * each > MOST_WARPS) {
+	if (!o || (uint64_t)blocks * each > MAX_WARPS) {
 		free(o);
 		return NULL;
 	}

@@ -9,7 +9,7 @@
 
 #include "sim/ptx_warp.h"
 
-enum { TOLD = 2 /* warps that a sentence has room for */, MOST_ROUND = 1 << 20 /* steps */ };
+enum { TOLD = 2 /* warps that a sentence has room for */, MAX_ROUND = 1 << 20 /* steps */ };
 
 /* The words of one round of a loop; at, load: of the first, or the first that nothing wrote. */
 struct ptx_seen {
@@ -88,7 +88,7 @@ void ptx_poll_branch(struct ptx_block *b, struct ptx_warp *w)
 static bool tell(struct ptx_block *b, struct ptx_warp *w, char *out, size_t size)
 {
 	struct ptx_seen seen = { 0 };
-	uint64_t turn = MOST_ROUND;
+	uint64_t turn = MAX_ROUND;
 	char text[50];
 
 	b->together->seen = &seen;

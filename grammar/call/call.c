@@ -134,7 +134,7 @@ static bool step_gap(struct call_machine *m, struct thread t, uint8_t byte)
 		return true;
 	const char *begins = m->gap[which - 1];
 	const size_t n = strlen(begins);
-	if (at < GAP_MOST && (at < n ? (uint8_t)begins[at] == byte : goes_on(m, byte)))
+	if (at < GAP_MAX && (at < n ? (uint8_t)begins[at] == byte : goes_on(m, byte)))
 		call_add(m, (struct thread){ t.mode, 0, t.aux + 1, t.inner });
 	return at >= n + (m->goes_on == GAP_NUMBER);
 }
@@ -297,13 +297,13 @@ static bool read_marks(struct call_machine *m, const json_t *o)
 	stop = m->values == VALUES_BRACES ? quote : strchr(m->mark[MARK_BEHIND_VALUE], '<');
 	size_t n = stop ? strlen(stop) : 0;
 	m->stop = stop;
-	for (size_t i = 1, k = 0; i < n && n <= STOP_MOST; i++) {
+	for (size_t i = 1, k = 0; i < n && n <= STOP_MAX; i++) {
 		while (k && stop[i] != stop[k])
 			k = m->fallback[k - 1];
 		k += stop[i] == stop[k];
 		m->fallback[i] = (uint8_t)k;
 	}
-	return known && n <= STOP_MOST && (n || m->values == VALUES_PYTHON || m->values == VALUES_JSON);
+	return known && n <= STOP_MAX && (n || m->values == VALUES_PYTHON || m->values == VALUES_JSON);
 }
 
 /* Parameters are written as a schema by themselves: what they refer to is looked for in them first. */

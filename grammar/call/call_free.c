@@ -11,7 +11,7 @@
 #include "grammar/machine/effort.h"
 #include "grammar/call/threads.h"
 
-enum { OPENINGS_MOST = 1 << 12, SPACES_MOST = 8 };
+enum { OPENINGS_MAX = 1 << 12, SPACES_MAX = 8 };
 
 enum mode {
 	MODE_FREE,
@@ -117,7 +117,7 @@ static void step_thread(struct free_machine *m, struct thread t, uint8_t byte)
 		break;
 	case MODE_CALL: add_call(m, machine_step(m->call, t.inner, byte)); break;
 	case MODE_CLOSE:
-		if (!t.at && is_white(byte) && t.aux < SPACES_MOST)
+		if (!t.at && is_white(byte) && t.aux < SPACES_MAX)
 			add(m, (struct thread){ MODE_CLOSE, 0, t.aux + 1, 0 });
 		if ((uint8_t)m->close[t.at] == byte && m->close[t.at + 1])
 			add(m, (struct thread){ MODE_CLOSE, t.at + 1, 0, 0 });
@@ -297,9 +297,9 @@ static bool read_all(struct free_machine *m, const json_t *o, struct error *err)
 	const size_t most = json_array_size(openings);
 	size_t i;
 
-	if (!most || most > OPENINGS_MOST)
+	if (!most || most > OPENINGS_MAX)
 		return error_set(err, ERROR_ARGUMENT, "the calls have %zu openings, expected 1 to %d", most,
-		                 (int)OPENINGS_MOST);
+		                 (int)OPENINGS_MAX);
 	m->opening = effort_calloc(most, sizeof *m->opening);
 	m->close = copy(json_string_value(json_object_get(o, "close")));
 	if (!m->opening || !m->close)

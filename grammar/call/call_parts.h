@@ -41,9 +41,9 @@ enum thread_mode {
 	THREAD_MARK
 };
 
-enum { STOP_MOST = 80 };
+enum { STOP_MAX = 80 };
 /* THREAD_MARK + MARK_BEHIND_NAME: aux is 0, or GAP_BEGINS * (1 + i) of gap i, and how many bytes of it were read. */
-enum { GAPS_MOST = 4, GAP_MOST = 80, GAP_BEGINS = 256 };
+enum { GAPS_MOST = 4, GAP_MAX = 80, GAP_BEGINS = 256 };
 
 struct call_machine {
 	struct machine machine;
@@ -56,7 +56,7 @@ struct call_machine {
 	uint32_t n_gaps;
 	enum { GAP_ENDS, GAP_WORDS, GAP_NUMBER } goes_on; /* and how it goes on: not at all; ... */
 	const char *stop;                                 /* what no text may hold; NULL: it may hold anything */
-	uint8_t fallback[STOP_MOST];                      /* of `stop`, as Knuth, Morris and Pratt have it */
+	uint8_t fallback[STOP_MAX];                       /* of `stop`, as Knuth, Morris and Pratt have it */
 	struct threads threads;                           /* inner: the schema's machine's */
 };
 

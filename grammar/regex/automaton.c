@@ -9,7 +9,7 @@
 #include "grammar/regex/reach.h"
 
 /* States, and steps between them, of one automaton: both end what a hostile pattern could make of it. */
-enum { STATES_MOST = 1 << 15, MEMBERS_MOST = 1 << 22, TRAIL_MOST = 2000, NOT_MADE = UINT32_MAX };
+enum { STATES_MOST = 1 << 15, MEMBERS_MAX = 1 << 22, TRAIL_MAX = 2000, NOT_MADE = UINT32_MAX };
 
 /* The places of the nondeterministic automaton that bytes may have led to, in ascending order; of one that looks ahead,
  * its threads (automaton_parts.h), of which nobody sees whether they can end. */
@@ -128,7 +128,7 @@ static uint32_t add_state(struct automaton *a)
 	size_t n = a->n_gathered;
 	const size_t bytes = automaton_bytes(a);
 
-	if (a->n >= STATES_MOST || a->n_members + n > MEMBERS_MOST) {
+	if (a->n >= STATES_MOST || a->n_members + n > MEMBERS_MAX) {
 		effort_refuse();
 		return 0;
 	}
@@ -261,7 +261,7 @@ static bool find_hope(struct automaton *a, uint32_t state, struct trail *t)
 	trail_add(a, t, state, 0);
 	for (size_t i = 0; i < t->n && !a->failed; i++) {
 		uint32_t at = t->state[i];
-		if (a->state[at].accepts || a->state[at].hope == HOPE_YES || t->n > TRAIL_MOST) {
+		if (a->state[at].accepts || a->state[at].hope == HOPE_YES || t->n > TRAIL_MAX) {
 			for (; a->state[at].hope = HOPE_YES, i; at = t->state[i])
 				i = t->from[i];
 			a->state[state].hope = HOPE_YES;

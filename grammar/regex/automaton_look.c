@@ -13,18 +13,18 @@
 #include "grammar/machine/effort.h"
 
 /* Places of a thread, threads of a state, and the ways tried on one byte: beyond, the automaton has failed. */
-enum { OWN_MOST = 64, FORBIDDEN_MOST = 4096, WORDS_MOST = 1 << 20, VISITED_MOST = 512, TRIES_MOST = 1 << 16 };
+enum { OWN_MAX = 64, FORBIDDEN_MAX = 4096, WORDS_MAX = 1 << 20, VISITED_MAX = 512, TRIES_MAX = 1 << 16 };
 
 struct todo {
 	uint32_t nfa_state, who;
 };
 /* One way to go on: what is still to be followed, and what was gathered. */
 struct way {
-	struct todo todo[OWN_MOST];
+	struct todo todo[OWN_MAX];
 	unsigned n_todo, whos;
-	uint32_t own[OWN_MOST];
+	uint32_t own[OWN_MAX];
 	unsigned n_own;
-	struct todo visited[VISITED_MOST];
+	struct todo visited[VISITED_MAX];
 	unsigned n_visited;
 	uint32_t *forbidden;
 	size_t n_forbidden;
@@ -54,7 +54,7 @@ static bool forbid(struct looking *l, struct way *w, uint32_t from)
 			return true;
 	if (p->kind == NFA_DONE)
 		return false;
-	if (w->n_forbidden == FORBIDDEN_MOST) {
+	if (w->n_forbidden == FORBIDDEN_MAX) {
 		l->out->failed = true;
 		return false;
 	}
@@ -68,7 +68,7 @@ static void put(struct threads *t, uint32_t word)
 {
 	void *words = t->word;
 
-	if (t->n >= WORDS_MOST || !effort_array(&words, &t->room, t->n + 1, sizeof *t->word)) {
+	if (t->n >= WORDS_MAX || !effort_array(&words, &t->room, t->n + 1, sizeof *t->word)) {
 		t->failed = true;
 		return;
 	}
@@ -104,7 +104,7 @@ static void keep(struct looking *l, struct way *w)
 
 static bool follow_later(struct looking *l, struct way *w, uint32_t nfa_state, uint32_t who)
 {
-	if (w->n_todo == OWN_MOST) {
+	if (w->n_todo == OWN_MAX) {
 		l->out->failed = true;
 		return false;
 	}
@@ -121,7 +121,7 @@ static enum met met_before(struct looking *l, struct way *w, struct todo t)
 	for (unsigned i = 0; i < w->n_visited; i++)
 		if (w->visited[i].nfa_state == t.nfa_state)
 			return w->visited[i].who == t.who ? MET_SAME : MET_OTHER;
-	if (w->n_visited == VISITED_MOST)
+	if (w->n_visited == VISITED_MAX)
 		l->out->failed = true;
 	else
 		w->visited[w->n_visited++] = t;
@@ -134,7 +134,7 @@ static void follow(struct looking *l, struct way *w);
 static void fork_way(struct looking *l, struct way *w, const struct nfa_state *p, uint32_t who)
 {
 	struct way *copy = effort_malloc(sizeof *copy);
-	uint32_t *forbidden = effort_malloc(FORBIDDEN_MOST * sizeof *forbidden);
+	uint32_t *forbidden = effort_malloc(FORBIDDEN_MAX * sizeof *forbidden);
 
 	if (!copy || !forbidden) {
 		l->out->failed = true;
@@ -154,7 +154,7 @@ static void fork_way(struct looking *l, struct way *w, const struct nfa_state *p
 /* Goes along a way until each of its places waits for a byte or for the end. */
 static void follow(struct looking *l, struct way *w)
 {
-	if (++l->tries > TRIES_MOST || !effort_take(100 + w->n_forbidden / 8))
+	if (++l->tries > TRIES_MAX || !effort_take(100 + w->n_forbidden / 8))
 		l->out->failed = true;
 	while (w->n_todo && !l->out->failed) {
 		struct todo t = w->todo[--w->n_todo];
@@ -178,7 +178,7 @@ static void follow(struct looking *l, struct way *w)
 		} else if (p->kind == NFA_AHEAD_NOT) {
 			if (!follow_later(l, w, p->out, t.who) || !forbid(l, w, p->other))
 				return;
-		} else if (w->n_own == OWN_MOST) {
+		} else if (w->n_own == OWN_MAX) {
 			l->out->failed = true;
 		} else {
 			w->own[w->n_own++] = t.nfa_state;
@@ -230,7 +230,7 @@ void threads_begin(const struct nfa *p, struct threads *out)
 {
 	struct looking l = { .p = p, .out = out, .beginning = true };
 	struct way *w = effort_calloc(1, sizeof *w);
-	uint32_t *forbidden = effort_malloc(FORBIDDEN_MOST * sizeof *forbidden);
+	uint32_t *forbidden = effort_malloc(FORBIDDEN_MAX * sizeof *forbidden);
 
 	out->n = 0;
 	out->failed = !w || !forbidden;
@@ -275,7 +275,7 @@ void threads_step(const struct nfa *p, const uint32_t *from, size_t n, uint8_t b
 {
 	struct looking l = { .p = p, .out = out };
 	struct way *w = effort_calloc(1, sizeof *w);
-	uint32_t *forbidden = effort_malloc(FORBIDDEN_MOST * sizeof *forbidden);
+	uint32_t *forbidden = effort_malloc(FORBIDDEN_MAX * sizeof *forbidden);
 
 	out->n = 0;
 	out->failed = !w || !forbidden;

@@ -6,13 +6,13 @@
 #include "grammar/regex/automaton_parts.h"
 #include "grammar/machine/effort.h"
 
-enum { NFA_STATES_MOST = 1 << 16, DEPTH_MOST = 2000 };
+enum { NFA_STATES_MAX = 1 << 16, DEPTH_MOST = 2000 };
 
 uint32_t nfa_add_state(struct nfa *p, struct nfa_state nfa_state)
 {
 	void *all = p->nfa_state;
 
-	if (p->failed || p->n >= NFA_STATES_MOST || !effort_array(&all, &p->capacity, p->n + 1, sizeof *p->nfa_state)) {
+	if (p->failed || p->n >= NFA_STATES_MAX || !effort_array(&all, &p->capacity, p->n + 1, sizeof *p->nfa_state)) {
 		p->failed = true;
 		return NO_NFA_STATE;
 	}
@@ -199,12 +199,12 @@ static uint64_t weight(const struct expression *x, uint32_t node, unsigned depth
 	uint64_t all = 0, times;
 
 	if (depth > DEPTH_MOST)
-		return NFA_STATES_MOST + 1;
+		return NFA_STATES_MAX + 1;
 	for (;; node = x->node[node].rest) {
 		const struct expression_node *e = &x->node[node];
 		bool pair = e->kind == EXPRESSION_JOIN || e->kind == EXPRESSION_EITHER;
 		if (!effort_take(1))
-			return NFA_STATES_MOST + 1;
+			return NFA_STATES_MAX + 1;
 		if (pair)
 			all += weight(x, e->first, depth + 1);
 		else if (e->kind == EXPRESSION_SET)
@@ -217,8 +217,8 @@ static uint64_t weight(const struct expression *x, uint32_t node, unsigned depth
 		} else {
 			all++;
 		}
-		if (all > NFA_STATES_MOST)
-			return NFA_STATES_MOST + 1;
+		if (all > NFA_STATES_MAX)
+			return NFA_STATES_MAX + 1;
 		if (!pair)
 			return all;
 	}
@@ -238,7 +238,7 @@ void nfa_mark(struct nfa *p)
 
 bool nfa_add(struct nfa *p, const struct expression *x, uint32_t node, uint32_t *entry)
 {
-	if (weight(x, node, 0) > NFA_STATES_MOST)
+	if (weight(x, node, 0) > NFA_STATES_MAX)
 		return false;
 	uint32_t end = nfa_add_state(p, (struct nfa_state){ .kind = NFA_MATCH, .ends = true, .live = true });
 
@@ -248,7 +248,7 @@ bool nfa_add(struct nfa *p, const struct expression *x, uint32_t node, uint32_t 
 
 bool nfa_make(struct nfa *p, const struct expression *x, uint32_t node, bool anywhere)
 {
-	if (weight(x, node, 0) > NFA_STATES_MOST)
+	if (weight(x, node, 0) > NFA_STATES_MAX)
 		return false;
 	uint32_t end = nfa_add_state(p, (struct nfa_state){ .kind = NFA_MATCH, .ends = true, .live = true });
 

@@ -9,7 +9,7 @@ void set_add(struct character_set *s, uint32_t low, uint32_t high)
 {
 	void *all = s->range;
 
-	if (s->n >= EXPRESSION_MOST || !effort_array(&all, &s->capacity, s->n + 1, sizeof *s->range)) {
+	if (s->n >= EXPRESSION_MAX || !effort_array(&all, &s->capacity, s->n + 1, sizeof *s->range)) {
 		s->failed = true;
 		return;
 	}
@@ -148,11 +148,11 @@ static void add_other_cases(struct character_set *s)
 
 void set_add_cases(struct character_set *s)
 {
-	enum { CASED_MOST = 0x1e943 /* behind it no letter has another case */ };
+	enum { CASED_MAX = 0x1e943 /* behind it no letter has another case */ };
 	const size_t n = s->n;
 
 	for (size_t i = 0; i < n && !s->failed; i++) {
-		const uint32_t high = s->range[i].high < CASED_MOST ? s->range[i].high : CASED_MOST;
+		const uint32_t high = s->range[i].high < CASED_MAX ? s->range[i].high : CASED_MAX;
 		for (uint32_t code = s->range[i].low; code <= high && effort_take(1); code++) {
 			const uint32_t small = (uint32_t)utf8proc_tolower((utf8proc_int32_t)code),
 				       large = (uint32_t)utf8proc_toupper((utf8proc_int32_t)code);

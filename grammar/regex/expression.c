@@ -17,7 +17,7 @@ static uint32_t add(struct expression *x, struct expression_node node)
 		x->node = nodes;
 		x->node[x->n++] = (struct expression_node){ .kind = EXPRESSION_EMPTY };
 	}
-	if (x->failed || !effort_take(2) || x->n >= EXPRESSION_MOST ||
+	if (x->failed || !effort_take(2) || x->n >= EXPRESSION_MAX ||
 	    !effort_array(&nodes, &x->capacity, x->n + 1, sizeof *x->node)) {
 		x->failed = true;
 		return 0;
@@ -34,7 +34,7 @@ uint32_t expression_set(struct expression *x, const struct character_range *r, s
 	void *ranges = x->range;
 	size_t at = x->n_ranges;
 
-	if (at + n > EXPRESSION_MOST || !effort_array(&ranges, &x->range_capacity, at + n, sizeof *x->range)) {
+	if (at + n > EXPRESSION_MAX || !effort_array(&ranges, &x->range_capacity, at + n, sizeof *x->range)) {
 		x->failed = true;
 		return 0;
 	}

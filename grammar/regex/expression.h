@@ -13,7 +13,7 @@
 #include "base/error.h"
 
 /* Nodes and ranges of characters that a tree may have: a pattern of 20 000 bytes needs fewer. */
-enum { EXPRESSION_MOST = 1 << 18 };
+enum { EXPRESSION_MAX = 1 << 18 };
 enum { CHARACTER_MOST = 0x10ffff };
 
 enum expression_kind {

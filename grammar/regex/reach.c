@@ -2,7 +2,7 @@
 
 #include "grammar/machine/effort.h"
 
-enum { REACH_MOST = 24, REACH_STEPS = 8192 };
+enum { REACH_MAX = 24, REACH_STEPS = 8192 };
 
 static bool reach_add(struct reach *r, uint32_t state)
 {
@@ -54,7 +54,7 @@ uint32_t reach_from(struct reach *r, uint32_t state, enum easy class)
 	r->state[0] = state;
 	r->n = 1;
 	r->steps = 0;
-	for (uint32_t length = 0, from = 0; length < REACH_MOST; length++) {
+	for (uint32_t length = 0, from = 0; length < REACH_MAX; length++) {
 		unsigned to = r->n;
 		for (unsigned i = from; i < to; i++)
 			for (unsigned k = 0; k < (class == EASY_ANY ? SEQUENCES : 1); k++)
@@ -64,5 +64,5 @@ uint32_t reach_from(struct reach *r, uint32_t state, enum easy class)
 			return UINT32_MAX;
 		from = to;
 	}
-	return REACH_MOST;
+	return REACH_MAX;
 }

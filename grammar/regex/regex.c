@@ -7,7 +7,7 @@
 #include "grammar/machine/effort.h"
 #include "grammar/regex/regex_parts.h"
 
-enum { DEPTH_MOST = 200, REPEAT_MOST = 100000 };
+enum { DEPTH_MOST = 200, REPEAT_MAX = 100000 };
 
 bool regex_fail(struct regex *r, const char *why)
 {
@@ -41,7 +41,7 @@ static bool digits(struct regex *r, uint32_t *value)
 	size_t from = r->at;
 
 	for (*value = 0; r->at < r->n && r->text[r->at] >= '0' && r->text[r->at] <= '9'; r->at++)
-		if (*value <= REPEAT_MOST)
+		if (*value <= REPEAT_MAX)
 			*value = 10 * *value + (uint32_t)(r->text[r->at] - '0');
 	return r->at > from;
 }
@@ -73,7 +73,7 @@ static bool repeat(struct regex *r, uint32_t *node)
 	else if (!regex_take(r, "*") && !(bounded = counts(r, &least, &most)))
 		return true;
 	regex_take(r, "?"); /* as few as possible: the same texts */
-	if (bounded && (least > REPEAT_MOST || (most != REPEAT_ANY && (most > REPEAT_MOST || most < least))))
+	if (bounded && (least > REPEAT_MAX || (most != REPEAT_ANY && (most > REPEAT_MAX || most < least))))
 		return regex_fail(r, "a repetition whose counts are too large or in the wrong order");
 	*node = expression_repeat(r->x, *node, least, most);
 	return true;

@@ -7,7 +7,7 @@
 #include "grammar/machine/effort.h"
 #include "grammar/rules/gbnf_parts.h"
 
-enum { DEPTH_MOST = 200, REPEAT_MOST = 2000, NAME_MOST = 256 };
+enum { DEPTH_MOST = 200, REPEAT_MAX = 2000, NAME_MOST = 256 };
 
 bool gbnf_fail(struct error *err, enum error_code code, const char *text, size_t at, const char *why)
 {
@@ -83,7 +83,7 @@ static bool name(struct gbnf_reader *r, uint32_t *rule)
 	*rule = number - 1;
 	if (made)
 		r->g->rule[r->g->n_rules++] = (struct gbnf_rule){ .at = from };
-	return r->g->n_rules <= GBNF_RULES_MOST || gbnf_wrong(r, "more than 8192 rules");
+	return r->g->n_rules <= GBNF_RULES_MAX || gbnf_wrong(r, "more than 8192 rules");
 }
 
 static bool count(struct gbnf_reader *r, uint32_t *value)
@@ -91,11 +91,11 @@ static bool count(struct gbnf_reader *r, uint32_t *value)
 	size_t from = r->at;
 
 	for (*value = 0; peek(r) >= '0' && peek(r) <= '9'; r->at++)
-		if (*value <= REPEAT_MOST)
+		if (*value <= REPEAT_MAX)
 			*value = 10 * *value + (uint32_t)(peek(r) - '0');
 	if (r->at == from)
 		return gbnf_wrong(r, "expected a number of repetitions");
-	return *value <= REPEAT_MOST || gbnf_wrong(r, "more than 2000 repetitions");
+	return *value <= REPEAT_MAX || gbnf_wrong(r, "more than 2000 repetitions");
 }
 
 /* Behind a brace. */

@@ -12,7 +12,7 @@
 #include "grammar/schema/interner.h"
 #include "grammar/machine/machine.h"
 
-enum { GBNF_RULES_MOST = 1 << 13 };
+enum { GBNF_RULES_MAX = 1 << 13 };
 
 struct gbnf_rule {
 	uint32_t node;

@@ -12,7 +12,7 @@
 #include "grammar/rules/gbnf_stacks.h"
 
 /* Bytes of all states, after which the machine fails. */
-enum { BYTES_MOST = 64 << 20 };
+enum { BYTES_MAX = 64 << 20 };
 enum { NOT_MADE = UINT32_MAX - 1, NO_ROW = UINT32_MAX };
 
 static struct gbnf_machine *of(struct machine *m) { return (struct gbnf_machine *)m; }
@@ -89,7 +89,7 @@ static size_t cut_below(struct gbnf_machine *m, size_t n)
 /* The state of all that the stacks found lead to. */
 static uint32_t settle(struct gbnf_machine *m)
 {
-	bool ok = (stacks_follow(m) && memory(m) <= BYTES_MOST && effort_take(10 + 4 * m->n_found + m->slots / 16)) ||
+	bool ok = (stacks_follow(m) && memory(m) <= BYTES_MAX && effort_take(10 + 4 * m->n_found + m->slots / 16)) ||
 	          stacks_fail(m);
 	size_t n = sort_out(m);
 

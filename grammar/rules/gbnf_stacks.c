@@ -4,7 +4,7 @@
 
 #include "grammar/machine/effort.h"
 
-enum { STACKS_MOST = 1 << 14 }; /* of one state, with those passed on the way to it */
+enum { STACKS_MAX = 1 << 14 }; /* of one state, with those passed on the way to it */
 /* In a stack's place: the rest is a rule that can begin with itself, and is wanted. */
 #define WANTED 0x80000000u
 
@@ -59,7 +59,7 @@ bool stacks_find(struct gbnf_machine *m, uint32_t nfa_state, uint32_t below)
 	size_t at = slot_of(m, s);
 	if (m->seen[at])
 		return true;
-	if (m->n_found >= STACKS_MOST || !effort_array(&all, &m->found_room, m->n_found + 1, sizeof *m->found))
+	if (m->n_found >= STACKS_MAX || !effort_array(&all, &m->found_room, m->n_found + 1, sizeof *m->found))
 		return stacks_fail(m);
 	m->found = all;
 	m->found[m->n_found++] = s;
@@ -122,11 +122,11 @@ static size_t first_site(const struct left_set *s, uint32_t rule)
 /* Whether the rule that ends at a place, once it is done there, is the wanted one and nothing else. */
 static bool is_then(struct gbnf_machine *m, uint32_t end, uint32_t target)
 {
-	enum { RULES_MOST = 16 };
+	enum { RULES_MAX = 16 };
 	const struct left_set *s = &m->left.set[m->left.set_of[target] - 1];
 	uint32_t rule = m->left.ends_at[end] - 1;
 
-	for (int i = 0; rule != target && i < RULES_MOST && effort_take(4); i++) {
+	for (int i = 0; rule != target && i < RULES_MAX && effort_take(4); i++) {
 		const size_t at = first_site(s, rule);
 		if (at == s->n_sites || s->site[at].rule != rule ||
 		    (at + 1 < s->n_sites && s->site[at + 1].rule == rule) ||

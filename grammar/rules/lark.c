@@ -28,7 +28,7 @@ uint32_t lark_add_rule(struct lark *r, size_t at)
 {
 	void *all = r->g->rule;
 
-	if (r->g->n_rules >= GBNF_RULES_MOST) {
+	if (r->g->n_rules >= GBNF_RULES_MAX) {
 		lark_lacks(r, at, "more than 8192 rules with those of templates, which is not supported");
 		return UINT32_MAX;
 	}

@@ -5,7 +5,7 @@
 #include "grammar/machine/effort.h"
 #include "grammar/rules/lark_parts.h"
 
-enum { DEPTH_MOST = 100, REPEAT_MOST = 2000 };
+enum { DEPTH_MOST = 100, REPEAT_MAX = 2000 };
 
 static struct expression *tree(const struct lark *r) { return &r->g->x; }
 
@@ -124,9 +124,9 @@ static bool count(struct lark *r, uint32_t *value)
 	if (r->now.word.kind != LARK_NUMBER)
 		return lark_wrong_here(r, "expected a number of repetitions");
 	for (size_t i = r->now.word.at; i < r->now.word.end; i++)
-		if (*value <= REPEAT_MOST)
+		if (*value <= REPEAT_MAX)
 			*value = 10 * *value + (uint32_t)(r->now.text[i] - '0');
-	if (*value > REPEAT_MOST)
+	if (*value > REPEAT_MAX)
 		return lark_lacks(r, r->now.word.at, "more than 2000 repetitions, which are not supported");
 	return lark_next(r);
 }

@@ -6,7 +6,7 @@
 #include "grammar/machine/effort.h"
 #include "grammar/rules/lark_parts.h"
 
-enum { DEPTH_MOST = 100, REPEAT_MOST = 2000 };
+enum { DEPTH_MOST = 100, REPEAT_MAX = 2000 };
 
 bool lark_regex_wrong(struct lark_regex *x, const char *why) { return lark_wrong(x->r, x->at, why); }
 bool lark_regex_lacks(struct lark_regex *x, const char *why) { return lark_lacks(x->r, x->at, why); }
@@ -44,7 +44,7 @@ static bool digits(struct lark_regex *x, uint32_t *value)
 	const size_t from = x->at;
 
 	for (*value = 0; peek(x) >= '0' && peek(x) <= '9'; x->at++)
-		if (*value <= REPEAT_MOST)
+		if (*value <= REPEAT_MAX)
 			*value = 10 * *value + (uint32_t)(peek(x) - '0');
 	return x->at > from;
 }
@@ -82,7 +82,7 @@ static bool repeat(struct lark_regex *x, uint32_t *node)
 		most = 1;
 	else if (!lark_regex_take(x, "*") && !counts(x, &least, &most))
 		return true;
-	if (least > REPEAT_MOST || (most != REPEAT_ANY && most > REPEAT_MOST))
+	if (least > REPEAT_MAX || (most != REPEAT_ANY && most > REPEAT_MAX))
 		return lark_lacks(x->r, from, "more than 2000 repetitions, which are not supported");
 	if (most < least)
 		return lark_wrong(x->r, from, "a repetition whose most is below its least");

@@ -9,7 +9,7 @@
 #include "grammar/machine/effort.h"
 #include "grammar/rules/lark_parts.h"
 
-enum { STATES_MOST = 2000, RANGES_MOST = 16 };
+enum { STATES_MOST = 2000, RANGES_MAX = 16 };
 
 struct states {
 	struct lark *r;
@@ -136,7 +136,7 @@ bool lark_share_sets(struct lark *r)
 		const struct expression_node e = x->node[i];
 		void *all = node;
 		int made;
-		if (e.kind != EXPRESSION_SET || e.rest <= RANGES_MOST)
+		if (e.kind != EXPRESSION_SET || e.rest <= RANGES_MAX)
 			continue;
 		const uint32_t number =
 			interner_add(&sets, (const uint32_t *)(x->range + e.first), 2 * (size_t)e.rest, &made);

@@ -5,7 +5,7 @@
 #include "grammar/machine/effort.h"
 #include "grammar/rules/lark_parts.h"
 
-enum { PARAMETERS_MOST = 32, LITERAL_MOST = 4096 };
+enum { PARAMETERS_MOST = 32, LITERAL_MAX = 4096 };
 
 const struct lark_symbol *lark_symbol_of(const struct lark *r, uint32_t name)
 {
@@ -23,7 +23,7 @@ static bool literal(struct lark *r, struct lark_symbol *out)
 	const size_t at = r->now.word.at;
 	const char *text = r->now.text + at;
 	const bool is_terminal = r->now.is_terminal, is_lazy = r->now.is_lazy;
-	uint32_t word[LITERAL_MOST / 4 + 2] = { 0 }, node;
+	uint32_t word[LITERAL_MAX / 4 + 2] = { 0 }, node;
 	void *all = r->literal_rule;
 	const struct lark_reading before = r->now;
 	int made;
@@ -45,7 +45,7 @@ static bool literal(struct lark *r, struct lark_symbol *out)
 	if (!ok)
 		return false;
 	const size_t n = r->now.word.at - at;
-	if (n > LITERAL_MOST)
+	if (n > LITERAL_MAX)
 		return lark_lacks(r, at, "a value of more than 4096 bytes for a template, which is not supported");
 	word[0] = (uint32_t)n;
 	memcpy(word + 1, text, n);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXPONENT_MOST = 100000 };
+enum { EXPONENT_MAX = 100000 };
 
 static void normalise(struct decimal *d)
 {
@@ -50,7 +50,7 @@ bool decimal_read(struct decimal *d, const char *text, size_t n)
 		minus = at < n && text[at] == '-';
 		at += at < n && (text[at] == '-' || text[at] == '+');
 		for (; at < n; at++)
-			if ((exponent = 10 * exponent + (text[at] - '0')) > EXPONENT_MOST)
+			if ((exponent = 10 * exponent + (text[at] - '0')) > EXPONENT_MAX)
 				return false;
 	}
 	d->exponent += minus ? -exponent : exponent;
@@ -99,7 +99,7 @@ bool decimal_is_multiple(const struct decimal *d, const struct decimal *of)
 	/* Both times ten to the same power, so that `of` is whole: its digits. */
 	int64_t zeros = (int64_t)(d->exponent - (int32_t)d->n) - (of->exponent - (int32_t)of->n);
 
-	if (of->n == 0 || of->n > 18 || zeros > EXPONENT_MOST)
+	if (of->n == 0 || of->n > 18 || zeros > EXPONENT_MAX)
 		return false;
 	if (d->n == 0)
 		return true;

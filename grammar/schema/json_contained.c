@@ -10,7 +10,7 @@
 
 #include "grammar/schema/json_parts.h"
 
-enum { LOOKED_AT_MOST = 3000 };
+enum { LOOKED_AT_MAX = 3000 };
 enum { HOPE_UNKNOWN, HOPE_YES, HOPE_NO };
 
 /* Arrays that were met in one search, and those whose ways on are still to be tried. */
@@ -121,7 +121,7 @@ static bool search(struct json_machine *m, const struct frame *from)
 		const uint32_t *w = interner_get(&l.met, l.todo[--l.n_todo], &f.n);
 		memcpy(f.w, w, f.n * sizeof *w);
 		f.failed = false;
-		l.found = l.met.n > LOOKED_AT_MOST || may_end(m, &f);
+		l.found = l.met.n > LOOKED_AT_MAX || may_end(m, &f);
 		if (!l.found)
 			go_on(&l, &f);
 	}

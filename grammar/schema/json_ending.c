@@ -12,7 +12,7 @@
 #include "grammar/regex/reach.h"
 
 /* Frames that are looked at before a string is taken to have an end; distances. */
-enum { SEARCH_MOST = 20000, DISTANCE_NONE = UINT32_MAX /* 0: unknown; others are one more */ };
+enum { SEARCH_MAX = 20000, DISTANCE_NONE = UINT32_MAX /* 0: unknown; others are one more */ };
 enum { HOPE_UNKNOWN, HOPE_YES, HOPE_NO };
 
 /* Frames that were met, in order, each with the one before it on its way (an index). */
@@ -206,7 +206,7 @@ static uint32_t search_distance(struct json_machine *m, uint32_t number)
 		uint32_t steps = 1;
 		for (size_t at = i; at; at = q.from[at])
 			steps++;
-		if (q.n > SEARCH_MOST || may_end(m, q.frame[i], false))
+		if (q.n > SEARCH_MAX || may_end(m, q.frame[i], false))
 			distance = steps;
 		else if (m->endings.of[q.frame[i]].distance != DISTANCE_NONE)
 			ok = follow(m, &q, i, false);
@@ -240,7 +240,7 @@ static bool search(struct json_machine *m, uint32_t number)
 
 	for (size_t i = 0; ok && i < q.n && hope == HOPE_NO; i++) {
 		uint8_t known = m->endings.hope[q.frame[i]];
-		if (known == HOPE_YES || q.n > SEARCH_MOST || may_end(m, q.frame[i], true))
+		if (known == HOPE_YES || q.n > SEARCH_MAX || may_end(m, q.frame[i], true))
 			hope = HOPE_YES;
 		else if (known == HOPE_UNKNOWN)
 			ok = follow(m, &q, i, true);

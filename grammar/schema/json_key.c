@@ -68,7 +68,7 @@ static bool other_possible(struct json_machine *m, struct frame *f)
 	}
 	if (patterns) /* what they ask depends on how the name ends */
 		return group_alive(m, frame_group(m, f), &(struct facts){ .failed = failed, .seen = k.seen });
-	const uint32_t none[PATTERNS_MOST / 32] = { 0 };
+	const uint32_t none[PATTERNS_MAX / 32] = { 0 };
 	return key_leads_on(m, f->w[1], &(struct member){ NO_NAME, none, failed }, k.seen);
 }
 
@@ -113,7 +113,7 @@ static bool name_possible(struct json_machine *m, struct frame *f, uint32_t name
 {
 	const struct group *g = frame_group(m, f);
 	const struct key k = key_parts(m, f);
-	uint32_t failed[GROUP_NODES / 32], seen[FRAME_WORDS], fits[PATTERNS_MOST / 32] = { 0 };
+	uint32_t failed[GROUP_NODES / 32], seen[FRAME_WORDS], fits[PATTERNS_MAX / 32] = { 0 };
 
 	if (bit(k.seen, name) || bit(k.shut, name) || g->closed[name])
 		return false;
@@ -140,7 +140,7 @@ bool member_begins(struct json_machine *m, uint32_t group, uint32_t i, uint32_t 
 {
 	static const uint32_t must_pass = 1; /* of the sets of failed roots, the empty one alone */
 	const uint32_t none[GROUP_NODES / 32] = { 0 };
-	uint32_t fits[PATTERNS_MOST / 32] = { 0 };
+	uint32_t fits[PATTERNS_MAX / 32] = { 0 };
 	struct request r[3 * GROUP_NODES];
 	bool begins = true;
 

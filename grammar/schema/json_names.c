@@ -81,7 +81,7 @@ static bool patterns_agree(struct json_machine *m, uint32_t group)
 {
 	const uint32_t none[GROUP_NODES / 32] = { 0 }, seen[FRAME_WORDS] = { 0 };
 	const struct facts facts = { .failed = none, .seen = seen };
-	uint32_t all[PATTERNS_MOST / 32];
+	uint32_t all[PATTERNS_MAX / 32];
 	struct request r[3 * GROUP_NODES];
 
 	memset(all, 0xff, sizeof all);
@@ -301,8 +301,8 @@ bool key_can_end(struct json_machine *m, const struct frame *f)
 
 uint32_t key_names(struct json_machine *m, uint32_t key, uint32_t most)
 {
-	enum { COUNTED_MOST = 64 };
-	struct naming n = { .m = m, .wanted = most < COUNTED_MOST ? most : COUNTED_MOST };
+	enum { COUNTED_MAX = 64 };
+	struct naming n = { .m = m, .wanted = most < COUNTED_MAX ? most : COUNTED_MAX };
 	struct frame f;
 
 	frame_load(m, key, &f);

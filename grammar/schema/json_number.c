@@ -6,7 +6,7 @@
 /* Behind the head: the phase, bytes of text, the text, four bytes a word; no text where nobody looks at the value. */
 enum { PHASE, LENGTH, TEXT };
 enum phase { SIGN, ZERO, DIGITS, POINT, FRACTION, EXPONENT, EXPONENT_SIGN, EXPONENT_DIGITS, NO_PHASE };
-enum { EXPONENT_DIGITS_MOST = 3 };
+enum { EXPONENT_DIGITS_MAX = 3 };
 
 static enum phase next_phase(enum phase p, uint8_t b)
 {
@@ -74,9 +74,9 @@ static bool span_meets(const struct span *v, bool negative, const struct schema 
 /* The text is a sign and digits of a whole number, to which k more digits are appended. */
 static bool with_digits(const char *text, size_t n, unsigned k, bool whole, struct span *v)
 {
-	char low[2 * NUMBER_MOST], high[2 * NUMBER_MOST];
+	char low[2 * NUMBER_MAX], high[2 * NUMBER_MAX];
 
-	if (n + k > NUMBER_MOST)
+	if (n + k > NUMBER_MAX)
 		return false;
 	memcpy(low, text, n);
 	memcpy(high, text, n);
@@ -95,7 +95,7 @@ static bool whole_part(const struct schema *s, const struct schema_node *n, cons
 {
 	bool grows = bytes && text[0] != '0';
 
-	for (unsigned k = 0; k == 0 || (grows && bytes + k <= NUMBER_MOST); k++) {
+	for (unsigned k = 0; k == 0 || (grows && bytes + k <= NUMBER_MAX); k++) {
 		struct span v = { .unbounded = false };
 		if (!with_digits(text, bytes, k, n->whole, &v))
 			return false;
@@ -141,7 +141,7 @@ static bool number_right(const struct schema *s, const struct schema_node *n, co
 /* Whether the text can be right with k more digits at its end. */
 static bool right_with(const struct schema *s, const struct schema_node *n, const char *text, size_t bytes, unsigned k)
 {
-	char whole[NUMBER_MOST + 8];
+	char whole[NUMBER_MAX + 8];
 	unsigned values = 1;
 
 	for (unsigned i = 0; i < k; i++)
@@ -166,7 +166,7 @@ bool number_may_have_exponent(const char *text, size_t n)
 		e++;
 	size_t digits = e + 1 < n ? n - e - 1 - (text[e + 1] == '-' || text[e + 1] == '+') : 0;
 	return e == n ||
-	       (text[from] != '0' && (e == from + 1 || text[from + 1] == '.') && digits <= EXPONENT_DIGITS_MOST);
+	       (text[from] != '0' && (e == from + 1 || text[from + 1] == '.') && digits <= EXPONENT_DIGITS_MAX);
 }
 
 /* With an exponent, of which there are not many: all are tried. */
@@ -177,13 +177,13 @@ static bool exponent_part(const struct schema *s, const struct schema_node *n, e
 	size_t digits = p == EXPONENT_DIGITS
 	                        ? strspn(text + e + 1 + (text[e + 1] == '-' || text[e + 1] == '+'), "0123456789")
 	                        : 0;
-	char minus[NUMBER_MOST + 8];
+	char minus[NUMBER_MAX + 8];
 
 	if (!number_may_have_exponent(text, bytes))
 		return false;
 	memcpy(minus, text, bytes);
 	minus[bytes] = '-';
-	for (unsigned k = digits == 0; digits + k <= EXPONENT_DIGITS_MOST; k++)
+	for (unsigned k = digits == 0; digits + k <= EXPONENT_DIGITS_MAX; k++)
 		if (right_with(s, n, text, bytes, k) || (p == EXPONENT && right_with(s, n, minus, bytes + 1, k)))
 			return true;
 	return false;
@@ -223,7 +223,7 @@ static void fail_where(const struct json_machine *m, struct frame *f, bool final
 {
 	const struct group *g = frame_group(m, f);
 	const uint32_t *rest = frame_rest(m, f);
-	char text[NUMBER_MOST + 4] = "";
+	char text[NUMBER_MAX + 4] = "";
 
 	memcpy(text, rest + TEXT, rest[LENGTH]);
 	for (uint32_t i = 0; i < g->n && g->numbers; i++) {
@@ -243,7 +243,7 @@ static bool alive(struct json_machine *m, struct frame *f)
 {
 	const struct group *g = frame_group(m, f);
 	const uint32_t *rest = frame_rest(m, f);
-	char text[NUMBER_MOST + 4] = "";
+	char text[NUMBER_MAX + 4] = "";
 
 	if (!group_alive(m, g, &(struct facts){ .failed = frame_failed(f) }))
 		return false;
@@ -268,7 +268,7 @@ static struct outcome append(struct json_machine *m, struct frame *f, uint8_t by
 	rest[PHASE] = p;
 	if (looks(g)) {
 		size_t n = rest[LENGTH]++;
-		if (n == NUMBER_MOST)
+		if (n == NUMBER_MAX)
 			return dies();
 		if (n % 4 == 0)
 			frame_push(f, 0);

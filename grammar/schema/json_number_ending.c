@@ -10,7 +10,7 @@
 
 #include "grammar/schema/json_parts.h"
 
-enum { TRIES_MOST = 4000, MULTIPLES = 4, DIVISOR_DIGITS = 9 };
+enum { TRIES_MAX = 4000, MULTIPLES = 4, DIVISOR_DIGITS = 9 };
 
 typedef unsigned __int128 large;
 
@@ -31,10 +31,10 @@ static void try_text(struct finder *d, const char *text, size_t n)
 	uint32_t failed[GROUP_NODES / 32];
 	struct decimal value;
 
-	if (done(d) || n > NUMBER_MOST || n < d->n || memcmp(text, d->text, d->n) != 0 ||
-	    !number_is_complete(text, n) || !number_may_have_exponent(text, n))
+	if (done(d) || n > NUMBER_MAX || n < d->n || memcmp(text, d->text, d->n) != 0 || !number_is_complete(text, n) ||
+	    !number_may_have_exponent(text, n))
 		return;
-	d->unsure = ++d->tries > TRIES_MOST;
+	d->unsure = ++d->tries > TRIES_MAX;
 	effort_take(20);
 	memcpy(failed, d->f->w + FRAME_HEAD, bits_words(g->n) * sizeof *failed);
 	if (!decimal_read(&value, text, n))
@@ -48,12 +48,12 @@ static void try_text(struct finder *d, const char *text, size_t n)
 /* The text, something behind it, and up to `digits` digits, all there are. */
 static void try_digits(struct finder *d, const char *behind, unsigned digits)
 {
-	char text[NUMBER_MOST + 32];
+	char text[NUMBER_MAX + 32];
 	size_t n = d->n + strlen(behind);
 
-	if (n > NUMBER_MOST)
+	if (n > NUMBER_MAX)
 		return;
-	digits = digits < NUMBER_MOST - n ? digits : (unsigned)(NUMBER_MOST - n);
+	digits = digits < NUMBER_MAX - n ? digits : (unsigned)(NUMBER_MAX - n);
 	memcpy(text, d->text, d->n);
 	memcpy(text + d->n, behind, strlen(behind));
 	unsigned values = 1;
@@ -68,7 +68,7 @@ static void try_digits(struct finder *d, const char *behind, unsigned digits)
 /* Long numbers: the same digit to the end. */
 static void try_long(struct finder *d, char digit)
 {
-	char text[NUMBER_MOST];
+	char text[NUMBER_MAX];
 
 	memcpy(text, d->text, d->n);
 	memset(text + d->n, digit, sizeof text - d->n);
@@ -165,7 +165,7 @@ static unsigned divisors(struct finder *d, uint64_t divisor[GROUP_NODES + 1])
 static void try_multiples(struct finder *d, uint64_t divisor)
 {
 	enum { DIGITS = 18 };
-	char text[NUMBER_MOST + DIGITS];
+	char text[NUMBER_MAX + DIGITS];
 	uint64_t rest = 0, span = 1;
 
 	memcpy(text, d->text, d->n);

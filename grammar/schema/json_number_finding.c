@@ -18,14 +18,14 @@ typedef __int128 wide;
 /* x in units of the last of `places` digits. */
 static void try_digits(struct number_finder *d, bool negative, wide x, int32_t places)
 {
-	char digits[SPELLED_MOST + 8], text[SPELLED_MOST + 12];
+	char digits[SPELLED_MAX + 8], text[SPELLED_MAX + 12];
 	int32_t n = 0;
 	size_t bytes = 0;
 
 	if (x < 0)
 		return;
 	for (; x || n <= places; x /= 10) {
-		if (n == SPELLED_MOST)
+		if (n == SPELLED_MAX)
 			return;
 		digits[n++] = (char)('0' + (int)(x % 10));
 	}
@@ -82,7 +82,7 @@ struct stretch {
 	bool negative;
 	wide low, high;
 	int32_t places;
-	wide unit[DIVISORS_MOST + 1]; /* multiples are looked for */
+	wide unit[DIVISORS_MAX + 1]; /* multiples are looked for */
 	unsigned n_units;
 };
 
@@ -183,9 +183,9 @@ static void try_places(struct number_finder *d, bool negative, int32_t places, w
 
 static void try_power(struct number_finder *d, const char *mantissa, size_t n, int32_t power)
 {
-	char text[SPELLED_MOST + 16];
+	char text[SPELLED_MAX + 16];
 
-	if (n > SPELLED_MOST)
+	if (n > SPELLED_MAX)
 		return;
 	memcpy(text, mantissa, n);
 	number_try(d, text, n + (size_t)snprintf(text + n, 16, "e%d", (int)power));
@@ -205,7 +205,7 @@ static void try_powers(struct number_finder *d, const char *mantissa, size_t n)
 /* Before the exponent: the digits of what is spoken of, and a little more than them. */
 static void try_mantissas(struct number_finder *d, bool negative)
 {
-	char text[2 * SPELLED_MOST];
+	char text[2 * SPELLED_MAX];
 
 	for (unsigned i = 0; i < d->n_spoken && !number_over(d); i++) {
 		const struct decimal *of = d->spoken[i];
@@ -234,7 +234,7 @@ static void try_mantissas(struct number_finder *d, bool negative)
 static void try_exponents(struct number_finder *d)
 {
 	const char *e = memchr(d->text, 'e', d->n);
-	char text[SPELLED_MOST + 16];
+	char text[SPELLED_MAX + 16];
 
 	memcpy(text, d->text, d->n);
 	if (e) {
@@ -245,7 +245,7 @@ static void try_exponents(struct number_finder *d)
 				const unsigned from = v < 10 ? 0 : v < 110 ? 10 : 110;
 				const size_t n =
 					(size_t)snprintf(text + d->n, 16, "%s%0*u", minus ? "-" : "", digits, v - from);
-				if (d->n + n <= SPELLED_MOST)
+				if (d->n + n <= SPELLED_MAX)
 					number_try(d, text, d->n + n);
 			}
 		return;
@@ -345,7 +345,7 @@ static struct number_finder *finder_of(const struct number_sought *sought)
 	return d;
 }
 
-size_t number_find(const struct number_sought *sought, char found[SPELLED_MOST + 1])
+size_t number_find(const struct number_sought *sought, char found[SPELLED_MAX + 1])
 {
 	struct number_finder *d = finder_of(sought);
 	const size_t n = d && find(d) ? d->n_found : 0;

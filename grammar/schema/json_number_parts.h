@@ -4,7 +4,7 @@
 
 #include "grammar/schema/json_parts.h"
 
-enum { TRIES_MOST = 4000, POINTS_MOST = 400, DIVISORS_MOST = 16 };
+enum { TRIES_MAX = 4000, POINTS_MOST = 400, DIVISORS_MAX = 16 };
 
 struct number_finder {
 	struct json_machine *m;
@@ -12,13 +12,13 @@ struct number_finder {
 	const uint32_t *failed; /* nodes, before anything is known of the number */
 	const char *text;       /* the beginning */
 	size_t n;
-	char found[SPELLED_MOST + 1];
+	char found[SPELLED_MAX + 1];
 	size_t n_found;
 	unsigned tries;
 	bool exponents; /* integers may have one, where they are too large for digits */
 	const struct decimal *spoken[POINTS_MOST];
 	unsigned n_spoken;
-	const struct decimal *divisor[DIVISORS_MOST];
+	const struct decimal *divisor[DIVISORS_MAX];
 	unsigned n_divisors;
 	size_t n_listed; /* values of "enum" and "const" */
 };
@@ -26,7 +26,7 @@ struct number_finder {
 /* json_number_trying.c: whether the search is over. */
 static inline bool number_over(const struct number_finder *d)
 {
-	return d->n_found || d->tries > TRIES_MOST || effort_over();
+	return d->n_found || d->tries > TRIES_MAX || effort_over();
 }
 /* What the nodes speak of. */
 void number_collect(struct number_finder *d);

@@ -38,7 +38,7 @@ void number_collect(struct number_finder *d)
 		d->n_listed += n->numbers.n;
 		if (n->multiple_of != SCHEMA_NONE) {
 			d->exponents |= s->decimal[n->multiple_of].exponent > HUGE_EXPONENT;
-			if (d->n_divisors < DIVISORS_MOST)
+			if (d->n_divisors < DIVISORS_MAX)
 				d->divisor[d->n_divisors++] = &s->decimal[n->multiple_of];
 		}
 	}
@@ -48,7 +48,7 @@ void number_collect(struct number_finder *d)
 
 static bool is_spelling_of(const struct decimal *d, const char *text, size_t n)
 {
-	char own[SPELLED_MOST + 1];
+	char own[SPELLED_MAX + 1];
 	const size_t bytes = spelling_of(d, own);
 
 	return bytes == n && memcmp(own, text, n) == 0;
@@ -56,7 +56,7 @@ static bool is_spelling_of(const struct decimal *d, const char *text, size_t n)
 
 static bool begins_spelling_of(const struct number_finder *d, const struct decimal *of)
 {
-	char own[SPELLED_MOST + 1];
+	char own[SPELLED_MAX + 1];
 
 	return spelling_of(of, own) >= d->n && memcmp(own, d->text, d->n) == 0;
 }
@@ -163,10 +163,10 @@ static bool is_right(const struct number_finder *d, const char *text, size_t n)
 
 void number_try(struct number_finder *d, const char *text, size_t n)
 {
-	char copy[SPELLED_MOST + 1];
+	char copy[SPELLED_MAX + 1];
 
 	effort_take(6);
-	if (number_over(d) || n > SPELLED_MOST || n < d->n || memcmp(text, d->text, d->n) != 0 ||
+	if (number_over(d) || n > SPELLED_MAX || n < d->n || memcmp(text, d->text, d->n) != 0 ||
 	    !is_spelled(d, text, n))
 		return;
 	d->tries++;
@@ -180,7 +180,7 @@ void number_try(struct number_finder *d, const char *text, size_t n)
 
 void number_try_decimal(struct number_finder *d, const struct decimal *of)
 {
-	char text[SPELLED_MOST + 1];
+	char text[SPELLED_MAX + 1];
 
 	number_try(d, text, spelling_of(of, text));
 }

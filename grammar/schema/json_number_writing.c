@@ -10,7 +10,7 @@
 /* Behind the head: where nobody looks at the value, the spelling; else the text so far, and the number found. */
 struct written {
 	uint16_t n, n_whole;
-	char text[SPELLED_MOST], whole[SPELLED_MOST];
+	char text[SPELLED_MAX], whole[SPELLED_MAX];
 };
 enum { SPELLING_WORDS = sizeof(struct spelling) / 4, WRITTEN_WORDS = sizeof(struct written) / 4 };
 _Static_assert(sizeof(struct written) % 4 == 0 && sizeof(struct spelling) == 8, "a frame is made of words");
@@ -24,7 +24,7 @@ static bool keeps_on(struct json_machine *m, struct frame *f, struct written *w)
 {
 	if (w->n <= w->n_whole && memcmp(w->text, w->whole, w->n) == 0)
 		return true;
-	char found[SPELLED_MOST + 1];
+	char found[SPELLED_MAX + 1];
 	const struct number_sought sought = sought_of(m, f, w);
 	const size_t n = number_find(&sought, found);
 	if (n) {
@@ -114,7 +114,7 @@ static struct outcome looked_at(struct json_machine *m, struct frame *f, uint8_t
 		const struct number_sought sought = sought_of(m, f, &w);
 		return number_is_found(&sought) ? end(m, f, &w) : dies();
 	}
-	if (w.n == SPELLED_MOST)
+	if (w.n == SPELLED_MAX)
 		return dies();
 	w.text[w.n++] = (char)byte;
 	if (!keeps_on(m, f, &w))

@@ -26,9 +26,9 @@ enum {
 	GROUP_NODES = 512,
 	GOAL_TABLE = 8,
 	SPACE_MOST = 40,
-	NUMBER_MOST = 100,
+	NUMBER_MAX = 100,
 	FRAME_WORDS = 2048,
-	PATTERNS_MOST = FRAME_WORDS,
+	PATTERNS_MAX = FRAME_WORDS,
 	RECENT = 1 << 13,
 	RECENT_MEMBERS = 8
 };
@@ -259,7 +259,7 @@ struct number_sought {
 	const char *text;
 	size_t n;
 };
-size_t number_find(const struct number_sought *sought, char found[SPELLED_MOST + 1]);
+size_t number_find(const struct number_sought *sought, char found[SPELLED_MAX + 1]);
 bool number_is_found(const struct number_sought *sought);
 /* json_number_writing.c: for those who write. */
 bool number_can_be_written(struct json_machine *m, struct frame *f);
@@ -377,7 +377,7 @@ enum {
 	SPACE_IN_LINES = 0x100,
 	SPACE_UNIT = 9,
 	SPACE_DEPTH = 12,
-	SPACE_UNIT_MOST = 4,
+	SPACE_UNIT_MAX = 4,
 	DEPTH_TOLD = 16 /* and no lines are ended deeper */
 };
 /* False: no more may come. */

@@ -3,7 +3,7 @@
 #include "grammar/schema/json_parts.h"
 
 /* What was read: LINE and how many bytes indent it; for those who write, TABS for tabs. */
-enum { NONE, ONE, RETURN, LINE, TABS = 80, TAB_UNIT = SPACE_UNIT_MOST + 1 };
+enum { NONE, ONE, RETURN, LINE, TABS = 80, TAB_UNIT = SPACE_UNIT_MAX + 1 };
 
 static bool is_line(uint32_t at) { return at >= LINE; }
 
@@ -19,7 +19,7 @@ static bool indents(uint32_t word, uint32_t n, bool tabs, uint32_t depth, bool m
 		return n == 0 && (depth == 0 || more);
 	if (unit)
 		return more ? n <= unit * depth : n == unit * depth;
-	return n <= SPACE_UNIT_MOST * depth && (more || (n && n % depth == 0));
+	return n <= SPACE_UNIT_MAX * depth && (more || (n && n % depth == 0));
 }
 
 static bool write_space(uint32_t *word, uint8_t byte, unsigned where)

@@ -2,12 +2,12 @@
 
 #include <stdio.h>
 
-enum { COUNTED_MOST = 17, ZEROS_MOST = 6, LARGE = 21, SMALL = 7 };
+enum { COUNTED_MAX = 17, ZEROS_MAX = 6, LARGE = 21, SMALL = 7 };
 enum phase { BEGIN, SIGN, ZERO, DIGITS, POINT, FRACTION, EXPONENT, EXPONENT_SIGN, EXPONENT_DIGITS };
 
 static bool whole_step(struct spelling *s, uint8_t byte)
 {
-	if (byte == '.' && s->counted < COUNTED_MOST) {
+	if (byte == '.' && s->counted < COUNTED_MAX) {
 		s->phase = POINT;
 		return true;
 	}
@@ -29,13 +29,13 @@ static bool fraction_step(struct spelling *s, uint8_t byte)
 		s->phase = EXPONENT;
 		return true;
 	}
-	if (byte < '0' || byte > '9' || (byte == '0' && s->zeros == ZEROS_MOST))
+	if (byte < '0' || byte > '9' || (byte == '0' && s->zeros == ZEROS_MAX))
 		return false;
 	s->zeros = byte == '0' ? s->zeros + 1 : 0;
 	s->phase = FRACTION;
 	if (!s->counted && byte == '0')
 		return true;
-	return s->counted < COUNTED_MOST && ++s->counted;
+	return s->counted < COUNTED_MAX && ++s->counted;
 }
 
 /* Whether an exponent that begins with these digits, or has them all, can be large enough, or small. */
@@ -103,14 +103,14 @@ static size_t put_digits(const struct decimal *d, int32_t from, int32_t to, char
 	return (size_t)(to - from);
 }
 
-size_t spelling_of(const struct decimal *d, char out[SPELLED_MOST + 1])
+size_t spelling_of(const struct decimal *d, char out[SPELLED_MAX + 1])
 {
 	const int32_t power = d->exponent - 1; /* of the first digit */
 	const bool scientific = d->n && (power >= LARGE || power <= -SMALL);
 	const int32_t digits = d->n, point = d->n == 0 ? 1 : scientific ? 1 : d->exponent;
 	size_t n = 0;
 
-	if (digits > SPELLED_MOST - 12)
+	if (digits > SPELLED_MAX - 12)
 		return 0;
 	if (d->negative)
 		out[n++] = '-';
@@ -122,7 +122,7 @@ size_t spelling_of(const struct decimal *d, char out[SPELLED_MOST + 1])
 		n += put_digits(d, point, digits, out + n);
 	}
 	if (scientific)
-		n += (size_t)snprintf(out + n, SPELLED_MOST + 1 - n, "e%d", (int)power);
+		n += (size_t)snprintf(out + n, SPELLED_MAX + 1 - n, "e%d", (int)power);
 	out[n] = 0;
 	return n;
 }

@@ -10,7 +10,7 @@
 #include "grammar/schema/decimal.h"
 
 #define SPELLED_INTEGER "9223372036854775807" /* the largest size of one, where it has no bounds that are larger */
-enum { SPELLED_MOST = 40 /* bytes of a number */, SPELLED_WHOLE = 21, SPELLED_EXPONENT = 307 };
+enum { SPELLED_MAX = 40 /* bytes of a number */, SPELLED_WHOLE = 21, SPELLED_EXPONENT = 307 };
 
 /* Behind the beginning of a number; all 0: before its first byte. */
 struct spelling {
@@ -23,7 +23,7 @@ struct spelling {
 bool spelling_step(struct spelling *s, uint8_t byte);
 /* Whether the number may end here. */
 bool spelling_ends(const struct spelling *s);
-/* The shortest spelling of a number, and its bytes; 0: it would have more than SPELLED_MOST. */
-size_t spelling_of(const struct decimal *d, char out[SPELLED_MOST + 1]);
+/* The shortest spelling of a number, and its bytes; 0: it would have more than SPELLED_MAX. */
+size_t spelling_of(const struct decimal *d, char out[SPELLED_MAX + 1]);
 
 #endif

@@ -12,7 +12,7 @@
 #include "grammar/schema/schema_parts.h"
 
 /* Items that the next one is held against from its first byte on; with more, when it is complete. */
-enum { HELD_MOST = 64 };
+enum { HELD_MAX = 64 };
 /* Where the bytes of a text begin in a value's form. */
 enum { TEXT_AT = 5 };
 
@@ -116,11 +116,11 @@ static bool add_other(const struct json_machine *m, struct others *o, uint32_t v
 	o->empty_array |= form == '[';
 	if (form == 'z' || form == 'f' || form == 't')
 		o->kinds &= (uint8_t) ~(form == 'z' ? JSON_IS_NULL : form == 'f' ? JSON_IS_FALSE : JSON_IS_TRUE);
-	if (form == 's' && o->n++ < HELD_MOST) {
+	if (form == 's' && o->n++ < HELD_MAX) {
 		uint32_t one = expression_text(&o->x, (const char *)bytes + TEXT_AT, n - TEXT_AT);
 		o->texts = o->texts == SCHEMA_NONE ? one : expression_either(&o->x, one, o->texts);
 	}
-	if ((form == 'n' || form == 'm') && o->n++ < HELD_MOST) {
+	if ((form == 'n' || form == 'm') && o->n++ < HELD_MAX) {
 		d.negative = form == 'm';
 		memcpy(&d.exponent, bytes + 1, sizeof d.exponent);
 		d.n = bytes[5];

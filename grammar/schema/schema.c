@@ -8,7 +8,7 @@
 #include "base/json_read.h"
 
 /* Nodes, names and the like: published schemas have some thousands. */
-enum { TABLE_MOST = 1 << 20, TEXT_MOST = 1 << 24 };
+enum { TABLE_MAX = 1 << 20, TEXT_MOST = 1 << 24 };
 
 bool schema_fail(struct schema_reader *r, const char *why)
 {
@@ -28,7 +28,7 @@ static bool grow(struct schema_reader *r, void *array, size_t *room, size_t n, s
 
 	memcpy(&p, array, sizeof p);
 	const size_t had = *room;
-	if (n > TABLE_MOST)
+	if (n > TABLE_MAX)
 		return schema_fail(r, "the schema is too large");
 	if (!effort_take(3) || !effort_array(&p, room, n, size))
 		return schema_no_memory(r);

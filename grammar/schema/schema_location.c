@@ -5,7 +5,7 @@
 #include "grammar/machine/effort.h"
 #include "grammar/schema/schema_parts.h"
 
-enum { URI_MOST = 4096, DEPTH_MOST = 1000 };
+enum { URI_MAX = 4096, DEPTH_MOST = 1000 };
 
 static bool keep_base(struct schema_reader *r, const char *uri, char **kept)
 {
@@ -28,14 +28,14 @@ static size_t scheme_of(const char *uri)
 }
 
 /* RFC 3986, 5.2, without dots in the middle of a path. */
-static bool join_uri(const char *base, const char *ref, char out[URI_MOST])
+static bool join_uri(const char *base, const char *ref, char out[URI_MAX])
 {
 	size_t scheme = scheme_of(base), end = strcspn(base, "#"), n;
 	bool authority = strncmp(base + scheme, "//", 2) == 0;
 	size_t path = authority ? scheme + 2 + strcspn(base + scheme + 2, "/?#") : scheme;
 
 	if (scheme_of(ref))
-		return snprintf(out, URI_MOST, "%s", ref) < URI_MOST;
+		return snprintf(out, URI_MAX, "%s", ref) < URI_MAX;
 	if (ref[0] == '#' || !ref[0])
 		n = end;
 	else if (strncmp(ref, "//", 2) == 0)
@@ -53,11 +53,11 @@ static bool join_uri(const char *base, const char *ref, char out[URI_MOST])
 			;
 	}
 	bool slash = n == path && authority && ref[0] != '/' && ref[0] != '#' && ref[0];
-	return snprintf(out, URI_MOST, "%.*s%s%s", (int)n, base, slash ? "/" : "", ref) < URI_MOST;
+	return snprintf(out, URI_MAX, "%.*s%s%s", (int)n, base, slash ? "/" : "", ref) < URI_MAX;
 }
 
 struct walk {
-	char pointer[URI_MOST];
+	char pointer[URI_MAX];
 	size_t n;
 };
 
@@ -111,7 +111,7 @@ static bool walk_object(struct schema_reader *r, struct walk *w, const json_t *j
 {
 	const json_t *id = json_object_get(json, "$id") ? json_object_get(json, "$id") : json_object_get(json, "id");
 	const char *text = json_string_value(id), *key;
-	char uri[URI_MOST];
+	char uri[URI_MAX];
 	size_t n = w->n;
 	json_t *value;
 	void *all = r->location;
@@ -201,11 +201,11 @@ struct schema_location *schema_location(const struct schema_reader *r, const jso
 static int hex(char c) { return c >= '0' && c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10; }
 
 /* A part of a pointer, which ends at a slash, with its escapes undone. Returns where it ends. */
-static const char *part_of(const char *at, char out[URI_MOST])
+static const char *part_of(const char *at, char out[URI_MAX])
 {
 	size_t n = 0;
 
-	for (; *at && *at != '/' && n + 1 < URI_MOST; at++) {
+	for (; *at && *at != '/' && n + 1 < URI_MAX; at++) {
 		char c = *at;
 		if (c == '%' && strspn(at + 1, "0123456789abcdefABCDEF") >= 2) {
 			c = (char)(16 * hex(at[1]) + hex(at[2]));
@@ -221,7 +221,7 @@ static const char *part_of(const char *at, char out[URI_MOST])
 
 static const json_t *follow(const json_t *json, const char *pointer)
 {
-	char part[URI_MOST];
+	char part[URI_MAX];
 
 	while (json && *pointer == '/') {
 		pointer = part_of(pointer + 1, part);
@@ -264,7 +264,7 @@ static const struct schema_location *part_named(struct schema_reader *r, uint32_
 static const json_t *resolve_in(struct schema_reader *r, uint32_t document, const char *base, const char *ref,
                                 const char **why)
 {
-	char uri[URI_MOST];
+	char uri[URI_MAX];
 
 	*why = "a URI that is too long";
 	if (!join_uri(base, ref, uri))

@@ -11,7 +11,7 @@
 #include "base/json_read.h"
 
 /* Schemas tried, and bytes of one that is searched. */
-enum { TRIES_MOST = 300, SEARCHED_MOST = 1 << 18 };
+enum { TRIES_MAX = 300, SEARCHED_MAX = 1 << 18 };
 
 struct search {
 	json_t *root;
@@ -25,7 +25,7 @@ struct search {
 static bool try_now(struct search *s)
 {
 	char *text =
-		++s->tries > TRIES_MOST || effort_over() ? NULL : json_dumps(s->root, JSON_ENCODE_ANY | JSON_COMPACT);
+		++s->tries > TRIES_MAX || effort_over() ? NULL : json_dumps(s->root, JSON_ENCODE_ANY | JSON_COMPACT);
 	bool possible = text && effort_take(strlen(text)) && s->possible(s->user, text, strlen(text));
 
 	free(text);
@@ -152,7 +152,7 @@ bool schema_unsat_core(const char *text, size_t n, core_test *possible, void *us
 	struct search s = { .possible = possible, .user = user, .pointer = pointer, .room = room };
 
 	snprintf(pointer, room, "#");
-	s.root = n <= SEARCHED_MOST ? json_read(text, n, SEARCHED_MOST, "the schema", &ignored) : NULL;
+	s.root = n <= SEARCHED_MAX ? json_read(text, n, SEARCHED_MAX, "the schema", &ignored) : NULL;
 	if (s.root)
 		descend(&s, s.root);
 	json_decref(s.root);
