@@ -27,40 +27,70 @@ static void add_shorthand(struct character_set *s, char letter)
 	free(one.range);
 }
 
+/* The long names of Unicode's general categories. */
+static const struct {
+	const char *name, *letters;
+} long_names[] = {
+	{ "Letter", "L" },
+	{ "Cased_Letter", "LC" },
+	{ "Uppercase_Letter", "Lu" },
+	{ "Lowercase_Letter", "Ll" },
+	{ "Titlecase_Letter", "Lt" },
+	{ "Modifier_Letter", "Lm" },
+	{ "Other_Letter", "Lo" },
+	{ "Mark", "M" },
+	{ "Combining_Mark", "M" },
+	{ "Nonspacing_Mark", "Mn" },
+	{ "Spacing_Mark", "Mc" },
+	{ "Enclosing_Mark", "Me" },
+	{ "Number", "N" },
+	{ "Decimal_Number", "Nd" },
+	{ "digit", "Nd" },
+	{ "Letter_Number", "Nl" },
+	{ "Other_Number", "No" },
+	{ "Punctuation", "P" },
+	{ "punct", "P" },
+	{ "Connector_Punctuation", "Pc" },
+	{ "Dash_Punctuation", "Pd" },
+	{ "Open_Punctuation", "Ps" },
+	{ "Close_Punctuation", "Pe" },
+	{ "Initial_Punctuation", "Pi" },
+	{ "Final_Punctuation", "Pf" },
+	{ "Other_Punctuation", "Po" },
+	{ "Symbol", "S" },
+	{ "Math_Symbol", "Sm" },
+	{ "Currency_Symbol", "Sc" },
+	{ "Modifier_Symbol", "Sk" },
+	{ "Other_Symbol", "So" },
+	{ "Separator", "Z" },
+	{ "Space_Separator", "Zs" },
+	{ "Line_Separator", "Zl" },
+	{ "Paragraph_Separator", "Zp" },
+	{ "Other", "C" },
+	{ "Control", "Cc" },
+	{ "cntrl", "Cc" },
+	{ "Format", "Cf" },
+	{ "Surrogate", "Cs" },
+	{ "Private_Use", "Co" },
+	{ "Unassigned", "Cn" },
+};
+
 /* Unicode's general categories by their short and their long names; the first letter alone is a group of them. A bit
  * for each that is meant. */
 static uint32_t categories_of(const char *name, size_t n)
 {
-	static const struct {
-		const char *name, *letters;
-	} longs[] = { { "Letter", "L" },
-		      { "Uppercase_Letter", "Lu" },
-		      { "Lowercase_Letter", "Ll" },
-		      { "Mark", "M" },
-		      { "Number", "N" },
-		      { "Decimal_Number", "Nd" },
-		      { "digit", "Nd" },
-		      { "Punctuation", "P" },
-		      { "punct", "P" },
-		      { "Symbol", "S" },
-		      { "Separator", "Z" },
-		      { "Space_Separator", "Zs" },
-		      { "Other", "C" },
-		      { "Control", "Cc" },
-		      { "Titlecase_Letter", "Lt" },
-		      { "Modifier_Letter", "Lm" },
-		      { "Other_Letter", "Lo" },
-		      { "Letter_Number", "Nl" },
-		      { "Other_Number", "No" } };
 	static const char letters[][3] = { "Cn", "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd",
 		                           "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sm",
 		                           "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co" };
 
-	for (size_t i = 0; i < sizeof longs / sizeof *longs; i++)
-		if (strlen(longs[i].name) == n && memcmp(longs[i].name, name, n) == 0) {
-			name = longs[i].letters;
+	for (size_t i = 0; i < sizeof long_names / sizeof *long_names; i++)
+		if (strlen(long_names[i].name) == n && memcmp(long_names[i].name, name, n) == 0) {
+			name = long_names[i].letters;
 			n = strlen(name);
+			break;
 		}
+	if (n == 2 && memcmp(name, "LC", n) == 0)
+		return 1u << 1 | 1u << 2 | 1u << 3;
 	uint32_t set = 0;
 	for (unsigned c = 0; c < sizeof letters / sizeof *letters; c++)
 		if (n >= 1 && n <= 2 && memcmp(letters[c], name, n) == 0)

@@ -92,17 +92,26 @@ static bool add_message(struct preset *p, const char *role, size_t n, const char
 	return ok || error_set(err, ERROR_FORMAT, "%s: a message is no valid UTF-8", p->path);
 }
 
+/* Where a file is that a preset names: beside it, in the user's folder ("~/"), or anywhere. */
+static void place_of(char out[4096], const struct preset *p, const char *name)
+{
+	const char *slash = strrchr(p->path, '/'), *home = getenv("HOME");
+
+	if (strncmp(name, "~/", 2) == 0 && home && *home)
+		snprintf(out, 4096, "%s%s", home, name + 1);
+	else
+		snprintf(out, 4096, "%.*s%s", *name != '/' && slash ? (int)(slash + 1 - p->path) : 0, p->path, name);
+}
+
 /* A file beside the preset, or the text itself. */
 static bool take_template(struct preset *p, const char *value, struct error *err)
 {
 	char path[4096];
 	struct stat st;
-	const char *slash = strrchr(p->path, '/');
-	bool beside = *value != '/' && slash;
 
 	if (strstr(value, "{%") || strstr(value, "{{"))
 		return keep(&p->template, value, err);
-	snprintf(path, sizeof path, "%.*s%s", beside ? (int)(slash + 1 - p->path) : 0, p->path, value);
+	place_of(path, p, value);
 	struct file file = { 0 };
 	bool ok = stat(path, &st) == 0 && S_ISREG(st.st_mode)
 	                  ? file_open(&file, path, err) && file_text(&file, FILE_MOST, err)
@@ -387,18 +396,17 @@ bool preset_find(struct preset *p, const char *model, const char *manifest, stru
 	return p->path ? read_layers(p, manifest, err) : no_memory(err);
 }
 
-/* "FROM ./model.gguf" is beside the file; "FROM qwen3:0.6b" is a name. */
+/* "FROM ./model.gguf" is beside the file, "FROM ~/model.gguf" in the user's folder; "FROM qwen3:0.6b" is a name. */
 static bool take_model(struct preset *p, struct model_named *m, struct error *err)
 {
 	char beside[4096];
-	const char *slash = strrchr(p->path, '/'), *from = p->from;
+	const char *from = p->from;
 	struct stat st;
 
 	if (!from)
 		return error_set(err, ERROR_FORMAT, "%s: names no model: FROM or model is missing", p->path);
-	snprintf(beside, sizeof beside, "%.*s%s", *from != '/' && slash ? (int)(slash + 1 - p->path) : 0, p->path,
-	         from);
-	if (stat(beside, &st) == 0)
+	place_of(beside, p, from);
+	if (strncmp(from, "~/", 2) == 0 || stat(beside, &st) == 0)
 		from = beside;
 	model_named_free(m);
 	return model_named(m, from, err);

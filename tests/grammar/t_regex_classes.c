@@ -89,16 +89,77 @@ static bool has_category(uint32_t c, const char *letters)
 
 /* Names of categories, and their letters. */
 static const char *const names[][2] = {
-	{ "L", "L" },      { "Letter", "L" }, { "Lu", "Lu" },         { "Uppercase_Letter", "Lu" }, { "Ll", "Ll" },
-	{ "Lt", "Lt" },    { "Lm", "Lm" },    { "Lo", "Lo" },         { "Lowercase_Letter", "Ll" }, { "M", "M" },
-	{ "Mn", "Mn" },    { "Mc", "Mc" },    { "Me", "Me" },         { "Titlecase_Letter", "Lt" }, { "N", "N" },
-	{ "Nd", "Nd" },    { "Nl", "Nl" },    { "No", "No" },         { "Modifier_Letter", "Lm" },  { "P", "P" },
-	{ "Pc", "Pc" },    { "Pd", "Pd" },    { "Ps", "Ps" },         { "Other_Letter", "Lo" },     { "Pe", "Pe" },
-	{ "Pi", "Pi" },    { "Pf", "Pf" },    { "Po", "Po" },         { "Decimal_Number", "Nd" },   { "S", "S" },
-	{ "Sm", "Sm" },    { "Sc", "Sc" },    { "Sk", "Sk" },         { "Letter_Number", "Nl" },    { "So", "So" },
-	{ "Z", "Z" },      { "Zs", "Zs" },    { "Zl", "Zl" },         { "Other_Number", "No" },     { "Zp", "Zp" },
-	{ "Cc", "Cc" },    { "Cf", "Cf" },    { "Co", "Co" },         { "Space_Separator", "Zs" },  { "Mark", "M" },
-	{ "Symbol", "S" }, { "Number", "N" }, { "Punctuation", "P" }, { "Separator", "Z" },         { "Control", "Cc" },
+	{ "L", "L" },
+	{ "Letter", "L" },
+	{ "Lu", "Lu" },
+	{ "Uppercase_Letter", "Lu" },
+	{ "Ll", "Ll" },
+	{ "Lt", "Lt" },
+	{ "Lm", "Lm" },
+	{ "Lo", "Lo" },
+	{ "Lowercase_Letter", "Ll" },
+	{ "M", "M" },
+	{ "Mn", "Mn" },
+	{ "Mc", "Mc" },
+	{ "Me", "Me" },
+	{ "Titlecase_Letter", "Lt" },
+	{ "N", "N" },
+	{ "Nd", "Nd" },
+	{ "Nl", "Nl" },
+	{ "No", "No" },
+	{ "Modifier_Letter", "Lm" },
+	{ "P", "P" },
+	{ "Pc", "Pc" },
+	{ "Pd", "Pd" },
+	{ "Ps", "Ps" },
+	{ "Other_Letter", "Lo" },
+	{ "Pe", "Pe" },
+	{ "Pi", "Pi" },
+	{ "Pf", "Pf" },
+	{ "Po", "Po" },
+	{ "Decimal_Number", "Nd" },
+	{ "S", "S" },
+	{ "Sm", "Sm" },
+	{ "Sc", "Sc" },
+	{ "Sk", "Sk" },
+	{ "Letter_Number", "Nl" },
+	{ "So", "So" },
+	{ "Z", "Z" },
+	{ "Zs", "Zs" },
+	{ "Zl", "Zl" },
+	{ "Other_Number", "No" },
+	{ "Zp", "Zp" },
+	{ "Cc", "Cc" },
+	{ "Cf", "Cf" },
+	{ "Co", "Co" },
+	{ "Space_Separator", "Zs" },
+	{ "Mark", "M" },
+	{ "Symbol", "S" },
+	{ "Number", "N" },
+	{ "Punctuation", "P" },
+	{ "Separator", "Z" },
+	{ "Control", "Cc" },
+	{ "Combining_Mark", "M" },
+	{ "Nonspacing_Mark", "Mn" },
+	{ "Spacing_Mark", "Mc" },
+	{ "Enclosing_Mark", "Me" },
+	{ "Connector_Punctuation", "Pc" },
+	{ "Dash_Punctuation", "Pd" },
+	{ "Open_Punctuation", "Ps" },
+	{ "Close_Punctuation", "Pe" },
+	{ "Initial_Punctuation", "Pi" },
+	{ "Final_Punctuation", "Pf" },
+	{ "Other_Punctuation", "Po" },
+	{ "Math_Symbol", "Sm" },
+	{ "Currency_Symbol", "Sc" },
+	{ "Modifier_Symbol", "Sk" },
+	{ "Other_Symbol", "So" },
+	{ "Line_Separator", "Zl" },
+	{ "Paragraph_Separator", "Zp" },
+	{ "cntrl", "Cc" },
+	{ "Format", "Cf" },
+	{ "Private_Use", "Co" },
+	{ "Titlecase_Letter", "Lt" },
 };
 
 static void test_categories(void **state)
@@ -152,10 +213,54 @@ static void test_escapes(void **state)
 		check(rows[i][0], is_one, rows[i][1], false);
 }
 
+/* What a class has, as pairs of first and last character, and nothing beside them: neighbours are asked one by one. */
+static void test_ranges(void **state)
+{
+	static const struct {
+		const char *class;
+		uint32_t range[8], never;
+	} rows[] = {
+		{ "[\\ud83d\\udbff]", { 0 }, 0x1f3ff },
+		{ "[\\ud83d\\ue000]", { 0xe000, 0xe000 }, 0x1f800 },
+		{ "[\\ud7ff\\udc00]", { 0xd7ff, 0xd7ff }, 0xfc00 },
+		{ "[\\ud83d\\ude00-\\ud83d\\ude4f]", { 0x1f600, 0x1f64f }, 0 },
+		{ "[\\ud83d\\ude00-\\u{1f64f}x]", { 'x', 'x', 0x1f600, 0x1f64f }, 0 },
+		{ "[\\u{1f600}-\\ud83d\\ude4f]", { 0x1f600, 0x1f64f }, 0 },
+		{ "[\\ud7ff-\\ud83d\\ude00]", { 0xd7ff, 0xd7ff, 0xe000, 0x1f600 }, 0 },
+		{ "[\\ud83d-\\ude4fx]", { 'x', 'x' }, 0 },
+		{ "[a\xf0\x9f\x98\x80-\xf0\x9f\x99\x8f]", { 'a', 'a', 0x1f600, 0x1f64f }, 0 },
+		{ "[a-\\d]", { '-', '-', '0', '9', 'a', 'a' }, 0 },
+		{ "[\\d-z]", { '-', '-', '0', '9', 'z', 'z' }, 0 },
+		{ "[+--]", { '+', '-' }, 0 },
+		{ "[--/]", { '-', '/' }, 0 },
+		{ "[a-]", { '-', '-', 'a', 'a' }, 0 },
+		{ "[-a]", { '-', '-', 'a', 'a' }, 0 },
+		{ "[a-c-e]", { '-', '-', 'a', 'c', 'e', 'e' }, 0 },
+		{ "[\\x41-\\x43]", { 'A', 'C' }, 0 },
+		{ "[\\t-\\r]", { 9, 13 }, 0 },
+		{ "[\\]-a]", { ']', 'a' }, 0 },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct automaton *a = open_class(rows[i].class);
+		for (size_t k = 0; k < 8 && rows[i].range[k]; k++) {
+			const uint32_t c = rows[i].range[k], beside = k % 2 ? c + 1 : c - 1;
+			if (!takes(a, c))
+				fail_msg("%s: U+%04X is not taken", rows[i].class, (unsigned)c);
+			if ((beside < 0xd800 || beside > 0xdfff) && takes(a, beside))
+				fail_msg("%s: U+%04X is taken", rows[i].class, (unsigned)beside);
+		}
+		if (rows[i].never && takes(a, rows[i].never))
+			fail_msg("%s: U+%04X is taken", rows[i].class, (unsigned)rows[i].never);
+		automaton_close(a);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_shorthands), cmocka_unit_test(test_categories),
-		                            cmocka_unit_test(test_escapes) };
+		                            cmocka_unit_test(test_escapes), cmocka_unit_test(test_ranges) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -87,6 +87,14 @@ rm "$dir/m.preset"
 printf 'FROM ./m.gguf\nPARAMETER temperature 0\nPARAMETER num_predict 4\n' > "$dir/Modelfile"
 run "$dir/Modelfile" --no-cache -q --prompt "Once upon a time" --json
 check "a Modelfile runs: $(cat "$dir/out" "$dir/err")" grep -q '"ids":\[[0-9]*,[0-9]*,[0-9]*,[0-9]*\]' "$dir/out"
+mkdir "$dir/elsewhere"
+printf 'FROM ~/mine.gguf\nPARAMETER num_predict 3\n' > "$dir/elsewhere/Modelfile"
+printf 'FROM ~/none.gguf\n' > "$dir/elsewhere/none.modelfile"
+mkdir -p "$dir/home" && ln -s "$dir/m.gguf" "$dir/home/mine.gguf"
+run "$dir/elsewhere/Modelfile" --no-cache -q --prompt "Once upon a time" --json
+check "a model in the user's folder: $(cat "$dir/out" "$dir/err")" grep -q '"ids":\[[0-9]*,[0-9]*,[0-9]*\]' "$dir/out"
+refused "$dir/home/none.gguf: cannot be opened" 1 "$dir/elsewhere/none.modelfile" --prompt x
+rm "$dir/home/mine.gguf"
 printf 'PARAMETER temperature 0\n' > "$dir/Modelfile"
 refused "names no model: FROM or model is missing" 1 "$dir/Modelfile" --prompt x
 # What is wrong
