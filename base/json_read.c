@@ -14,7 +14,9 @@ struct maker {
 	struct json_scan scan;
 	char *scratch; /* the last string or number, unescaped and 0-terminated */
 	uint64_t capacity, values;
-	locale_t plain; /* numbers have a point whatever the program's locale writes */
+	bool digits;      /* json_read_digits() */
+	unsigned exactly; /* how many members around a value keep its digits */
+	locale_t plain;   /* numbers have a point whatever the program's locale writes */
 };
 
 /* What jansson's reals cannot hold is a string that no text can spell: 0xff begins no character. */
@@ -25,6 +27,16 @@ const char *json_not_finite(const json_t *v)
 	const char *text = json_string_value(v);
 
 	return text && text[0] == '\xff' ? text + 1 : NULL;
+}
+
+/* Neither can they hold an integer of any size: 0xfe begins no character either. */
+enum { DIGITS_MARK = 0xfe, DIGITS_MOST = 100 };
+
+const char *json_digits(const json_t *v)
+{
+	const char *text = json_string_value(v);
+
+	return text && (unsigned char)text[0] == DIGITS_MARK ? text + 1 : NULL;
 }
 
 /* The only bytes of a checked text that are no UTF-8 are those of halves: 0xed and then at least 0xa0. */
@@ -38,7 +50,8 @@ static bool holds_half(const char *p, size_t n)
 
 bool json_is_text(const json_t *v)
 {
-	return json_is_string(v) && !json_not_finite(v) && !holds_half(json_string_value(v), json_string_length(v));
+	return json_is_string(v) && !json_not_finite(v) && !json_digits(v) &&
+	       !holds_half(json_string_value(v), json_string_length(v));
 }
 
 bool json_name_is_text(const char *name) { return !holds_half(name, strlen(name)); }
@@ -52,6 +65,8 @@ const char *json_kind(const json_t *v)
 		return "absent";
 	if (json_not_finite(v))
 		return json_not_finite(v);
+	if (json_digits(v))
+		return "an integer";
 	return json_is_string(v) && !json_is_text(v) ? "a string with half a surrogate pair" : name[json_typeof(v)];
 }
 
@@ -86,7 +101,8 @@ static json_t *make_number(struct maker *m)
 
 	if (!json_scan_number(&m->scan, &t) || unescape(m, &t) < 0)
 		return NULL;
-	if (!memchr(t.p, '.', t.n) && !memchr(t.p, 'e', t.n) && !memchr(t.p, 'E', t.n) && t.n <= 20) {
+	const bool whole = !memchr(t.p, '.', t.n) && !memchr(t.p, 'e', t.n) && !memchr(t.p, 'E', t.n);
+	if (whole && t.n <= 20) {
 		__int128 v = 0;
 		for (uint64_t i = t.p[0] == '-'; i < t.n; i++)
 			v = 10 * v + (t.p[i] - '0');
@@ -94,7 +110,23 @@ static json_t *make_number(struct maker *m)
 		if (v >= INT64_MIN && v <= INT64_MAX)
 			return json_integer((json_int_t)v);
 	}
+	if (whole && m->exactly && t.n <= DIGITS_MOST) {
+		char text[DIGITS_MOST + 1] = { (char)DIGITS_MARK };
+		memcpy(text + 1, m->scratch, t.n);
+		return json_stringn_nocheck(text, t.n + 1);
+	}
 	return make_real(strtod_l(m->scratch, &end, m->plain));
+}
+
+static bool compares(const char *name)
+{
+	static const char *const names[] = { "const",           "enum", "minimum", "maximum", "exclusiveMinimum",
+		                             "exclusiveMaximum" };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
 }
 
 static json_t *make_string(struct maker *m)
@@ -146,7 +178,10 @@ static bool make_member(struct maker *m, json_t *object, unsigned depth)
 	if (!name)
 		return false;
 	memcpy(name, m->scratch, (size_t)n + 1);
+	const bool exactly = m->digits && compares(name);
+	m->exactly += exactly;
 	json_t *v = make_value(m, depth - 1);
+	m->exactly -= exactly;
 	bool ok = v && json_object_set_new_nocheck(object, name, v) == 0;
 	if (name != few)
 		free(name);
@@ -216,9 +251,9 @@ static void say_why(const struct json_scan *s, const char *label, struct error *
 	          s->at - start + 1, s->problem);
 }
 
-json_t *json_read(const void *text, uint64_t n, uint64_t most, const char *label, struct error *err)
+static json_t *read_text(const void *text, uint64_t n, uint64_t most, bool digits, const char *label, struct error *err)
 {
-	struct maker m = { 0 };
+	struct maker m = { .digits = digits };
 	json_t *root = NULL;
 	size_t mark;
 
@@ -248,6 +283,16 @@ json_t *json_read(const void *text, uint64_t n, uint64_t most, const char *label
 	if (m.plain)
 		freelocale(m.plain);
 	return root;
+}
+
+json_t *json_read(const void *text, uint64_t n, uint64_t most, const char *label, struct error *err)
+{
+	return read_text(text, n, most, false, label, err);
+}
+
+json_t *json_read_digits(const void *text, uint64_t n, uint64_t most, const char *label, struct error *err)
+{
+	return read_text(text, n, most, true, label, err);
 }
 
 /* As deep as json_read() reads. */

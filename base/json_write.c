@@ -1,6 +1,8 @@
 /* base/json_write.c - JSON that is written. */
 #include "base/json_write.h"
 
+#include "base/json_read.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,13 +91,71 @@ static int take(const char *p, size_t n, void *user)
 	return b->lost ? -1 : 0;
 }
 
+static bool has_digits(const json_t *o)
+{
+	const char *name;
+	json_t *one;
+	size_t i;
+
+	json_array_foreach(o, i, one)
+	{
+		if (has_digits(one))
+			return true;
+	}
+	json_object_foreach((json_t *)(uintptr_t)o, name, one)
+	{
+		if (has_digits(one))
+			return true;
+	}
+	return json_digits(o) != NULL;
+}
+
+/* Where there are numbers of json_read_digits() the library spells the other parts alone, without line ends between. */
+static void spell(const json_t *o, size_t flags, struct bytes *b)
+{
+	const char *comma = flags & JSON_COMPACT ? "," : ", ", *colon = flags & JSON_COMPACT ? ":" : ": ", *name;
+	bool more = false;
+	json_t *one;
+	size_t i;
+
+	if (json_digits(o)) {
+		bytes_text(b, json_digits(o));
+		return;
+	}
+	if (!json_is_array(o) && !json_is_object(o)) {
+		b->lost |= json_dump_callback(o, take, b, flags) != 0;
+		return;
+	}
+	bytes_text(b, json_is_array(o) ? "[" : "{");
+	json_array_foreach(o, i, one)
+	{
+		bytes_text(b, i ? comma : "");
+		spell(one, flags, b);
+	}
+	json_object_foreach((json_t *)(uintptr_t)o, name, one)
+	{
+		json_t *text = json_string(name);
+		bytes_text(b, more ? comma : "");
+		more = true;
+		spell(text, flags, b);
+		b->lost |= !text;
+		json_decref(text);
+		bytes_text(b, colon);
+		spell(one, flags, b);
+	}
+	bytes_text(b, json_is_array(o) ? "]" : "}");
+}
+
 /* The library's own buffer loses the name of a member when there is no memory for it, and goes on. */
 char *json_spell(const json_t *o, size_t flags)
 {
 	struct bytes b = { 0 };
 
-	if (json_dump_callback(o, take, &b, flags | JSON_ENCODE_ANY | JSON_REAL_PRECISION(17)))
-		b.lost = true;
+	flags |= JSON_ENCODE_ANY | JSON_REAL_PRECISION(17);
+	if (has_digits(o))
+		spell(o, flags, &b);
+	else
+		b.lost |= json_dump_callback(o, take, &b, flags) != 0;
 	bytes_add(&b, "", 1);
 	if (!b.lost)
 		return b.p;

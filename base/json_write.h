@@ -25,7 +25,7 @@ json_t *json_ids(const int32_t *ids, size_t n);
 json_t *json_copied(const json_t *o, bool deep);
 /* Whether something was lost since the last json_write, on this thread; from now on nothing was. */
 bool json_lacks(void);
-/* As the library's flags say, malloc'ed. NULL: no memory. */
+/* As the library's flags say, malloc'ed, and numbers of json_read_digits() by their digits. NULL: no memory. */
 char *json_spell(const json_t *o, size_t flags);
 /* Compact, members in the order in which they were put, malloc'ed; o is given back. NULL: no memory. */
 char *json_write(json_t *o);

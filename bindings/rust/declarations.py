@@ -6,7 +6,7 @@ import os
 import sys
 
 PLAIN = {"int": "c_int", "char": "c_char", "float": "f32", "double": "f64", "size_t": "usize", "int32_t": "i32",
-         "uint32_t": "u32", "int64_t": "i64", "uint64_t": "u64", "void": "c_void"}
+         "uint32_t": "u32", "uint8_t": "u8", "int64_t": "i64", "uint64_t": "u64", "void": "c_void"}
 KEYWORDS = {"type", "fn", "move", "ref", "match", "in", "where", "use", "mod", "loop", "impl"}
 
 

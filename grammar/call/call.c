@@ -9,6 +9,7 @@
 #include "grammar/machine/effort.h"
 #include "grammar/schema/schema.h"
 #include "base/json_read.h"
+#include "base/json_write.h"
 
 enum { TEXT_MOST = 16 << 20 };
 
@@ -331,7 +332,7 @@ static bool mark_arguments(json_t *schema, unsigned depth)
 
 static json_t *read_text(const char *text, size_t n, struct error *err)
 {
-	json_t *o = json_read(text, n, TEXT_MOST, "the call", err);
+	json_t *o = json_read_digits(text, n, TEXT_MOST, "the call", err);
 
 	if (o && json_is_object(o) && mark_arguments(json_object_get(o, "schema"), 0))
 		return o;
@@ -345,7 +346,7 @@ static json_t *read_text(const char *text, size_t n, struct error *err)
 /* The schema's own machine, from behind the bytes that stand there already. */
 static struct machine *machine_of_begun(const json_t *o, const char *begun, unsigned how, struct error *err)
 {
-	char *schema = json_dumps(json_object_get(o, "schema"), JSON_ENCODE_ANY | JSON_COMPACT);
+	char *schema = json_spell(json_object_get(o, "schema"), JSON_COMPACT);
 	struct machine *m = schema ? machine_to_write_schema(schema, strlen(schema), how, err) : NULL;
 
 	if (!schema)
@@ -363,7 +364,7 @@ static struct machine *machine_of_begun(const json_t *o, const char *begun, unsi
 static struct machine *machine_of_form(const json_t *o, unsigned how, struct error *err)
 {
 	struct call_machine *m = effort_calloc(1, sizeof *m);
-	char *schema = m ? json_dumps(json_object_get(o, "schema"), JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
+	char *schema = m ? json_spell(json_object_get(o, "schema"), JSON_COMPACT) : NULL;
 	bool ok = m && read_marks(m, o);
 
 	if (m) {

@@ -186,16 +186,18 @@ uint32_t schema_property(const struct schema *s, const struct schema_node *n, ui
 uint32_t schema_decimal(struct schema_reader *r, const json_t *number)
 {
 	struct schema *s = r->s;
-	char text[32];
+	char spelled[32];
 
 	if (!grow(r, &s->decimal, &s->decimal_room, s->n_decimals + 1, sizeof *s->decimal))
 		return SCHEMA_NONE;
 	struct decimal *d = &s->decimal[s->n_decimals];
-	int n = json_is_integer(number)
-	                ? snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(number))
-	                : 0;
-	if (!(json_is_integer(number) ? decimal_read(d, text, (size_t)n)
-	                              : json_is_real(number) && decimal_from_real(d, json_real_value(number)))) {
+	const char *text = json_digits(number);
+	if (!text && json_is_integer(number)) {
+		snprintf(spelled, sizeof spelled, "%" JSON_INTEGER_FORMAT, json_integer_value(number));
+		text = spelled;
+	}
+	if (!(text ? decimal_read(d, text, strlen(text))
+	           : json_is_real(number) && decimal_from_real(d, json_real_value(number)))) {
 		schema_fail(r, "a number was expected");
 		return SCHEMA_NONE;
 	}
@@ -252,7 +254,7 @@ struct schema *schema_open(const char *text, size_t n, unsigned flags, struct er
 
 	if (!r.s)
 		schema_no_memory(&r);
-	r.root = r.s ? json_read(text, n, TEXT_MOST, "the schema", err) : NULL;
+	r.root = r.s ? json_read_digits(text, n, TEXT_MOST, "the schema", err) : NULL;
 	if (r.root)
 		r.s->compact =
 			json_is_false(json_object_get(json_object_get(r.root, "x-guidance"), "whitespace_flexible"));

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_read.h"
 #include "grammar/machine/effort.h"
 #include "grammar/machine/machine.h"
 #include "grammar/regex/regex.h"
@@ -70,9 +71,10 @@ static bool read_const(struct schema_reader *r, struct filling *f, const json_t 
 
 bool schema_count(struct schema_reader *r, const json_t *value, uint32_t *count)
 {
-	double v = json_number_value(value);
+	const char *digits = json_digits(value); /* more than any count has */
+	double v = digits ? strtod(digits, NULL) : json_number_value(value);
 
-	if (!json_is_number(value) || v < 0 || v != floor(v))
+	if (!(digits || json_is_number(value)) || v < 0 || v != floor(v))
 		return schema_fail(r, "a count was expected: 0 or more, without a fraction");
 	*count = v < COUNT_ANY ? (uint32_t)v : COUNT_ANY;
 	return true;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_read.h"
 #include "grammar/machine/effort.h"
 #include "grammar/schema/schema_parts.h"
 
@@ -27,10 +28,11 @@ static bool scalars(struct schema_reader *r, const json_t *const *value, size_t 
 	for (size_t i = 0; i < n && ok; i++) {
 		if (json_is_object(value[i]) || json_is_array(value[i]))
 			continue;
-		kinds |= kind_of[json_typeof(value[i])];
-		if (json_is_string(value[i]))
+		const bool number = json_is_number(value[i]) || json_digits(value[i]);
+		kinds |= number ? JSON_IS_NUMBER : kind_of[json_typeof(value[i])];
+		if (!number && json_is_string(value[i]))
 			ok = add_text(r, &x, &texts, value[i]);
-		else if (json_is_number(value[i]))
+		else if (number)
 			ok = schema_push(r, &decimals, schema_decimal(r, value[i]));
 	}
 	if (ok && texts != SCHEMA_NONE)

@@ -93,7 +93,7 @@ static bool take_schema_text(struct task *t, json_t *v, const char *field, struc
 
 	if (!json_is_string(v))
 		return take_schema(t, v, field, r);
-	json_t *schema = json_read(json_string_value(v), n, n, field, &e);
+	json_t *schema = json_read_digits(json_string_value(v), n, n, field, &e);
 	if (!schema)
 		return refuse(r, e.code == ERROR_MEMORY ? 503 : 400, field, "%s", e.text);
 	bool ok = fields_are_whole(schema, field, r) && take_schema(t, schema, field, r);

@@ -36,7 +36,7 @@ static bool has_half(const json_t *v, struct position *p)
 	if (json_not_finite(v))
 		return (p->number = json_not_finite(v)) != NULL;
 	if (json_is_string(v))
-		return !json_is_text(v);
+		return !json_is_text(v) && !json_digits(v);
 	json_array_foreach(v, i, one)
 	{
 		step_into(p, NULL, i);
@@ -80,7 +80,7 @@ bool fields_are_whole(const json_t *o, const char *name, struct refusal *r)
 json_t *fields_read(const void *p, size_t n, struct refusal *r)
 {
 	struct error e = { 0 };
-	json_t *o = n ? json_read(p, n, n, "the body", &e) : NULL;
+	json_t *o = n ? json_read_digits(p, n, n, "the body", &e) : NULL;
 
 	if (!n) {
 		refuse(r, 400, NULL, "the body is empty, expected a JSON object");

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/json_read.h"
+#include "base/json_write.h"
 #include "runtime/host/system.h"
 
 struct kept {
@@ -77,8 +78,8 @@ void response_store_put(struct response_store *s, uint64_t owner, const char *id
 	if (!s || s->most == 0 || strlen(id) >= sizeof one.id)
 		return;
 	memcpy(one.id, id, strlen(id) + 1);
-	one.response = json_dumps(response, JSON_COMPACT);
-	one.items = json_dumps(items, JSON_COMPACT);
+	one.response = json_spell(response, JSON_COMPACT);
+	one.items = json_spell(items, JSON_COMPACT);
 	if (one.response && one.items)
 		one.bytes = strlen(one.response) + strlen(one.items) + sizeof one;
 	pthread_mutex_lock(&s->lock);

@@ -91,7 +91,7 @@ static json_t *function(const struct tool_reading *a, const json_t *tool, const 
 static json_t *typed_tool(const struct tool_reading *a, const struct typed *t)
 {
 	json_t *o = tool_function(t->type, t->description,
-	                          json_read(t->schema, strlen(t->schema), UINT64_MAX, t->type, NULL));
+	                          json_read_digits(t->schema, strlen(t->schema), UINT64_MAX, t->type, NULL));
 
 	tool_note(o, a->at, false);
 	return o;
@@ -296,7 +296,7 @@ static json_t *call_of(const json_t *item, const char *name, json_t *arguments)
 
 static json_t *spelled(json_t *value)
 {
-	char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
+	char *text = json_spell(value, JSON_COMPACT);
 	json_t *o = text ? json_string(text) : NULL;
 
 	free(text);

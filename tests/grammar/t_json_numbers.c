@@ -217,9 +217,50 @@ static void test_drawn(void **state)
 	}
 }
 
+/* Integers that no double and no 64 bits hold: the only value that each schema leaves, digit for digit. */
+static void test_large_integers(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "{\"const\":12345678901234567890}", "12345678901234567890" },
+		{ "{\"enum\":[-98765432109876543210123]}", "-98765432109876543210123" },
+		{ "{\"const\":9223372036854775807}", "9223372036854775807" },
+		{ "{\"const\":-9223372036854775809}", "-9223372036854775809" },
+		{ "{\"const\":{\"a\":[12345678901234567891]}}", "{\"a\":[12345678901234567891]}" },
+		{ "{\"type\":\"integer\",\"minimum\":18446744073709551617,\"maximum\":18446744073709551617}",
+		  "18446744073709551617" },
+		{ "{\"type\":\"integer\",\"exclusiveMinimum\":9223372036854775808,"
+		  "\"exclusiveMaximum\":9223372036854775810}",
+		  "9223372036854775809" },
+		{ "{\"enum\":[12345678901234567890,7],\"not\":{\"const\":7}}", "12345678901234567890" },
+		{ "{\"type\":\"array\",\"const\":[1],\"maxItems\":99999999999999999999}", "[1]" },
+		{ "{\"properties\":{\"minimum\":{\"const\":\"a\",\"maxLength\":99999999999999999999}},"
+		  "\"required\":[\"minimum\"],\"additionalProperties\":false,\"type\":\"object\"}",
+		  "{\"minimum\":\"a\"}" },
+	};
+	char said[100];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct counts c = { 0 };
+		size_t n = 0;
+		writing_try(rows[i][0], 0, 1, &c);
+		for (const char *p = c.last; *p; p++)
+			if (!strchr(" \n\t", *p))
+				said[n++] = *p;
+		said[n] = 0;
+		struct plain is, want;
+		const bool same =
+			strcmp(said, rows[i][1]) == 0 ||
+			(read_plain(&is, said) && read_plain(&want, rows[i][1]) && compare_plain(&is, &want) == 0);
+		if (c.ended != 1 || !same)
+			fail_msg("by %s: %s, expected %s", rows[i][0], c.ended ? c.last : "nothing", rows[i][1]);
+	}
+}
+
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_fine_multiples), cmocka_unit_test(test_drawn) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_fine_multiples), cmocka_unit_test(test_drawn),
+		                            cmocka_unit_test(test_large_integers) };
 
 	if (argc > 1)
 		seed ^= strtoull(argv[1], NULL, 0) * 0x9e3779b97f4a7c15u;

@@ -250,7 +250,7 @@ void writing_try(const char *source, unsigned how, unsigned texts, struct counts
 {
 	static char text[TEXT_MOST];
 	struct error err = { 0 };
-	json_t *schema = json_loads(source, JSON_DECODE_ANY, NULL);
+	json_t *schema = read_value(source);
 	assert_non_null(schema);
 
 	/* A grammar for each, as each answer has one: what a text may cost is counted for one answer. */

@@ -12,6 +12,7 @@
 #include <locale.h>
 
 #include "base/json_read.h"
+#include "base/json_write.h"
 #include "base/json_scan.h"
 #include "tests/support/guarded.h"
 #include "tests/support/shared.h"
@@ -251,6 +252,43 @@ static void test_kinds(void **state)
 	}
 }
 
+/* Digits are kept where a schema compares values, and nowhere else; what is written has them again. */
+static void test_digits(void **state)
+{
+	static const char *const same[] = {
+		"{\"const\":12345678901234567890}",
+		"{\"a\":[1,{\"enum\":[\"x\",-99999999999999999999,2.5,{\"y\":100000000000000000000}]}],\"b\":{}}",
+		"{\"minimum\":9223372036854775808,\"maximum\":18446744073709551616,\"exclusiveMinimum\":-"
+		"9223372036854775809,"
+		"\"exclusiveMaximum\":1000000000000000000000}",
+		"{\"properties\":{\"minimum\":{\"maxLength\":99999999999999999999}},\"\\u0001\":true}",
+	};
+	const char *other = "{\"const\":1e30,\"seed\":12345678901234567890}";
+	json_t *v;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+		v = json_read_digits(same[i], strlen(same[i]), ANY_SIZE, "row", NULL);
+		char *text = json_spell(v, JSON_COMPACT);
+		assert_string_equal(text, same[i]);
+		free(text);
+		json_decref(v);
+		v = json_read(same[i], strlen(same[i]), ANY_SIZE, "row", NULL);
+		assert_null(json_digits(json_object_get(v, i == 0 ? "const" : "minimum")));
+		json_decref(v);
+	}
+	v = json_read_digits(other, strlen(other), ANY_SIZE, "row", NULL);
+	assert_true(json_is_real(json_object_get(v, "const")) && json_is_real(json_object_get(v, "seed")));
+	json_decref(v);
+	v = json_read_digits(same[0], strlen(same[0]), ANY_SIZE, "row", NULL);
+	const json_t *one = json_object_get(v, "const");
+	assert_string_equal(json_digits(one), "12345678901234567890");
+	assert_string_equal(json_kind(one), "an integer");
+	assert_false(json_is_text(one));
+	assert_null(json_not_finite(one));
+	json_decref(v);
+}
+
 /* Where numbers are written with a comma, those of a file still have a point. */
 static void test_locale(void **state)
 {
@@ -305,9 +343,10 @@ static void test_published_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reads_as_python), cmocka_unit_test(test_refusals), cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_many_values),     cmocka_unit_test(test_kinds),    cmocka_unit_test(test_locale),
-		cmocka_unit_test(test_published_files),
+		cmocka_unit_test(test_reads_as_python), cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_depth),           cmocka_unit_test(test_many_values),
+		cmocka_unit_test(test_kinds),           cmocka_unit_test(test_digits),
+		cmocka_unit_test(test_locale),          cmocka_unit_test(test_published_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

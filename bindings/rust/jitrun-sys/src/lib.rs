@@ -2579,7 +2579,7 @@ extern "C" {
     pub fn jit_train_feed(
         t: *mut jit_train,
         ids: *const i32,
-        counts: *const uint8_t,
+        counts: *const u8,
         texts: *const i32,
         n: usize,
         err: *mut jit_error,
