@@ -27,7 +27,7 @@ enum { JSON_MAX_CONFIG = 1 << 20, JSON_MAX_INDEX = 1 << 25, JSON_MAX_TOKENIZER =
 json_t *json_read(const void *text, uint64_t n, uint64_t most, const char *label, struct error *err);
 
 /* The same, but integers beyond 64 bits keep their digits below the members of a JSON Schema that compare values
- * (const, enum, minimum and their kin). Only json_digits() and json_spell() know such a value for what it is. */
+ * (const, enum, minimum and the other bounds). Only json_digits() and json_spell() know such a value for what it is. */
 json_t *json_read_digits(const void *text, uint64_t n, uint64_t most, const char *label, struct error *err);
 /* The digits of such an integer, with its sign, else NULL. It is no text, and no number to jansson. */
 const char *json_digits(const json_t *v);
