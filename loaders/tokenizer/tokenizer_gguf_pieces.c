@@ -50,7 +50,7 @@ bool tok_gguf_word_piece(struct tokenizer *t, const struct gguf *g, struct error
 	memcpy(t->begin.p, mark, 3);
 	t->begin.n = 3;
 	t->most_characters = 100;
-	t->drop_first_space = true;
+	t->drop_first_space = t->cleans_up = true;
 	return flag(g, KEY("normalizer.strip_accents"), &accents, err) && add_norm(t, TOK_NORM_CLEAN) &&
 	       add_norm(t, TOK_NORM_CHINESE) &&
 	       (!accents || (add_norm(t, TOK_NORM_NFD) && add_norm(t, TOK_NORM_ACCENTS))) &&

@@ -159,6 +159,7 @@ struct tokenizer {
 	bool gaps_close;   /* what is dropped is gone before merging, so that its neighbours may merge */
 	bool cut_at_marks; /* no token continues over "▁": words may be cut before it */
 	bool drop_first_space; /* decoding: the space that encoding put before the text */
+	bool cleans_up;        /* TOK_WORD_PIECE, decoding: marks and the ends of contractions have no space before */
 	bool space_mark;       /* decoding: "▁" stands for a space */
 	int32_t bos, eos, unknown;
 	int32_t role[TOK_ROLES];      /* -1: none */
@@ -336,6 +337,8 @@ bool tok_gguf_around(struct tokenizer *t, const struct gguf *g, struct error *er
 bool tok_gguf_pair(struct tokenizer *t, const struct gguf *g, struct error *err);
 
 /* ---- without merges (tokenizer_pieces.c) */
+/* A token of TOK_WORD_PIECE as text: one that begins a word has a space before it. Returns the bytes. */
+size_t tok_write_word_piece(const struct tokenizer *t, const struct gguf_str *s, char *out);
 bool tok_word_piece(const struct tokenizer *t, struct tok_work *w, const char *p, size_t n);
 bool tok_unigram(const struct tokenizer *t, struct tok_work *w, const char *p, size_t n);
 

@@ -452,7 +452,11 @@ bool tok_json_decoder(struct tok_reader *r, const json_t *object)
 	if (!object || json_is_null(object) || tok_json_is(type, "ByteFallback") || tok_json_is(type, "Fuse"))
 		return true;
 	if (tok_json_is(type, "WordPiece")) {
+		const json_t *cleanup = json_object_get(object, "cleanup");
+		if (cleanup && !json_is_boolean(cleanup))
+			return tok_json_refuse(r, "decoder.cleanup", cleanup, "true or false");
 		r->t->drop_first_space = true;
+		r->t->cleans_up = !cleanup || json_is_true(cleanup);
 		return r->word_piece ||
 		       tok_json_refuse(r, "decoder.type", type, "no WordPiece without a model of that type");
 	}

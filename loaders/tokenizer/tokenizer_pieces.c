@@ -142,3 +142,30 @@ bool tok_unigram(const struct tokenizer *t, struct tok_work *w, const char *p, s
 		way[i] = (struct tok_way){ .id = -1 };
 	return find_ways(t, w, way, p, n) && emit_ways(t, w, way, n);
 }
+
+/* ---- back to text */
+
+/* What transformers writes without the space before it. */
+static bool joins(const char *p, size_t n)
+{
+	static const char *const begins[] = { ".", "?", "!", ",", "n't", "'m", "'s", "'ve", "'re" };
+	size_t i = 0;
+
+	while (i < sizeof begins / sizeof *begins &&
+	       (n < strlen(begins[i]) || memcmp(p, begins[i], strlen(begins[i])) != 0))
+		i++;
+	return i < sizeof begins / sizeof *begins;
+}
+
+size_t tok_write_word_piece(const struct tokenizer *t, const struct gguf_str *s, char *out)
+{
+	const struct tok_mark *mark = &t->inner;
+	const bool inner = mark->n ? s->n > mark->n && memcmp(s->p, mark->p, mark->n) == 0
+	                           : s->n < t->begin.n || memcmp(s->p, t->begin.p, t->begin.n) != 0;
+	const size_t skip = inner ? mark->n : t->begin.n;
+	const bool space = !inner && !(t->cleans_up && joins(s->p + skip, s->n - skip));
+
+	out[0] = ' ';
+	memcpy(out + space, s->p + skip, s->n - skip);
+	return s->n - skip + space;
+}

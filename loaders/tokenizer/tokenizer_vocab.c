@@ -361,19 +361,6 @@ static bool byte_of_name(const struct gguf_str *s, char *out)
 	return true;
 }
 
-/* A piece of a word: pieces that begin one have a space before them. */
-static size_t write_piece(const struct tokenizer *t, const struct gguf_str *s, char *out)
-{
-	const struct tok_mark *mark = &t->inner;
-	const bool inner = mark->n ? s->n > mark->n && memcmp(s->p, mark->p, mark->n) == 0
-	                           : s->n < t->begin.n || memcmp(s->p, t->begin.p, t->begin.n) != 0;
-	const size_t skip = inner ? mark->n : t->begin.n;
-
-	out[0] = ' ';
-	memcpy(out + !inner, s->p + skip, s->n - skip);
-	return s->n - skip + !inner;
-}
-
 size_t tok_piece_write(const struct tokenizer *t, int32_t id, char *out)
 {
 	const struct gguf_str *s = &t->token[id];
@@ -385,7 +372,7 @@ size_t tok_piece_write(const struct tokenizer *t, int32_t id, char *out)
 	if (t->type[id] == TOK_BYTE && byte_of_name(s, out))
 		return 1;
 	if (t->model == TOK_WORD_PIECE && spelt)
-		return write_piece(t, s, out);
+		return tok_write_word_piece(t, s, out);
 	if (!t->space_mark || !(spelt || t->type[id] == TOK_USER)) {
 		if (s->n)
 			memcpy(out, s->p, s->n);

@@ -49,6 +49,31 @@ static void check_pair(const struct tokenizer *t, const char *first, const char 
 
 #define BOTH (TOKENIZE_BOS_EOS | TOKENIZE_SPECIAL)
 
+/* Spaces before marks and the ends of contractions, as the library tokenizers writes them: token by token. */
+static void test_cleanup(void **unused)
+{
+#define CLEANED(cleanup) \
+	"{\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##" \
+	"\"" cleanup "},\"model\":{\"type\":\"WordPiece\",\"unk_token\":\"[UNK]\",\"vocab\":{\"[UNK]\":0,\"do\":1," \
+	"\"n't\":2,\".\":3," \
+	"\"?!\":4,\"'s\":5,\"'\":6,\"it\":7,\"##.\":8,\"#\":9,\"n'\":10,\"...\":11,\"'re\":12,\";\":13}}}"
+	struct tokenizer *t = must_json(CLEANED(",\"cleanup\":true"), NULL);
+	struct error err = { 0 };
+	static const char odd[] = CLEANED(",\"cleanup\":1");
+	(void)unused;
+
+	TEXT(t, false, "don't it's.", 1, 2, 7, 5, 3);
+	TEXT(t, false, "it ' it?! #.", 7, 6, 7, 4, 9, 8);
+	TEXT(t, false, ". n' it... do're ;", 3, 10, 7, 11, 1, 12, 13);
+	tokenizer_close(t);
+	t = must_json(CLEANED(",\"cleanup\":false"), NULL);
+	TEXT(t, false, "do n't it 's .", 1, 2, 7, 5, 3);
+	tokenizer_close(t);
+	assert_null(tokenizer_from_json((struct tokenizer_text){ odd, sizeof odd - 1, "tokenizer.json" },
+	                                (struct tokenizer_text){ 0 }, 0, &err));
+	assert_non_null(strstr(err.text, "decoder.cleanup is 1, "));
+}
+
 static void test_word_piece(void **unused)
 {
 	struct tokenizer *t = must_json(WORDS(), NULL);
@@ -72,6 +97,7 @@ static void test_word_piece(void **unused)
 	           (const int32_t[]){ 0, 0, 0, 0, 0, 1, 1, 1 }, 8);
 	check_pair(t, "", "", (const int32_t[]){ 1, 2, 2 }, (const int32_t[]){ 0, 0, 1 }, 3);
 	TEXT(t, false, "unable a", 1, 3, 4, 7, 2);
+	TEXT(t, false, "a, b", 7, 10, 8);
 	tokenizer_close(t);
 	t = must_json(WORDS(",\"lowercase\":false,\"handle_chinese_chars\":false"), NULL);
 	IDS(t, "Un un", 0, 0, 3);
@@ -147,10 +173,8 @@ static void test_no_pair(void **unused)
 int tokenizer_pieces_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_word_piece),
-		cmocka_unit_test(test_unigram),
-		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_no_pair),
+		cmocka_unit_test(test_word_piece), cmocka_unit_test(test_cleanup), cmocka_unit_test(test_unigram),
+		cmocka_unit_test(test_refusals),   cmocka_unit_test(test_no_pair),
 	};
 
 	return cmocka_run_group_tests_name("tokenizer_pieces_tests", tests, NULL, NULL);
