@@ -32,19 +32,22 @@ static const struct {
 	uint32_t bit;
 	const char *text;
 } flag_text[] = {
-	{ KEY_BIAS, "bias" },           { KEY_RESIDUAL, "resid" },  { KEY_PAIR, "pair" },
-	{ KEY_QUANTISED_OUT, "q8out" }, { KEY_QK_NORM, "qknorm" },  { KEY_WINDOW, "win" },
-	{ KEY_BIAS2, "bias2" },         { KEY_GATED, "gated" },     { KEY_WIDE, "wide" },
-	{ KEY_UNSIGNED, "uns" },        { KEY_MMA, "mma" },         { KEY_CAP, "cap" },
-	{ KEY_NORM_LAST, "last" },      { KEY_CENTRED, "mean" },    { KEY_TILED, "tiled" },
-	{ KEY_MILLIONTH, "millionth" }, { KEY_EXPERTS, "experts" }, { KEY_SIGMOID, "logistic" },
-	{ KEY_NORMED, "normed" },       { KEY_OF_ALL, "ofall" },    { KEY_SORTED, "sorted" },
-	{ KEY_LATENT, "latent" },       { KEY_BY_HEAD, "byhead" },  { KEY_VALUE_NORM, "vnorm" },
-	{ KEY_SINKS, "sinks" },         { KEY_ROTATES, "rotates" }, { KEY_SCALED, "scaled" },
-	{ KEY_NORM_IN, "normin" },      { KEY_AWAITED, "awaited" }, { KEY_GREATEST, "greatest" },
-	{ KEY_BOTH, "both" },
+	{ KEY_ADDED, "added" },       { KEY_BIAS, "bias" },           { KEY_RESIDUAL, "resid" },
+	{ KEY_PAIR, "pair" },         { KEY_QUANTISED_OUT, "q8out" }, { KEY_QK_NORM, "qknorm" },
+	{ KEY_WINDOW, "win" },        { KEY_BIAS2, "bias2" },         { KEY_GATED, "gated" },
+	{ KEY_WIDE, "wide" },         { KEY_UNSIGNED, "uns" },        { KEY_MMA, "mma" },
+	{ KEY_CAP, "cap" },           { KEY_NORM_LAST, "last" },      { KEY_CENTRED, "mean" },
+	{ KEY_TILED, "tiled" },       { KEY_MILLIONTH, "millionth" }, { KEY_EXPERTS, "experts" },
+	{ KEY_SIGMOID, "logistic" },  { KEY_NORMED, "normed" },       { KEY_OF_ALL, "ofall" },
+	{ KEY_SORTED, "sorted" },     { KEY_LATENT, "latent" },       { KEY_BY_HEAD, "byhead" },
+	{ KEY_VALUE_NORM, "vnorm" },  { KEY_SINKS, "sinks" },         { KEY_ROTATES, "rotates" },
+	{ KEY_SCALED, "scaled" },     { KEY_NORM_IN, "normin" },      { KEY_AWAITED, "awaited" },
+	{ KEY_GREATEST, "greatest" }, { KEY_BOTH, "both" },
 };
 enum { FLAG_COUNT = sizeof flag_text / sizeof flag_text[0] };
+
+/* Whether row i names a flag of such keys: the first one has its bit in matmuls, where another row has it elsewhere. */
+static bool is_flag_of(int i, unsigned k) { return flag_text[i].bit != KEY_ADDED || (i == 0) == (k == KEY_MATMUL); }
 
 /* The fields written as a letter and a number; a schedule's is hexadecimal, as it has a digit for each of its own
  * fields. */
@@ -126,6 +129,13 @@ static void write_token(struct key_writer *w, const char *prefix, const char *te
 	for (int i = 0; i < 3; i++)
 		for (const char *s = part[i]; *s && w->at + 1 < w->cap; s++)
 			w->out[w->at++] = *s;
+}
+
+static void write_flags(struct key_writer *w, uint32_t flags, uint8_t kind)
+{
+	for (int i = 0; i < FLAG_COUNT; i++)
+		if (flags & flag_text[i].bit && is_flag_of(i, kind))
+			write_token(w, "", flag_text[i].text);
 }
 
 static void write_dtype(struct key_writer *w, const char *prefix, uint8_t type)
@@ -232,9 +242,7 @@ char *key_text(const struct key *k, char *out, size_t cap)
 	}
 	if (k->act)
 		write_token(&w, "", key_act_name(k->act));
-	for (int i = 0; i < FLAG_COUNT; i++)
-		if (k->flags & flag_text[i].bit)
-			write_token(&w, "", flag_text[i].text);
+	write_flags(&w, k->flags, k->kind);
 	if (k->numerics != NUMERICS_EXACT)
 		write_token(&w, "", k->numerics == NUMERICS_BOUNDED ? "bounded" : "?");
 	if (k->target)
@@ -326,7 +334,8 @@ const struct key *key_nearest(const struct key *want, const struct key *list, si
 	return best;
 }
 
-static void field_text(int i, uint64_t v, char *out, size_t cap)
+/* kind: of the key that has the value. */
+static void field_text(int i, uint8_t kind, uint64_t v, char *out, size_t cap)
 {
 	struct key_writer w = { out, cap, 0 };
 
@@ -337,11 +346,7 @@ static void field_text(int i, uint64_t v, char *out, size_t cap)
 	case FORM_TARGET: write_token(&w, "", v < TARGET_COUNT ? target_table[v].name : "?"); break;
 	case FORM_DTYPE: write_dtype(&w, "", (uint8_t)v); break;
 	case FORM_ACT: write_token(&w, "", key_act_name((unsigned)v)); break;
-	case FORM_FLAGS:
-		for (int f = 0; f < FLAG_COUNT; f++)
-			if (v & flag_text[f].bit)
-				write_token(&w, "", flag_text[f].text);
-		break;
+	case FORM_FLAGS: write_flags(&w, (uint32_t)v, kind); break;
 	case FORM_NUMERICS: write_token(&w, "", v == NUMERICS_EXACT ? "exact" : "bounded"); break;
 	default:
 		w.at = (size_t)snprintf(out, cap,
@@ -363,8 +368,8 @@ char *key_differences(const struct key *want, const struct key *have, char *out,
 		uint64_t vw = field_get(want, i), vh = field_get(have, i);
 		if (vw == vh)
 			continue;
-		field_text(i, vw, w, sizeof w);
-		field_text(i, vh, h, sizeof h);
+		field_text(i, want->kind, vw, w, sizeof w);
+		field_text(i, have->kind, vh, h, sizeof h);
 		int n = snprintf(out + at, cap - at, "%s%s is %s, not %s", at ? ", " : "", named_fields[i].name, h, w);
 		at = n < 0 || at + (size_t)n >= cap ? cap - 1 : at + (size_t)n;
 	}
@@ -440,7 +445,7 @@ static bool read_token(struct key *k, const char *t)
 	if (k->kind == KEY_USER && read_user(k, t))
 		return true;
 	for (int i = 0; i < FLAG_COUNT; i++)
-		if (strcmp(t, flag_text[i].text) == 0) {
+		if (is_flag_of(i, k->kind) && strcmp(t, flag_text[i].text) == 0) {
 			k->flags |= flag_text[i].bit;
 			return true;
 		}

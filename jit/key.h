@@ -34,7 +34,9 @@
 	X(SCAN, "scan") \
 	X(MERGE, "merge") \
 	X(PROGRAM, "program") /* several kernels in one launch: jit/program_key.h */ \
-	X(USER, "user")       /* a user's kernel: key_user() */
+	X(USER, "user")       /* a user's kernel: key_user() */ \
+	X(ADAPT_DOWN, "adaptdown") \
+	X(ADAPT_UP, "adaptup")
 enum key_kind {
 	KEY_NONE,
 #define X(id, text) KEY_##id,
@@ -54,7 +56,9 @@ enum key_flags {
 	KEY_BIAS2 = 1 << 6,     /* (bias2) bias of the second matrix of a pair */
 	KEY_GATED = 1 << 7,     /* (gated) the result becomes act(old destination) * result */
 	KEY_GREATEST = 1 << 23, /* (greatest) the greatest result of each 32 is kept, too */
-	KEY_EPILOGUE = KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_GREATEST,
+	KEY_ADDED = 1 << 4,     /* (added) of matmuls: numbers of each column and row are added before the bias */
+	KEY_EPILOGUE = KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_GREATEST |
+	               KEY_ADDED,
 	/* Where inputs, and with experts weights, come from. */
 	KEY_CENTRED = 1 << 14, /* (mean) a norm that subtracts the mean */
 	KEY_NORM_IN = 1 << 19, /* (normin) the norm of its input is made inside */
@@ -67,7 +71,7 @@ enum key_flags {
 	KEY_WIDE = 1 << 8, /* (wide) many tokens, whose activations are interleaved */
 	KEY_MMA = 1 << 10, /* (mma) by products of matrices */
 	KEY_ENGINE = KEY_WIDE | KEY_MMA,
-	/* Of other kinds. */
+	/* Of other kinds; the first bit is KEY_ADDED of matmuls. */
 	KEY_QK_NORM = 1 << 4,     /* (qknorm) RMS norm per head before rotation */
 	KEY_WINDOW = 1 << 5,      /* (win) sliding window */
 	KEY_UNSIGNED = 1 << 9,    /* (uns) int8 come out as unsigned bytes, 128 larger */

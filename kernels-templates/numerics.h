@@ -5,7 +5,7 @@
  * tokens in a pass, cut of the prompt and state of the cache.
  * Editors: a change here changes results. It is a new contract, not an optimisation.
  *
- * Rules 1 to 12, 14 and 16 to 18 are the EXACT class, which is the default. Rule 13 is the BOUNDED class, which a user
+ * Rules 1 to 12, 14 and 16 to 19 are the EXACT class, which is the default. Rule 13 is the BOUNDED class, which a user
  * may choose instead. There is no rule 15.
  *
  * Notation: "chain" is a sequence of operations of which each takes the result of the one before. exp is that of
@@ -207,6 +207,13 @@
  *       the result is fma(skip, v, o)
  *     The result is gated as in rule 16, with silu of rule 5. It is then normed as in rule 7, each group of heads by
  *     itself where the model has several.
+ *
+ * 19. Low-rank adapters. To the product of a row, before rule 5's bias, d is added: value + d. A token's adapters are
+ * in an order, each with ranks 1 to n. n counts as a multiple of 4; the extra elements of A and B are +0. s   = the
+ * user's scale * the adapter's own, one product; its own is alpha / n, or alpha / sqrt(n) where it says so, computed in
+ * double and rounded t_j = (the sum across lanes (rule 6) of A_ji * x_i, element i in partial i mod 32, by fma) * s d
+ * = one ascending chain fma(B_rj, t_j, d) from -0, over the ranks of all adapters in their order x is f32, whatever the
+ * matrix itself is multiplied by. A token without adapters has d = -0, which changes nothing.
  */
 #ifndef KERNELS_NUMERICS_H
 #define KERNELS_NUMERICS_H

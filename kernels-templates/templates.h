@@ -38,6 +38,8 @@ enum {
 	MATMUL_FROM,
 	MATMUL_GREATEST,
 	MATMUL_COLUMNS,
+	MATMUL_ADDED,
+	MATMUL_ADDED2,
 	MATMUL_ARGS
 };
 enum {
@@ -84,6 +86,41 @@ enum { DISPATCH_CHOSEN, DISPATCH_TOKENS, DISPATCH_PLACES, DISPATCH_GROUPS, DISPA
 enum { SCATTER_X, SCATTER_XS, SCATTER_PLACES, SCATTER_OUT, SCATTER_OUTS, SCATTER_ARGS };
 /* Slots of KEY_COMBINE. */
 enum { COMBINE_IN, COMBINE_SHARES, COMBINE_PLACES, COMBINE_OUT, COMBINE_ARGS };
+
+/* Low-rank adapters (numerics.h rule 19). A pass's columns are in tiles, each of one set: so many adapters with their
+ * scales. An adapter has a number among a model's; of each matrix, tables by that number say what it has for it. */
+enum {
+	ADAPTERS_MOST = 64 /* of a model */,
+	ADAPTERS_TOGETHER = 8 /* of a set */,
+	ADAPT_SETS = 65 /* of a pass; number 0 is empty */,
+	ADAPT_TILE = 8 /* columns, at most */,
+	ADAPT_RANKS = 4 /* ranks come in whole ones of these */,
+	ADAPT_PARTS = 4 /* units of a tile of KEY_ADAPT_DOWN */
+};
+struct adapt_tile {
+	int32_t first, columns, set, unused;
+};
+struct adapt_set {
+	int32_t n, unused[3];
+	struct {
+		int32_t adapter;
+		float scale;
+	} of[ADAPTERS_TOGETHER];
+};
+/* What an adapter has for a matrix. */
+enum adapt_type { ADAPT_F32, ADAPT_F16, ADAPT_BF16, ADAPT_TYPES };
+struct adapt_fact {
+	int32_t rank; /* a multiple of ADAPT_RANKS; 0: nothing */
+	float scale;
+	int32_t type, unused;
+};
+
+/* Slots of KEY_ADAPT_DOWN, and the same of KEY_ADAPT_UP. */
+#define ADAPT_SLOTS(kind) \
+	kind##_IN, kind##_OUT, kind##_TILES, kind##_SET, kind##_FACTS, kind##_TABLE, kind##_MATRIX, kind##_COLUMNS
+enum { ADAPT_SLOTS(ADAPT), ADAPT_ARGS };
+enum { ADAPT_SLOTS(ADAPT_DOWN) };
+enum { ADAPT_SLOTS(ADAPT_UP) };
 
 /* Slots of KEY_LAYER_INPUTS. */
 enum {

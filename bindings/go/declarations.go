@@ -158,6 +158,11 @@ const (
 	jitTrainWeights = 2
 )
 
+const (
+	jitAdaptersMost     = 64
+	jitAdaptersTogether = 8
+)
+
 // jitError is jit_error of jitrun.h.
 type jitError struct {
 	code     int32
@@ -728,6 +733,15 @@ type jitTrainTensor struct {
 	gradients uintptr
 }
 
+// jitAdapterInfo is jit_adapter_info of jitrun_adapters.h.
+type jitAdapterInfo struct {
+	size        uintptr
+	rank        int32
+	matrices    int32
+	bytes       uint64
+	fingerprint uint64
+}
+
 // The functions, by their numbers in functionNames.
 const (
 	jitVersion function = iota
@@ -887,6 +901,11 @@ const (
 	jitTrainSave
 	jitTrainWriteState
 	jitTrainReadState
+	jitModelAdapters
+	jitAdapterOpen
+	jitAdapterClose
+	jitAdapterGetInfo
+	jitSessionSetAdapters
 )
 
 var functionNames = [...]string{
@@ -1047,4 +1066,9 @@ var functionNames = [...]string{
 	"jit_train_save",
 	"jit_train_write_state",
 	"jit_train_read_state",
+	"jit_model_adapters",
+	"jit_adapter_open",
+	"jit_adapter_close",
+	"jit_adapter_get_info",
+	"jit_session_set_adapters",
 }

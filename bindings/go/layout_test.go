@@ -868,6 +868,17 @@ func TestLayoutIsThatOfC(t *testing.T) {
 		{"jitTrainTensor.values", unsafe.Sizeof(jitTrainTensor{}.values), 8},
 		{"offset of jitTrainTensor.gradients", unsafe.Offsetof(jitTrainTensor{}.gradients), 48},
 		{"jitTrainTensor.gradients", unsafe.Sizeof(jitTrainTensor{}.gradients), 8},
+		{"jitAdapterInfo", unsafe.Sizeof(jitAdapterInfo{}), 32},
+		{"offset of jitAdapterInfo.size", unsafe.Offsetof(jitAdapterInfo{}.size), 0},
+		{"jitAdapterInfo.size", unsafe.Sizeof(jitAdapterInfo{}.size), 8},
+		{"offset of jitAdapterInfo.rank", unsafe.Offsetof(jitAdapterInfo{}.rank), 8},
+		{"jitAdapterInfo.rank", unsafe.Sizeof(jitAdapterInfo{}.rank), 4},
+		{"offset of jitAdapterInfo.matrices", unsafe.Offsetof(jitAdapterInfo{}.matrices), 12},
+		{"jitAdapterInfo.matrices", unsafe.Sizeof(jitAdapterInfo{}.matrices), 4},
+		{"offset of jitAdapterInfo.bytes", unsafe.Offsetof(jitAdapterInfo{}.bytes), 16},
+		{"jitAdapterInfo.bytes", unsafe.Sizeof(jitAdapterInfo{}.bytes), 8},
+		{"offset of jitAdapterInfo.fingerprint", unsafe.Offsetof(jitAdapterInfo{}.fingerprint), 24},
+		{"jitAdapterInfo.fingerprint", unsafe.Sizeof(jitAdapterInfo{}.fingerprint), 8},
 	} {
 		if one.got != one.want {
 			t.Errorf("%s: %d, C has %d", one.name, one.got, one.want)

@@ -40,6 +40,8 @@ bool conv_build(struct ir *b, const struct key *key, const struct target *target
 bool delta_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool scan_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool gate_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool adapt_down_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool adapt_up_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool embed_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 
 /* traffic.c */
@@ -62,6 +64,7 @@ uint64_t traffic_delta(const struct key *k, uint64_t units, uint64_t position, u
 uint64_t traffic_scan(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_gate(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_embed(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_adapt(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 struct template_reads reads_matmul(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 struct template_reads reads_attention(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 struct template_reads reads_embed(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);

@@ -127,6 +127,8 @@ const struct template_kind template_kinds[KEY_KIND_COUNT] = {
 	                .effort = 2,
 	                .traffic = traffic_embed,
 	                .reads = reads_embed },
+	[KEY_ADAPT_DOWN] = { .build = adapt_down_build, .args = ADAPT_ARGS, .effort = 2, .traffic = traffic_adapt },
+	[KEY_ADAPT_UP] = { .build = adapt_up_build, .args = ADAPT_ARGS, .effort = 2, .traffic = traffic_adapt },
 	[KEY_PROGRAM] = { .build = program_refuse, .args = 1, .effort = 1, .traffic = no_traffic },
 	[KEY_USER] = { .build = user_refuse, .effort = 2, .traffic = no_traffic },
 };

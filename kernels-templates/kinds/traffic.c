@@ -188,6 +188,12 @@ uint64_t traffic_embed(const struct key *k, uint64_t units, uint64_t position, u
 	return units * (block_bytes(k) / 32 + 4 * numerics_pad(k->k));
 }
 
+/* What data decide is not counted: the matrices of the adapters. */
+uint64_t traffic_adapt(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	return columns * 4 * (numerics_pad(k->k) + numerics_pad(k->rows));
+}
+
 struct template_reads reads_embed(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
 	return (struct template_reads){ .weights = units * (block_bytes(k) / 32) };

@@ -21,7 +21,7 @@ static ir_f combine_spans(const struct matmul_results *m, ir_a sum, int32_t disp
 
 /* Where a column's results go and what joins them, all at the row block's first row. */
 struct epilogue {
-	ir_a sum, out, outq, outs, bias, bias2, greatest;
+	ir_a sum, out, outq, outs, bias, bias2, greatest, added, added2;
 };
 
 /* The greatest of 32 results, one in each lane; +inf where one is not finite. */
@@ -44,6 +44,8 @@ static ir_f finish_vector(const struct matmul_results *m, const struct epilogue 
 	const uint32_t flags = m->recipe->epilogue;
 	ir_f y = combine_spans(m, e->sum, row);
 
+	if (flags & KEY_ADDED)
+		y = ir_fadd(b, y, ir_fload(b, e->added, row, 0));
 	if (flags & KEY_BIAS)
 		y = ir_fadd(b, y, ir_fload(b, e->bias, row, 0));
 	if (flags & KEY_PAIR) {
@@ -52,6 +54,8 @@ static ir_f finish_vector(const struct matmul_results *m, const struct epilogue 
 		if (early)
 			y = math_act(b, ACT_GELU_ERF, y);
 		ir_f second = combine_spans(m, e->sum, (int32_t)(m->columns * 128) + row);
+		if (flags & KEY_ADDED)
+			second = ir_fadd(b, second, ir_fload(b, e->added2, row, 0));
 		if (flags & KEY_BIAS2)
 			second = ir_fadd(b, second, ir_fload(b, e->bias2, row, 0));
 		y = early ? ir_fmul(b, y, second) : math_gate(b, (enum key_act)m->key->act, y, second);
@@ -139,6 +143,10 @@ static struct epilogue find_results(const struct matmul_results *m, ir_s block, 
 		e.outq = locate(m, MATMUL_OUTQ, number, columns, width, ir_sshli(b, block, 5));
 		e.outs = locate(m, MATMUL_OUTS, number, columns, width / 2, ir_sshli(b, block, 4));
 	}
+	if (flags & KEY_ADDED)
+		e.added = locate(m, MATMUL_ADDED, number, columns, width * 4, row);
+	if (flags & KEY_ADDED && flags & KEY_PAIR)
+		e.added2 = locate(m, MATMUL_ADDED2, number, columns, width * 4, row);
 	if (flags & KEY_GREATEST)
 		e.greatest = locate(m, MATMUL_GREATEST, number, 1, (int64_t)matmul_head_blocks(m->key) * 4,
 		                    ir_sshli(b, block, 2));
@@ -175,6 +183,10 @@ void matmul_finish_several(const struct matmul_results *m, unsigned n, ir_s bloc
 		e[i].out = ir_aaddi(b, first.out, i * width * 4);
 		if (reads)
 			old[i] = ir_fload(b, e[i].out, 0, 0);
+		if (m->recipe->epilogue & KEY_ADDED)
+			e[i].added = ir_aaddi(b, first.added, i * width * 4);
+		if (m->recipe->epilogue & KEY_ADDED && m->recipe->epilogue & KEY_PAIR)
+			e[i].added2 = ir_aaddi(b, first.added2, i * width * 4);
 		if (m->recipe->epilogue & KEY_QUANTISED_OUT) {
 			q[i] = ir_aaddi(b, first.outq, i * width);
 			s[i] = ir_aaddi(b, first.outs, i * width / 2);
@@ -206,6 +218,10 @@ void matmul_finish(const struct matmul_results *m, ir_s block, ir_s tile)
 	if (m->columns > 1) {
 		matmul_walk(b, e.sum, 128);
 		matmul_walk(b, e.out, width * 4);
+		if (flags & KEY_ADDED)
+			matmul_walk(b, e.added, width * 4);
+		if (flags & KEY_ADDED && flags & KEY_PAIR)
+			matmul_walk(b, e.added2, width * 4);
 		if (flags & KEY_QUANTISED_OUT) {
 			matmul_walk(b, e.outq, width);
 			matmul_walk(b, e.outs, width / 2);

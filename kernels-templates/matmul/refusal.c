@@ -69,7 +69,7 @@ static const char *refuse_normed(const struct question *q)
 static const char *refuse_awaited(const struct question *q)
 {
 	const uint32_t known =
-		KEY_AWAITED | KEY_NORM_IN | KEY_CENTRED | KEY_MMA | (KEY_EPILOGUE & ~(uint32_t)KEY_GATED);
+		KEY_AWAITED | KEY_NORM_IN | KEY_CENTRED | KEY_MMA | (KEY_EPILOGUE & ~(uint32_t)(KEY_GATED | KEY_ADDED));
 	const struct key *key = q->key;
 
 	if (!has(q, KEY_AWAITED))

@@ -23,29 +23,6 @@ static bool weight_type_ok(enum dtype t, bool vector)
 	return !vector && dtype_table[t].block > 1 && t != DTYPE_Q8_1 && t != DTYPE_Q8_K;
 }
 
-struct slot {
-	size_t at;           /* in struct model_layer */
-	const char *name[2]; /* indexed by enum model_format */
-	enum tensor_width rows, cols;
-	bool vector;
-	enum tensor_group group;
-	enum tensor_order order;
-};
-
-/* clang-format off */
-static const struct slot slots[TENSOR_SLOTS] = {
-#define MATRIX(name, gguf, hf, rows, cols, group, order) \
-	{ offsetof(struct model_layer, name), { gguf, hf }, WIDTH_##rows, WIDTH_##cols, \
-	  false, GROUP_##group, ORDER_##order },
-#define VECTOR(name, gguf, hf, cols, group, order) \
-	{ offsetof(struct model_layer, name), { gguf, hf }, WIDTH_ONE, WIDTH_##cols, \
-	  true, GROUP_##group, ORDER_##order },
-	TENSOR_SLOTS_EACH(MATRIX, VECTOR)
-#undef MATRIX
-#undef VECTOR
-};
-/* clang-format on */
-
 static const char *const embed_name[2] = { "token_embd.weight", "embed_tokens.weight" };
 static const char *const final_norm_name[2] = { "output_norm.weight", "norm.weight" };
 static const char *const lm_head_name[2] = { "output.weight", "lm_head.weight" };
@@ -56,71 +33,6 @@ static const struct {
 	const char *base, *head;
 } hf_prefixes[] = { { "model.", "" }, { "language_model.model.", "language_model." }, { "model.language_model.", "" } };
 enum { HF_PREFIXES = sizeof hf_prefixes / sizeof *hf_prefixes };
-
-/* Matrices in one tensor, in the order of their slots. */
-static const struct {
-	enum arch_fused fused;
-	enum tensor_slot first, last;
-	const char *name[2];
-} fusions[] = {
-	{ FUSED_QKV, SLOT_q, SLOT_v, { "attn_qkv.weight", "self_attn.qkv_proj.weight" } },
-	{ FUSED_Q_GATE, SLOT_q_gate, SLOT_q, { "attn_q.weight", "self_attn.q_proj.weight" } },
-	{ FUSED_Q_GATE, SLOT_q_gate_bias, SLOT_q_bias, { "attn_q.bias", "self_attn.q_proj.bias" } },
-	{ FUSED_CONV, SLOT_conv_b, SLOT_conv_x, { "shortconv.in_proj.weight", "conv.in_proj.weight" } },
-	{ FUSED_GATE_UP, SLOT_gate, SLOT_up, { "ffn_up.weight", "mlp.gate_up_proj.weight" } },
-	{ FUSED_EXPERTS,
-	  SLOT_expert_gate,
-	  SLOT_expert_up,
-	  { "ffn_gate_up_exps.weight", "block_sparse_moe.input_linear.weight" } },
-	{ FUSED_SHARED, SLOT_shared_gate, SLOT_shared_up, { NULL, "shared_mlp.input_linear.weight" } },
-	{ FUSED_SCAN, SLOT_scan_z, SLOT_scan_dt, { "ssm_in.weight", "mamba.in_proj.weight" } },
-	{ FUSED_DELTA, SLOT_delta_qkv, SLOT_delta_z, { "ssm_in.weight", "linear_attn.in_proj_qkvz.weight" } },
-	{ FUSED_RATES, SLOT_delta_b, SLOT_delta_a, { "ssm_ba.weight", "linear_attn.in_proj_ba.weight" } },
-	{ FUSED_BY_COLUMNS, SLOT_expert_gate, SLOT_expert_up, { NULL, "mlp.experts.gate_up_proj" } },
-	{ FUSED_BY_COLUMNS, SLOT_expert_gate_bias, SLOT_expert_up_bias, { NULL, "mlp.experts.gate_up_proj_bias" } }
-};
-
-/* What the architecture's row calls it, behind the layer's number; NULL: as others do. */
-static const char *own_name(const struct model_file *f, enum tensor_slot slot)
-{
-	if (f->experts_each && (slot == SLOT_expert_gate || slot == SLOT_expert_down))
-		return NULL;
-	for (int i = 0; i < ARCH_NAMES_MOST; i++) {
-		const struct arch_name *own = &f->arch->renamed[i];
-		const char *name = f->format == MODEL_GGUF ? own->gguf : own->hf;
-		if (own->slot == slot && name)
-			return name;
-	}
-	return NULL;
-}
-
-uint32_t bind_fused(const struct model_file *f)
-{
-	struct found_tensor t;
-
-	if (f->format == MODEL_GGUF && f->arch->encoder && f->arch->gguf_fused == FUSED_GATE_UP &&
-	    model_find_tensor(f, "blk.0.ffn_gate.weight", &t))
-		return 0;
-	return f->format == MODEL_HF ? f->arch->hf_fused & ~(f->experts_each ? (uint32_t)FUSED_EXPERTS : 0)
-	                             : f->arch->gguf_fused | (f->experts_fused ? (uint32_t)FUSED_EXPERTS : 0) |
-	                                       (f->delta_fused ? (uint32_t)FUSED_DELTA : 0);
-}
-
-/* The tensor that holds this one's rows among others'; NULL: it is one by itself. */
-static const char *fused_name(const struct model_file *f, enum tensor_slot slot, enum tensor_slot *first,
-                              enum tensor_slot *last)
-{
-	uint32_t fused = bind_fused(f);
-
-	for (size_t i = 0; i < sizeof fusions / sizeof *fusions; i++)
-		if (fused & fusions[i].fused && slot >= fusions[i].first && slot <= fusions[i].last) {
-			*first = fusions[i].first;
-			*last = fusions[i].last;
-			const char *own = own_name(f, fusions[i].first);
-			return own ? own : fusions[i].name[f->format];
-		}
-	return NULL;
-}
 
 /* Whether layers with such a mixer have the tensors of a group, where the model has them. */
 static bool group_of_mixer(enum tensor_group group, enum model_mixer mixer)
@@ -278,41 +190,6 @@ static void leave(const struct binder *b, const char *name)
 		b->f->used[t.entry] = true;
 }
 
-/* Behind the layer's number. */
-static const char *name_of(const struct model_file *f, enum tensor_slot slot)
-{
-	const char *own = own_name(f, slot);
-
-	return own ? own : slots[slot].name[f->format];
-}
-
-static bool is_norm(enum tensor_group group)
-{
-	return group == GROUP_PRE_NORM || group == GROUP_FFN_NORM || group == GROUP_POST_NORM ||
-	       group == GROUP_QK_NORM || group == GROUP_QK_ROW_NORM;
-}
-
-static bool plus_one(const struct binder *b)
-{
-	return b->f->format == MODEL_HF && b->f->arch->switches & SWITCH_PLUS_ONE && !b->norms_whole;
-}
-
-/* What of the slot's own is not in the order of the kernels, or not the numbers that they take. */
-static void note_order(const struct binder *b, const struct slot *slot, struct model_tensor *t)
-{
-	const struct model_spec *s = &b->m->spec;
-
-	if (slot->order == ORDER_ROTATED && s->latent.rank && t->bytes) {
-		model_note_latent(s, slot->rows == WIDTH_LATENT_ROW, b->f->needs.rope_pairs, t);
-		return;
-	}
-	t->rope_pairs = slot->order == ORDER_ROTATED && b->f->needs.rope_pairs && t->bytes;
-	if (slot->order == ORDER_ROTATED && t->bytes &&
-	    (t->rope_pairs || (!s->layer_sizes && s->rope.dims != s->head_dim)))
-		t->rope_dims = s->rope.dims;
-	t->plus_one = is_norm(slot->group) && plus_one(b) && t->bytes;
-}
-
 /* Where there is no tensor of this name, but MLX's. */
 static bool other_name(const struct binder *b, uint32_t layer, enum tensor_slot k, char name[NAME_CAP])
 {
@@ -328,12 +205,12 @@ static bool other_name(const struct binder *b, uint32_t layer, enum tensor_slot 
 static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 {
 	const struct model_spec *s = &b->m->spec;
-	const struct slot *slot = &slots[k];
+	const struct bind_slot_row *slot = &bind_slots[k];
 	struct model_tensor *t = (struct model_tensor *)((char *)&s->layer[layer] + slot->at);
 	struct part_rows part = { 0 };
 	enum tensor_slot first = k, last = k;
 	char name[NAME_CAP];
-	const char *fused = fused_name(b->f, k, &first, &last);
+	const char *fused = bind_fused_name(b->f, k, &first, &last);
 	enum model_need need = group_of_mixer(slot->group, model_layer_mixer(s, layer))
 	                               ? model_need_of(b->f, &b->m->spec, layer, k, slot->group)
 	                               : NEED_NOT;
@@ -341,14 +218,14 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	if (!model_layer_has_group(s, layer, slot->group))
 		need = NEED_NOT;
 	for (enum tensor_slot i = first; i <= last; i++) {
-		uint64_t rows = model_width(s, layer, slots[i].vector ? slots[i].cols : slots[i].rows);
+		uint64_t rows = model_width(s, layer, bind_slots[i].vector ? bind_slots[i].cols : bind_slots[i].rows);
 		part.first += i < k ? rows : 0;
 		part.all += rows;
 	}
 	if (bind_by_heads(b, k) || bind_by_key(b, k))
 		part.first = 0;
 	snprintf(name, sizeof name, "%s%s%" PRIu32 ".%s", b->base, bind_layers_name(b->f), layer,
-	         fused ? fused : name_of(b->f, k));
+	         fused ? fused : bind_own_name(b->f, k));
 	if (s->encodes)
 		bind_old_norm_name(b, name);
 	bool other = other_name(b, layer, k, name),
@@ -374,7 +251,7 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	b->taps = b->scan = false;
 	if (!ok)
 		return false;
-	note_order(b, slot, t);
+	bind_note_order(b, slot, t);
 	t->times = k == SLOT_router_scale && t->bytes ? (float)(1 / math_host_sqrt((double)s->hidden)) : 0;
 	t->minus_exp = (k == SLOT_delta_decay || k == SLOT_scan_decay) && b->f->format == MODEL_HF && t->bytes;
 	if (bind_by_heads(b, k) && t->bytes)
@@ -439,7 +316,7 @@ static bool bind_outer(struct binder *b)
 		return false;
 	if ((s->layer_input && !bind_inputs(b)) || (s->encodes && !model_bind_encoder(b, b->err)))
 		return false;
-	s->final_norm.plus_one = plus_one(b);
+	s->final_norm.plus_one = bind_plus_one(b);
 	s->tied = s->lm_head.bytes == 0;
 	if (s->tied)
 		s->lm_head = s->embed;

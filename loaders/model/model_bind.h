@@ -24,6 +24,26 @@ struct part_rows {
 	uint64_t first, all;
 };
 
+/* A tensor that a layer may have. */
+struct bind_slot_row {
+	size_t at;           /* in struct model_layer */
+	const char *name[2]; /* indexed by enum model_format */
+	enum tensor_width rows, cols;
+	bool vector;
+	enum tensor_group group;
+	enum tensor_order order;
+};
+extern const struct bind_slot_row bind_slots[TENSOR_SLOTS];
+/* Its name behind the layer's number. */
+const char *bind_own_name(const struct model_file *f, enum tensor_slot slot);
+/* The tensor that holds this one's rows among those of slots *first to *last; NULL: it is one by itself. */
+const char *bind_fused_name(const struct model_file *f, enum tensor_slot slot, enum tensor_slot *first,
+                            enum tensor_slot *last);
+/* What of the slot's own is not in the order of the kernels, or not the numbers that they take. */
+void bind_note_order(const struct binder *b, const struct bind_slot_row *slot, struct model_tensor *t);
+/* Whether norms are there less 1. */
+bool bind_plus_one(const struct binder *b);
+
 /* A tensor of that name and shape, into *out. vector: rows is 1. */
 bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t cols, bool vector, enum model_need need,
                  const struct part_rows *part, struct model_tensor *out);

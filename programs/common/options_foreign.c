@@ -63,7 +63,7 @@ const struct option_foreign option_foreign_table[] = {
 	OPTION_TOLD("hf hfr hf-repo hff hf-file mu model-url dr docker-repo", OPTION_REFUSED, FETCH),
 	OPTION_AS("jf", "json-schema-file"),
 	OPTION_TOLD("format", OPTION_REFUSED, "--json-schema '{}' asks for JSON, and a schema for a form of it"),
-	OPTION_TOLD("lora lora-scaled control-vector control-vector-scaled", OPTION_REFUSED,
+	OPTION_TOLD("control-vector control-vector-scaled", OPTION_REFUSED,
 	            "jitrun runs a model as it is; merge it into the model's file"),
 	OPTION_TOLD("mm mmproj image audio video", OPTION_REFUSED, TEXT_ONLY),
 	OPTION_TOLD(

@@ -176,9 +176,12 @@ static jit_session *open_session(jit_model *m, jit_error *err)
 	jit_session_options o = jitrun_session_options(&sampling, &card);
 
 	o.cancel = cancel;
+	if (!jitrun_open_adapters(m, err))
+		return NULL;
 	jit_session *s = jit_session_open(m, &o, err);
 
-	if (s && (jit_session_set_stop(s, opt.stop.value, (size_t)opt.stop.n, err) != JIT_OK ||
+	if (s && (!jitrun_use_adapters(s, err) ||
+	          jit_session_set_stop(s, opt.stop.value, (size_t)opt.stop.n, err) != JIT_OK ||
 	          !jitrun_try_grammar(s, err))) {
 		jit_session_close(s);
 		return NULL;
@@ -481,6 +484,7 @@ static int run(int argc, char **argv)
 			rc = jitrun_fail(&err);
 	}
 	jit_session_close(r.session);
+	jitrun_close_adapters();
 	jit_model_close(r.model);
 	run_free(&r);
 	prompt_free(&p);

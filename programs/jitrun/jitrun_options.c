@@ -170,6 +170,22 @@ static const struct option_row rows[] = {
 	  .value = "TEXT",
 	  .help = "end before this text, which is not printed; several times: before any of these",
 	  .target = &opt.stop },
+	{ .name = "lora",
+	  .kind = OPTION_LIST,
+	  .value = "FILE[:SCALE]",
+	  .help = "lay this adapter (LoRA) over the model, times SCALE (1): a folder of PEFT's, or a GGUF file; "
+	          "several "
+	          "times: all of them, in this order",
+	  .target = &opt.lora },
+	{ .name = "lora-scaled",
+	  .kind = OPTION_LIST,
+	  .value = "FILE:SCALE",
+	  .help = "the same, as llama.cpp writes it; behind those of --lora",
+	  .target = &opt.lora_scaled },
+	{ .name = "lora-init-without-apply",
+	  .kind = OPTION_FLAG,
+	  .help = "open the adapters, which shows what is wrong with them, and run the model without them",
+	  .target = &opt.lora_unapplied },
 #include "programs/common/grammar_rows.def"
 	{ .name = "perplexity",
 	  .kind = OPTION_FILE,

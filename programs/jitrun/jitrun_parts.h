@@ -3,6 +3,7 @@
  *   jitrun_main.c      opens the model and the session, and runs what was asked for
  *   jitrun_options.c   the command line
  *   jitrun_meaning.c   what its options mean for the library
+ *   jitrun_adapters.c  adapters that are laid over the model
  *   jitrun_words.c     what of it has no dashes
  *   jitrun_remove.c    jitrun rm: a model leaves the cache
  *   jitrun_fetch.c     models that are not here yet: jitrun pull, and -hf
@@ -63,7 +64,8 @@ struct jitrun_options {
 		cache_weights, devices, perf_map, gdb, report, profile;
 	struct option_about about;
 	struct sampling_args sampling;
-	struct option_list stop;
+	struct option_list stop, lora, lora_scaled;
+	bool lora_unapplied;
 	long n, context, threads, batch, workgroups, units, cache_limit, cache_weights_limit;
 	long reasoning_budget; /* tokens; -1: as many as it takes */
 	long logprobs;         /* tokens; -1: none are asked for */
@@ -79,6 +81,14 @@ jit_model_options jitrun_model_options(void);
 /* The options point at the other two, which it fills. */
 jit_session_options jitrun_session_options(jit_sampling *sampling, jit_card_options *card);
 jit_objects_options jitrun_objects_options(void);
+
+/* ---- jitrun_adapters.c */
+
+/* Opens the adapters of the command line; they live until the model is closed. */
+bool jitrun_open_adapters(jit_model *m, jit_error *err);
+/* The session has them. */
+bool jitrun_use_adapters(jit_session *s, jit_error *err);
+void jitrun_close_adapters(void);
 
 /* ---- jitrun_grammar.c */
 

@@ -21,6 +21,7 @@
 
 /* Sessions of a pass, and rows of logits; a sealed model has kernels for fewer rows. */
 enum { BATCH_CHUNKS_MOST = 64, BATCH_ROWS_MOST = 64 };
+_Static_assert((int)BATCH_CHUNKS_MOST <= (int)ENGINE_SPANS_MOST, "each may have adapters of its own");
 
 #define BATCH_NOT_TOLD SIZE_MAX
 
@@ -56,7 +57,8 @@ struct batch_kept {
 	struct batch_pages pages;     /* remembered */
 	int32_t *ids;
 	size_t computed;
-	uint64_t used; /* when, in `clock` */
+	uint64_t adapters; /* the key of those that it was computed with */
+	uint64_t used;     /* when, in `clock` */
 };
 
 struct jit_batch {

@@ -76,7 +76,7 @@ size_t jit_batch_forget(jit_batch *b, const int32_t *ids, size_t n)
 static void forget_beginnings(struct jit_batch *b, const jit_session *s)
 {
 	for (size_t i = b->n_kept; i-- > 0;)
-		if (b->kept[i].computed <= s->computed &&
+		if (b->kept[i].computed <= s->computed && b->kept[i].adapters == s->adapters.key &&
 		    memcmp(b->kept[i].ids, s->ids, b->kept[i].computed * sizeof *s->ids) == 0)
 			batch_forget(b, i);
 }
@@ -85,7 +85,7 @@ static void forget_beginnings(struct jit_batch *b, const jit_session *s)
 static bool is_known(struct jit_batch *b, const jit_session *s)
 {
 	for (size_t i = 0; i < b->n_kept; i++)
-		if (b->kept[i].computed >= s->computed &&
+		if (b->kept[i].computed >= s->computed && b->kept[i].adapters == s->adapters.key &&
 		    memcmp(b->kept[i].ids, s->ids, s->computed * sizeof *s->ids) == 0) {
 			b->kept[i].used = ++b->clock;
 			return true;
@@ -132,7 +132,9 @@ bool batch_keep(struct batch_member *m)
 	if (!b->fixed_bytes)
 		forget_beginnings(b, s);
 	struct batch_kept *k = &b->kept[b->n_kept++];
-	*k = (struct batch_kept){ .pages = m->pages, .ids = ids, .computed = s->computed, .used = ++b->clock };
+	*k = (struct batch_kept){
+		.pages = m->pages, .ids = ids, .computed = s->computed, .adapters = s->adapters.key, .used = ++b->clock
+	};
 	if (b->fixed_bytes)
 		k->memory = s->memory;
 	else
@@ -149,6 +151,7 @@ struct text {
 	const struct batch_pages *pages;
 	const int32_t *ids;
 	size_t computed;
+	uint64_t adapters;
 };
 
 /* How many of the tokens are the same, of which the first `known` are. */
@@ -158,6 +161,8 @@ static size_t same_tokens(const struct batch_member *m, const struct text *from,
 	size_t most = s->length - 1 < from->computed ? s->length - 1 : from->computed,
 	       same = known < most ? known : most;
 
+	if (from->adapters != s->adapters.key)
+		return 0;
 	while (same < most && s->ids[same] == from->ids[same])
 		same++;
 	return same;
@@ -182,7 +187,7 @@ static const struct kv_page *find_pages(const struct batch_member *m, size_t *ch
 	const struct kv_page *last = NULL, *next = NULL;
 
 	for (*chunks = 0; (*chunks + 1) * NUMERICS_CHUNK < s->length; ++*chunks, last = next)
-		if (!(next = kv_pages_find(&m->batch->pages, last ? last->number : 0,
+		if (!(next = kv_pages_find(&m->batch->pages, last ? last->number : s->adapters.key,
 		                           s->ids + *chunks * NUMERICS_CHUNK)))
 			break;
 	return last;
@@ -210,15 +215,15 @@ struct batch_found batch_find_beginning(const struct batch_member *m)
 	for (size_t i = 0; i < b->n_kept; i++) {
 		const struct batch_kept *k = &b->kept[i];
 		if (!last || (k->pages.n >= known && k->pages.page[known - 1] == last))
-			consider(m, &(struct text){ &k->memory, &k->pages, k->ids, k->computed }, i,
+			consider(m, &(struct text){ &k->memory, &k->pages, k->ids, k->computed, k->adapters }, i,
 			         known * NUMERICS_CHUNK, &best);
 	}
 	for (size_t i = 0; i < b->n; i++) {
 		const struct batch_member *o = b->member[i];
 		const jit_session *s = o->session;
 		if (o != m && o->admitted && (!last || (o->pages.n >= known && o->pages.page[known - 1] == last)))
-			consider(m, &(struct text){ &s->memory, &o->pages, s->ids, s->computed }, SIZE_MAX,
-			         known * NUMERICS_CHUNK, &best);
+			consider(m, &(struct text){ &s->memory, &o->pages, s->ids, s->computed, s->adapters.key },
+			         SIZE_MAX, known * NUMERICS_CHUNK, &best);
 	}
 	return best;
 }

@@ -75,7 +75,11 @@ static bool find_plan(struct jit_batch *b, struct pass *p, const struct batch_ch
                       struct error *err)
 {
 	struct engine *e = &b->engine;
+	const struct adapters_chosen *chosen[BATCH_CHUNKS_MOST] = { NULL };
 
+	for (uint32_t i = 0; i < n; i++)
+		chosen[i] = &chunk[i].member->session->adapters;
+	engine_adapt(e, chosen, n);
 	if (n == 1 && chunk->rows <= 1) {
 		p->logits = e->memory.buf.logits;
 		p->plan = engine_find_plan(e, chunk->tokens, chunk->position,

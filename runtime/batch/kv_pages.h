@@ -18,7 +18,8 @@ struct kv_slab;
 struct kv_page {
 	uint8_t *at;
 	uint32_t holders, remembering; /* remembering: of the holders */
-	uint64_t number, parent;       /* number: of a published page, never given twice; parent: 0: there is none */
+	uint64_t number, parent; /* number: of a published page, never given twice; parent: of first pages 0, or the key
+	                            of the adapters they were computed with, which is no number */
 	int32_t ids[NUMERICS_CHUNK];
 	struct kv_page *next; /* of the same bucket, or of those that are free */
 	struct kv_slab *slab;

@@ -1,10 +1,12 @@
 /* runtime/engine/engine.c - see engine.h. */
 #include "runtime/engine/engine.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/host/system.h"
+#include "runtime/model/adapters.h"
 #include "runtime/plan/key_list.h"
 
 /* ---- opening and closing */
@@ -94,11 +96,14 @@ static void set_parts(struct engine *e)
 	e->parts_from = e->model->device->facts.overlaps ? 0 : PLAN_PARTS_FROM;
 }
 
+static size_t plan_count(const struct engine *e) { return 2 * ((size_t)e->tokens + 1) * ENGINE_LOGIT_KINDS; }
+
 bool engine_open(struct engine *e, const struct engine_options *o, struct error *err)
 {
 	const jit_model *m = e->model;
-	const struct plan_layout_options layout = engine_layout_options(e);
 
+	e->adapted = m->adapters != NULL;
+	const struct plan_layout_options layout = engine_layout_options(e);
 	if (cancel_any(o->cancel))
 		return cancel_error(err);
 	if ((m->packed && !container_same(packed_container(m->packed), err)) ||
@@ -107,7 +112,7 @@ bool engine_open(struct engine *e, const struct engine_options *o, struct error 
 	    !pass_memory_open(&e->memory, m->device, &m->file.spec, &m->weights, &layout, err) ||
 	    !rope_open(&e->rope, &m->file.spec, e->context, err))
 		return false;
-	e->plan = calloc(((size_t)e->tokens + 1) * ENGINE_LOGIT_KINDS, sizeof *e->plan);
+	e->plan = calloc(plan_count(e), sizeof *e->plan);
 	if (!e->plan)
 		return error_set(err, ERROR_MEMORY, "no memory for the plans of %u tokens", e->tokens);
 	if (!(e->pool = pool_open(o->threads ? o->threads : system_default_threads(), err)) || !open_stream(e, o, err))
@@ -142,7 +147,7 @@ void engine_close(struct engine *e)
 	tuner_close(e->tuner);
 	if (e->model->tune && !e->model->sealed)
 		tune_save(e->model->tune, NULL); /* what cannot be kept is found out again */
-	for (size_t i = 0; e->plan && i < ((size_t)e->tokens + 1) * ENGINE_LOGIT_KINDS; i++)
+	for (size_t i = 0; e->plan && i < plan_count(e); i++)
 		if (e->plan[i]) {
 			plan_free(e->plan[i]);
 			free(e->plan[i]);
@@ -150,6 +155,72 @@ void engine_close(struct engine *e)
 	free(e->plan);
 	pass_memory_close(&e->memory);
 	rope_close(&e->rope);
+}
+
+/* ---- adapters */
+
+static void forget_plan(struct engine *e, struct plan **p)
+{
+	if (!*p)
+		return;
+	if (e->stream->forget)
+		e->stream->forget(e->stream, *p);
+	plan_free(*p);
+	free(*p);
+	*p = NULL;
+}
+
+/* Plans for other adapters than the model has now: which matrices they add to may have changed. */
+static void forget_adapted(struct engine *e)
+{
+	for (size_t i = plan_count(e) / 2; i < plan_count(e); i++)
+		forget_plan(e, &e->plan[i]);
+	for (size_t i = 0; e->joint && i < ENGINE_JOINT_MOST; i++)
+		if (e->joint[i].adapts)
+			forget_joint(e, &e->joint[i]);
+}
+
+/* The number of such a set among those of the pass, of which there are n; it may be one more. */
+static int32_t set_number(struct engine *e, const struct adapters_chosen *c, uint32_t *n)
+{
+	struct adapt_set *all = e->memory.buf.adapt_sets, set;
+	uint32_t i = 0;
+
+	adapters_set(&set, c);
+	while (i < *n && memcmp(&all[i], &set, sizeof set) != 0)
+		i++;
+	if (i == *n)
+		all[(*n)++] = set;
+	return (int32_t)i;
+}
+
+void engine_adapt(struct engine *e, const struct adapters_chosen *const chosen[], uint32_t n)
+{
+	const uint64_t version = adapters_version(e->model);
+	uint32_t sets = 1;
+
+	assert(n <= ENGINE_SPANS_MOST);
+	e->adapts = false;
+	if (!e->adapted)
+		return;
+	if (version != e->adapters_seen)
+		forget_adapted(e);
+	e->adapters_seen = version;
+	e->memory.buf.adapt_sets[0] = (struct adapt_set){ 0 };
+	for (uint32_t i = 0; i < n; i++) {
+		e->set_of[i] = set_number(e, chosen[i], &sets);
+		e->adapts |= e->set_of[i] != 0;
+	}
+}
+
+/* The tiles of a plan, with the sets of their sequences. */
+static void set_tiles(const struct engine *e, const struct plan *p)
+{
+	for (uint32_t i = 0; i < p->n_adapt_tiles; i++) {
+		struct adapt_tile tile = p->adapt_tile[i];
+		tile.set = e->set_of[tile.set];
+		e->memory.buf.adapt_tiles[i] = tile;
+	}
 }
 
 /* ---- plans */
@@ -165,15 +236,17 @@ struct plan_options engine_plan_options(const struct engine *e)
 		.only = m->sealed ? m->registry : NULL,
 		.context = e->parts ? PLAN_PARTS_TO_COME : PLAN_WHOLE,
 		.handed = m->device->facts.awaits,
-		.general = e->general
+		.general = e->general,
+		.adapts = e->adapts
 	};
 }
 
 struct plan_layout_options engine_layout_options(const struct engine *e)
 {
-	return (struct plan_layout_options){
-		.tokens = e->tokens, .f32_activations = e->model->f32_activations, .apart = e->model->values_apart
-	};
+	return (struct plan_layout_options){ .tokens = e->tokens,
+		                             .f32_activations = e->model->f32_activations,
+		                             .adapted = e->adapted,
+		                             .apart = e->model->values_apart };
 }
 
 void engine_request_drafts(struct engine *e)
@@ -202,9 +275,10 @@ struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t positi
                               enum profile_pass kind, struct error *err)
 {
 	bool parts = e->parts && tokens == 1 && position >= e->parts_from;
-	struct plan **slot = &e->plan[(size_t)(parts ? 0 : tokens) * ENGINE_LOGIT_KINDS + logits];
+	struct plan **slot = &e->plan[(e->adapts ? plan_count(e) / 2 : 0) +
+	                              (size_t)(parts ? 0 : tokens) * ENGINE_LOGIT_KINDS + logits];
 	struct plan_options opt = engine_plan_options(e);
-	bool tuned = e->tune_passes && tokens == 1 && logits == PLAN_LAST_LOGITS;
+	bool tuned = e->tune_passes && !e->adapts && tokens == 1 && logits == PLAN_LAST_LOGITS;
 
 	if (*slot)
 		return *slot;
@@ -232,7 +306,7 @@ struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t positi
 		e->tune_passes = 0;
 		built = e->tuner || err->code == ERROR_NONE;
 	}
-	if (built && kind == PROFILE_DECODE)
+	if (built && kind == PROFILE_DECODE && !e->adapts)
 		e->stalls += count_missing(e, p);
 	if (!built || !e->stream->prepare(e->stream, p, e->pool, err) ||
 	    (e->profile && !profile_add_plan(e->profile, p, err))) {
@@ -284,6 +358,7 @@ static bool build_joint(struct engine *e, struct engine_joint *j, const struct p
 	memcpy(j->span, span, spans * sizeof *span);
 	j->spans = spans;
 	j->normed = normed;
+	j->adapts = e->adapts;
 	return plan_build_joint(j->plan, &e->model->file.spec, &e->model->weights, &buf, &e->kv, j->span, spans, normed,
 	                        &opt, err) &&
 	       (j->plan->one_sequence || e->stream->prepare(e->stream, j->plan, e->pool, err));
@@ -293,7 +368,8 @@ struct plan *engine_find_joint(struct engine *e, const struct plan_span *span, u
                                struct error *err)
 {
 	for (struct engine_joint *j = e->joint; j && j < e->joint + ENGINE_JOINT_MOST; j++)
-		if (j->spans == spans && j->normed == normed && memcmp(j->span, span, spans * sizeof *span) == 0) {
+		if (j->spans == spans && j->normed == normed && j->adapts == e->adapts &&
+		    memcmp(j->span, span, spans * sizeof *span) == 0) {
 			j->used = ++e->clock;
 			return j->plan->one_sequence ? NULL : j->plan;
 		}
@@ -321,6 +397,7 @@ bool engine_run(struct engine *e, struct plan *p, uint64_t position, enum profil
 
 	if (tuned)
 		tuner_before(e->tuner);
+	set_tiles(e, p);
 	e->stream->cancel = cancel;
 	if (!e->stream->run(e->stream, p, e->pool, err))
 		return false;

@@ -20,13 +20,14 @@
 
 enum {
 	ENGINE_LOGIT_KINDS = 4, /* of enum plan_logits */
-	ENGINE_JOINT_MOST = 48
+	ENGINE_JOINT_MOST = 48,
+	ENGINE_SPANS_MOST = ADAPT_SETS - 1 /* sequences of a pass */
 };
 
 /* A plan over several sequences. */
 struct engine_joint {
 	struct plan *plan;
-	bool normed;
+	bool normed, adapts;
 	struct plan_span *span;
 	uint32_t spans;
 	uint64_t used;
@@ -47,13 +48,17 @@ struct engine {
 	struct profile *profile; /* NULL: not asked for */
 	struct pass_memory memory;
 	struct rope rope;
-	struct plan **plan;         /* [tokens + 1][ENGINE_LOGIT_KINDS], built when first needed; of no tokens: of one,
-	                               with the context in parts */
-	struct plan_cache kv;       /* where a session's cache has what; without addresses */
-	uint32_t context;           /* positions of a session */
-	uint32_t batch;             /* most tokens of a prompt in one pass */
-	uint32_t tokens;            /* of the widest pass: a batch, or drafts */
-	uint32_t rows;              /* of logits, at most, of passes that give several */
+	struct plan **plan; /* [2][tokens + 1][ENGINE_LOGIT_KINDS], built when first needed; of no tokens: of
+	                       one, with the context in parts; the second half of passes with adapters */
+	bool adapted;       /* passes may have adapters, since the model had some when it was opened */
+	bool adapts;        /* the next one has: engine_adapt() */
+	int32_t set_of[ENGINE_SPANS_MOST]; /* its sequences' sets */
+	uint64_t adapters_seen;            /* the version of the model's adapters that plans were built for */
+	struct plan_cache kv;              /* where a session's cache has what; without addresses */
+	uint32_t context;                  /* positions of a session */
+	uint32_t batch;                    /* most tokens of a prompt in one pass */
+	uint32_t tokens;                   /* of the widest pass: a batch, or drafts */
+	uint32_t rows;                     /* of logits, at most, of passes that give several */
 	struct engine_joint *joint; /* plans over several sequences, ENGINE_JOINT_MOST of them; NULL until then */
 	uint64_t clock;
 	bool exact; /* whatever numerics the model was opened with */
@@ -76,6 +81,10 @@ struct plan_options engine_plan_options(const struct engine *e);
 struct plan_layout_options engine_layout_options(const struct engine *e);
 /* Has the kernels of passes over drafts made in the background. */
 void engine_request_drafts(struct engine *e);
+/* Which adapters the n sequences of the passes to come have: those that are found and run until this is called again.
+ * Pointers are not kept. */
+struct adapters_chosen;
+void engine_adapt(struct engine *e, const struct adapters_chosen *const chosen[], uint32_t n);
 /* The plan of a pass for one session, whose first token is at that position. NULL: err. */
 struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t position, enum plan_logits logits,
                               enum profile_pass kind, struct error *err);

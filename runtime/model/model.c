@@ -13,6 +13,7 @@
 #include "runtime/device/generated.h"
 #include "runtime/host/cancel.h"
 #include "runtime/host/pairs.h"
+#include "runtime/model/adapters.h"
 #include "runtime/model/load_packed.h"
 #include "runtime/model/load_weights.h"
 #include "runtime/host/pool.h"
@@ -306,6 +307,7 @@ void jit_model_close(jit_model *m)
 		cache_close(m->cache);
 	tune_close(m->tune);
 	session_grammar_forget(m);
+	adapters_close(m);
 	weights_close(&m->weights);
 	device_close(m->device);
 	if (m->file.file)

@@ -36,6 +36,7 @@ struct jit_model {
 	char description[256];
 	double load_seconds;
 	uint64_t token_bytes;
+	struct adapters *_Atomic adapters;        /* NULL: none was opened yet (adapters.h) */
 	_Atomic uint64_t fingerprint;             /* 0: nobody asked (fingerprint.h) */
 	struct vocabulary *_Atomic vocabulary;    /* NULL: no session had a grammar yet (session_grammar.c) */
 	struct marked_vocabulary *_Atomic marked; /* the same, with control tokens that are marks of calls */

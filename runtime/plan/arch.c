@@ -125,10 +125,12 @@ static void draw(struct graph *g, const struct model_spec *spec, const struct we
 	graph_end(g);
 }
 
-bool arch_graph(struct graph *g, const struct model_spec *spec, const struct weights *w, struct error *err)
+bool arch_graph(struct graph *g, const struct model_spec *spec, const struct weights *w, bool adapted,
+                struct error *err)
 {
 	if (!graph_open(g, spec->layers * ARCH_NODES_LAYER + ARCH_NODES_OUTSIDE, spec->layers + 2))
 		return error_set(err, ERROR_MEMORY, "no memory for a graph of %u layers", spec->layers);
+	g->adapted = adapted;
 	draw(g, spec, w);
 	return true;
 }

@@ -26,10 +26,12 @@ struct arch {
 };
 
 /* Room of a graph for one layer, and for the rest. */
-enum { ARCH_NODES_LAYER = 40, ARCH_NODES_OUTSIDE = 16 };
+enum { ARCH_NODES_LAYER = 80, ARCH_NODES_OUTSIDE = 16 };
 
-/* A section for the embeddings, one for each layer, and one for the logits. False: err; else graph_close() is due. */
-bool arch_graph(struct graph *g, const struct model_spec *spec, const struct weights *w, struct error *err);
+/* A section for the embeddings, one for each layer, and one for the logits. adapted: with nodes for adapters. False:
+ * err; else graph_close() is due. */
+bool arch_graph(struct graph *g, const struct model_spec *spec, const struct weights *w, bool adapted,
+                struct error *err);
 
 /* ---- forms of a layer: from the stream to the stream */
 

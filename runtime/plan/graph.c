@@ -109,6 +109,19 @@ graph_ref graph_matmul(struct graph *g, graph_ref x, const struct weights_matrix
 	return graph_gated(g, x, &(struct graph_gate){ .up = w, .up_bias = bias });
 }
 
+/* What adapters add to the product; 0: there can be none. */
+static graph_ref adapted(struct graph *g, graph_ref x, const struct weights_matrix *w)
+{
+	if (!g->adapted || !w || !w->site)
+		return 0;
+	const graph_ref matrix = graph_matrix(g, w);
+	const struct graph_node down = { .kind = NODE_ADAPT_DOWN, .in = { [IN_X] = x, [IN_W] = matrix } };
+	const graph_ref narrow = graph_node(g, &down, w->site->ranks);
+	const struct graph_node up = { .kind = NODE_ADAPT_UP, .in = { [IN_X] = narrow, [IN_W] = matrix } };
+
+	return graph_node(g, &up, w->rows);
+}
+
 graph_ref graph_gated(struct graph *g, graph_ref x, const struct graph_gate *m)
 {
 	const bool pair = m->gate && m->gate->packed;
@@ -118,9 +131,11 @@ graph_ref graph_gated(struct graph *g, graph_ref x, const struct graph_gate *m)
 	n.in[IN_X] = x;
 	n.in[IN_W] = graph_matrix(g, w);
 	n.in[IN_BIAS] = graph_vector(g, pair ? m->gate_bias : m->up_bias, w->rows);
+	n.in[IN_ADDED] = adapted(g, x, w);
 	if (pair) {
 		n.in[IN_W2] = graph_matrix(g, m->up);
 		n.in[IN_BIAS2] = graph_vector(g, m->up_bias, w->rows);
+		n.in[IN_ADDED2] = adapted(g, x, m->up);
 	}
 	return graph_node(g, &n, w->rows);
 }

@@ -37,7 +37,10 @@ enum graph_kind {
 	NODE_EMBED, /* rows of W that the pass's ids, positions or types choose: `rows`, enum graph_ids */
 	NODE_NORM, /* NORM(X) with weights W [and biases], of `groups` equal groups where not 0, the weights `shared` by
 	              them */
-	NODE_MATMUL,       /* act(W X + [BIAS]); with W2: act(W X + [BIAS]) * (W2 X + [BIAS2]) */
+	NODE_MATMUL,       /* act(W X + [BIAS]); with W2: act(W X + [BIAS]) * (W2 X + [BIAS2]); [ADDED] and [ADDED2] are
+	                      added to W X and W2 X */
+	NODE_ADAPT_DOWN,   /* the products of X by the first matrices of its tokens' adapters of the matrix W */
+	NODE_ADAPT_UP,     /* and of those, X, by the second ones: what the adapters add to W's product */
 	NODE_BY_HEAD,      /* a matrix for each head: W X, into the first `rows` of each head of INTO */
 	NODE_ADD,          /* X + W */
 	NODE_SCALE,        /* X times `number`, or times the numbers W */
@@ -60,7 +63,7 @@ enum graph_kind {
 };
 
 /* Operands by name. */
-enum { IN_X, IN_W, IN_BIAS, IN_W2, IN_BIAS2, IN_INTO, GRAPH_INS };
+enum { IN_X, IN_W, IN_BIAS, IN_W2, IN_BIAS2, IN_INTO, IN_ADDED, IN_ADDED2, GRAPH_INS };
 enum { GRAPH_OUTS = 2 };
 /* Lists that a pass has a number of each token in. */
 enum graph_ids { IDS_TOKENS, IDS_POSITIONS, IDS_TYPES, GRAPH_IDS };
@@ -80,6 +83,7 @@ struct graph {
 	uint32_t *section; /* the first node of each section; section[n_sections] is n_nodes */
 	uint32_t n_values, n_nodes, n_sections, values_most, nodes_most, sections_most;
 	uint32_t layer; /* of the nodes that are drawn now */
+	bool adapted;   /* matrices that adapters can be added to have nodes for these */
 };
 
 /* Room for so many; false: there is no memory. */

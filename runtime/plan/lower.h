@@ -7,6 +7,7 @@
  *   plan_tiles.c      how the tokens of a matmul are cut into tiles, and which widths that gives
  *   plan_matmul.c     rules of matrix products: their tiles' ops, and what prepares their inputs
  *   plan_experts.c    rules of mixtures of experts
+ *   plan_adapt.c      rules of adapters, and how a pass's tokens are cut into tiles for them
  *   plan_rotation.c   rules of rotation and of storing keys and values
  *   plan_attention.c  the rule of attention, whole or with its context in parts
  *   plan_latent.c     those of latent attention
@@ -214,10 +215,11 @@ struct matmul {
 	float *out;
 	int8_t *outq; /* and outs: with KEY_QUANTISED_OUT */
 	struct activation_block *outs;
-	float *greatest;        /* with KEY_GREATEST */
-	bool awaited;           /* as plan_node says */
-	uint32_t flags, tokens; /* flags: KEY_PAIR, KEY_GATED, KEY_RESIDUAL, KEY_QUANTISED_OUT, KEY_GREATEST */
-	enum key_act act;       /* with KEY_PAIR and KEY_GATED */
+	const float *added, *added2; /* with KEY_ADDED; added2: with KEY_PAIR, too */
+	float *greatest;             /* with KEY_GREATEST */
+	bool awaited;                /* as plan_node says */
+	uint32_t flags, tokens;      /* flags: KEY_PAIR, KEY_GATED, KEY_RESIDUAL, KEY_QUANTISED_OUT, KEY_GREATEST */
+	enum key_act act;            /* with KEY_PAIR and KEY_GATED */
 };
 void plan_multiply(struct plan_builder *b, const struct matmul *m);
 /* n tokens of width k times a number, or as KEY_SCALE's flags say; by: its argument. */
@@ -231,6 +233,17 @@ uint64_t *plan_norm(struct plan_builder *b, const float *x, const float *weight,
 /* The same, with biases: NULL, none. */
 uint64_t *plan_biased_norm(struct plan_builder *b, const float *x, const float *weight, const float *bias, float *out,
                            uint32_t k, uint32_t flags, uint32_t tokens);
+
+/* ---- adapters (plan_adapt.c) */
+
+/* Whether the plan's tokens may have adapters of that matrix. */
+bool plan_adapts(const struct plan_builder *b, const struct weights_matrix *w);
+/* Whether the node is one of adapters that no token of the plan has. */
+bool plan_is_idle(const struct plan_builder *b, const struct graph_node *n);
+/* The value of that operand, where it is made; NULL. */
+const float *plan_added(const struct plan_builder *b, const struct graph_node *n, unsigned in);
+/* Sets the plan's tiles. False: there is no memory. */
+bool plan_cut_adapted(const struct plan_builder *b);
 
 /* ---- attention */
 
@@ -268,6 +281,8 @@ void plan_latent_attend(struct plan_builder *b, const struct graph_node *n);
 void lower_embed(struct plan_builder *b, const struct graph_node *n);
 void lower_norm(struct plan_builder *b, const struct graph_node *n);
 void lower_matmul(struct plan_builder *b, const struct graph_node *n);
+void lower_adapt_down(struct plan_builder *b, const struct graph_node *n);
+void lower_adapt_up(struct plan_builder *b, const struct graph_node *n);
 void lower_by_head(struct plan_builder *b, const struct graph_node *n);
 void lower_add(struct plan_builder *b, const struct graph_node *n);
 void lower_scale(struct plan_builder *b, const struct graph_node *n);

@@ -17,7 +17,7 @@
 #include "runtime/plan/rope.h"
 
 /* PER_SEQUENCE: in a layer, for each sequence beyond the first. */
-enum { LAUNCHES_PER_LAYER = 64, LAUNCHES_PER_SEQUENCE = 2, CHANGING_PER_LAYER = 6, LAUNCHES_OUTSIDE = 28 };
+enum { LAUNCHES_PER_LAYER = 96, LAUNCHES_PER_SEQUENCE = 2, CHANGING_PER_LAYER = 6, LAUNCHES_OUTSIDE = 28 };
 
 uint64_t plan_f32_slot(float f)
 {
@@ -155,6 +155,8 @@ bool plan_of_graph(struct plan_builder *b, const struct graph *g, enum plan_logi
 	p->section[p->n_sections] = (uint32_t)p->n_ops;
 	p->n_args = b->args_used;
 	p->one_sequence &= b->spans > 1;
+	if (b->opt->adapts && !plan_cut_adapted(b))
+		return no_memory(p, spec, err);
 	plan_handed_end(b);
 	plan_order(p, (uint64_t)b->n * spec->experts_used);
 	return true;
@@ -165,7 +167,7 @@ static bool build(struct plan_builder *b, const struct weights *w, enum plan_log
 	struct graph g;
 
 	b->w = w;
-	if (!arch_graph(&g, b->spec, w, err))
+	if (!arch_graph(&g, b->spec, w, b->buf->layout->adapted, err))
 		return false;
 	const bool ok = plan_of_graph(b, &g, which, err);
 	graph_close(&g);
@@ -279,6 +281,7 @@ void plan_set_sequences(struct plan *p, const struct plan_sequence *s)
 
 void plan_free(struct plan *p)
 {
+	free(p->adapt_tile);
 	free(p->kernel);
 	free(p->op); /* and all that lies behind */
 	memset(p, 0, sizeof *p);

@@ -33,6 +33,9 @@ struct plan_buffers {
 	float *greatest;       /* [logit_tokens][kp(vocab) / 32], where plan_keeps_greatest() */
 	uint8_t *records;      /* plan_record_bytes() each of record_tokens, for plans whose context is in parts */
 	uint32_t record_tokens;
+	struct adapt_tile *adapt_tiles; /* [tokens], and [ADAPT_SETS]: of plans that adapt, what the host fills in
+	                                   before each run; NULL of layouts that are not adapted */
+	struct adapt_set *adapt_sets;
 	uint64_t context;     /* with records of several tokens, or handed: what they are for */
 	uint8_t *handed;      /* handed_room bytes, for plans whose kernels hand over while they run */
 	uint64_t handed_room; /* plan_handed_bytes() of the most tokens */
@@ -121,6 +124,7 @@ struct plan_options {
 	enum plan_context context;
 	bool handed;  /* a pass of a few tokens hands over through plan_buffers.handed, where it can (device.h: awaits)
 	               */
+	bool adapts;  /* its tokens may have adapters; else none has */
 	bool general; /* every token goes through the kernels of one token, in turn; these a session has anyway */
 };
 
@@ -194,6 +198,9 @@ struct plan {
 	/* Where ops hand over: every argument that points in there does so in each run. 0 bytes: they do not. */
 	const uint8_t *handed;
 	uint64_t handed_bytes, handed_room; /* handed_room: bytes that are there for this and other plans */
+	/* Where its tokens may have adapters: tiles of a sequence's columns, whose `set` is the sequence's number. */
+	struct adapt_tile *adapt_tile;
+	uint32_t n_adapt_tiles;
 	bool one_sequence; /* it has ops that know of no more sequences, and must not run if it was built for several */
 };
 

@@ -161,8 +161,8 @@ bool plan_hands(const struct plan_builder *b)
 {
 	const struct weights *w = b->w;
 	const bool several = b->n > 1;
-	bool all = b->opt->handed && b->n <= PLAN_HANDED_MOST && b->opt->target->lane_bytes && is_plain(b->spec) &&
-	           has_room(b) && awaits(b, &w->lm_head, several ? 0 : KEY_NORM_IN, b->n) &&
+	bool all = b->opt->handed && !b->opt->adapts && b->n <= PLAN_HANDED_MOST && b->opt->target->lane_bytes &&
+	           is_plain(b->spec) && has_room(b) && awaits(b, &w->lm_head, several ? 0 : KEY_NORM_IN, b->n) &&
 	           (!several || (!b->opt->general && rows_are_one(b) && b->p->logits != PLAN_ALL_NORMED &&
 	                         template_norm_awaits(b->opt->target, b->spec->hidden)));
 

@@ -79,6 +79,10 @@ static void matmul_launch(struct plan_builder *b, const struct matmul *m, const 
 	a[MATMUL_BIAS] = plan_address(m->bias);
 	a[MATMUL_W2] = m->w2 ? plan_address(m->w2->packed) : 0;
 	a[MATMUL_BIAS2] = plan_address(m->bias2);
+	if (m->flags & KEY_ADDED)
+		a[MATMUL_ADDED] = plan_address(m->added + t.first * rp);
+	if (m->flags & KEY_ADDED && m->flags & KEY_PAIR)
+		a[MATMUL_ADDED2] = plan_address(m->added2 + t.first * rp);
 	if (m->flags & KEY_GREATEST)
 		a[MATMUL_GREATEST] = m->greatest ? plan_address(m->greatest + t.first * (rp / 32)) : 0;
 	if (m->flags & KEY_QUANTISED_OUT) {
@@ -164,6 +168,16 @@ void plan_multiply(struct plan_builder *b, const struct matmul *m)
 		matmul_launch(b, m, turns ? &turned : &m->in, act, t[i]);
 }
 
+/* What adapters add: to one matrix, or to both of a pair. Where a pair has them for one alone, the other gets what adds
+ * nothing (plan_added()). */
+static void set_added(const struct plan_builder *b, const struct graph_node *n, struct matmul *m, bool second)
+{
+	m->flags &= ~(uint32_t)KEY_ADDED;
+	m->added = plan_added(b, n, second ? IN_ADDED2 : IN_ADDED);
+	m->added2 = m->flags & KEY_PAIR ? plan_added(b, n, IN_ADDED2) : NULL;
+	m->flags |= m->added ? KEY_ADDED : 0;
+}
+
 void lower_matmul(struct plan_builder *b, const struct graph_node *n)
 {
 	const graph_ref to = plan_added_to(b, n);
@@ -184,11 +198,13 @@ void lower_matmul(struct plan_builder *b, const struct graph_node *n)
 		m.bias2 = graph_vector_of(b->g, n->in[IN_BIAS2]);
 		m.flags = KEY_PAIR;
 	} else if (w2) {
+		set_added(b, n, &m, false);
 		plan_multiply(b, &m);
 		m.w = w2;
 		m.bias = graph_vector_of(b->g, n->in[IN_BIAS2]);
 		m.flags = KEY_GATED;
 	}
+	set_added(b, n, &m, m.flags & KEY_GATED);
 	m.act = (enum key_act)n->act;
 	if (to) {
 		m.flags |= KEY_RESIDUAL;

@@ -11,13 +11,24 @@
 #include "loaders/model/model.h"
 #include "runtime/plan/memory.h"
 
+#include <stdatomic.h>
+
 struct device;
+
+/* What adapters have for a matrix: tables by an adapter's number, in the device's memory. */
+struct weights_site {
+	uint8_t *down, *up;     /* addresses of their first and of their second matrices */
+	uint8_t *facts;         /* struct adapt_fact */
+	uint32_t ranks;         /* that a token's adapters may have together, a multiple of ADAPT_RANKS */
+	_Atomic uint32_t users; /* adapters that have something for it */
+};
 
 struct weights_matrix {
 	enum dtype type;
 	uint64_t rows, k;
 	const uint8_t *packed; /* blocks of 32 rows (docs/kernel-templates.md); those of gate and up alternate if
 	                          weights_gate_up_interleaved() */
+	const struct weights_site *site; /* NULL: no adapter can be added */
 };
 
 /* Each as in struct model_layer. Vectors are padded to 32 with zeros; NULL: none. */

@@ -22,7 +22,7 @@ bool session_file_header(uint8_t p[HEADER], jit_session *s, struct error *err)
 	record_put32(p + AT_VERSION, s->memory.states.bytes ? STATE_VERSION : VERSION_OF_ONE_STATE);
 	record_put32(p + AT_LAYOUT, weight_layout_of(s->model->target));
 	memcpy(p + AT_LIBRARY, JITRUN_VERSION, sizeof JITRUN_VERSION);
-	record_put64(p + AT_MODEL, rope_checksum(&s->engine->rope, model));
+	record_put64(p + AT_MODEL, rope_checksum(&s->engine->rope, model) ^ s->adapters.key);
 	record_put32(p + AT_KV, s->memory.kv.type);
 	record_put32(p + AT_NUMERICS, (uint32_t)s->model->f32_activations | (uint32_t)s->model->bounded << 1);
 	record_put32(p + AT_LAYERS, spec->layers);
@@ -60,9 +60,11 @@ bool session_file_is_ours(const char *path, const uint8_t *p, const uint8_t *own
 		return error_set(err, ERROR_ARGUMENT,
 		                 "%s was saved on another kind of device, whose KV cache has another layout", path);
 	if (record_get64(p + AT_MODEL) != record_get64(own + AT_MODEL))
-		return error_set(err, ERROR_ARGUMENT,
-		                 "%s was saved with another model of this kind: its weights or numbers are others",
-		                 path);
+		return error_set(
+			err, ERROR_ARGUMENT,
+			"%s was saved with another model of this kind: its weights or numbers are others, or the "
+			"adapters",
+			path);
 	if (record_get32(p + AT_NUMERICS) != record_get32(own + AT_NUMERICS))
 		return error_set(err, ERROR_ARGUMENT, "%s was saved with other numerics: %s, and this is %s", path,
 		                 numerics[record_get32(p + AT_NUMERICS) & 3],

@@ -16,6 +16,9 @@ static bool fork_into(jit_session *to, const jit_session *from, struct error *er
 	if (from->computed > to->context || from->length > (size_t)to->context + 1)
 		return error_set(err, ERROR_ARGUMENT, "context: %u is less than the %zu tokens of the session",
 		                 to->context, from->length);
+	if (from->adapters.n && !to->engine->adapted)
+		return error_set(err, ERROR_ARGUMENT, "the fork was opened before the model had adapters");
+	adapters_copy(&to->adapters, &from->adapters);
 	session_memory_begin_window(&to->memory, spec, (uint32_t)from->computed, m->window_first);
 	memcpy(to->ids, from->ids, from->length * sizeof *to->ids);
 	to->length = from->length;

@@ -246,6 +246,7 @@ void jit_session_close(jit_session *s)
 	stop_close(s->stop);
 	session_grammar_close(s->grammar);
 	session_limited_close(s->limited);
+	adapters_drop(&s->adapters);
 	speculate_close(&s->speculate);
 	session_memory_close(&s->memory);
 	free(s->ids);

@@ -43,6 +43,13 @@ bool session_run(jit_session *s, struct plan *p, uint64_t position, const int32_
 	return true;
 }
 
+void session_adapt(jit_session *s)
+{
+	const struct adapters_chosen *chosen = &s->adapters;
+
+	engine_adapt(s->engine, &chosen, 1);
+}
+
 /* The tokens from the last state on that is kept are computed once more, up to where the next pass begins: the text was
  * taken back there, or draft tokens were refused. */
 static bool replay(jit_session *s, enum profile_pass kind, struct error *err)
@@ -51,6 +58,7 @@ static bool replay(jit_session *s, enum profile_pass kind, struct error *err)
 	uint64_t at;
 
 	while (t->bytes && (at = states_position(t, states_find(t, s->computed))) < s->computed) {
+		session_adapt(s);
 		uint32_t n = s->computed - at < s->engine->batch ? (uint32_t)(s->computed - at) : s->engine->batch;
 		struct plan *p = engine_find_plan(s->engine, n, at, PLAN_NO_LOGITS, kind, err);
 		if (!p || (cancel_any(&s->cancel) && !cancel_error(err)) ||
@@ -68,6 +76,7 @@ bool session_compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum p
 	if ((s->member && !batch_member_ready(s, s->computed + n, err)) ||
 	    (logits == PLAN_ALL_LOGITS && !engine_map_all_logits(s->engine, err)))
 		return false;
+	session_adapt(s);
 	struct plan *p = engine_find_plan(s->engine, n, s->computed, logits, kind, err);
 	if (!p)
 		return false;
@@ -88,6 +97,7 @@ struct stream *session_stream(jit_session *s) { return s->engine->stream; }
 
 struct plan *session_plan(jit_session *s, uint32_t tokens, bool logits, struct error *err)
 {
+	session_adapt(s);
 	if (tokens > 1 && logits && !engine_map_all_logits(s->engine, err))
 		return NULL;
 	return engine_find_plan(s->engine, tokens, s->computed,

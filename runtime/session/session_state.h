@@ -23,6 +23,7 @@
 #define RUNTIME_SESSION_STATE_H
 
 #include "runtime/engine/engine.h"
+#include "runtime/model/adapters.h"
 #include "include/jitrun_logits.h"
 #include "runtime/sampling/rules.h"
 #include "runtime/sampling/sampling.h"
@@ -53,6 +54,7 @@ struct jit_session {
 		jit_prompt_fn prompt_fn;
 		void *prompt_user;
 	} told;
+	struct adapters_chosen adapters;
 	const int32_t *forced;
 	size_t n_forced; /* choices made elsewhere, by position */
 	struct utf8_stream stream;
@@ -81,6 +83,8 @@ bool session_usual_stop(jit_session *s, struct error *err);
  * the run leaves counts when it is over. */
 bool session_begin_run(jit_session *s, uint64_t position, uint32_t tokens, struct plan_sequence *at, struct error *err);
 void session_end_run(jit_session *s, const struct plan_sequence *at, uint32_t tokens);
+/* The passes to come are this session's, with its adapters. */
+void session_adapt(jit_session *s);
 /* A plan over these tokens, from a position on, and from the state there where layers have one. */
 bool session_run(jit_session *s, struct plan *p, uint64_t position, const int32_t *ids, enum profile_pass kind,
                  struct error *err);

@@ -236,6 +236,8 @@ static void map_args(struct kernel_card *c, const uint64_t *arg, struct memory *
 		map_at(c, arg[i], m);
 	if (c->key.kind == KEY_ATTENTION)
 		map_pages(c, arg[ATTENTION_PAGES], arg[ATTENTION_KEYS], arg[ATTENTION_VALUES], m);
+	if (c->key.kind == KEY_ADAPT_DOWN || c->key.kind == KEY_ADAPT_UP)
+		map_pages(c, arg[ADAPT_TABLE], arg[ADAPT_MATRIX], 0, m);
 	if (c->key.kind == KEY_KV_STORE)
 		map_pages(c, arg[KV_STORE_PAGES], arg[KV_STORE_KEYS], arg[KV_STORE_VALUES], m);
 }

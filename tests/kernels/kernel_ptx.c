@@ -151,6 +151,11 @@ static bool has_table(const struct key *key, unsigned *pages, unsigned *keys, un
 {
 	bool reads = key->kind == KEY_ATTENTION, stores = key->kind == KEY_KV_STORE;
 
+	if (key->kind == KEY_ADAPT_DOWN || key->kind == KEY_ADAPT_UP) {
+		*pages = ADAPT_TABLE;
+		*keys = *values = ADAPT_MATRIX; /* all matrices are in one region */
+		return true;
+	}
 	*pages = reads ? ATTENTION_PAGES : KV_STORE_PAGES;
 	*keys = reads ? ATTENTION_KEYS : KV_STORE_KEYS;
 	*values = reads ? ATTENTION_VALUES : KV_STORE_VALUES;

@@ -145,6 +145,7 @@ void make_data(struct data *d, const struct problem *p)
 	for (int i = 0; i < 2; i++) {
 		d->rows[i] = make_rows(key);
 		d->bias[i] = make_columns(1, key->rows);
+		d->added[i] = key->flags & KEY_ADDED ? make_columns(d->columns, key->rows) : NULL;
 	}
 	for (int layout = WEIGHT_BY_VECTOR; layout <= WEIGHT_LANE_CONTIGUOUS; layout++) {
 		unsigned matrices = key->flags & KEY_PAIR ? 2 : 1;
@@ -186,6 +187,7 @@ void free_data(struct data *d)
 		free(d->rows[i]);
 		free(d->packed[i]);
 		free(d->bias[i]);
+		free(d->added[i]);
 	}
 	free(d->x);
 	free(d->stream);
@@ -214,6 +216,7 @@ static void expect(struct data *d, const struct key *key)
 		.s = d->s,
 		.bias = d->bias[0],
 		.bias2 = d->bias[1],
+		.added = { d->added[0], d->added[1] },
 		.out = d->expected.out,
 		.outq = d->expected.outq,
 		.outs = d->expected.outs,
@@ -295,6 +298,8 @@ void launch(const struct kernel_way *way, const struct kernel *k, struct data *d
 		[MATMUL_OUTQ] = address(d->got.outq),
 		[MATMUL_OUTS] = address(d->got.outs),
 		[MATMUL_GREATEST] = address(d->got.greatest),
+		[MATMUL_ADDED] = address(d->added[0]),
+		[MATMUL_ADDED2] = address(d->added[1]),
 	};
 	uint32_t blocks = (key->rows + 31) / 32, units = (blocks + key->row_blocks - 1) / key->row_blocks,
 		 cut = draw_number(units + 1);

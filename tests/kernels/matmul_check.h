@@ -17,8 +17,8 @@ struct problem {
 
 /* Everything a launch touches, twice where it is written: `got` by the kernel, `expected` by the plain loop. */
 struct data {
-	uint8_t *rows[2], *packed[2]; /* packed: by layout */
-	float *x, *bias[2];
+	uint8_t *rows[2], *packed[2];  /* packed: by layout */
+	float *x, *bias[2], *added[2]; /* added: as got.out lies */
 	float *stream, *norm, epsilon; /* KEY_NORM_IN: what x is the norm of, and by which weights */
 	struct activation_block *s;
 	int8_t *q;
@@ -55,6 +55,8 @@ static const uint32_t flag_sets[] = {
 	KEY_BIAS | KEY_RESIDUAL | KEY_QUANTISED_OUT,
 	KEY_GATED | KEY_BIAS,
 	KEY_GATED | KEY_QUANTISED_OUT,
+	KEY_ADDED | KEY_BIAS | KEY_RESIDUAL,
+	KEY_ADDED | KEY_GATED | KEY_QUANTISED_OUT,
 	KEY_PAIR,
 	KEY_PAIR | KEY_BIAS,
 	KEY_PAIR | KEY_BIAS2,
@@ -63,10 +65,12 @@ static const uint32_t flag_sets[] = {
 	KEY_PAIR | KEY_BIAS | KEY_QUANTISED_OUT,
 	KEY_PAIR | KEY_BIAS2 | KEY_QUANTISED_OUT,
 	KEY_PAIR | KEY_BIAS | KEY_BIAS2 | KEY_QUANTISED_OUT,
+	KEY_ADDED | KEY_PAIR,
+	KEY_ADDED | KEY_PAIR | KEY_BIAS | KEY_BIAS2 | KEY_QUANTISED_OUT,
 };
 enum {
 	FLAG_SETS = sizeof flag_sets / sizeof flag_sets[0],
-	ONE_MATRIX = 10 /* the sets before the first with a pair */
+	ONE_MATRIX = 12 /* the sets before the first with a pair */
 };
 
 uint32_t draw_number(uint32_t n);

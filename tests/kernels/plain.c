@@ -235,6 +235,10 @@ void plain_matmul(const struct plain_matmul *m)
 			dots(m, &m->w2, row, second);
 		for (uint32_t c = 0; c < m->columns; c++) {
 			float *out = m->out + c * rp + row;
+			if (m->flags & KEY_ADDED) {
+				first[c] += m->added[0][c * rp + row];
+				second[c] += m->flags & KEY_PAIR ? m->added[1][c * rp + row] : 0;
+			}
 			*out = finish(m, row, first[c], second[c], *out);
 		}
 	}

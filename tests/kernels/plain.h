@@ -32,6 +32,7 @@ struct plain_matmul {
 	const int8_t *q;
 	const struct activation_block *s;
 	const float *bias, *bias2;
+	const float *added[2]; /* with KEY_ADDED, as out lies: of the first product, and of the second */
 	float *out;
 	int8_t *outq;
 	struct activation_block *outs;

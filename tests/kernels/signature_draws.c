@@ -300,6 +300,31 @@ static void draw_state(struct trial *t, uint32_t flags)
 static void draw_delta(struct trial *t) { draw_state(t, flag(KEY_TILED)); }
 static void draw_scan(struct trial *t) { draw_state(t, 0); }
 
+/* ---- adapters: as many tables' pages as fill_adapters() has adapters */
+
+static void draw_adapt(struct trial *t)
+{
+	t->position = 300;
+	t->columns = between(1, 20);
+	t->groups = between(1, 3);
+}
+
+static void draw_adapt_down(struct trial *t)
+{
+	draw_adapt(t);
+	t->key.k = between(1, 150);
+	t->key.rows = one_of(32, 4 * between(1, 20));
+	t->units = (int64_t)(t->groups * ADAPT_PARTS);
+}
+
+static void draw_adapt_up(struct trial *t)
+{
+	draw_adapt(t);
+	t->key.k = one_of(32, 4 * between(1, 20));
+	t->key.rows = between(1, 150);
+	t->units = (int64_t)(t->groups * (numerics_pad(t->key.rows) / 32));
+}
+
 void trial_draw_launch(struct trial *t, enum key_kind kind)
 {
 	static void (*const draw[KEY_KIND_COUNT])(struct trial *) = {
@@ -322,6 +347,8 @@ void trial_draw_launch(struct trial *t, enum key_kind kind)
 		[KEY_LAYER_INPUTS] = draw_layer_inputs,
 		[KEY_SCAN] = draw_scan,
 		[KEY_MERGE] = draw_merge,
+		[KEY_ADAPT_DOWN] = draw_adapt_down,
+		[KEY_ADAPT_UP] = draw_adapt_up,
 	};
 
 	memset(t, 0, sizeof *t);

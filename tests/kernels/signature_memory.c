@@ -174,6 +174,37 @@ static void fill_groups(uint8_t *at, const struct trial *t)
 	}
 }
 
+/* Three adapters: one of all ranks that there may be, and two that may stand together. Some tiles have none. */
+static void fill_adapters(uint8_t *at, unsigned slot, const struct trial *t)
+{
+	static const int32_t member[][2] = { { 0, 0 }, { 1, 2 }, { 2, 0 } };
+	const uint32_t ranks = t->key.kind == KEY_ADAPT_DOWN ? t->key.rows : t->key.k;
+	uint64_t first = 0;
+
+	for (uint64_t i = 0; slot == ADAPT_TILES && i < t->groups; i++) {
+		const uint64_t left = t->columns - first, most = left < ADAPT_TILE ? left : ADAPT_TILE,
+			       n = i ? trial_draw((uint32_t)most + 1) : most;
+		const uint32_t set = trial_draw(8); /* that with all ranks most often */
+		const struct adapt_tile tile = { (int32_t)first, (int32_t)n, (int32_t)(set < 4 ? set : 1), 0 };
+		memcpy(at + i * sizeof tile, &tile, sizeof tile);
+		first += n;
+	}
+	for (unsigned i = 0; slot == ADAPT_SET && i < 4; i++) {
+		struct adapt_set set = { .n = i == 2 ? 2 : i > 0 };
+		for (int j = 0; j < set.n; j++) {
+			set.of[j].adapter = member[i - 1][j];
+			set.of[j].scale = 0.5f;
+		}
+		memcpy(at + i * sizeof set, &set, sizeof set);
+	}
+	for (unsigned i = 0; slot == ADAPT_FACTS && i < 3; i++) {
+		const struct adapt_fact fact = { .rank = (int32_t)(i ? ranks / 8 * 4 : ranks),
+			                         .scale = 2,
+			                         .type = (int32_t)(trial_draw(2) * trial_draw(ADAPT_TYPES)) };
+		memcpy(at + i * sizeof fact, &fact, sizeof fact);
+	}
+}
+
 static void fill_routes(struct state *s, unsigned slot, uint8_t *at, uint64_t bytes)
 {
 	const struct trial *t = s->t;
@@ -196,6 +227,10 @@ static void fill(struct state *s, unsigned slot, struct kernel_use use, uint8_t 
 {
 	const struct key *k = &s->t->key;
 
+	if ((k->kind == KEY_ADAPT_DOWN || k->kind == KEY_ADAPT_UP) && use.type != KERNEL_F32) {
+		fill_adapters(at, slot, s->t);
+		return;
+	}
 	switch ((enum kernel_type)use.type) {
 	case KERNEL_HALF: fill_halves(at, bytes); break;
 	case KERNEL_BLOCK: fill_blocks(at, bytes); break;

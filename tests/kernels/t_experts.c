@@ -21,7 +21,7 @@ enum { EXPERTS = 5, SLOTS = 3, TOKENS = 7, COLUMNS = SLOTS * TOKENS, MATRICES = 
 struct choice {
 	struct key key;
 	uint8_t *rows[EXPERTS][MATRICES], *packed[2];
-	float *bias[MATRICES], *x, *old, *want, *got;
+	float *bias[MATRICES], *added[MATRICES], *x, *old, *want, *got;
 	int8_t *q, *want_q, *got_q;
 	struct activation_block *s, *want_s, *got_s;
 	int32_t expert[COLUMNS], routes[TOKENS][ROUTE_MOST];
@@ -94,6 +94,7 @@ static void expect(struct choice *c)
 			.s = c->s + in * (kp / 32),
 			.bias = c->bias[0] + bias,
 			.bias2 = c->bias[1] + bias,
+			.added = { c->added[0] + i * rp, c->added[1] + i * rp },
 			.out = c->want + i * rp,
 			.outq = c->want_q + i * rp,
 			.outs = c->want_s + i * (rp / 32)
@@ -112,8 +113,10 @@ static void open_choice(struct choice *c, const struct key *key)
 	for (unsigned e = 0; e < EXPERTS; e++)
 		for (unsigned m = 0; m < MATRICES; m++)
 			c->rows[e][m] = make_rows(key);
-	for (unsigned m = 0; m < MATRICES; m++)
+	for (unsigned m = 0; m < MATRICES; m++) {
 		c->bias[m] = make_columns(EXPERTS, key->rows);
+		c->added[m] = make_columns(COLUMNS, key->rows);
+	}
 	pack(c, WEIGHT_BY_VECTOR);
 	pack(c, WEIGHT_LANE_CONTIGUOUS);
 	c->x = make_columns(COLUMNS, key->k);
@@ -142,6 +145,7 @@ static void close_choice(struct choice *c)
 	for (unsigned i = 0; i < 2; i++) {
 		free(c->packed[i]);
 		free(c->bias[i]);
+		free(c->added[i]);
 	}
 	void *all[] = { c->x, c->old, c->want, c->got, c->q, c->want_q, c->got_q, c->s, c->want_s, c->got_s, c->group };
 	for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
@@ -165,6 +169,8 @@ static void run(const struct kernel_way *way, struct choice *c)
 		[MATMUL_BIAS] = address(c->bias[0]),
 		[MATMUL_W2] = address(c->packed[layout] + weight_block_bytes(key_dtype(key->weight), layout, key->k)),
 		[MATMUL_BIAS2] = address(c->bias[1]),
+		[MATMUL_ADDED] = address(c->added[0]),
+		[MATMUL_ADDED2] = address(c->added[1]),
 		[MATMUL_OUTQ] = address(c->got_q),
 		[MATMUL_OUTS] = address(c->got_s),
 		[MATMUL_ROUTES] = key->tile_n == 1 ? address(c->routes) : address(c->group)

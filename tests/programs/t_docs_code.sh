@@ -83,7 +83,9 @@ awk '
 options=0
 while read -r page program option; do
 	# One is shown as a slip, and one as what is refused.
-	case "$(basename "$page") $option" in "first-session.md --promt" | "first-session.md --lora") continue ;; esac
+	case "$(basename "$page") $option" in
+	"first-session.md --promt" | "first-session.md --control-vector") continue ;;
+	esac
 	[ -f "$dir/$program" ] || continue # it is not in this build
 	options=$((options + 1))
 	check "$(basename "$page"): $program has $option" grep -qE -e "(^|[ ,])$option([ =,[]|\$)" "$dir/$program"

@@ -56,7 +56,8 @@ answered "an answer keeps to one grammar: give one of --json-schema, --json-sche
 answered "--additional-properties is about a JSON Schema: give --json-schema or --json-schema-file, too" $j "$model" \
 	--additional-properties --regex x
 answered "--format: --json-schema '{}' asks for JSON, and a schema for a form of it" $j "$model" --format json
-answered "--lora: jitrun runs a model as it is; merge it into the model's file" $j "$model" --lora a.gguf
+answered "--control-vector: jitrun runs a model as it is; merge it into the model's file" \
+	$j "$model" --control-vector a.gguf
 answered "--image: jitrun reads text only" $j "$model" --image a.png
 answered "-md: jitrun takes draft tokens from the text itself; see --speculate" $j "$model" -md small.gguf
 answered "--rope-freq-base: positions are computed as the model's file says" $j "$model" --rope-freq-base 10000

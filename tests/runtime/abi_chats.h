@@ -117,4 +117,23 @@ static int fill_forced(void *p, jit_error *err)
 	return JIT_OK;
 }
 
+#include "include/jitrun_adapters.h"
+#include "tests/support/lora_folder.h"
+
+static jit_adapter *adapter;
+
+/* Of `model`, from a folder that is gone afterwards. */
+static void open_adapter(void)
+{
+	char folder[] = "/tmp/t_abi-XXXXXX", line[100];
+
+	assert_non_null(mkdtemp(folder));
+	lora_folder(folder, &(struct lora_written){ .module = lora_tale, .n = 1, .rank = 4, .size = 0.1f, .seed = 1 });
+	adapter = jit_adapter_open(model, folder, NULL);
+	snprintf(line, sizeof line, "rm -rf '%s'", folder);
+	assert_true(system(line) == 0 && adapter);
+}
+
+static int fill_adapter(void *p, jit_error *err) { return jit_adapter_get_info(adapter, p, err); }
+
 #endif

@@ -59,7 +59,9 @@ static void open_buffers(struct plan_space *s, uint32_t n, uint32_t logit_tokens
 static struct weights_matrix matrix(struct plan_space *s, enum dtype type, uint64_t rows, uint64_t k,
                                     enum weight_layout layout)
 {
-	return (struct weights_matrix){ type, rows, k, area(s, weight_packed_bytes(type, layout, rows, k)) };
+	return (struct weights_matrix){
+		.type = type, .rows = rows, .k = k, .packed = area(s, weight_packed_bytes(type, layout, rows, k))
+	};
 }
 
 static void open_layer(struct plan_space *s, unsigned i, const enum dtype type[PLAN_MATRICES],
@@ -390,7 +392,7 @@ bool plan_space_settle(struct plan_space *s, const struct plan_options *opt)
 
 	graph_close(&graph);
 	plan_layout_close(&layout);
-	if (!arch_graph(&graph, &s->spec, &s->weights, &err) || !plan_layout_of(&layout, &graph, &o, &err))
+	if (!arch_graph(&graph, &s->spec, &s->weights, false, &err) || !plan_layout_of(&layout, &graph, &o, &err))
 		return false;
 	if (!s->buffers.values)
 		s->buffers.values = area(s, 0);

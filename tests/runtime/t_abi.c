@@ -146,6 +146,7 @@ static const struct sized {
 	OPTIONS(jit_graph_options, with_graph, graph_fields),
 	OPTIONS(jit_train_options, with_train, train_fields),
 	OPTIONS(jit_work, with_work, work_fields),
+	RESULTS(jit_adapter_info, fill_adapter),
 	RESULTS(jit_tensor, fill_tensor),
 	RESULTS(jit_executable_report, fill_executable),
 	RESULTS(jit_train_tensor, fill_train_tensor),
@@ -461,6 +462,7 @@ static int open_all(void **state)
 	source_path(path, "models/tale-q8_0.gguf");
 	model = jit_model_open(path, &JIT_MODEL_OPTIONS(.cache_dir = "", .threads = 1, .tune = JIT_TUNE_OFF), &err);
 	session = model ? jit_session_open(model, &JIT_SESSION_OPTIONS(.context = 16, .threads = 1), &err) : NULL;
+	open_adapter();
 	jit_model *card = jit_model_open(path, &JIT_MODEL_OPTIONS(.device = "sim:gfx1100", .cache_dir = ""), &err);
 	on_card = card ? jit_session_open(card, &JIT_SESSION_OPTIONS(.context = 16, .threads = 1), &err) : NULL;
 	compute = jit_compute_open(&JIT_COMPUTE_OPTIONS(.cache_dir = "", .threads = 1), &err);

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
+#include "include/jitrun_adapters.h"
 #include "include/jitrun_answers.h"
 #include "include/jitrun_batch.h"
 #include "include/jitrun_cards.h"
@@ -27,6 +28,7 @@
 #include "include/jitrun_texts.h"
 #include "include/jitrun_options.h"
 #include "include/jitrun_tokens.h"
+#include "tests/support/lora_folder.h"
 #include "tests/support/shared.h"
 
 /* ---- what calls are made with */
@@ -44,6 +46,7 @@ static const jit_forced_options forcing = {
 	.size = sizeof forcing, .tools = "[{\"function\":{\"name\":\"f\"}}]", .template_text = "<tool_call>"
 };
 static jit_answer *answer;
+static jit_adapter *adapter;
 static jit_compute *compute;
 static jit_kernel *kernel;
 static jit_launch *launch;
@@ -82,6 +85,12 @@ static int computing(jit_compute *p, const jit_error *err)
 static int compiled(jit_kernel *p, const jit_error *err)
 {
 	jit_kernel_close(p);
+	return p ? JIT_OK : code(err);
+}
+
+static int adapted(jit_adapter *p, const jit_error *err)
+{
+	jit_adapter_close(p);
 	return p ? JIT_OK : code(err);
 }
 
@@ -395,6 +404,10 @@ static int open_all(void **state)
 	objects = JIT_OBJECTS_OPTIONS(.target = "gfx1100", .dir = folder);
 	m = jit_model_open(path, &JIT_MODEL_OPTIONS(.cache_dir = "", .threads = 1, .tune = JIT_TUNE_OFF), &err);
 	card = jit_model_open(path, &JIT_MODEL_OPTIONS(.device = "sim:gfx1100", .cache_dir = ""), &err);
+	lora_folder(folder, &(struct lora_written){ .module = lora_tale, .n = 2, .rank = 4, .size = 0.1f, .seed = 1 });
+	adapter = m ? jit_adapter_open(m, folder, &err) : NULL;
+	if (!adapter)
+		return -1;
 	on_card = card ? jit_session_open(card, &JIT_SESSION_OPTIONS(.context = 16, .threads = 1), &err) : NULL;
 	compute = jit_compute_open(&JIT_COMPUTE_OPTIONS(.cache_dir = "", .threads = 1), &err);
 	kernel = compute ? jit_kernel_open(compute, &adding, &err) : NULL;
@@ -428,6 +441,7 @@ static int close_all(void **state)
 	jit_compute_close(compute);
 	jit_session_close(on_card);
 	jit_model_close(card);
+	jit_adapter_close(adapter);
 	jit_model_close(m);
 	snprintf(line, sizeof line, "rm -rf '%s'", folder);
 	return system(line);

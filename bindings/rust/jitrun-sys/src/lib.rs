@@ -214,6 +214,11 @@ pub const JIT_TRAIN_GGUF: c_int = 1;
 /// `JIT_TRAIN_WEIGHTS`.
 pub const JIT_TRAIN_WEIGHTS: c_int = 2;
 
+/// `JIT_ADAPTERS_MOST`.
+pub const JIT_ADAPTERS_MOST: c_int = 64;
+/// `JIT_ADAPTERS_TOGETHER`.
+pub const JIT_ADAPTERS_TOGETHER: c_int = 8;
+
 /// `jit_model`, whose inside is the library's own.
 #[repr(C)]
 pub struct jit_model {
@@ -294,6 +299,13 @@ pub struct jit_executable {
 /// `jit_train`, whose inside is the library's own.
 #[repr(C)]
 pub struct jit_train {
+    inside: [u8; 0],
+    neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// `jit_adapter`, whose inside is the library's own.
+#[repr(C)]
+pub struct jit_adapter {
     inside: [u8; 0],
     neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
 }
@@ -1943,6 +1955,38 @@ impl Default for jit_train_tensor {
     }
 }
 
+/// `jit_adapter_info` of jitrun_adapters.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_adapter_info {
+    /// `size_t size`.
+    pub size: usize,
+    /// `int rank`.
+    pub rank: c_int,
+    /// `int matrices`.
+    pub matrices: c_int,
+    /// `uint64_t bytes`.
+    pub bytes: u64,
+    /// `uint64_t fingerprint`.
+    pub fingerprint: u64,
+}
+
+impl jit_adapter_info {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_adapter_info>();
+        made
+    }
+}
+
+impl Default for jit_adapter_info {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 extern "C" {
     /// `jit_version` of jitrun.h.
     pub fn jit_version() -> *const c_char;
@@ -2613,4 +2657,20 @@ extern "C" {
     pub fn jit_train_write_state(t: *const jit_train, path: *const c_char, err: *mut jit_error) -> c_int;
     /// `jit_train_read_state` of jitrun_train.h.
     pub fn jit_train_read_state(t: *mut jit_train, path: *const c_char, err: *mut jit_error) -> c_int;
+    /// `jit_model_adapters` of jitrun_adapters.h.
+    pub fn jit_model_adapters(m: *mut jit_model, ranks: c_int, err: *mut jit_error) -> c_int;
+    /// `jit_adapter_open` of jitrun_adapters.h.
+    pub fn jit_adapter_open(m: *mut jit_model, path: *const c_char, err: *mut jit_error) -> *mut jit_adapter;
+    /// `jit_adapter_close` of jitrun_adapters.h.
+    pub fn jit_adapter_close(a: *mut jit_adapter);
+    /// `jit_adapter_get_info` of jitrun_adapters.h.
+    pub fn jit_adapter_get_info(a: *const jit_adapter, out: *mut jit_adapter_info, err: *mut jit_error) -> c_int;
+    /// `jit_session_set_adapters` of jitrun_adapters.h.
+    pub fn jit_session_set_adapters(
+        s: *mut jit_session,
+        adapters: *const *mut jit_adapter,
+        scales: *const f32,
+        n: usize,
+        err: *mut jit_error,
+    ) -> c_int;
 }

@@ -1,0 +1,280 @@
+/* kernels-templates/kinds/adapt.c - low-rank adapters: what is added to the product of a matrix for each token's own.
+ *
+ * Owns: KEY_ADAPT_DOWN and KEY_ADAPT_UP, which are numerics.h rule 19. Which adapters a tile of columns has, of what
+ * rank and type, is data: one kernel does all of them. The loops over a tile's adapters have their numbers of turns
+ * from tables, and each type of numbers has a loop of its own.
+ */
+#include "kernels-templates/emit/build.h"
+#include "kernels-templates/emit/math.h"
+
+enum { REGISTERS_FEW = 16, TILE_BYTES = sizeof(struct adapt_tile), SET_BYTES = sizeof(struct adapt_set) };
+enum { FACT_SHIFT = 4, OF_BYTES = 8, OF_AT = offsetof(struct adapt_set, of) };
+_Static_assert(sizeof(struct adapt_fact) == 1 << FACT_SHIFT, "facts are found by a shift");
+
+static const int64_t type_bytes[ADAPT_TYPES] = { [ADAPT_F32] = 4, [ADAPT_F16] = 2, [ADAPT_BF16] = 2 };
+
+/* W elements, from number `at` behind p on. */
+static ir_f load(struct ir *b, enum adapt_type type, ir_a p, int64_t at)
+{
+	const int32_t disp = (int32_t)(at * type_bytes[type]);
+
+	if (type == ADAPT_F32)
+		return ir_fload(b, p, disp, 0);
+	return type == ADAPT_F16 ? ir_fload_h(b, p, disp) : ir_fbits(b, ir_ishl(b, ir_iload_u16(b, p, disp), 16));
+}
+
+/* ---- a tile, and the adapters of its set */
+
+struct tile {
+	struct ir *b;
+	ir_a arg, set, in, out; /* in, out: of the first column */
+	ir_s columns;
+};
+
+static struct tile find_tile(struct ir *b, const struct key *key, ir_a arg, ir_s number)
+{
+	struct tile t = { .b = b, .arg = arg };
+	ir_a at = ir_aadd(b, ir_aload(b, arg, ADAPT_TILES * 8), ir_smuli(b, number, TILE_BYTES));
+	ir_s first = ir_sload32(b, at, offsetof(struct adapt_tile, first)),
+	     set = ir_sload32(b, at, offsetof(struct adapt_tile, set));
+
+	t.columns = ir_sload32(b, at, offsetof(struct adapt_tile, columns));
+	t.set = ir_aadd(b, ir_aload(b, arg, ADAPT_SET * 8), ir_smuli(b, set, SET_BYTES));
+	t.in = ir_aadd(b, ir_aload(b, arg, ADAPT_IN * 8), ir_smuli(b, first, (int64_t)numerics_pad(key->k) * 4));
+	t.out = ir_aadd(b, ir_aload(b, arg, ADAPT_OUT * 8), ir_smuli(b, first, (int64_t)numerics_pad(key->rows) * 4));
+	return t;
+}
+
+struct adapter {
+	ir_a matrix;
+	ir_s rank, type;
+	ir_f scale;
+};
+
+/* Begins a loop over the adapters of the tile's set. */
+static struct adapter each_adapter(const struct tile *t)
+{
+	struct ir *b = t->b;
+	ir_s i = ir_loop(b, ir_sload32(b, t->set, offsetof(struct adapt_set, n)));
+	ir_a of = ir_aadd(b, t->set, ir_smuli(b, i, OF_BYTES));
+	ir_s number = ir_sload32(b, of, OF_AT);
+	ir_a fact = ir_aadd(b, ir_aload(b, t->arg, ADAPT_FACTS * 8), ir_sshli(b, number, FACT_SHIFT)),
+	     entry = ir_aadd(b, ir_aload(b, t->arg, ADAPT_TABLE * 8), ir_sshli(b, number, 3));
+	struct adapter a = { .matrix = ir_aadd(b, ir_aload(b, entry, 0), ir_sload64(b, t->arg, ADAPT_MATRIX * 8)),
+		             .rank = ir_sload32(b, fact, offsetof(struct adapt_fact, rank)),
+		             .type = ir_sload32(b, fact, offsetof(struct adapt_fact, type)) };
+
+	ir_f own = ir_fbcast(b, fact, offsetof(struct adapt_fact, scale));
+	a.scale = ir_fmul(b, ir_fbcast(b, of, OF_AT + 4), own);
+	return a;
+}
+
+/* ---- down */
+
+struct down {
+	const struct tile *t;
+	uint32_t kp;
+	int64_t out_bytes;      /* of a column */
+	unsigned rows, columns; /* that are done at once */
+	enum adapt_type type;
+	ir_a matrix, in, out; /* of the rows and columns that are done now */
+	ir_f scale;
+};
+
+/* Four rows, from d->matrix on, in n columns. */
+static void dot_rows(const struct down *d, unsigned n, unsigned first)
+{
+	enum { MOST = ADAPT_RANKS * 4 * MATH_MAX_PARTS };
+	struct ir *b = d->t->b;
+	const unsigned parts = math_parts(b), rows = d->rows;
+	ir_f sum[MOST];
+	ir_a w = ir_var_a(b, ir_aaddi(b, d->matrix, first * (int64_t)d->kp * type_bytes[d->type])),
+	     x = ir_var_a(b, d->in);
+
+	for (unsigned i = 0; i < rows * n * parts; i++)
+		sum[i] = ir_var_f(b, ir_fconst(b, 0.0f));
+	ir_loop(b, ir_sconst(b, d->kp / 32));
+	for (unsigned v = 0; v < parts; v++) {
+		ir_f in[4];
+		for (unsigned c = 0; c < n; c++)
+			in[c] = ir_fload(b, x, (int32_t)(c * d->kp * 4 + v * b->lanes * 4), 0);
+		for (unsigned r = 0; r < rows; r++) {
+			ir_f weight = load(b, d->type, w, (int64_t)r * d->kp + v * b->lanes);
+			for (unsigned c = 0; c < n; c++) {
+				ir_f to = sum[(r * n + c) * parts + v];
+				ir_set_f(b, to, ir_ffma(b, weight, in[c], to));
+			}
+		}
+	}
+	ir_set_a(b, w, ir_aaddi(b, w, 32 * type_bytes[d->type]));
+	ir_set_a(b, x, ir_aaddi(b, x, 128));
+	ir_endloop(b);
+	for (unsigned r = 0; r < rows; r++)
+		for (unsigned c = 0; c < n; c++) {
+			ir_f whole = math_lane_sum(b, &sum[(r * n + c) * parts]);
+			ir_fstore1(b, d->out, ir_fmul(b, whole, d->scale),
+			           (int32_t)(c * d->out_bytes + (first + r) * 4));
+		}
+}
+
+/* A loop over so many times n columns. */
+static void dot_columns(const struct down *d, ir_s times, unsigned n)
+{
+	struct ir *b = d->t->b;
+
+	ir_loop(b, times);
+	for (unsigned first = 0; first < ADAPT_RANKS; first += d->rows)
+		dot_rows(d, n, first);
+	ir_set_a(b, d->in, ir_aaddi(b, d->in, (int64_t)n * d->kp * 4));
+	ir_set_a(b, d->out, ir_aaddi(b, d->out, n * d->out_bytes));
+	ir_endloop(b);
+}
+
+/* Of an adapter's groups of four ranks those from number `part` on that are the part's; at: where the first rank goes.
+ */
+static void project(struct down *d, const struct adapter *a, ir_s part, ir_s at)
+{
+	struct ir *b = d->t->b;
+	ir_s left = ir_saddi(b, ir_ssub(b, ir_sshri(b, a->rank, 2), part), ADAPT_PARTS - 1),
+	     turn = ir_loop(b, ir_sdivi(b, left, ADAPT_PARTS)),
+	     row = ir_sshli(b, ir_sadd(b, ir_smuli(b, turn, ADAPT_PARTS), part), 2);
+
+	d->matrix = ir_aadd(b, a->matrix, ir_smuli(b, row, (int64_t)d->kp * type_bytes[d->type]));
+	d->scale = a->scale;
+	d->in = ir_var_a(b, d->t->in);
+	d->out = ir_var_a(b, ir_aadd(b, d->t->out, ir_sshli(b, ir_sadd(b, at, row), 2)));
+	ir_s several = ir_sdivi(b, d->t->columns, d->columns);
+	dot_columns(d, several, d->columns);
+	if (d->columns > 1)
+		dot_columns(d, ir_ssub(b, d->t->columns, ir_smuli(b, several, d->columns)), 1);
+	ir_endloop(b);
+}
+
+static const char *refuse(const struct key *key, uint32_t ranks)
+{
+	if (!key->k || !key->rows || key->k > 1u << 22 || key->rows > 1u << 22)
+		return "rows and k are 1 to 4194304";
+	return ranks % ADAPT_RANKS || key->flags ? "ranks are multiples of 4, and there are no flags" : NULL;
+}
+
+bool adapt_down_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+{
+	const char *why = refuse(key, key->rows);
+	const bool few = target->vector_regs <= REGISTERS_FEW;
+
+	if (why)
+		return build_refuse(key, err, why);
+	struct down d = { .kp = (uint32_t)numerics_pad(key->k),
+		          .out_bytes = (int64_t)numerics_pad(key->rows) * 4,
+		          .rows = few ? 2 : ADAPT_RANKS,
+		          .columns = few                 ? 1
+		                     : math_parts(b) > 1 ? 2
+		                                         : 4 };
+	ir_a arg = ir_arg(b);
+	ir_s begin = ir_begin(b);
+	ir_s unit = ir_sadd(b, begin, ir_loop(b, ir_ssub(b, ir_end(b), begin)));
+	ir_s number = ir_sdivi(b, unit, ADAPT_PARTS), part = ir_ssub(b, unit, ir_smuli(b, number, ADAPT_PARTS));
+	const struct tile t = find_tile(b, key, arg, number);
+	ir_s at = ir_var_s(b, ir_sconst(b, 0));
+
+	d.t = &t;
+	const struct adapter a = each_adapter(&t);
+	for (int type = 0; type < ADAPT_TYPES; type++) {
+		d.type = (enum adapt_type)type;
+		ir_if(b, ir_seq(b, a.type, ir_sconst(b, type)));
+		project(&d, &a, part, at);
+		ir_endif(b);
+	}
+	ir_set_s(b, at, ir_sadd(b, at, a.rank));
+	ir_endloop(b);
+	ir_endloop(b);
+	return true;
+}
+
+/* ---- up */
+
+struct up {
+	const struct tile *t;
+	ir_s block;
+	int64_t in_bytes, out_bytes; /* of a column */
+	ir_a in, out;                /* of the columns that are done now */
+};
+
+/* Adds the products of an adapter's ranks, of one type, to the sums of n columns. in: a variable. */
+static void add_ranks(const struct up *u, const struct adapter *a, enum adapt_type type, unsigned n, ir_a in,
+                      ir_f sum[])
+{
+	struct ir *b = u->t->b;
+	const unsigned parts = math_parts(b);
+	ir_s before = ir_smul(b, u->block, a->rank);
+	ir_a w = ir_var_a(b, ir_aadd(b, a->matrix, ir_smuli(b, before, 32 * type_bytes[type])));
+
+	ir_loop(b, ir_sshri(b, a->rank, 2));
+	for (unsigned j = 0; j < ADAPT_RANKS; j++) {
+		ir_f weight[MATH_MAX_PARTS];
+		for (unsigned v = 0; v < parts; v++)
+			weight[v] = load(b, type, w, j * 32 + v * b->lanes);
+		for (unsigned c = 0; c < n; c++) {
+			ir_f factor = ir_fbcast(b, in, (int64_t)(c * u->in_bytes + j * 4));
+			for (unsigned v = 0; v < parts; v++) {
+				ir_f to = sum[c * parts + v];
+				ir_set_f(b, to, ir_ffma(b, weight[v], factor, to));
+			}
+		}
+	}
+	ir_set_a(b, w, ir_aaddi(b, w, ADAPT_RANKS * 32 * type_bytes[type]));
+	ir_set_a(b, in, ir_aaddi(b, in, ADAPT_RANKS * 4));
+	ir_endloop(b);
+}
+
+/* A loop over so many times n columns. */
+static void add_columns(const struct up *u, ir_s times, unsigned n)
+{
+	struct ir *b = u->t->b;
+	const unsigned parts = math_parts(b);
+	ir_f sum[ADAPT_TILE * MATH_MAX_PARTS];
+
+	ir_loop(b, times);
+	for (unsigned i = 0; i < n * parts; i++)
+		sum[i] = ir_var_f(b, ir_fconst(b, -0.0f));
+	ir_a in = ir_var_a(b, u->in);
+	const struct adapter a = each_adapter(u->t);
+	for (int type = 0; type < ADAPT_TYPES; type++) {
+		ir_if(b, ir_seq(b, a.type, ir_sconst(b, type)));
+		add_ranks(u, &a, (enum adapt_type)type, n, in, sum);
+		ir_endif(b);
+	}
+	ir_endloop(b);
+	for (unsigned i = 0; i < n * parts; i++)
+		ir_fstore(b, u->out, sum[i], (int32_t)(i / parts * u->out_bytes + i % parts * b->lanes * 4), 0);
+	ir_set_a(b, u->in, ir_aaddi(b, u->in, n * u->in_bytes));
+	ir_set_a(b, u->out, ir_aaddi(b, u->out, n * u->out_bytes));
+	ir_endloop(b);
+}
+
+bool adapt_up_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+{
+	const char *why = refuse(key, key->k);
+	const uint32_t blocks = (uint32_t)numerics_pad(key->rows) / 32;
+	const unsigned columns = target->vector_regs <= REGISTERS_FEW ? 2 : ADAPT_TILE;
+
+	if (why)
+		return build_refuse(key, err, why);
+	struct up u = { .in_bytes = (int64_t)numerics_pad(key->k) * 4,
+		        .out_bytes = (int64_t)numerics_pad(key->rows) * 4 };
+	ir_a arg = ir_arg(b);
+	ir_s begin = ir_begin(b);
+	ir_s unit = ir_sadd(b, begin, ir_loop(b, ir_ssub(b, ir_end(b), begin)));
+	ir_s number = ir_sdivi(b, unit, blocks);
+	const struct tile t = find_tile(b, key, arg, number);
+
+	u.t = &t;
+	u.block = ir_ssub(b, unit, ir_smuli(b, number, blocks));
+	u.in = ir_var_a(b, t.in);
+	u.out = ir_var_a(b, ir_aadd(b, t.out, ir_sshli(b, u.block, 7)));
+	ir_s several = ir_sdivi(b, t.columns, columns);
+	add_columns(&u, several, columns);
+	add_columns(&u, ir_ssub(b, t.columns, ir_smuli(b, several, columns)), 1);
+	ir_endloop(b);
+	return true;
+}

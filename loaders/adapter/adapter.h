@@ -1,0 +1,78 @@
+/* loaders/adapter/adapter.h - a low-rank adapter's files, opened for a model: which of its matrices they add to.
+ *
+ * Owns: the open files and the checked list of pairs. After adapter_open() every pair is one matrix of the model, and
+ * its tensors have the shapes that this needs; nothing is left over that might mean something. A path is a PEFT folder
+ * (adapter_config.json and adapter_model.safetensors), a .safetensors file with its configuration beside it, or a GGUF
+ * file. Whichever it is, the model may be either kind of file: rows come in the order of the kernels.
+ *
+ * Never: computes, allocates in proportion to a number that was not compared with the file, prints, exits.
+ */
+#ifndef LOADERS_ADAPTER_H
+#define LOADERS_ADAPTER_H
+
+#include "loaders/files/file.h"
+#include "loaders/files/gguf.h"
+#include "loaders/files/safetensors.h"
+#include "loaders/model/model_adapter.h"
+
+enum { ADAPTER_MAX_RANK = 4096, ADAPTER_MAX_INVOCATION = 4096 };
+
+/* One of a pair, row after row. */
+struct adapter_tensor {
+	const char *name; /* as messages show it; the adapter's */
+	enum dtype type;  /* F32, F16 or BF16 */
+	uint64_t rows, cols, offset;
+	bool used;
+};
+
+/* What the files have for one module. */
+struct adapter_pair {
+	char *path; /* "model.layers.3.self_attn.q_proj", "blk.3.attn_q" */
+	struct adapter_tensor a, b;
+	float scale;
+	bool used;
+};
+
+/* What that comes to for one matrix of the model: B's rows in the kernels' order are row_of() the file's. */
+struct adapter_part {
+	uint32_t layer;
+	enum tensor_slot slot;
+	uint32_t pair;
+	uint64_t rows, cols;
+	uint32_t rank;
+	struct model_place place;
+};
+
+struct adapter_file {
+	struct file weights, config;
+	bool is_gguf;
+	union {
+		struct gguf gguf;
+		struct safetensors st;
+	};
+	struct adapter_pair *pair;
+	size_t n_pairs, pairs_room;
+	struct adapter_part *part;
+	size_t n_parts;
+	int32_t *invocation; /* tokens behind which alone the adapter is on; NULL: it always is */
+	size_t n_invocation;
+};
+
+/* False: err, and all is closed. */
+bool adapter_open(struct adapter_file *f, const char *path, const struct model *m, struct error *err);
+void adapter_close(struct adapter_file *f);
+/* The numbers of a part as f32: a, rank rows of cols; b, rows rows of rank. False: err. */
+bool adapter_read(const struct adapter_file *f, const struct adapter_part *p, float *a, float *b, struct error *err);
+/* Nothing more is read: whether it was the file that adapter_open() saw. */
+bool adapter_read_done(const struct adapter_file *f, struct error *err);
+
+/* ---- private to loaders/adapter/ */
+
+/* The pair of a module's path, made if there is none. NULL: err. */
+struct adapter_pair *adapter_pair_of(struct adapter_file *f, const char *path, size_t n, struct error *err);
+/* A tensor's first place in it. False: there is one already, or its type is not done. */
+bool adapter_take(struct adapter_file *f, struct adapter_tensor *to, const struct adapter_tensor *t, struct error *err);
+bool adapter_open_peft(struct adapter_file *f, const char *dir, const char *weights, struct error *err);
+bool adapter_open_gguf(struct adapter_file *f, const char *path, const struct model *m, struct error *err);
+
+#endif

@@ -1,0 +1,304 @@
+/* loaders/adapter/adapter_config.c - the fields of PEFT's adapter_config.json (adapter_config.h).
+ *
+ * Owns: the list of fields, and what each may be. A field that is not known is refused unless its value turns nothing
+ * on. Which modules an adapter has, its tensors say; where the configuration leaves one of them out, it is refused.
+ */
+#include "loaders/adapter/adapter_config.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Fields that change nothing that is computed: where the adapter is from, how it was trained or begun, and which
+ * modules were looked for, which the tensors show. */
+static const char *const harmless[] = {
+	"base_model_name_or_path",
+	"revision",
+	"task_type",
+	"inference_mode",
+	"lora_dropout",
+	"auto_mapping",
+	"peft_version",
+	"megatron_core",
+	"runtime_config",
+	"eva_config",
+	"loftq_config",
+	"corda_config",
+	"lora_ga_config",
+	"qalora_group_size",
+	"ensure_weight_tying",
+	"fan_in_fan_out",
+	"exclude_modules",
+	"layers_pattern",
+	"peft_type",
+	"r",
+	"lora_alpha",
+	"use_rslora",
+	"rank_pattern",
+	"alpha_pattern",
+	"target_modules",
+	"bias",
+	"init_lora_weights",
+	"layers_to_transform",
+	"alora_invocation_tokens"
+};
+
+/* Fields that must be off, and what they would mean. */
+static const struct {
+	const char *name, *means;
+} off[] = {
+	{ "use_dora", "weights with a magnitude (DoRA)" },
+	{ "lora_bias", "biases of the adapter's matrices" },
+	{ "modules_to_save", "whole modules beside the pairs" },
+	{ "target_parameters", "parameters that are no modules, as those of experts" },
+	{ "trainable_token_indices", "rows of the embedding" },
+	{ "layer_replication", "layers that are used several times" },
+	{ "use_qalora", "inputs that are averaged by groups" },
+	{ "use_bdlora", "matrices of diagonal blocks" },
+	{ "arrow_config", "a choice of adapters by token" },
+};
+
+static bool is_off(const json_t *v)
+{
+	return json_is_null(v) || json_is_false(v) || (json_is_number(v) && json_number_value(v) == 0) ||
+	       (json_is_string(v) && !*json_string_value(v)) ||
+	       ((json_is_array(v) || json_is_object(v)) && json_array_size(v) + json_object_size(v) == 0);
+}
+
+static bool refuse_value(const struct adapter_config *c, const char *name, const json_t *v, const char *expected,
+                         struct error *err)
+{
+	char shown[80];
+	char *text = json_dumps(v, JSON_ENCODE_ANY | JSON_COMPACT);
+	const char *found = text ? text : json_kind(v);
+
+	error_quote(shown, sizeof shown, found, strlen(found));
+	free(text);
+	return error_set(err, ERROR_UNSUPPORTED, "%s: %s is %s, expected %s", c->label, name, shown, expected);
+}
+
+static bool check_field(const struct adapter_config *c, const char *name, const json_t *v, struct error *err)
+{
+	char shown[80];
+
+	for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
+		if (strcmp(name, harmless[i]) == 0)
+			return true;
+	if (is_off(v))
+		return true;
+	for (size_t i = 0; i < sizeof off / sizeof *off; i++)
+		if (strcmp(name, off[i].name) == 0)
+			return error_set(err, ERROR_UNSUPPORTED, "%s: %s is set: %s are not done in adapters", c->label,
+			                 name, off[i].means);
+	error_quote(shown, sizeof shown, name, strlen(name));
+	return error_set(err, ERROR_UNSUPPORTED,
+	                 "%s: the field %s is not known and might change what the adapter computes", c->label, shown);
+}
+
+static bool read_number(const struct adapter_config *c, const char *name, double least, double most, double *out,
+                        struct error *err)
+{
+	const json_t *v = json_object_get(c->root, name);
+
+	if (!v || json_is_null(v))
+		return true;
+	*out = json_number_value(v);
+	if (!json_is_number(v) || !(*out >= least && *out <= most)) {
+		char range[80];
+		snprintf(range, sizeof range, "a number from %g to %g", least, most);
+		return refuse_value(c, name, v, range, err);
+	}
+	return true;
+}
+
+/* Beginnings that change the model's own weights when the adapter is loaded are refused. */
+static bool check_beginning(const struct adapter_config *c, struct error *err)
+{
+	static const char *const may[] = { "gaussian", "eva", "orthogonal" };
+	const json_t *v = json_object_get(c->root, "init_lora_weights");
+
+	if (!v || json_is_null(v) || json_is_boolean(v))
+		return true;
+	for (size_t i = 0; json_is_string(v) && i < sizeof may / sizeof *may; i++)
+		if (strcmp(json_string_value(v), may[i]) == 0)
+			return true;
+	return refuse_value(c, "init_lora_weights", v, "true, false, gaussian, eva or orthogonal", err);
+}
+
+static bool check_bias(const struct adapter_config *c, struct error *err)
+{
+	const json_t *v = json_object_get(c->root, "bias");
+
+	return !v || json_is_null(v) || (json_is_string(v) && strcmp(json_string_value(v), "none") == 0) ||
+	       refuse_value(c, "bias", v, "none", err);
+}
+
+/* An object whose keys name modules and whose values are numbers. */
+static bool check_pattern(const struct adapter_config *c, const char *name, struct error *err)
+{
+	const json_t *o = json_object_get(c->root, name);
+	const char *key;
+	json_t *v;
+
+	if (!o || json_is_null(o))
+		return true;
+	if (!json_is_object(o))
+		return refuse_value(c, name, o, "an object", err);
+	json_object_foreach((json_t *)(uintptr_t)o, key, v)
+	{
+		if (!json_is_number(v))
+			return refuse_value(c, name, o, "numbers by names of modules", err);
+		if (strpbrk(key, "*+?()[]{}|$") || !*key)
+			return refuse_value(c, name, o, "names of modules, not expressions", err);
+	}
+	return true;
+}
+
+bool adapter_config_read(struct adapter_config *c, const struct file *text, struct error *err)
+{
+	const char *name;
+	json_t *v;
+
+	*c = (struct adapter_config){ .label = text->label, .r = 8, .alpha = 8 };
+	if (!(c->root = json_read(text->base, text->have, JSON_MAX_CONFIG, text->label, err)))
+		return false;
+	if (!json_is_object(c->root))
+		return error_set(err, ERROR_FORMAT, "%s: the text is %s, expected an object", c->label,
+		                 json_kind(c->root));
+	v = json_object_get(c->root, "peft_type");
+	if (!json_is_string(v) || strcmp(json_string_value(v), "LORA") != 0)
+		return v ? refuse_value(c, "peft_type", v, "LORA", err)
+		         : error_set(err, ERROR_FORMAT, "%s: peft_type is missing, expected LORA", c->label);
+	json_object_foreach(c->root, name, v)
+	{
+		if (!check_field(c, name, v, err))
+			return false;
+	}
+	v = json_object_get(c->root, "use_rslora");
+	if (v && !json_is_null(v) && !json_is_boolean(v))
+		return refuse_value(c, "use_rslora", v, "true or false", err);
+	c->rslora = json_is_true(v);
+	return read_number(c, "r", 1, ADAPTER_MAX_RANK, &c->r, err) &&
+	       read_number(c, "lora_alpha", -1e6, 1e6, &c->alpha, err) && check_beginning(c, err) &&
+	       check_bias(c, err) && check_pattern(c, "rank_pattern", err) && check_pattern(c, "alpha_pattern", err);
+}
+
+void adapter_config_close(struct adapter_config *c)
+{
+	json_decref(c->root);
+	*c = (struct adapter_config){ 0 };
+}
+
+bool adapter_config_invocation(const struct adapter_config *c, struct adapter_file *f, struct error *err)
+{
+	static const char name[] = "alora_invocation_tokens";
+	const json_t *v = json_object_get(c->root, name);
+
+	if (!v || is_off(v))
+		return true;
+	if (!json_is_array(v) || json_array_size(v) > ADAPTER_MAX_INVOCATION)
+		return refuse_value(c, name, v, "a list of token numbers", err);
+	if (!(f->invocation = malloc(json_array_size(v) * sizeof *f->invocation)))
+		return error_set(err, ERROR_MEMORY, "no memory for %s", name);
+	for (size_t i = 0; i < json_array_size(v); i++) {
+		const json_t *id = json_array_get(v, i);
+		if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) > INT32_MAX)
+			return refuse_value(c, name, v, "a list of token numbers", err);
+		f->invocation[f->n_invocation++] = (int32_t)json_integer_value(id);
+	}
+	return true;
+}
+
+/* ---- modules */
+
+/* Whether a name, in which a dot is any character as in an expression, is all of the path, or its end behind a dot.
+ * With a caret it is all of it. A backslash stands before a character that is meant. */
+static bool is_named(const char *name, const char *path)
+{
+	const bool whole = *name == '^';
+	size_t n = 0;
+
+	for (const char *p = name + whole; *p; p++)
+		n += *p != '\\';
+	const size_t have = strlen(path);
+	if (have < n || (have > n && (whole || path[have - n - 1] != '.')))
+		return false;
+	const char *at = path + have - n;
+	for (const char *p = name + whole; *p; p++) {
+		const bool meant = *p == '\\' && p[1];
+		p += meant;
+		if (*p != *at && (meant || *p != '.'))
+			return false;
+		at++;
+	}
+	return true;
+}
+
+/* The first of a pattern's entries that names the module; NULL: none does. */
+static const json_t *pattern_of(const struct adapter_config *c, const char *name, const char *path)
+{
+	json_t *v, *o = json_object_get(c->root, name);
+	const char *key;
+
+	json_object_foreach(o, key, v)
+	{
+		if (is_named(key, path))
+			return v;
+	}
+	return NULL;
+}
+
+/* Whether a list has the module's name, or its end. */
+static bool check_targets(const struct adapter_config *c, const char *path, struct error *err)
+{
+	const json_t *v = json_object_get(c->root, "target_modules");
+	bool listed = !json_is_array(v) || json_array_size(v) == 0;
+
+	for (size_t i = 0; json_is_array(v) && i < json_array_size(v); i++) {
+		const json_t *name = json_array_get(v, i);
+		if (!json_is_text(name))
+			return refuse_value(c, "target_modules", v, "names of modules", err);
+		listed |= is_named(json_string_value(name), path);
+	}
+	return listed ||
+	       error_set(err, ERROR_FORMAT, "%s: target_modules leaves out %s, which has tensors", c->label, path);
+}
+
+/* The number behind ".layers." or the like; -1: none. */
+static long layer_of(const char *path)
+{
+	for (const char *p = path; (p = strchr(p, '.')); p++)
+		if (p[1] >= '0' && p[1] <= '9')
+			return strtol(p + 1, NULL, 10);
+	return -1;
+}
+
+static bool check_layers(const struct adapter_config *c, const char *path, struct error *err)
+{
+	const json_t *v = json_object_get(c->root, "layers_to_transform");
+	const long layer = layer_of(path);
+	bool listed = !v || json_is_null(v) || (json_is_integer(v) && json_integer_value(v) == layer);
+
+	if (v && !json_is_null(v) && !json_is_integer(v) && !json_is_array(v))
+		return refuse_value(c, "layers_to_transform", v, "a number, or a list of numbers", err);
+	for (size_t i = 0; json_is_array(v) && i < json_array_size(v); i++)
+		listed |= json_integer_value(json_array_get(v, i)) == layer;
+	return listed ||
+	       error_set(err, ERROR_FORMAT, "%s: layers_to_transform leaves out %s, which has tensors", c->label, path);
+}
+
+bool adapter_config_pair(const struct adapter_config *c, struct adapter_pair *p, struct error *err)
+{
+	const json_t *ranks = pattern_of(c, "rank_pattern", p->path), *alphas = pattern_of(c, "alpha_pattern", p->path);
+	const double r = ranks ? json_number_value(ranks) : c->r, alpha = alphas ? json_number_value(alphas) : c->alpha;
+
+	if (p->a.name && (double)p->a.rows != r)
+		return error_set(err, ERROR_FORMAT, "%s: the rank of %s is %g, but tensor %s has %" PRIu64 " rows",
+		                 c->label, p->path, r, p->a.name, p->a.rows);
+	if (!(fabs(alpha) <= 1e6))
+		return error_set(err, ERROR_FORMAT, "%s: the alpha of %s is %g, expected at most 1000000", c->label,
+		                 p->path, alpha);
+	p->scale = (float)(alpha / (c->rslora ? sqrt(r) : r));
+	return check_targets(c, p->path, err) && check_layers(c, p->path, err);
+}

@@ -1,0 +1,22 @@
+/* loaders/adapter/adapter_config.h - what an adapter_config.json says; private to loaders/adapter/. */
+#ifndef LOADERS_ADAPTER_CONFIG_H
+#define LOADERS_ADAPTER_CONFIG_H
+
+#include "base/json_read.h"
+#include "loaders/adapter/adapter.h"
+
+struct adapter_config {
+	const char *label;
+	json_t *root;
+	double r, alpha;
+	bool rslora;
+};
+
+/* Every field is known, or has a value that turns nothing on. False: err. */
+bool adapter_config_read(struct adapter_config *c, const struct file *text, struct error *err);
+void adapter_config_close(struct adapter_config *c);
+bool adapter_config_invocation(const struct adapter_config *c, struct adapter_file *f, struct error *err);
+/* That the module is one that the configuration names, of that rank; and its scale. False: err. */
+bool adapter_config_pair(const struct adapter_config *c, struct adapter_pair *p, struct error *err);
+
+#endif

@@ -1,0 +1,77 @@
+/* loaders/model/model_adapter.c - see model_adapter.h. */
+#include "loaders/model/model_adapter.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "loaders/model/model_bind.h"
+
+_Static_assert((int)MODEL_PLACE_NAME >= (int)NAME_CAP, "a name has room");
+
+static const struct model_tensor *tensor_of(const struct model *m, uint32_t layer, enum tensor_slot slot)
+{
+	return (const struct model_tensor *)((const char *)&m->spec.layer[layer] + bind_slots[slot].at);
+}
+
+/* The model's files as if they were of that kind. */
+static struct model_file as_format(const struct model *m, enum model_format format)
+{
+	struct model_file f = *m->file;
+
+	if (f.format == format)
+		return f;
+	f.format = format;
+	f.needs.rope_pairs = format == MODEL_GGUF ? f.arch->gguf_pairs : f.arch->hf_pairs;
+	f.experts_each = f.experts_fused = f.delta_fused = false;
+	return f;
+}
+
+/* Of tensors that hold several matrices: which rows are the slot's. */
+static struct part_rows rows_of(const struct binder *b, uint32_t layer, enum tensor_slot slot, enum tensor_slot first,
+                                enum tensor_slot last)
+{
+	struct part_rows part = { 0 };
+
+	for (enum tensor_slot i = first; i <= last; i++) {
+		const uint64_t rows = model_width(&b->m->spec, layer, bind_slots[i].rows);
+		part.first += i < slot ? rows : 0;
+		part.all += rows;
+	}
+	if (bind_by_heads(b, slot) || bind_by_key(b, slot))
+		part.first = 0;
+	return part;
+}
+
+bool model_place_of(const struct model *m, bool gguf, uint32_t layer, enum tensor_slot slot, struct model_place *out)
+{
+	static const char end[] = ".weight";
+	const struct model_tensor *t = tensor_of(m, layer, slot);
+	struct model_file f = as_format(m, gguf ? MODEL_GGUF : MODEL_HF);
+	struct model seen = *m;
+	struct binder b = { .m = &seen, .f = &f, .base = "", .head = "" };
+	enum tensor_slot first = slot, last = slot;
+
+	if (!t->bytes || t->experts || t->heads || bind_slots[slot].vector || m->spec.encodes)
+		return false;
+	const char *fused = bind_fused_name(&f, slot, &first, &last);
+	const char *name = fused ? fused : bind_own_name(&f, slot);
+	const size_t n = strlen(name), ends = sizeof end - 1;
+	if (n <= ends || strcmp(name + n - ends, end) != 0 || strchr(name, '*'))
+		return false;
+	snprintf(out->name, sizeof out->name, "%s%" PRIu32 ".%.*s", bind_layers_name(&f), layer, (int)(n - ends), name);
+	const struct part_rows part = rows_of(&b, layer, slot, first, last);
+	out->first_row = part.first;
+	out->all_rows = part.all;
+	/* As if it lay there: what the order depends on is the slot and the kind of file. */
+	out->order = (struct model_tensor){ .rows = t->rows, .cols = t->cols, .bytes = 1 };
+	bind_note_order(&b, &bind_slots[slot], &out->order);
+	if (bind_by_heads(&b, slot))
+		bind_note_heads(&b, slot, &out->order);
+	if (bind_by_key(&b, slot))
+		bind_note_sections(&b, slot, &out->order);
+	out->head_dim = out->order.rope_head ? out->order.rope_head : m->spec.head_dim;
+	return true;
+}
+
+const char *model_gguf_name(const struct model *m) { return m->file->arch->gguf; }

@@ -1,0 +1,24 @@
+/* loaders/model/model_adapter.h - which tensors of an adapter's files belong to which matrix of an open model.
+ *
+ * Owns: the names and the order of rows that a matrix has in either kind of file, whichever kind the model's own is.
+ */
+#ifndef LOADERS_MODEL_ADAPTER_H
+#define LOADERS_MODEL_ADAPTER_H
+
+#include "loaders/model/model.h"
+
+enum { MODEL_PLACE_NAME = 96 };
+struct model_place {
+	char name[MODEL_PLACE_NAME]; /* "layers.3.self_attn.q_proj", "blk.3.attn_q" */
+	uint64_t first_row,
+		all_rows; /* of the tensor of that name, from which row on this matrix has its own, as order says */
+	struct model_tensor order;
+	uint32_t head_dim; /* for model_source_row() */
+};
+/* Of a matrix with its rows by themselves or in a row of others; gguf: in GGUF files, else in safetensors. False: files
+ * of that kind have it in no such form (experts, matrices by head), or the model has no such matrix. */
+bool model_place_of(const struct model *m, bool gguf, uint32_t layer, enum tensor_slot slot, struct model_place *out);
+/* "llama": what GGUF calls the architecture; NULL: nothing. */
+const char *model_gguf_name(const struct model *m);
+
+#endif

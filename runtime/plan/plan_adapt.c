@@ -1,0 +1,118 @@
+/* runtime/plan/plan_adapt.c - rules of adapters: what a pass's tokens add to the products of matrices, each by its own
+ * adapters (numerics.h rule 19).
+ *
+ * Owns: the cut of a pass into tiles, each of columns of one sequence. A plan has its tiles from its spans; which set
+ * of adapters each sequence has, the host says before each run.
+ */
+#include <stdlib.h>
+
+#include "runtime/plan/lower.h"
+
+static bool has_users(const struct weights_matrix *w) { return w && w->site && atomic_load(&w->site->users); }
+
+bool plan_adapts(const struct plan_builder *b, const struct weights_matrix *w)
+{
+	return b->opt->adapts && has_users(w);
+}
+
+/* A pair's two matrices are both adapted or none is, so that one kernel does both. */
+static bool node_adapts(const struct plan_builder *b, const struct graph_node *n)
+{
+	return plan_adapts(b, graph_matrix_of(b->g, n->in[IN_W])) ||
+	       (plan_pair_of(b, n) && plan_adapts(b, graph_matrix_of(b->g, n->in[IN_W2])));
+}
+
+/* The node of a product that adds what this node makes, or what is made of it. */
+static const struct graph_node *product_of(const struct plan_builder *b, const struct graph_node *n)
+{
+	const struct graph_node *user = &b->g->node[graph_value(b->g, n->out[0])->last_user];
+
+	return n->kind == NODE_ADAPT_DOWN ? product_of(b, user) : user;
+}
+
+bool plan_is_idle(const struct plan_builder *b, const struct graph_node *n)
+{
+	if (n->kind != NODE_ADAPT_DOWN && n->kind != NODE_ADAPT_UP)
+		return false;
+	const struct graph_node *product = product_of(b, n);
+
+	return plan_pair_of(b, product) ? !node_adapts(b, product)
+	                                : !plan_adapts(b, graph_matrix_of(b->g, n->in[IN_W]));
+}
+
+const float *plan_added(const struct plan_builder *b, const struct graph_node *n, unsigned in)
+{
+	const struct graph_node *by = graph_producer(b->g, n->in[in]);
+
+	return n->in[in] && by && !plan_is_idle(b, by) ? plan_floats(b, n->in[in]) : NULL;
+}
+
+/* ---- tiles */
+
+static uint32_t tiles_of(const struct plan_builder *b)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < b->spans; i++)
+		n += (b->span[i].tokens + ADAPT_TILE - 1) / ADAPT_TILE;
+	return n;
+}
+
+bool plan_cut_adapted(const struct plan_builder *b)
+{
+	struct plan *p = b->p;
+
+	p->adapt_tile = malloc(tiles_of(b) * sizeof *p->adapt_tile);
+	if (!p->adapt_tile)
+		return false;
+	for (uint32_t i = 0; i < b->spans; i++)
+		for (uint32_t at = 0; at < b->span[i].tokens; at += ADAPT_TILE) {
+			const uint32_t left = b->span[i].tokens - at;
+			p->adapt_tile[p->n_adapt_tiles++] =
+				(struct adapt_tile){ .first = (int32_t)(b->span[i].first + at),
+				                     .columns = (int32_t)(left < ADAPT_TILE ? left : ADAPT_TILE),
+				                     .set = (int32_t)i };
+		}
+	return true;
+}
+
+/* ---- rules */
+
+static void set_tables(const struct plan_builder *b, uint64_t *a, const struct weights_site *site, const uint8_t *table)
+{
+	a[ADAPT_TILES] = plan_address(b->buf->adapt_tiles);
+	a[ADAPT_SET] = plan_address(b->buf->adapt_sets);
+	a[ADAPT_FACTS] = plan_address(site->facts);
+	a[ADAPT_TABLE] = plan_address(table);
+	a[ADAPT_COLUMNS] = b->n;
+}
+
+void lower_adapt_down(struct plan_builder *b, const struct graph_node *n)
+{
+	const struct weights_matrix *w = graph_matrix_of(b->g, n->in[IN_W]);
+	struct key key = plan_key(b, KEY_ADAPT_DOWN);
+
+	if (plan_is_idle(b, n))
+		return;
+	key.k = (uint32_t)w->k;
+	key.rows = w->site->ranks;
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)tiles_of(b) * ADAPT_PARTS);
+	a[ADAPT_IN] = plan_address(plan_floats(b, n->in[IN_X]));
+	a[ADAPT_OUT] = plan_address(plan_floats(b, n->out[0]));
+	set_tables(b, a, w->site, w->site->down);
+}
+
+void lower_adapt_up(struct plan_builder *b, const struct graph_node *n)
+{
+	const struct weights_matrix *w = graph_matrix_of(b->g, n->in[IN_W]);
+	struct key key = plan_key(b, KEY_ADAPT_UP);
+
+	if (plan_is_idle(b, n))
+		return;
+	key.k = w->site->ranks;
+	key.rows = (uint32_t)w->rows;
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(tiles_of(b) * (numerics_pad(w->rows) / 32)));
+	a[ADAPT_IN] = plan_address(plan_floats(b, n->in[IN_X]));
+	a[ADAPT_OUT] = plan_address(plan_floats(b, n->out[0]));
+	set_tables(b, a, w->site, w->site->up);
+}

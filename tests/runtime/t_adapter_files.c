@@ -1,0 +1,110 @@
+/* tests/runtime/t_adapter_files.c - adapters' files that are refused, each by the name of what is wrong with it; and
+ * files with changed bytes.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/support/lora_folder.h"
+#include "tests/support/shared.h"
+#include "tests/runtime/adapter_sessions.h"
+
+/* ---- what is refused, and how it is said */
+
+static void test_refused_files(void **unused)
+{
+	static const struct {
+		const char *config, *says;
+	} rows[] = {
+		{ ", \"use_dora\": true", "use_dora is set" },
+		{ ", \"lora_bias\": true", "lora_bias is set" },
+		{ ", \"modules_to_save\": [\"lm_head\"]", "modules_to_save is set" },
+		{ ", \"target_parameters\": [\"mlp.experts.down_proj\"]", "target_parameters is set" },
+		{ ", \"trainable_token_indices\": [3]", "trainable_token_indices is set" },
+		{ ", \"layer_replication\": [[0, 2]]", "layer_replication is set" },
+		{ ", \"alora_invocation_tokens\": [3, 4]", "alora_invocation_tokens is set" },
+		{ ", \"bias\": \"all\"", "bias is \"all\"" },
+		{ ", \"made_up\": 3", "the field made_up is not known" },
+		{ ", \"lora_alpha\": \"x\"", "lora_alpha is \"x\", expected a number" },
+		{ ", \"init_lora_weights\": \"pissa\"", "init_lora_weights is \"pissa\"" },
+		{ ", \"target_modules\": [\"v_proj\"]", "target_modules leaves out" },
+		{ ", \"layers_to_transform\": [1]", "layers_to_transform leaves out" },
+		{ ", \"rank_pattern\": {\"q_proj\": 8}", "the rank of model.layers.0.self_attn.q_proj is 8" },
+		{ ", \"alpha_pattern\": {\"q.*\": 8}", "expected names of modules, not expressions" },
+	};
+	static const struct lora_module wrong[] = { { "model.layers.0.self_attn.q_proj", 256, 255 },
+		                                    { "model.layers.0.self_attn.q_proj", 255, 256 },
+		                                    { "model.layers.9.self_attn.q_proj", 256, 256 },
+		                                    { "model.embed_tokens", 4096, 256 } };
+	static const char *const says[] = { "has 255 columns, expected 256", "has 255 rows, expected 256",
+		                            "is of the module", "is of the module" };
+	char folder[] = "/tmp/t_adapters-XXXXXX", line[100], path[1024];
+	jit_error err = { 0 };
+
+	source_path(path, "models/tale-q8_0.gguf");
+	jit_model *m = open_model(path, "cpu", false);
+	assert_non_null(mkdtemp(folder));
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		lora_folder(folder, &(struct lora_written){ lora_tale, 1, 4, 0.1f, 1, rows[i].config });
+		assert_null(jit_adapter_open(m, folder, &err));
+		if (!strstr(err.message, rows[i].says))
+			fail_msg("%s: \"%s\" does not say \"%s\"", rows[i].config, err.message, rows[i].says);
+	}
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		lora_folder(folder, &(struct lora_written){ &wrong[i], 1, 4, 0.1f, 1, NULL });
+		assert_null(jit_adapter_open(m, folder, &err));
+		if (!strstr(err.message, says[i]))
+			fail_msg("\"%s\" does not say \"%s\"", err.message, says[i]);
+	}
+	assert_null(jit_adapter_open(m, path, &err));
+	assert_non_null(strstr(err.message, "general.type"));
+	snprintf(line, sizeof line, "rm -rf '%s'", folder);
+	assert_int_equal(system(line), 0);
+	jit_model_close(m);
+}
+
+/* Changed bytes are refused or opened, and never more than that. */
+static void test_changed_bytes(void **unused)
+{
+	char folder[] = "/tmp/t_adapters-XXXXXX", line[100], path[1024], file[100];
+	size_t n;
+	uint64_t state = 1;
+
+	source_path(path, "models/tale-q8_0.gguf");
+	jit_model *m = open_model(path, "cpu", false);
+	assert_non_null(mkdtemp(folder));
+	lora_folder(folder, &(struct lora_written){ lora_tale, 2, 4, 0.1f, 1, ", \"alpha_pattern\": {\"q_proj\": 3}" });
+	for (int which = 0; which < 2; which++) {
+		const char *name = which ? "adapter_config.json" : "adapter_model.safetensors";
+		snprintf(file, sizeof file, "%s/%s", folder, name);
+		uint8_t *all = file_bytes(file, &n);
+		for (unsigned i = 0; i < (test_quick() ? 300u : 5000u); i++) {
+			state = state * 6364136223846793005u + 1442695040888963407u;
+			const size_t at = (size_t)(state >> 33) % (n < 700 ? n : 700), cut = i % 9 ? n : at;
+			const uint8_t was = all[at];
+			all[at] = (uint8_t)(state >> 24);
+			lora_put(folder, name, (const char *)all, cut);
+			jit_adapter_close(jit_adapter_open(m, folder, NULL));
+			all[at] = was;
+		}
+		lora_put(folder, name, (const char *)all, n);
+		free(all);
+	}
+	jit_adapter_close(open_adapter(m, folder));
+	snprintf(line, sizeof line, "rm -rf '%s'", folder);
+	assert_int_equal(system(line), 0);
+	jit_model_close(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_refused_files),
+		                            cmocka_unit_test(test_changed_bytes) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
