@@ -274,6 +274,22 @@ static bool write_constants(struct executable *x, struct error *err)
 	return true;
 }
 
+/* Memory that a host gives when it is written to would end the process late. */
+static bool fits(const struct executable *x, struct error *err)
+{
+	const uint64_t available = system_available_memory();
+	uint64_t constants = 0;
+
+	for (tensor_value v = 1; v < x->g.values; v++)
+		if (is_constant(x, v) && x->constant_needed[v])
+			constants += rounded(bytes_of(x, v));
+	return !cpu_lanes(x->compute) || (x->memory_bytes <= available && constants <= available - x->memory_bytes) ||
+	       error_set(err, ERROR_MEMORY,
+	                 "the graph needs %" PRIu64 " bytes for values and %" PRIu64 " for constants, and %" PRIu64
+	                 " bytes of memory are free",
+	                 x->memory_bytes, constants, available);
+}
+
 static bool open_memory(struct executable *x, struct error *err)
 {
 	jit_error e = { 0 };
@@ -283,6 +299,8 @@ static bool open_memory(struct executable *x, struct error *err)
 	if (!x->constant_at || !x->constant_needed)
 		return error_set(err, ERROR_MEMORY, "there is no memory for a graph");
 	find_needs(x);
+	if (!fits(x, err))
+		return false;
 	x->memory = jit_buffer_open(x->compute, x->memory_bytes ? x->memory_bytes : ARENA_ALIGN, &e);
 	return x->memory ? write_constants(x, err) : error_set(err, ERROR_MEMORY, "%s", e.message);
 }

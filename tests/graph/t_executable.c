@@ -307,10 +307,29 @@ static void test_weights(void **state)
 	}
 }
 
+/* A graph that does not fit in memory is refused before anything runs: 60 inputs of 6 GB. */
+static void test_too_large(void **state)
+{
+	char text[8000];
+	struct tensor_graph g;
+	struct error err = { 0 };
+	size_t n = 0;
+	(void)state;
+
+	for (int i = 0; i < 60; i++)
+		n += (size_t)sprintf(text + n, "input x%d f32[1500000000]\ny%d = neg x%d\noutput y%d\n", i, i, i, i);
+	assert_true(graph_text_read(&g, "large", text, n, NULL, 0, &err));
+	assert_null(executable_open(computes[0], &g, &err));
+	assert_int_equal(err.code, ERROR_MEMORY);
+	assert_non_null(strstr(err.text, "bytes for values and 0 for constants, and "));
+	tensor_graph_free(&g);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_chosen), cmocka_unit_test(test_weights),
-		                            cmocka_unit_test(test_random), cmocka_unit_test(test_products) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_chosen), cmocka_unit_test(test_too_large),
+		                            cmocka_unit_test(test_weights), cmocka_unit_test(test_random),
+		                            cmocka_unit_test(test_products) };
 
 	return cmocka_run_group_tests(tests, open_all, close_all);
 }
