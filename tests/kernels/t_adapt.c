@@ -67,9 +67,9 @@ static void make_adapter(struct world *w, unsigned n)
 	w->b[n] = calloc(nb + 1, 4);
 	for (int j = 0; j < rank; j++) {
 		for (unsigned i = 0; i < w->k; i++)
-			w->a[n][j * (size_t)kp + i] = put(first, type, j * (size_t)kp + i, kernel_random(&seed));
+			w->a[n][(size_t)j * kp + i] = put(first, type, (size_t)j * kp + i, kernel_random(&seed));
 		for (unsigned r = 0; r < w->rows; r++)
-			w->b[n][j * (size_t)rp + r] =
+			w->b[n][(size_t)j * rp + r] =
 				put(second, type, (r / 32 * (size_t)rank + (size_t)j) * 32 + r % 32,
 			            kernel_random(&seed));
 	}
