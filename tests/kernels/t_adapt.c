@@ -156,14 +156,14 @@ static void plain_column(struct world *w, unsigned c, const struct adapt_set *s)
 		const struct adapt_fact *f = &w->fact[s->of[i].adapter];
 		const float scale = s->of[i].scale * f->scale;
 		for (int r = 0; r < f->rank; r++)
-			t[j++] = lane_sum(w->a[s->of[i].adapter] + r * (size_t)kp, w->x + c * kp, kp) * scale;
+			t[j++] = lane_sum(w->a[s->of[i].adapter] + (size_t)r * kp, w->x + c * kp, kp) * scale;
 	}
 	for (unsigned row = 0; row < rp; row++) {
 		float sum = -0.0f;
 		j = 0;
 		for (int i = 0; i < s->n; i++)
 			for (int r = 0; r < w->fact[s->of[i].adapter].rank; r++)
-				sum = fmaf(w->b[s->of[i].adapter][r * (size_t)rp + row], t[j++], sum);
+				sum = fmaf(w->b[s->of[i].adapter][(size_t)r * rp + row], t[j++], sum);
 		d[row] = sum;
 	}
 }
