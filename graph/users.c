@@ -178,7 +178,7 @@ static bool interpret(const struct jk_kernel *k, const uint64_t *arg, struct err
 
 bool eval_kernel(struct evaluation *e)
 {
-	static uint64_t nothing; /* where an array without elements is */
+	static const uint64_t nothing; /* where an array without elements is */
 	struct jk_file *file;
 	struct jk_kernel *k = users_bind(e->n, &file, e->err);
 	uint64_t arg[JK_MAX_PARAMETERS] = { 0 };

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_read.h"
 #include "loaders/tokenizer/tokenizer.h"
 #include "runtime/session/chat.h"
 #include "train/data.h"
@@ -129,7 +130,7 @@ static bool add_conversation(struct data *d, const struct model *m, const struct
 bool data_add_chat(struct data *d, const struct model *m, const struct data_options *o, const char *messages,
                    const char *tools, const char *path, size_t line, struct error *err)
 {
-	json_t *list = json_loads(messages, 0, NULL);
+	json_t *list = json_read_plain(messages, strlen(messages));
 	struct error own = { 0 };
 	const bool ok = list ? add_conversation(d, m, o, list, tools, path, line, &own)
 	                     : error_set(&own, ERROR_FORMAT, "the messages are no JSON");

@@ -91,7 +91,7 @@ static unsigned lies_caught(const struct trial *t, unsigned slot, unsigned alrea
 
 static void lie_about_slot(enum key_kind kind, unsigned slot)
 {
-	enum { MOST = 4000, ENOUGH = 60 };
+	enum { MOST = 4000, ENOUGH = 400 };
 	unsigned caught = 0, told = 0, tried = 0;
 	char text[512];
 
