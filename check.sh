@@ -3,11 +3,11 @@
 # error, AddressSanitizer and UBSan. First come checks of the sources themselves: layout, sizes, tables. The last line
 # is "N passed, N failed, N skipped"; the exit status is 0 when nothing failed.
 #
-# Without an option all tests have their quick size. The sanitizers see all of them; gcc runs those that look at
-# generated code or at what the compiler made, and a quarter of the rest. Continuous integration runs this. --usual and
-# --full have the gcc build run all tests at a larger size, and build a third time with clang, optimised and without
-# sanitizers. The size is the option's alone: what the environment says of JITRUN_TEST_QUICK, _FULL and _SHARE is for
-# tests run by hand.
+# Without an option all tests have their quick size. The sanitizers see all but a dozen that simulate cards for long;
+# gcc runs those, what looks at generated code or at what the compiler made, and a quarter of the rest. Continuous
+# integration runs this. --usual and --full have the gcc build run all tests at a larger size, and build a third time
+# with clang, optimised and without sanitizers. The size is the option's alone: what the environment says of
+# JITRUN_TEST_QUICK, _FULL and _SHARE is for tests run by hand.
 set -u
 cd "$(dirname "$0")" || exit 1
 
@@ -92,14 +92,24 @@ sharing_tests() {
 }
 
 # tests_of DIR TURN: the tests of a build, those with the largest budget in its column of tests/timing first. TURN is
-# "all", or a fraction such as 1/4: then they are those that look at what the compiler made, that need a build without
-# sanitizers, or that share their work with other builds; and of the others, but for the longest, every fourth.
+# "all"; "sanitized", which is all but those that are left to a build without sanitizers; or a fraction such as 1/4:
+# then they are those that look at what the compiler made, that need a build without sanitizers or are left to it, or
+# that share their work with other builds; and of the others, but for the longest, every fourth.
 tests_of() {
-	everywhere=
-	[ "$2" = all ] || everywhere=$(make -s -C "$1" show-compiler-tests show-plain-tests && sharing_tests "$1")
+	everywhere= nowhere=
+	case $2 in
+	all) ;;
+	sanitized) nowhere=$(make -s -C "$1" show-unsanitized-tests) ;;
+	*)
+		everywhere=$(make -s -C "$1" show-compiler-tests show-plain-tests show-unsanitized-tests
+			sharing_tests "$1")
+		;;
+	esac
 	make -s -C "$1" show-tests | tr ' ' '\n' |
-		awk -v turn="$2" -v all=" $(echo $everywhere) " -v long=" $(make -s -C "$1" show-long-tests) " '
+		awk -v turn="$2" -v all=" $(echo $everywhere) " -v none=" $(echo $nowhere) " \
+			-v long=" $(make -s -C "$1" show-long-tests) " '
 			BEGIN { split(turn, part, "/") }
+			turn == "sanitized" { if (!index(none, " " $1 " ")) print; next }
 			turn == "all" || index(all, " " $1 " ") ||
 				NR % part[2] == part[1] % part[2] && !index(long, " " $1 " ")' |
 		awk -v column="$column" '
@@ -240,9 +250,10 @@ check_sources scripts/analyse.sh $analysed
 # Of what does not depend on the compiler (tests/support/shared.h) gcc has all but one of 32 shares at the quick size,
 # and the build with sanitizers that one: these see nothing of generated code, and what simulates it takes six times as
 # long with them. Else it is halves.
-first=all unchecked=1/2 checked=2/2 every_check=
+first=all sanitized=all unchecked=1/2 checked=2/2 every_check=
 case $size in
 quick)
+	sanitized=sanitized
 	first=1/4 unchecked=2-32/32 checked=1/32
 	export JITRUN_TEST_QUICK=1 JITRUN_TEST_SHARE=$unchecked
 	;;
@@ -297,7 +308,7 @@ if [ $archived = yes ]; then
 	# tests that allocate much. So does keeping the last 256 MiB of freed memory from being used again; 16 are kept.
 	export ASAN_OPTIONS=malloc_context_size=8:quarantine_size_mb=16
 	column=sanitizers
-	check_clang "clang with sanitizers" build-sanitize all --enable-sanitize \
+	check_clang "clang with sanitizers" build-sanitize $sanitized --enable-sanitize \
 		CFLAGS="-g1 -O1 -Wno-pass-failed $every_check"
 	unset ASAN_OPTIONS
 	sources=..
