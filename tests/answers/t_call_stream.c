@@ -152,7 +152,7 @@ static unsigned calls_of(enum tools_form form) { return tools_rows[form].mark[0]
 /* What was written is what is read. */
 static void test_meant(void **state)
 {
-	const unsigned most = test_quick() ? (SANITIZED ? 40 : 100) : test_full() ? 10000 : 500;
+	const unsigned most = test_quick() ? (SANITIZED ? 25 : 100) : test_full() ? 10000 : 500;
 	(void)state;
 
 	for (enum tools_form form = TOOLS_TAGGED; form < TOOLS_FORMS; form++)
@@ -225,7 +225,7 @@ static const char *functions_text(void)
 
 static void test_spoilt(void **state)
 {
-	const unsigned most = test_quick() ? (SANITIZED ? 80 : 200) : test_full() ? 40000 : 2000;
+	const unsigned most = test_quick() ? (SANITIZED ? 50 : 200) : test_full() ? 40000 : 2000;
 	(void)state;
 
 	for (enum tools_form form = TOOLS_NONE; form < TOOLS_FORMS; form++)

@@ -129,7 +129,7 @@ static void test_ends(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-		writing_try(ends[i], 0, test_quick() ? 8 : 40, &c);
+		writing_try(ends[i], 0, test_quick() ? (SANITIZED ? 4 : 8) : 40, &c);
 	printf("# %u texts ended, %u did not\n", c.ended, c.longer);
 	assert_int_equal(c.refused + c.stuck + c.wrong + c.limited, 0);
 	assert_true(c.longer * 10 <= c.ended);
@@ -158,7 +158,7 @@ static void test_by_hand(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++)
-		writing_try(schemas[i], 0, test_quick() ? 8 : 40, &c);
+		writing_try(schemas[i], 0, test_quick() ? (SANITIZED ? 4 : 8) : 40, &c);
 	printf("# %u texts ended, %u did not\n", c.ended, c.longer);
 	assert_int_equal(c.refused + c.stuck + c.wrong + c.limited, 0);
 	assert_true(c.longer * 20 <= c.ended);
