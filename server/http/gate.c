@@ -101,6 +101,15 @@ void gated_take(struct gated *c)
 
 int gated_client(const struct gated *c) { return c->line.client; }
 
+/* To close them is not enough: a program that is being started has both until it runs, and events would go on to come
+ * for c, which is no more. */
+static void unwatch(struct gate *g, const struct gated *c)
+{
+	epoll_ctl(g->epoll, EPOLL_CTL_DEL, c->line.client, NULL);
+	if (c->line.inner >= 0)
+		epoll_ctl(g->epoll, EPOLL_CTL_DEL, c->line.inner, NULL);
+}
+
 /* Both ends are told, and it is taken from the list; buried once nothing in hand speaks of it. */
 static void end(struct gate *g, struct gated *c, struct gated **ended)
 {
@@ -108,7 +117,7 @@ static void end(struct gate *g, struct gated *c, struct gated **ended)
 	c->before->next = c->next;
 	if (c->next)
 		c->next->before = c->before;
-	epoll_ctl(g->epoll, EPOLL_CTL_DEL, c->line.client, NULL);
+	unwatch(g, c);
 	line_end(&c->line);
 	c->later = *ended;
 	*ended = c;
@@ -206,6 +215,7 @@ static void take_in(struct gate *g, int fd, const struct sockaddr_storage *addre
 	c->address = *address;
 	if (!line_open(&c->line, fd, ends[0], g->o.tls) || !watch_fd(g, fd, c) || !watch_fd(g, ends[0], c)) {
 		close(ends[1]);
+		unwatch(g, c);
 		discard(c);
 		return;
 	}
