@@ -250,3 +250,15 @@ bool source_write(struct source *s, const struct tensor_graph *g, const struct p
 		return true;
 	return error_set(err, ERROR_MEMORY, "there is no memory for the kernel of %s", tensor_ops[n->op].name);
 }
+
+const char *source_element_at(struct source *s, tensor_value v, const char *flat)
+{
+	return source_element(s, v, (struct position){ .flat = flat });
+}
+
+uint64_t source_divisor(uint64_t n, uint64_t most)
+{
+	while (most > 1 && n % most)
+		most--;
+	return most;
+}

@@ -84,6 +84,12 @@ const char *source_array(struct source *s, tensor_value v);
 const char *source_array_behind(struct source *s, tensor_value v, uint64_t elements);
 /* An element of a value: an expression without side effects. */
 const char *source_element(struct source *s, tensor_value v, struct position at);
+/* The same of the element with that number, a text. */
+const char *source_element_at(struct source *s, tensor_value v, const char *flat);
+/* The greatest divisor of n that is at most `most`. */
+uint64_t source_divisor(uint64_t n, uint64_t most);
+/* Results that an instance of a plain loop has side by side: they share what it reads of the other operand. */
+enum { SOURCE_ROWS = 8 };
 /* What is stored of the group's last node, where the sum of its product is `sum`. */
 const char *source_finished(struct source *s, const char *sum, struct position at);
 /* An element of packed weights, whose number in the result is `flat`; of formats that partition_knows_weights(). */

@@ -4,22 +4,7 @@
 
 #include "runtime/graph/source_tile.h"
 
-enum { ROWS_MOST = 8 }; /* results that an instance has side by side: they share what it reads of the other operand */
-
 static const struct tensor_value_info *info(const struct source *s, tensor_value v) { return &s->g->value[v]; }
-
-/* The greatest divisor of n that is at most `most`. */
-static uint64_t divisor(uint64_t n, uint64_t most)
-{
-	while (most > 1 && n % most)
-		most--;
-	return most;
-}
-
-static const char *loaded(struct source *s, tensor_value v, const char *at)
-{
-	return source_element(s, v, (struct position){ .flat = at });
-}
 
 /* ---- dot */
 
@@ -58,7 +43,7 @@ static void plain(struct source *s, const struct tensor_node *n)
 	const uint64_t size[] = { shape_elements(&side[0].own.shape), shape_elements(&side[1].own.shape) },
 		       batches = shape_elements(&side[0].batch.shape), sums = shape_elements(&side[0].sum.shape);
 	const unsigned lane = size[1] >= 8 || size[1] >= size[0] ? 1 : 0, row = 1 - lane;
-	const uint64_t rows = divisor(size[row], ROWS_MOST);
+	const uint64_t rows = source_divisor(size[row], SOURCE_ROWS);
 	const char *type = tensor_type_name(tensor_wide_type(out->type)), *base[2], *step[2];
 	const char *zero = source_number(s, tensor_wide_type(out->type), 0);
 
@@ -68,7 +53,7 @@ static void plain(struct source *s, const struct tensor_node *n)
 		base[k] = source_local(s, "i32", through_distance(s, &side[k].batch, "b"));
 	base[lane] = source_local(s, "i32",
 	                          source_text(s, "%s + %s", base[lane], through_distance(s, &side[lane].own, "n")));
-	const char *first[ROWS_MOST];
+	const char *first[SOURCE_ROWS];
 	for (uint64_t r = 0; r < rows; r++) {
 		const char *m = source_text(s, "(m * %" PRIu64 " + %" PRIu64 ")", rows, r);
 		first[r] = source_local(s, "i32",
@@ -79,9 +64,9 @@ static void plain(struct source *s, const struct tensor_node *n)
 	source_forget(s);
 	for (unsigned k = 0; k < 2; k++)
 		step[k] = through_distance(s, &side[k].sum, "k");
-	const char *y = loaded(s, n->operand[lane], source_text(s, "(%s + %s)", base[lane], step[lane]));
+	const char *y = source_element_at(s, n->operand[lane], source_text(s, "(%s + %s)", base[lane], step[lane]));
 	for (uint64_t r = 0; r < rows; r++) {
-		const char *x = loaded(s, n->operand[row], source_text(s, "(%s + %s)", first[r], step[row]));
+		const char *x = source_element_at(s, n->operand[row], source_text(s, "(%s + %s)", first[r], step[row]));
 		if (tensor_is_float(out->type))
 			source_line(s, "s%" PRIu64 " = fma(%s, %s, s%" PRIu64 ");", r, row ? y : x, row ? x : y, r);
 		else

@@ -5,22 +5,7 @@
 #include "runtime/graph/source_tile.h"
 
 enum { UNROLLED = 4 /* turns of a loop over a window */ };
-enum { ROWS_MOST = 8 }; /* results that an instance has side by side: they share what it reads of the other operand */
-
 static const struct tensor_value_info *info(const struct source *s, tensor_value v) { return &s->g->value[v]; }
-
-/* The greatest divisor of n that is at most `most`. */
-static uint64_t divisor(uint64_t n, uint64_t most)
-{
-	while (most > 1 && n % most)
-		most--;
-	return most;
-}
-
-static const char *loaded(struct source *s, tensor_value v, const char *at)
-{
-	return source_element(s, v, (struct position){ .flat = at });
-}
 
 /* Indices of a window's loops and of the result, and where the operand's element lies. */
 struct windows {
@@ -100,7 +85,7 @@ void source_conv_plain(struct source *s, const struct tensor_node *n)
 			   *out = &info(s, n->first)->shape;
 	const int wide = tensor_wide_type(info(s, n->first)->type);
 	const uint64_t channels = by->dim[1], groups = (uint64_t)tensor_node_whole(n, ATTRIBUTE_groups, 0, 1),
-		       each = by->dim[0] / groups, rows = divisor(each ? each : 1, ROWS_MOST),
+		       each = by->dim[0] / groups, rows = source_divisor(each ? each : 1, SOURCE_ROWS),
 		       taps = shape_part(by, 2, by->rank), size = shape_part(in, 2, in->rank),
 		       space = shape_part(out, 2, out->rank);
 	struct windows w = { .n = n, .dims = in->rank - 2 };
@@ -118,13 +103,14 @@ void source_conv_plain(struct source *s, const struct tensor_node *n)
 	const char *element = open_windows(s, &w, out, &inside, &between), *tap = "0";
 	for (unsigned d = 0; d < w.dims; d++)
 		tap = d ? source_text(s, "(%s * %" PRIu64 " + w%u)", tap, w.window[d], d) : "w0";
-	const char *x = loaded(s, n->operand[0],
-	                       source_text(s, "((b * %" PRIu64 " + %s * %" PRIu64 " + k) * %" PRIu64 " + %s)",
-	                                   in->dim[1], group, channels, size, element));
+	const char *x =
+		source_element_at(s, n->operand[0],
+	                          source_text(s, "((b * %" PRIu64 " + %s * %" PRIu64 " + k) * %" PRIu64 " + %s)",
+	                                      in->dim[1], group, channels, size, element));
 	if (inside)
 		x = source_local(s, tensor_type_name(wide), source_text(s, "select(%s, %s, %s)", inside, x, zero));
 	for (uint64_t r = 0; r < rows; r++) {
-		const char *y = loaded(
+		const char *y = source_element_at(
 			s, n->operand[1],
 			source_text(s, "(((c * %" PRIu64 " + %" PRIu64 ") * %" PRIu64 " + k) * %" PRIu64 " + %s)", rows,
 		                    r, channels, taps, tap));
@@ -166,7 +152,7 @@ void source_window(struct source *s, const struct tensor_node *n)
 	}
 	source_line(s, "%s total = %s;", type, source_neutral(s, op, wide));
 	const char *element = open_windows(s, &w, out, &inside, &between);
-	const char *x = loaded(s, n->operand[0], source_text(s, "(c * %" PRIu64 " + %s)", size, element)),
+	const char *x = source_element_at(s, n->operand[0], source_text(s, "(c * %" PRIu64 " + %s)", size, element)),
 		   *next = source_pair(s, op, wide, "total", x);
 	source_line(s, inside ? "total = select(%s, %s, total);" : "total = %s;", inside ? inside : next, next);
 	close_windows(s, &w);
