@@ -16,6 +16,7 @@
 #include "jit/ir/ir_build.h"
 #include "runtime/kernels/compute.h"
 #include "tests/support/shared.h"
+#include "runtime/kernels/launch_plan.h"
 
 enum { MOST = 5000 };
 
@@ -443,12 +444,47 @@ static void test_at_once(void **state)
 	}
 }
 
+/* A launch is cut where it can be cancelled: by its work, or on a real card by what that does in a fiftieth of a
+ * second.
+ */
+static void test_parts(void **state)
+{
+	static const struct {
+		double operations, arithmetic;
+		bool in_turn;
+		uint64_t units, parts;
+	} cases[] = { { 5e9, 0, false, 1000, 5 },      { 5e9, 1e11, false, 1000, 3 }, { 5e9, 1e12, false, 1000, 1 },
+		      { 5e9, 1e9, false, 1000, 5 },    { 5e9, 0, false, 2, 2 },       { 1, 0, true, 77, 77 },
+		      { 1, 1e12, true, 1 << 20, 4096 } };
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct launch_shape shape = { .units = cases[i].units,
+			                            .args = 1,
+			                            .in_turn = cases[i].in_turn,
+			                            .operations = cases[i].operations,
+			                            .arithmetic = cases[i].arithmetic };
+		struct launch_plan l;
+		struct error err = { 0 };
+		assert_true(launch_plan_make(&l, &shape, &err));
+		assert_int_equal(l.plan.n_ops, cases[i].parts);
+		for (size_t k = 0; k < l.plan.n_ops; k++)
+			assert_int_equal(l.plan.op[k].begin, k ? l.plan.op[k - 1].end : 0);
+		assert_int_equal(l.plan.op[l.plan.n_ops - 1].end, cases[i].units);
+		launch_plan_free(&l);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_devices), cmocka_unit_test(test_every_cpu_target),
-		cmocka_unit_test(test_kept),    cmocka_unit_test(test_arguments),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_devices),
+		cmocka_unit_test(test_every_cpu_target),
+		cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_at_once),
 	};
 
