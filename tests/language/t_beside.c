@@ -154,6 +154,28 @@ static void test_wide(void **state)
 		one_wide(&swept[i], i == 1 || !getenv("JITRUN_TEST_QUICK") ? RUN_CARDS : RUN_CPUS);
 }
 
+/* Beside a loop that rows share, one that has as many turns as the row's number. */
+static void test_own_ends(void **state)
+{
+	struct run r;
+	(void)state;
+
+	run_open(&r,
+	         "kernel own(in i32 b[3][20], out i32 c[9][20]) over (y in 9, x in 20) {\n"
+	         "	i32 s = 0;\n"
+	         "	for (p in 0..3) { s += b[p][x]; }\n"
+	         "	for (q in 0..y) { s += 100; }\n"
+	         "	c[y][x] = s;\n"
+	         "}\n",
+	         "own", "");
+	for (int32_t i = 0; i < 60; i++)
+		((int32_t *)run_array(&r, "b"))[i] = i;
+	run_everywhere(&r, RUN_CARDS);
+	for (int32_t i = 0; i < 180; i++)
+		assert_int_equal(((const int32_t *)run_array(&r, "c"))[i], 3 * (i % 20) + 60 + i / 20 * 100);
+	run_close(&r);
+}
+
 /* Factors of an index beyond 32 bits. */
 static void test_large_factors(void **state)
 {
@@ -176,7 +198,8 @@ static void test_large_factors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_products), cmocka_unit_test(test_ragged),
-		                            cmocka_unit_test(test_wide), cmocka_unit_test(test_large_factors) };
+		                            cmocka_unit_test(test_wide), cmocka_unit_test(test_own_ends),
+		                            cmocka_unit_test(test_large_factors) };
 
 	return cmocka_run_group_tests_name("t_beside", tests, NULL, NULL);
 }

@@ -11,9 +11,9 @@
 #include "jit/target.h"
 #include "tests/language/run_kernel.h"
 
+/* Of an operation: in all; in any loop; where loops of instances have one; behind a store since the last branch. */
 struct counts {
-	unsigned all, in_loops,
-		in_inner_loops; /* of an operation: in any loop, and where loops of instances have one */
+	unsigned all, in_loops, in_inner_loops, behind_stores;
 };
 
 static struct counts count(const struct run *r, const char *target, unsigned op)
@@ -21,7 +21,7 @@ static struct counts count(const struct run *r, const char *target, unsigned op)
 	const struct target *t = target_find(target);
 	struct counts c = { 0 };
 	struct error err = { 0 };
-	unsigned loops = 0;
+	unsigned loops = 0, stores = 0;
 	struct ir ir;
 
 	if (!(t ? jk_build(&ir, r->kernel, t, false, &err) : jk_build_lanes(&ir, r->kernel, 8, 1, false, &err)))
@@ -33,6 +33,8 @@ static struct counts count(const struct run *r, const char *target, unsigned op)
 		c.all += ir.ins[k].op == op;
 		c.in_loops += ir.ins[k].op == op && loops > 0;
 		c.in_inner_loops += ir.ins[k].op == op && loops > 2;
+		stores = ir_does(ir.ins[k].op, IR_BRANCHES) ? 0 : stores + (ir.ins[k].op == IR_store);
+		c.behind_stores += ir.ins[k].op == op && stores > 0;
 	}
 	ir_free(&ir);
 	return c;
@@ -72,6 +74,22 @@ static void test_not_joined(void **state)
 	/* avx2: four vectors in a turn */
 	assert_int_equal(count(&r, "avx2", IR_load).all, 4 * count(&r, "none", IR_load).all);
 	assert_int_equal(count(&r, "sm90", IR_load).all, 2 * count(&r, "none", IR_load).all);
+	run_close(&r);
+}
+
+/* Vectors that a turn has side by side are all read before the first is stored, on cards, which wait for memory then.
+ */
+static void test_late_stores(void **state)
+{
+	static const char text[] = "const i64 n;\n"
+				   "kernel k(in f32 x[n], out f32 y[n]) over (i in n) { y[i] = x[i] + 1; }\n";
+	struct run r;
+	(void)state;
+
+	run_open(&r, text, NULL, "n=1024");
+	assert_int_equal(count(&r, "sm90", IR_load).all, 4);
+	assert_int_equal(count(&r, "sm90", IR_load).behind_stores, 0);
+	assert_int_equal(count(&r, "avx2", IR_load).behind_stores, 3);
 	run_close(&r);
 }
 
@@ -167,9 +185,10 @@ static void test_ahead(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_joined),        cmocka_unit_test(test_not_joined),
-		                            cmocka_unit_test(test_moved),         cmocka_unit_test(test_counts),
-		                            cmocka_unit_test(test_larger_counts), cmocka_unit_test(test_ahead) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_joined), cmocka_unit_test(test_not_joined),
+		                            cmocka_unit_test(test_moved),  cmocka_unit_test(test_late_stores),
+		                            cmocka_unit_test(test_counts), cmocka_unit_test(test_larger_counts),
+		                            cmocka_unit_test(test_ahead) };
 
 	return cmocka_run_group_tests_name("t_tidy", tests, NULL, NULL);
 }
