@@ -16,8 +16,8 @@ const char *attribute_text(const struct tensor_node *n, enum tensor_attribute na
 bool attribute_make_text(struct attribute *a, enum tensor_attribute name, const char *text, size_t n,
                          struct error *err);
 
-/* A node's kernel, its constants bound; what is left to tuning has its first choice. *file: to be closed, too. NULL:
- * err. */
+/* A node's kernel, its constants bound; a tuned constant has the first of its values. The caller closes the kernel and
+ * *file. NULL: err. */
 struct jk_kernel *users_bind(const struct tensor_node *n, struct jk_file **file, struct error *err);
 
 #endif

@@ -25,7 +25,7 @@ typedef struct jit_adapter jit_adapter;
 enum { JIT_ADAPTERS_MOST = 64 /* of a model */, JIT_ADAPTERS_TOGETHER = 8 /* of a session */ };
 
 /* Sessions opened from now on can have adapters, whose ranks are `ranks` together at most, a multiple of 4; 0: 256.
- * Once for a model; the first jit_adapter_open does it where nobody did. */
+ * It is called once for a model, before the first jit_adapter_open, which otherwise calls it with 0. */
 int jit_model_adapters(jit_model *m, int ranks, jit_error *err);
 
 /* Opens an adapter for a model: a folder as PEFT saves it, a .safetensors file with adapter_config.json beside it, or a

@@ -57,7 +57,7 @@ int jit_graph_add_node(jit_graph *g, const char *operation, const uint32_t *oper
  * the text has several, and its constants; check and messages are not used. operands: the n arrays that it reads, in
  * their order; *value: the first array that it writes, and the others follow. Scalars and inout arrays are refused.
  * gradient: the name of a kernel of the same text, which reads the operands and then a cotangent for each result of
- * floats, and writes a gradient for each operand of floats; NULL: there is none, and derivatives are refused. */
+ * floats, and writes a gradient for each operand of floats. NULL: derivatives of the operation are refused. */
 int jit_graph_add_kernel(jit_graph *g, const jit_kernel_options *kernel, const char *gradient, const uint32_t *operands,
                          size_t n, uint32_t *value, jit_error *err);
 int jit_graph_add_output(jit_graph *g, const char *name, uint32_t value, jit_error *err);
