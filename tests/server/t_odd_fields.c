@@ -225,7 +225,7 @@ static void try_odd(const struct kind *k, const char *name, const char *value)
 {
 	struct answer a = fields_ask(&fields_server, k, "", name, value);
 	const bool events = a.head && (strstr(a.head, "text/event-stream") || strstr(a.head, "x-ndjson"));
-	json_t *o = a.body && !events ? json_loads(a.body, JSON_DECODE_ANY, NULL) : NULL;
+	json_t *o = a.body && !events ? json_loads(a.body, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL) : NULL;
 
 	/* 404: of a model that is not there. */
 	if ((a.status != 200 && a.status != 400 && a.status != 404) || (!o && !events))
