@@ -66,8 +66,8 @@ check "make image: $(grep -v warning "$dir/made" | tail -n 5)" [ -f $file ]
 for from in $(sed -n 's/^COPY \(--[^ ]* \)\?\(.*\) [^ ]*$/\2/p' $file); do
 	check "the Containerfile copies $from, which is there" [ -e "image/$from" ]
 done
-modes=$(stat -c %a image/jitserve image/jitrun image/cache image/models $file | tr '\n' ' ')
-check "any user may read it, whatever the umask was: $modes" [ "$modes" = "755 755 755 755 644 " ]
+modes=$(stat -c %a image/jitserve image/jitrun image/folders/cache image/folders/models $file | tr '\n' ' ')
+check "any user may read it and write to /cache, whatever the umask was: $modes" [ "$modes" = "755 755 1777 755 644 " ]
 check "it has a health check, of the server itself" grep -q \
 	'^HEALTHCHECK .*CMD \["/usr/bin/jitserve", "--probe"\]$' $file
 check "it begins with nothing" [ "$(grep -c '^FROM' $file) $(grep '^FROM' $file)" = "1 FROM scratch" ]
@@ -75,11 +75,16 @@ size=$(du -sb image | cut -f1)
 check "it is smaller than 30 MB: $size bytes" [ "$size" -lt 30000000 ]
 # Its root, its command and its user, by chroot.
 root=$dir/root
-mkdir -p "$root/usr/bin" "$root/run" "$root/cache" "$root/models"
+mkdir -p "$root/usr/bin" "$root/run"
+cp -a image/folders/* "$root/"
 cp image/jitrun image/jitserve "$root/usr/bin/"
 cp "$model" "$root/models/model.gguf"
 echo secret-key-of-the-test > "$root/run/keys.txt"
-chmod 755 "$dir" && chmod 777 "$root/cache"
+chmod 755 "$dir"
+printf '%s' '{% for m in messages %}{{ m.content }}{% endfor %}' > "$root/models/plain.jinja"
+ask() { curl -s -o "$dir/answer" -w '%{http_code}' "http://127.0.0.1:$port/v1/chat/completions" -H \
+	'Content-Type: application/json' -d \
+	'{"messages":[{"role":"user","content":"Once upon a time"}],"max_tokens":8}' "$@"; }
 list() { sed -n "s/^$1 \[\(.*\)\]\$/\1/p" $file | tr -d '",'; }
 user=$(sed -n 's/^USER //p' $file)
 chroot=$(PATH=$PATH:/usr/sbin:/sbin command -v chroot)
@@ -88,7 +93,7 @@ if [ -z "$chroot" ] || ! env -i "$chroot" --userspec="$user" "$root" /usr/bin/ji
 elif command -v curl > /dev/null; then
 	inside() { env -i PATH=/usr/bin XDG_CACHE_HOME=/cache "$chroot" --userspec="$user" "$root" "$@"; }
 	exec_inside() { exec env -i PATH=/usr/bin XDG_CACHE_HOME=/cache "$chroot" --userspec="$user" "$root" "$@"; }
-	exec_inside $(list ENTRYPOINT) $(list CMD) --port $port > "$dir/served" 2>&1 &
+	exec_inside $(list ENTRYPOINT) $(list CMD) --port $port --template /models/plain.jinja > "$dir/served" 2>&1 &
 	server=$!
 	waited=0
 	until inside /usr/bin/jitserve --probe --port $port 2> "$dir/err" || [ $waited = 300 ]; do
@@ -96,14 +101,44 @@ elif command -v curl > /dev/null; then
 		sleep 0.1
 	done
 	check "the probe says that it is ready: $(cat "$dir/served" "$dir/err")" [ $waited -lt 300 ]
-	ask() { curl -s -o "$dir/answer" -w '%{http_code}' "http://127.0.0.1:$port/v1/completions" -H \
-		'Content-Type: application/json' -d '{"prompt":"Once upon a time","max_tokens":8}' "$@"; }
 	check "nobody is answered without a key" [ "$(ask)" = 401 ]
 	check "with it: $(cat "$dir/answer")" [ "$(ask -H 'Authorization: Bearer secret-key-of-the-test')" = 200 ]
 	kill $server
 	wait $server 2> /dev/null
 	check "kernels are kept in /cache" [ -n "$(find "$root/cache" -type f | head -n 1)" ]
 fi
+
+# ---- a container of it, as its Containerfile says, where podman can start one here: crun first, then runc, which older
+# systems need.
+run_container() {
+	for runtime in crun runc none; do
+		[ $runtime != none ] || { echo "# skipped: a container: $(tail -n 1 "$dir/started")"; return; }
+		podman $store --runtime $runtime run --rm --network host --ulimit nofile=1024:1024 --ulimit \
+			nproc=1000:1000 localhost/jitrun-any --version > "$dir/started" 2>&1 && break
+	done
+	own_port
+	podman="podman $store --runtime $runtime"
+	id=$($podman run -d --network host --read-only --tmpfs /cache:mode=1777 --ulimit nofile=1024:1024 --ulimit \
+		nproc=1000:1000 -v "$root/models:/models:ro" -v "$root/run/keys.txt:/run/keys.txt:ro" \
+		localhost/jitrun-any $(list CMD) --port $port --template /models/plain.jinja 2> "$dir/err")
+	check "podman starts it: $(tail -n 1 "$dir/err")" [ -n "$id" ]
+	# The health check, as the image has it, asks port 8080; here it is told which.
+	waited=0
+	until $podman exec "$id" /usr/bin/jitserve --probe --port $port 2> "$dir/err" || [ $waited = 300 ]; do
+		waited=$((waited + 1))
+		sleep 0.1
+	done
+	check "its probe says that it is ready: $(cat "$dir/err")" [ $waited -lt 300 ]
+	check "the container answers: $(cat "$dir/answer")" [ \
+		"$(ask -H 'Authorization: Bearer secret-key-of-the-test')" = 200 ]
+	$podman exec "$id" /usr/bin/jitrun /models/model.gguf --prompt Once -n 8 -q > "$dir/out" 2> "$dir/err"
+	check "and jitrun in it: $(cat "$dir/err")" [ "$(wc -w < "$dir/out")" -ge 4 ]
+	pid=$($podman inspect -f '{{.State.Pid}}' "$id")
+	check "kernels are kept in the container's /cache" [ -n "$(find "/proc/$pid/root/cache" -type f | head -n 1)" ]
+	$podman stop -t 20 "$id" > "$dir/out" 2>&1
+	check "it ends as asked" [ "$($podman inspect -f '{{.State.ExitCode}}' "$id")" = 0 ]
+	$podman rm -f "$id" > "$dir/out" 2>&1
+}
 
 # ---- the image, built without a network; where that cannot be done, it says why
 if ! command -v buildah > /dev/null; then
@@ -119,6 +154,13 @@ else
 		check "it can be written as a file: $(tail -n 2 "$dir/pushed")" [ -s "$dir/image.tar" ]
 		size=$(wc -c < "$dir/image.tar")
 		check "which is smaller than 30 MB: $size bytes" [ "$size" -gt 1000000 -a "$size" -lt 30000000 ]
+		mkdir "$dir/layers" && tar -xf "$dir/image.tar" -C "$dir/layers"
+		for blob in "$dir"/layers/blobs/sha256/*; do
+			tar -tvzf "$blob" 2> /dev/null
+		done > "$dir/listed"
+		check "everybody may write to its /cache: $(grep ' cache/$' "$dir/listed")" grep -q \
+			'^drwxrwxrwt .* cache/$' "$dir/listed"
+		run_container
 	else
 		echo "# skipped: building it: $(tail -n 1 "$dir/built")"
 	fi
