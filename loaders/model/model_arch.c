@@ -34,6 +34,12 @@
 	{ \
 		SLOT_shared_down, NULL, "mlp.shared_experts.down_proj.weight" \
 	}
+#define SHARED_MLP \
+	{ SLOT_shared_gate, NULL, "mlp.shared_mlp.gate_proj.weight" }, \
+		{ SLOT_shared_up, NULL, "mlp.shared_mlp.up_proj.weight" }, \
+	{ \
+		SLOT_shared_down, NULL, "mlp.shared_mlp.down_proj.weight" \
+	}
 /* What Nemotron's files call the tensors of layers that are one thing each. */
 #define NEMOTRON_NAMES \
 	{ \

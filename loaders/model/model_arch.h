@@ -101,7 +101,8 @@ enum arch_routing {
 	ROUTING_MAYBE = 1024,    /* there may be no experts; what is shared is the feed-forward layer then */
 	ROUTING_BESIDE = 2048,   /* experts stand beside the feed-forward layer, where there are any */
 	ROUTING_OR_DENSE = 4096, /* with 0 experts config.json means usual feed-forward layers */
-	ROUTING_GROUPS = 512
+	ROUTING_GROUPS = 512,
+	ROUTING_COUNTED = 8192 /* n_shared_experts says how many are shared, whatever the router is */
 };
 
 /* Of what encodes a text. */
@@ -118,8 +119,7 @@ struct arch_encoder {
 	/* Of safetensors, behind arch_row.base: embeddings of positions and types, the norm without ".weight", and the
 	 * numbers of buckets. */
 	const char *pos_embed, *type_embed, *norm, *score_bias;
-	const char *renames; /* fields of config.json by other names: "THEIRS=USUAL" */
-	const char *ranks;   /* of `classes`, the one that ranks texts */
+	const char *ranks; /* of `classes`, the one that ranks texts */
 	/* Its classifier's tensors: the dense matrix, its bias, the norm's weights, and those of the classes. */
 	const char *classifier[5];
 	enum host_act act;
@@ -142,8 +142,10 @@ struct arch_row {
 	uint32_t switches;             /* enum arch_switch */
 	uint32_t gguf_fused, hf_fused; /* enum arch_fused */
 	enum model_act act;
-	uint32_t window_period; /* with WINDOW_BY_TYPE: every so many layers one has no window, the last of them */
-	double window_theta;    /* with SWITCH_WINDOW_ROPE: the windows' rotary base where none is said; 0: as others */
+	/* With WINDOW_BY_TYPE: every so many layers one has no window, the last of them, or the first. */
+	uint32_t window_period;
+	bool full_first;
+	double window_theta; /* with SWITCH_WINDOW_ROPE: the windows' rotary base where none is said; 0: as others */
 	const char *bias, *o_bias, *mlp_bias; /* the fields of config.json that say there are biases: of Q, K and V, of
 	                                         attention's output, of the feed-forward layer; NULL: never */
 	bool qkv_bias;                        /* Q, K and V have one, unless config.json says otherwise by `bias` */
@@ -154,6 +156,10 @@ struct arch_row {
 	enum arch_window window;                   /* what sliding_window of config.json means */
 	const char *stated; /* of config.json, which must be there: the class has no default that works */
 	const char *fields; /* of config.json, which its class does not use */
+	/* Fields of config.json by other names: "THEIRS=USUAL". A list in which all numbers are the same counts as
+	 * that number. */
+	const char *renames;
+	const char *rotary_dim; /* the field of config.json that says how many values of a head rotate, or NULL */
 	/* What config.json leaves out, as its class has it, where that is not what the reader takes anyway. Words
 	 * "NAME=VALUE", the value as JSON without spaces: in place of a field that is absent or null.
 	 * "NAME|OTHER=VALUE": where OTHER is missing, too, or an empty object; "NAME|null=VALUE": null is a value of

@@ -123,6 +123,20 @@ static bool read_groups(struct gguf_reader *r)
 	return true;
 }
 
+/* How many layers come before those with experts: where no key says it, those that have no router. */
+static bool read_dense(struct gguf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+	static const char key[] = "leading_dense_block_count";
+
+	if (gguf_find(r->g, gguf_key(r, key)))
+		return gguf_get_u32(r, key, OPTIONAL, &s->dense_layers);
+	while (s->experts && s->dense_layers < s->layers && !has_tensor(r, "ffn_gate_inp.weight") &&
+	       has_tensor(r, "ffn_up.weight"))
+		s->dense_layers++;
+	return true;
+}
+
 /* Where a family has more than the number of experts. */
 static bool read_shared(struct gguf_reader *r)
 {
@@ -133,8 +147,7 @@ static bool read_shared(struct gguf_reader *r)
 	if (!arch_word_in(r->row->keys, "expert_shared_count"))
 		return true;
 	if (!gguf_get_u32(r, "expert_shared_count", OPTIONAL, &count) ||
-	    !gguf_get_u32(r, "expert_shared_feed_forward_length", OPTIONAL, &width) ||
-	    !gguf_get_u32(r, "leading_dense_block_count", OPTIONAL, &s->dense_layers) ||
+	    !gguf_get_u32(r, "expert_shared_feed_forward_length", OPTIONAL, &width) || !read_dense(r) ||
 	    !gguf_get_f64(r, "expert_weights_scale", OPTIONAL, &scale) || !read_normed(r) ||
 	    !(r->row->switches & SWITCH_LATENT
 	              ? read_gating(r)

@@ -5,24 +5,6 @@
 
 #include "loaders/model/model_hf_fields.h"
 
-/* "THEIRS=USUAL": the field counts as the usual one where that is missing. */
-bool hf_rename_fields(struct hf_reader *r)
-{
-	const char *p = r->row->encoder && r->row->encoder->renames ? r->row->encoder->renames : "";
-	char theirs[60], usual[60];
-	int n;
-
-	for (; sscanf(p, " %59[^=]=%59s%n", theirs, usual, &n) == 2; p += n) {
-		json_t *v = json_object_get(r->root, theirs);
-		if (!v || json_is_null(v))
-			continue;
-		if (!json_object_get(r->root, usual) && json_object_set(r->root, usual, v) != 0)
-			return error_set(r->err, ERROR_MEMORY, "%s: no memory for its fields", r->label);
-		json_object_del(r->root, theirs);
-	}
-	return true;
-}
-
 /* What a text's length is at most, where positions have rows. */
 static bool check_positions(const struct model *m, const char *label, struct error *err)
 {

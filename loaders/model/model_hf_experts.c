@@ -47,6 +47,8 @@ static bool read_dense(struct hf_reader *r, const char *name)
 	       strcmp(json_string_value(json_array_get(types, dense)), "dense") == 0)
 		dense++;
 	const bool by_types = arch_word_in(r->row->fields, name); /* of a class that does not know the number */
+	if (r->row->routing & ROUTING_ALL)
+		return true;
 	s->dense_layers = types ? dense : by_types;
 	if (!by_types && !hf_get_u32(r, r->root, name, OPTIONAL, MODEL_MAX_LAYERS, &s->dense_layers))
 		return false;
@@ -106,7 +108,7 @@ static bool read_shared(struct hf_reader *r)
 
 	if (latent && !check_latent(r))
 		return false;
-	if ((r->row->routing & ROUTING_SIGMOID || latent) &&
+	if ((r->row->routing & (ROUTING_SIGMOID | ROUTING_COUNTED) || latent) &&
 	    (!hf_get_u32(r, r->root, "n_shared_experts", OPTIONAL, MODEL_MAX_HEADS, &count) ||
 	     !read_dense(r, behind_convolutions ? "num_dense_layers" : "first_k_dense_replace") ||
 	     !hf_get_f64(r, r->root, "routed_scaling_factor", &scale) || !read_groups(r)))

@@ -2,6 +2,7 @@
 #include "loaders/model/model_hf_fields.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,6 +89,36 @@ bool hf_unsupported(struct hf_reader *r, const char *key, const char *value, con
 
 	return error_set(r->err, ERROR_UNSUPPORTED, "%s: %s is \"%s\", expected %s", r->label, key,
 	                 error_quote(text, sizeof text, value, strlen(value)), expected);
+}
+
+/* The number that all elements of a list are, or the value itself. */
+static json_t *one_of_all(json_t *v)
+{
+	json_t *first = json_is_array(v) ? json_array_get(v, 0) : NULL;
+
+	for (size_t i = 0; i < json_array_size(v); i++)
+		if (!json_is_number(first) || !json_equal(json_array_get(v, i), first))
+			return v;
+	return first ? first : v;
+}
+
+bool hf_rename_fields(struct hf_reader *r)
+{
+	const char *p = r->row->renames ? r->row->renames : "";
+	char theirs[60], usual[60];
+	int n;
+
+	for (; sscanf(p, " %59[^=]=%59s%n", theirs, usual, &n) == 2; p += n) {
+		json_t *v = one_of_all(json_object_get(r->root, theirs));
+		const bool same = strcmp(theirs, usual) == 0;
+		if (!v || json_is_null(v))
+			continue;
+		if ((same || !json_object_get(r->root, usual)) && json_object_set(r->root, usual, v) != 0)
+			return error_set(r->err, ERROR_MEMORY, "%s: no memory for its fields", r->label);
+		if (!same)
+			json_object_del(r->root, theirs);
+	}
+	return true;
 }
 
 /* Whether a value says that nothing is to be done. */

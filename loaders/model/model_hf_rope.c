@@ -68,6 +68,17 @@ static bool read_partial(struct hf_reader *r, const json_t *o, struct model_rope
 
 	if (!hf_get_f64(r, o, "partial_rotary_factor", &partial))
 		return false;
+	if (r->row->rotary_dim && o == r->root && hf_get(r, o, r->row->rotary_dim)) {
+		uint32_t dims = 0;
+		if (!hf_get_u32(r, o, r->row->rotary_dim, OPTIONAL, r->m->spec.head_dim, &dims))
+			return false;
+		if (hf_get(r, o, "partial_rotary_factor") && dims != (uint32_t)(r->m->spec.head_dim * partial))
+			return error_set(r->err, ERROR_FORMAT,
+			                 "%s: %s is %" PRIu32 ", but partial_rotary_factor is %.9g", r->label,
+			                 r->row->rotary_dim, dims, partial);
+		rope->dims = dims;
+		return true;
+	}
 	if (r->row->switches & SWITCH_LATENT) /* there, qk_rope_head_dim says it */
 		return true;
 	if (partial == 1) {

@@ -16,8 +16,7 @@ static bool slides_by_rule(const struct hf_reader *r, const struct rule *rule, u
 {
 	switch (r->row->window) {
 	case WINDOW_BY_TYPE:
-		return r->row->encoder && r->row->encoder->one_first ? layer % rule->period != 0
-		                                                     : layer % rule->period + 1 < rule->period;
+		return r->row->full_first ? layer % rule->period != 0 : layer % rule->period + 1 < rule->period;
 	case WINDOW_SOME_LAYERS: return layer >= rule->max_window_layers;
 	case WINDOW_ALTERNATES: return layer % 2 == 0 && layer < rule->max_window_layers;
 	case WINDOW_STILL: return !rule->rotates[layer];

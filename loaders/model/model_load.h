@@ -221,6 +221,7 @@ struct binder;
 bool model_bind_encoder(struct binder *b, struct error *err);
 void model_move_last_norm(struct model *m);
 void model_widen_window(struct model_spec *s);
+/* model_hf_fields.c: arch_row.renames. */
 bool hf_rename_fields(struct hf_reader *r);
 bool hf_read_encoder(struct hf_reader *r);
 /* Whether the file is of a decoder's type, but says that attention goes to both sides. */

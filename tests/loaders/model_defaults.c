@@ -119,6 +119,47 @@ static const struct default_case cases[] = {
 	  "beta_fast=32 beta_slow=1 truncate=1 original=8192 query_scale=0.1 "
 	  "attention_scale=0.194969495 experts=128 used=4 expert_ffn=2048 shared_ffn=2048 normed=1 "
 	  "rank=256 query_rank=1024 rest=64 value=128 pairs=1" },
+	{ "cwm", "",
+	  "kv_heads=8 head_dim=128 context=131072 eps=1e-05 window=8192 kinds=fwwwfwww theta=1000000 scaling=2 "
+	  "factor=16 "
+	  "original=8192" },
+	{ "helium", "", "kv_heads=20 head_dim=128 context=4096 eps=1e-08 theta=100000 pairs=1" },
+	{ "dots1", "\"n_routed_experts\": 8, \"num_experts_per_tok\": 2",
+	  "kv_heads=32 head_dim=32 context=2048 eps=1e-06 kinds=ffffffff theta=10000 experts=8 used=2 expert_ffn=1408 "
+	  "shared_ffn=0 dense=0 normed=0 router_scale=-1" },
+	{ "dots1", "\"n_routed_experts\": 8, \"num_experts_per_tok\": 2, \"max_window_layers\": 6",
+	  "window=4096 kinds=ffffffww" },
+	{ "dots1",
+	  "\"n_routed_experts\": 8, \"num_experts_per_tok\": 2, \"max_window_layers\": 6, \"sliding_window\": null",
+	  "window=0 kinds=ffffffff" },
+	{ "solar_open", "",
+	  "kv_heads=8 head_dim=128 context=131072 eps=1e-05 theta=1000000 rotating=128 experts=128 used=8 "
+	  "expert_ffn=1280 "
+	  "shared_ffn=1280 dense=0 normed=1 router_scale=-1" },
+	{ "solar_open", "\"first_k_dense_replace\": 3, \"partial_rotary_factor\": 0.5", "dense=0 rotating=64" },
+	{ "minimax_m2", "",
+	  "kv_heads=8 head_dim=128 context=196608 eps=1e-06 theta=5000000 rotating=128 experts=256 used=8 "
+	  "expert_ffn=96 "
+	  "shared_ffn=0 dense=0 normed=1" },
+	{ "minimax_m2", "\"rotary_dim\": 64", "rotating=64" },
+	{ "minimax_m2", "\"rotary_dim\": 64, \"partial_rotary_factor\": 0.5", "rotating=64" },
+	{ "exaone_moe", "",
+	  "kv_heads=32 head_dim=32 context=2048 eps=1e-05 window=4096 kinds=wwwFwwwF theta=10000 experts=64 used=8 "
+	  "expert_ffn=1024 shared_ffn=1024 dense=1 normed=1 router_scale=2.5 groups=0" },
+	{ "exaone_moe", "\"num_shared_experts\": 2, \"n_group\": 4, \"topk_group\": 2",
+	  "shared_ffn=2048 groups=4 groups_used=2" },
+	{ "hunyuan_v1_moe",
+	  "\"head_dim\": 32, \"num_experts\": [4, 4, 4, 4, 4, 4, 4, 4], \"moe_topk\": [2, 2, 2, 2, 2, 2, 2, 2]",
+	  "kv_heads=16 head_dim=32 context=2048 eps=1e-05 theta=10000 experts=4 used=2 expert_ffn=96 shared_ffn=96 "
+	  "normed=1" },
+	{ "hunyuan_v1_moe", "\"head_dim\": 32, \"num_experts\": 4", "used=1" },
+	{ "hy_v3", "",
+	  "kv_heads=8 head_dim=128 context=131072 eps=1e-05 theta=11158840 experts=192 used=8 expert_ffn=1536 "
+	  "shared_ffn=1536 dense=1 normed=1 router_scale=2.826" },
+	{ "hy_v3",
+	  "\"mlp_layer_types\": [\"dense\", \"dense\", \"sparse\", \"sparse\", \"sparse\", \"sparse\", \"sparse\", "
+	  "\"sparse\"], \"router_scaling_factor\": 1, \"num_shared_experts\": 3",
+	  "dense=2 router_scale=-1 shared_ffn=4608" },
 	{ "olmo2", "\"sliding_window\": 64", "window=0 kinds=ffffffff" },
 	{ "olmo2", "\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 4}",
 	  "kinds=ffffffff scaling=1 factor=4" },

@@ -17,7 +17,6 @@ static const char experts[] = "mixture of experts", latent[] = "latent attention
 static const struct {
 	const char *type, *part;
 } refused[] = {
-	{ "minimax_m2", experts },
 	{ "minimax_m3", experts },
 	{ "llama4", experts },
 	{ "phimoe", experts },

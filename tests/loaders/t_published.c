@@ -35,8 +35,8 @@ static bool is_one_of(const char *type, const char *words)
 /* The feed-forward layer of a mixture of experts. */
 static void expert_entries(struct header *h, const struct sizes *s, const char *type, const char *base, uint64_t layer)
 {
-	const bool mixtral = is_one_of(type, "mixtral"), granite = is_one_of(type, "granitemoe"),
-		   delta = is_one_of(type, "qwen3_5_moe_text");
+	const bool minimax = is_one_of(type, "minimax_m2"), mixtral = minimax || is_one_of(type, "mixtral"),
+		   granite = is_one_of(type, "granitemoe"), delta = is_one_of(type, "qwen3_5_moe_text");
 	const uint64_t wide = 2 * s->expert_ffn;
 	const char *router = granite   ? "block_sparse_moe.router.layer"
 	                     : mixtral ? "block_sparse_moe.gate"
@@ -49,6 +49,9 @@ static void expert_entries(struct header *h, const struct sizes *s, const char *
 	snprintf(prefix, sizeof prefix, "%slayers.%" PRIu64 ".", base, layer);
 	snprintf(name, sizeof name, "%s%s.weight", prefix, router);
 	entry(h, name, s->experts, s->hidden);
+	snprintf(name, sizeof name, "%sblock_sparse_moe.e_score_correction_bias", prefix);
+	if (minimax)
+		entry(h, name, 0, s->experts);
 	if (granite || delta) {
 		snprintf(name, sizeof name, "%s%s", prefix,
 		         delta ? "mlp.experts.gate_up_proj" : "block_sparse_moe.input_linear.weight");
@@ -115,7 +118,7 @@ static void layer_entries(struct header *h, const struct sizes *s, const char *t
 	bool pre = !is_one_of(type, "olmo2 olmo3 exaone4"),
 	     post = is_one_of(type, "olmo2 olmo3 exaone4 gemma2 gemma3_text glm4"), one_qkv = is_one_of(type, "phi3"),
 	     fused_ffn = is_one_of(type, "phi3 glm4"), glm = is_one_of(type, "glm4"),
-	     gemma = is_one_of(type, "gemma2 gemma3_text"), rows = is_one_of(type, "olmo2 olmo3"),
+	     gemma = is_one_of(type, "gemma2 gemma3_text"), rows = is_one_of(type, "olmo2 olmo3 minimax_m2"),
 	     each = s->qk_norm || is_one_of(type, "exaone4 gemma3_text"), hunyuan = is_one_of(type, "hunyuan_v1_dense"),
 	     one_norm = is_one_of(type, "cohere"), dense = !s->experts;
 	const struct {
@@ -241,7 +244,7 @@ static uint8_t *made_up(json_t *config, const char *type, const char *base, size
 		json_is_true(json_object_get(config, "mlp_bias")),
 		is_one_of(type, "qwen3 qwen3_vl_text qwen3_moe"),
 		false,
-		is_one_of(type, "qwen3_moe mixtral granitemoe qwen3_5_moe_text gpt_oss")
+		is_one_of(type, "qwen3_moe mixtral granitemoe qwen3_5_moe_text gpt_oss minimax_m2")
 			? number(config, "num_experts", number(config, "num_local_experts", 0))
 			: 0,
 		number(config, "moe_intermediate_size", number(config, "intermediate_size", 1))
@@ -334,7 +337,7 @@ static const char *expected(json_t *config, const char *type)
 		                            "phi3",       "smollm3",          "granite", "olmo2",       "olmo3",
 		                            "glm4",       "hunyuan_v1_dense", "exaone4", "gemma3_text", "arcee",
 		                            "gemma2",     "ministral3",       "cohere",  "qwen3_moe",   "mixtral",
-		                            "granitemoe", "qwen3_5_moe_text", "gpt_oss", "nemotron_h" };
+		                            "granitemoe", "qwen3_5_moe_text", "gpt_oss", "nemotron_h",  "minimax_m2" };
 	const char *class = json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
 	bool run = false;
 

@@ -16,13 +16,56 @@
 #include "tests/support/shared.h"
 
 static const char *const families[] = {
-	"qwen3moe-a",   "mixtral-a",    "qwen2moe-a",      "olmoe-a",        "granitemoe-a",    "glm4moe-a",
-	"phi3-a",       "smollm3-a",    "granite-a",       "olmo2-a",        "olmo3-a",         "exaone4-a",
-	"glm4-a",       "arcee-a",      "hunyuan-a",       "ministral3-a",   "gemma2-a",        "gemma3-a",
-	"cohere2-a",    "llama-a",      "qwen3-gqa2-bf16", "lfm2-a",         "qwen35-a",        "gemma4-e-a",
-	"gemma4-k-a",   "lfm2moe-a",    "qwen35moe-a",     "qwen3next-a",    "glm4moelite-a",   "deepseekv2-a",
-	"deepseekv3-a", "gemma4-moe-a", "gptoss-a",        "gptoss-a-mxfp4", "mistral4-a",      "granitehybrid-a",
-	"nemotronh-a",  "ernie45-a",    "seedoss-a",       "llama-mha-f32",  "mistral-gqa4-f16"
+	"qwen3moe-a",
+	"mixtral-a",
+	"qwen2moe-a",
+	"olmoe-a",
+	"granitemoe-a",
+	"glm4moe-a",
+	"phi3-a",
+	"smollm3-a",
+	"granite-a",
+	"olmo2-a",
+	"olmo3-a",
+	"exaone4-a",
+	"glm4-a",
+	"arcee-a",
+	"hunyuan-a",
+	"ministral3-a",
+	"gemma2-a",
+	"gemma3-a",
+	"cohere2-a",
+	"llama-a",
+	"qwen3-gqa2-bf16",
+	"lfm2-a",
+	"qwen35-a",
+	"gemma4-e-a",
+	"gemma4-k-a",
+	"lfm2moe-a",
+	"qwen35moe-a",
+	"qwen3next-a",
+	"glm4moelite-a",
+	"deepseekv2-a",
+	"deepseekv3-a",
+	"gemma4-moe-a",
+	"gptoss-a",
+	"gptoss-a-mxfp4",
+	"mistral4-a",
+	"granitehybrid-a",
+	"nemotronh-a",
+	"ernie45-a",
+	"seedoss-a",
+	"llama-mha-f32",
+	"mistral-gqa4-f16",
+#define NEXT "golden-next/"
+	NEXT "cwm-a",
+	NEXT "helium-a",
+	NEXT "dots1-a",
+	NEXT "solaropen-a",
+	NEXT "minimaxm2-a",
+	NEXT "exaonemoe-a",
+	NEXT "hunyuanmoe-a",
+	NEXT "hyv3-a"
 };
 enum { FAMILIES = sizeof families / sizeof *families, TOKENS = 41 };
 
@@ -85,7 +128,7 @@ static bool find(char path[1024], size_t i)
 {
 	char relative[60];
 
-	snprintf(relative, sizeof relative, "golden/%s", families[i]);
+	snprintf(relative, sizeof relative, strchr(families[i], 0x2f) ? "%s" : "golden/%s", families[i]);
 	return shared_path(path, relative);
 }
 

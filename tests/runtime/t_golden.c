@@ -191,7 +191,17 @@ static const char *golden[] = {
 	"golden/gemma4-moe-a/model-q8_0.gguf",
 	BOTH("gptoss-a"),
 	"golden/gptoss-a-mxfp4",
-	"golden/gptoss-a-mxfp4/model-mxfp4.gguf"
+	"golden/gptoss-a-mxfp4/model-mxfp4.gguf",
+#undef BOTH
+#define BOTH(name) "golden-next/" name, "golden-next/" name "/model-bf16.gguf"
+	"golden-next/cwm-a",
+	"golden-next/helium-a",
+	BOTH("dots1-a"),
+	"golden-next/solaropen-a" /* its GGUF file counts a layer without experts, of which there are none */,
+	"golden-next/minimaxm2-a",
+	BOTH("exaonemoe-a"),
+	"golden-next/hunyuanmoe-a",
+	BOTH("hyv3-a")
 #undef BOTH
 };
 

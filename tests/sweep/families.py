@@ -257,6 +257,18 @@ def ministral3(r):
     return c
 
 
+def cwm(r):
+    c = rope(r, dict(sizes(r), mlp_bias=flip(r)))
+    c["head_dim"] = head_dim_of(c)
+    return maybe_types(r, c)
+
+
+def helium(r):
+    c = attention_bias(r, sizes(r, head_dims=(8, 16, 32, 64, 80)), "mlp_bias")
+    c["head_dim"] = head_dim_of(c)
+    return rope(r, c)
+
+
 # ---- Gemma
 
 def gemma(r):
@@ -518,6 +530,53 @@ def glm4_moe(r):
     return rope(r, c, kinds=("default", "linear"), partial=[0.5, 0.25])
 
 
+def dots1(r):
+    c = sigmoid_groups(r, attention_bias(r, rope(r, sizes(r))))
+    c["sliding_window"] = r.choice(WINDOWS + [None])
+    c["max_window_layers"] = r.randint(0, c["num_hidden_layers"])
+    if flip(r):
+        c["layer_types"] = layer_types(r, c)
+    return c
+
+
+def solar_open(r):
+    c = sigmoid_groups(r, attention_bias(r, sizes(r, head_dims=(16, 32, 64, 80))))
+    c["head_dim"] = head_dim_of(c)
+    c.pop("first_k_dense_replace")
+    return rope(r, c, kinds=("default", "linear", "yarn"), partial=[1.0, 0.5])
+
+
+def minimax_m2(r):
+    c = sizes(r, head_dims=(16, 32, 64, 80))
+    c["head_dim"] = head_dim_of(c)
+    c = experts(r, rope(r, c, kinds=("default", "linear"), partial=[1.0, 0.5]), "num_local_experts")
+    return c
+
+
+def exaone_moe(r):
+    c = sigmoid_groups(r, exaone4(r), "num_experts")
+    c["num_shared_experts"] = c.pop("n_shared_experts")
+    return c
+
+
+def hunyuan_v1_moe(r):
+    c = experts(r, hunyuan_v1_dense(r))
+    used = c.pop("num_experts_per_tok")
+    c["moe_topk"] = [used] * c["num_hidden_layers"] if flip(r) else used
+    return c
+
+
+def hy_v3(r):
+    c = sizes(r)
+    c["head_dim"] = head_dim_of(c)
+    c = experts(r, rope(r, attention_bias(r, c, "mlp_bias")))
+    dense = r.randint(0, c["num_hidden_layers"])
+    c.update(num_shared_experts=r.choice([1, 2]), moe_intermediate_size=r.choice([16, 32]),
+             router_scaling_factor=r.choice([1.0, 1, 2.826]),
+             mlp_layer_types=["dense"] * dense + ["sparse"] * (c["num_hidden_layers"] - dense))
+    return c
+
+
 def latent(r, kinds=("default", "yarn", "yarn")):
     c = sizes(r, own_head_dim=False)
     c["num_key_value_heads"] = c["num_attention_heads"]
@@ -565,4 +624,5 @@ FAMILIES = {f.__name__: f for f in (
     llama, mistral, qwen2, qwen3, ernie4_5, seed_oss, phi3, smollm3, granite, olmo2, olmo3, exaone4, glm4, arcee,
     hunyuan_v1_dense, ministral3, gemma, gemma2, gemma3_text, gemma4_text, cohere2, cohere, lfm2, lfm2_moe,
     qwen3_5_text, qwen3_5_moe_text, qwen3_next, granitemoehybrid, nemotron_h, mixtral, qwen3_moe, qwen2_moe, olmoe,
-    granitemoe, gpt_oss, glm4_moe, deepseek_v3, deepseek_v2, glm4_moe_lite, mistral4)}
+    granitemoe, gpt_oss, glm4_moe, deepseek_v3, deepseek_v2, glm4_moe_lite, mistral4, cwm, helium, dots1, solar_open,
+    minimax_m2, exaone_moe, hunyuan_v1_moe, hy_v3)}
