@@ -28,6 +28,7 @@ language: base jit
 graph: base include jit kernels-templates language
 loaders: base graph
 chat: base loaders
+pictures: base loaders
 grammar: base
 answers: base grammar
 runtime: base include answers graph jit kernels-templates language loaders chat grammar sim

@@ -11,7 +11,8 @@ if ! git ls-files --error-unmatch scripts/sources.sh >/dev/null 2>&1; then # an 
 	echo "sources.sh: this is no git checkout: sources.am not looked at"
 	exit 0
 fi
-rooms='answers base chat encoders grammar graph include jit kernels-templates language loaders quantise runtime train'
+rooms='answers base chat encoders grammar graph include jit kernels-templates language loaders pictures quantise runtime
+	train'
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
 own=$(awk '
