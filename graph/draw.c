@@ -279,6 +279,17 @@ tensor_value draw_dot(struct draw *d, tensor_value x, tensor_value y, unsigned l
 	return x && y ? tensor_graph_add(d->g, OP_dot, (tensor_value[]){ x, y }, 2, a, 4, d->err) : 0;
 }
 
+tensor_value draw_dot_of(struct draw *d, tensor_value x, tensor_value y, int64_t left, int64_t right,
+                         int64_t left_batch, int64_t right_batch)
+{
+	const struct attribute a[] = { { ATTRIBUTE_left, 1, &left, 0 },
+		                       { ATTRIBUTE_right, 1, &right, 0 },
+		                       { ATTRIBUTE_left_batch, 1, &left_batch, 0 },
+		                       { ATTRIBUTE_right_batch, 1, &right_batch, 0 } };
+
+	return x && y ? tensor_graph_add(d->g, OP_dot, (tensor_value[]){ x, y }, 2, a, 4, d->err) : 0;
+}
+
 /* Batches of both sides, broadcast to each other. */
 static tensor_value batched(struct draw *d, tensor_value x, const struct shape *batch)
 {

@@ -60,6 +60,9 @@ tensor_value draw_mean(struct draw *d, tensor_value x, unsigned axes, bool keep)
 tensor_value draw_matmul(struct draw *d, tensor_value x, tensor_value y);
 /* Contracts the given axes; batches in front are common. */
 tensor_value draw_dot(struct draw *d, tensor_value x, tensor_value y, unsigned left, unsigned right, unsigned batches);
+/* The same with one batch, which may be any axis of each. */
+tensor_value draw_dot_of(struct draw *d, tensor_value x, tensor_value y, int64_t left, int64_t right,
+                         int64_t left_batch, int64_t right_batch);
 tensor_value draw_with_mode(struct draw *d, enum tensor_op op, const tensor_value *v, int64_t axis, int64_t mode);
 
 /* ---- draw_functions.c: functions of numbers, for f32, f64 and what is computed as f32 */

@@ -12,7 +12,7 @@ if ! git ls-files --error-unmatch scripts/sources.sh >/dev/null 2>&1; then # an 
 	exit 0
 fi
 rooms='answers base chat encoders grammar graph include jit kernels-templates language loaders pictures quantise runtime
-	train'
+	train vision'
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
 own=$(awk '

@@ -198,17 +198,6 @@ static tensor_value bounded(struct draw *d, tensor_value x, const struct model_s
 /* What is not seen scores so little that its share is 0. */
 #define NOT_SEEN (-1e30)
 
-static tensor_value dot_of(struct draw *d, tensor_value x, tensor_value y, int64_t left, int64_t right,
-                           int64_t left_batch, int64_t right_batch)
-{
-	const struct attribute a[] = { { ATTRIBUTE_left, 1, &left, 0 },
-		                       { ATTRIBUTE_right, 1, &right, 0 },
-		                       { ATTRIBUTE_left_batch, 1, &left_batch, 0 },
-		                       { ATTRIBUTE_right_batch, 1, &right_batch, 0 } };
-
-	return x && y ? tensor_graph_add(d->g, OP_dot, (tensor_value[]){ x, y }, 2, a, 4, d->err) : 0;
-}
-
 static tensor_value attention(struct drawing *w, tensor_value in)
 {
 	const struct model_sizes z = model_sizes_of(w->s, w->layer);
@@ -224,10 +213,10 @@ static tensor_value attention(struct drawing *w, tensor_value in)
 	v = draw_dims(d, v, 3, (uint64_t[]){ w->tokens, groups, dim });
 	q = draw_dims(d, q, 4, (uint64_t[]){ w->tokens, groups, each, dim });
 	/* [groups, tokens, each, keys] */
-	tensor_value scores = draw_with(d, OP_mul, dot_of(d, q, k, 3, 2, 1, 1), scale);
+	tensor_value scores = draw_with(d, OP_mul, draw_dot_of(d, q, k, 3, 2, 1, 1), scale);
 	scores = bounded(d, scores, &w->s->score_cap);
 	scores = draw_select(d, draw_expand(d, w->sees, 1), scores, draw_number(d, NOT_SEEN, scores));
-	tensor_value out = dot_of(d, softmax(d, scores), v, 3, 0, 0, 1); /* [groups, tokens, each, dim] */
+	tensor_value out = draw_dot_of(d, softmax(d, scores), v, 3, 0, 0, 1); /* [groups, tokens, each, dim] */
 	out = draw_transpose(d, out, (unsigned[]){ 1, 0, 2, 3 });
 	return draw_dims(d, out, 2, (uint64_t[]){ w->tokens, w->s->heads * dim });
 }

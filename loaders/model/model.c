@@ -304,17 +304,31 @@ static void let_go(struct model_file *f)
 
 bool model_finish(struct model *m, struct error *err) { return build_catalog(m->file, err) && read_all(m, err); }
 
-bool model_open(struct model *out, const char *path, unsigned flags, struct error *err)
+static bool open_path(struct model *out, const char *path, unsigned flags, struct error *err)
 {
 	struct model_paths paths;
+	bool ok = model_begin(out, flags, err) && model_locate(&paths, path, err);
 
-	if (!model_begin(out, flags, err))
-		return false;
-	bool ok = model_locate(&paths, path, err);
 	if (ok) {
-		ok = open_files(out, &paths, err) && read_all(out, err);
+		ok = open_files(out, &paths, err);
 		model_paths_free(&paths);
 	}
+	return ok;
+}
+
+bool model_open_files(struct model *out, const char *path, struct error *err)
+{
+	const bool ok = open_path(out, path, MODEL_NO_TOKENIZER, err);
+
+	if (!ok)
+		model_close(out);
+	return ok;
+}
+
+bool model_open(struct model *out, const char *path, unsigned flags, struct error *err)
+{
+	const bool ok = open_path(out, path, flags, err) && read_all(out, err);
+
 	if (ok)
 		let_go(out->file);
 	else

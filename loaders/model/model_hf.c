@@ -141,8 +141,7 @@ static bool put_default(struct hf_reader *r, const char *word, size_t n)
 	                 error_set(r->err, ERROR_MEMORY, "%s: no memory for its fields", r->label));
 }
 
-/* What the class takes where the file leaves it out. */
-static bool put_defaults(struct hf_reader *r)
+bool hf_put_defaults(struct hf_reader *r)
 {
 	size_t n;
 
@@ -171,8 +170,8 @@ static bool read_arch(struct hf_reader *r)
 {
 	const char *gate = NULL;
 
-	if (!read_row(r) || !hf_rename_fields(r) || !put_defaults(r) || !check_classes(r, r->root, r->row->classes) ||
-	    !hf_get_string(r, r->root, "activation", &gate))
+	if (!read_row(r) || !hf_rename_fields(r) || !hf_put_defaults(r) ||
+	    !check_classes(r, r->root, r->row->classes) || !hf_get_string(r, r->root, "activation", &gate))
 		return false;
 	if (gate && strcmp(gate, "swiglu") != 0) /* Falcon 3 says it beside hidden_act */
 		return hf_unsupported(r, "activation", gate, "swiglu");

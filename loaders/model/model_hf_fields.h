@@ -31,6 +31,9 @@ bool hf_get_bool(struct hf_reader *r, const json_t *object, const char *key, boo
 bool hf_get_bool_or_none(struct hf_reader *r, const char *key, bool *out);
 bool hf_get_string(struct hf_reader *r, const json_t *object, const char *key, const char **out);
 
+/* What the class takes where the file leaves it out: the row's defaults. model_hf.c */
+bool hf_put_defaults(struct hf_reader *r);
+
 /* Both refuse, and return false. */
 bool hf_wrong_kind(struct hf_reader *r, const char *key, const json_t *v, const char *expected);
 bool hf_unsupported(struct hf_reader *r, const char *key, const char *value, const char *expected);

@@ -1,5 +1,5 @@
-/* loaders/model/model_load.h - what the parts of the model loader share; private to loaders/model/model*.c, and to the
- * fuzz targets.
+/* loaders/model/model_load.h - what the parts of the model loader share; private to loaders/model/model*.c, to vision/,
+ * which reads another part of the same files, and to the fuzz targets.
  *
  *   model_path.c  which files a path means
  *   model.c       opens and parses them, owns and releases everything, reads tensors
@@ -146,6 +146,9 @@ bool model_find_tensor(const struct model_file *f, const char *name, struct foun
 bool model_read_found(const struct model_file *f, const struct found_tensor *t, size_t n, void *out, struct error *err);
 bool model_same_found(const struct model_file *f, const struct found_tensor *a, const struct found_tensor *b,
                       bool *same, struct error *err);
+/* The files alone, indexed, with config.json where they are safetensors: nothing is read of them yet. On failure *out
+ * is closed. */
+bool model_open_files(struct model *out, const char *path, struct error *err);
 /* As model_open, from memory: weights is a whole GGUF or safetensors file, config the text of config.json (for
  * safetensors). */
 bool model_open_memory(struct model *out, const void *weights, uint64_t n, const void *config, uint64_t n_config,

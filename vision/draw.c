@@ -1,0 +1,348 @@
+/* vision/draw.c - an image encoder and its projector as one graph of tensors, of pictures of so many patches. */
+#include "graph/draw.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/math_host.h"
+#include "vision/parts.h"
+
+/* Scores that are computed at a time, where there are more patches: so much memory they take at most. */
+enum { SCORES_MOST = 1 << 24, NO_LAYER = 0 };
+
+struct drawing {
+	struct draw d;
+	struct tower *t;
+	const struct tower_spec *s;
+	struct tower_graph *to;
+	uint32_t patches, rows; /* rows of the stream: those of the patches, and that of the class */
+	tensor_value input[TOWER_INPUTS], same_window;
+};
+
+/* ---- inputs */
+
+static bool put_input(struct drawing *w, enum tower_input which, const char *name, int type, uint64_t rows,
+                      uint64_t columns)
+{
+	const struct shape s = { columns ? 2 : 1, { rows, columns } };
+
+	w->to->has[which] = true;
+	w->to->copied++;
+	w->input[which] = tensor_graph_input(w->d.g, name, type, &s, w->d.err);
+	return w->input[which] != 0;
+}
+
+static bool put_inputs(struct drawing *w)
+{
+	const struct tower_spec *s = w->s;
+	const uint64_t pairs = s->hidden / s->heads / 2;
+
+	return put_input(w, INPUT_PATCHES, "patches", JIT_TYPE_F32, w->patches, tower_patch_numbers(s)) &&
+	       (!s->row->places || put_input(w, INPUT_PLACES, "places", JIT_TYPE_F32, w->rows, s->hidden)) &&
+	       (!s->row->turns || (put_input(w, INPUT_COSINE, "cosine", JIT_TYPE_F32, w->patches, pairs) &&
+	                           put_input(w, INPUT_SINE, "sine", JIT_TYPE_F32, w->patches, pairs))) &&
+	       (!s->window || put_input(w, INPUT_WINDOW, "window", JIT_TYPE_I32, w->patches, 0));
+}
+
+/* A tensor as the file has it, made floats where it is used. */
+static tensor_value weight_input(struct drawing *w, uint32_t number)
+{
+	const struct tower_weight *t = &w->t->weight[number];
+	const struct dtype_facts *f = &dtype_table[t->type];
+	struct shape s = t->shape;
+	int64_t format = t->type;
+	int type = t->type == DTYPE_F32    ? JIT_TYPE_F32
+	           : t->type == DTYPE_F16  ? JIT_TYPE_F16
+	           : t->type == DTYPE_BF16 ? JIT_TYPE_BF16
+	                                   : JIT_TYPE_U8;
+	char name[40];
+
+	if (!array_grow((void **)&w->to->weight, &w->to->weight_room, w->to->weights + 1, sizeof *w->to->weight)) {
+		error_set(w->d.err, ERROR_MEMORY, "there is no memory for an image encoder");
+		return 0;
+	}
+	w->to->weight[w->to->weights++] = number;
+	if (type == JIT_TYPE_U8)
+		s.dim[s.rank - 1] = s.dim[s.rank - 1] / f->block * f->bytes;
+	snprintf(name, sizeof name, "w%u", (unsigned)number);
+	const tensor_value v = tensor_graph_input(w->d.g, name, type, &s, w->d.err);
+	if (type != JIT_TYPE_U8)
+		return draw_convert(&w->d, v, JIT_TYPE_F32);
+	const struct attribute a = { ATTRIBUTE_format, 1, &format, 0 };
+	return v ? tensor_graph_add(w->d.g, OP_dequantise, &v, 1, &a, 1, w->d.err) : 0;
+}
+
+static tensor_value weight(struct drawing *w, enum tower_slot slot, uint32_t layer, bool bias, uint64_t rows,
+                           uint64_t columns)
+{
+	const struct shape s = bias || slot == TOWER_CLASS || (rows == 1 && columns)
+	                               ? (struct shape){ 1, { columns } }
+	                               : (struct shape){ 2, { rows, columns } };
+	const int64_t number = w->d.err->code ? -1 : tower_weight_of(w->t, slot, layer, bias, &s, w->d.err);
+
+	return number < 0 ? 0 : weight_input(w, (uint32_t)number);
+}
+
+/* rows 0: as many as the file has. */
+static tensor_value product(struct drawing *w, enum tower_slot slot, uint32_t layer, tensor_value x, uint64_t rows,
+                            bool bias)
+{
+	const tensor_value y =
+		draw_dot(&w->d, x, weight(w, slot, layer, false, rows, draw_dim(&w->d, x, draw_rank(&w->d, x) - 1)), 1,
+	                 1, 0);
+
+	return bias ? draw_binary(&w->d, OP_add, y, weight(w, slot, layer, true, 1, draw_dim(&w->d, y, 1))) : y;
+}
+
+/* ---- steps */
+
+static tensor_value normed(struct drawing *w, enum tower_slot slot, uint32_t layer, tensor_value x, double eps,
+                           bool centred, bool one)
+{
+	const uint64_t n = draw_dim(&w->d, x, 1);
+	tensor_value by = weight(w, slot, layer, false, 1, n);
+
+	x = centred ? draw_standardize(&w->d, x, 2, eps, NULL, NULL) : draw_rms(&w->d, x, 2, eps);
+	x = draw_binary(&w->d, OP_mul, x, one ? draw_with(&w->d, OP_add, by, 1) : by);
+	return centred ? draw_binary(&w->d, OP_add, x, weight(w, slot, layer, true, 1, n)) : x;
+}
+
+static tensor_value norm(struct drawing *w, enum tower_slot slot, uint32_t layer, tensor_value x)
+{
+	return normed(w, slot, layer, x, w->s->eps, !(w->s->flags & TOWER_RMS), false);
+}
+
+static tensor_value activated(struct draw *d, enum tower_act act, tensor_value x)
+{
+	switch (act) {
+	case TOWER_GELU: return draw_gelu(d, x, false);
+	case TOWER_GELU_TANH: return draw_gelu(d, x, true);
+	case TOWER_GELU_QUICK:
+		return draw_binary(d, OP_mul, x, draw_unary(d, OP_logistic, draw_with(d, OP_mul, x, 1.702)));
+	default: return draw_binary(d, OP_mul, x, draw_unary(d, OP_logistic, x));
+	}
+}
+
+/* x: [patches, heads, dim], of which element i turns with that half a head behind it. */
+static tensor_value turned(struct drawing *w, tensor_value x)
+{
+	const uint64_t dim = w->s->hidden / w->s->heads;
+	struct draw *d = &w->d;
+
+	if (!w->s->row->turns)
+		return x;
+	const tensor_value a = draw_slice(d, x, 2, 0, dim / 2, 1), b = draw_slice(d, x, 2, dim / 2, dim, 1),
+			   c = draw_expand(d, w->input[INPUT_COSINE], 1), s = draw_expand(d, w->input[INPUT_SINE], 1);
+	const tensor_value part[] = {
+		draw_binary(d, OP_sub, draw_binary(d, OP_mul, a, c), draw_binary(d, OP_mul, b, s)),
+		draw_binary(d, OP_add, draw_binary(d, OP_mul, b, c), draw_binary(d, OP_mul, a, s)),
+	};
+	return draw_concatenate(d, part, 2, 2);
+}
+
+/* Attention of queries first .. end - 1: [heads, queries, dim]. */
+static tensor_value attend(struct drawing *w, const tensor_value qkv[3], uint64_t first, uint64_t end, bool windowed)
+{
+	struct draw *d = &w->d;
+	const uint64_t dim = w->s->hidden / w->s->heads;
+	const tensor_value q = first == 0 && end == w->rows ? qkv[0] : draw_slice(d, qkv[0], 0, first, end, 1);
+	tensor_value scores = draw_dot_of(d, q, qkv[1], 2, 2, 1, 1);
+
+	scores = draw_with(d, OP_mul, scores, 1 / math_host_sqrt((double)dim));
+	if (windowed) {
+		const tensor_value sees = draw_slice(d, w->same_window, 0, first, end, 1);
+		scores = draw_select(d, draw_expand(d, sees, 0), scores, draw_number(d, -1e30, scores));
+	}
+	return draw_dot_of(d, draw_softmax(d, scores, 4), qkv[2], 2, 0, 0, 1);
+}
+
+static tensor_value attention(struct drawing *w, tensor_value x, uint32_t layer)
+{
+	struct draw *d = &w->d;
+	const struct tower_spec *s = w->s;
+	const uint64_t hidden = s->hidden, dim = hidden / s->heads;
+	const bool bias = s->flags & TOWER_QKV_BIAS, windowed = s->window && !s->sees_all[layer];
+	const tensor_value all = s->flags & TOWER_FUSED ? product(w, TOWER_QKV, layer, x, 3 * hidden, bias) : 0;
+	tensor_value qkv[3], part[256];
+	uint64_t at_once = SCORES_MOST / ((uint64_t)w->rows * s->heads), n = 0;
+
+	for (unsigned i = 0; i < 3; i++) {
+		qkv[i] = s->flags & TOWER_FUSED ? draw_slice(d, all, 1, i * hidden, (i + 1) * hidden, 1)
+		                                : product(w, (enum tower_slot)(TOWER_Q + i), layer, x, hidden, bias);
+		qkv[i] = draw_dims(d, qkv[i], 3, (uint64_t[]){ w->rows, s->heads, dim });
+		qkv[i] = i < 2 ? turned(w, qkv[i]) : qkv[i];
+	}
+	if (at_once < (w->rows + 255) / 256)
+		at_once = (w->rows + 255) / 256;
+	for (uint64_t first = 0; first < w->rows; first += at_once)
+		part[n++] = attend(w, qkv, first, first + at_once < w->rows ? first + at_once : w->rows, windowed);
+	tensor_value y = n > 1 ? draw_concatenate(d, part, (unsigned)n, 1) : part[0];
+	y = draw_transpose(d, y, (unsigned[]){ 1, 0, 2 });
+	y = draw_dims(d, y, 2, (uint64_t[]){ w->rows, hidden });
+	return product(w, TOWER_O, layer, y, hidden, s->flags & TOWER_O_BIAS);
+}
+
+static tensor_value feed_forward(struct drawing *w, tensor_value x, uint32_t layer)
+{
+	const struct tower_spec *s = w->s;
+	const bool bias = s->flags & TOWER_MLP_BIAS;
+	tensor_value y = product(w, s->flags & TOWER_GATED ? TOWER_GATE : TOWER_UP, layer, x, s->ffn, bias);
+
+	y = activated(&w->d, s->act, y);
+	if (s->flags & TOWER_GATED)
+		y = draw_binary(&w->d, OP_mul, y, product(w, TOWER_UP, layer, x, s->ffn, bias));
+	return product(w, TOWER_DOWN, layer, y, s->hidden, bias);
+}
+
+static tensor_value added(struct drawing *w, tensor_value x, tensor_value y, enum tower_slot scale, uint32_t layer)
+{
+	if (w->s->flags & TOWER_SCALED)
+		y = draw_binary(&w->d, OP_mul, y, weight(w, scale, layer, false, 1, w->s->hidden));
+	return draw_binary(&w->d, OP_add, x, y);
+}
+
+static tensor_value draw_layer(struct drawing *w, tensor_value x, uint32_t layer)
+{
+	x = added(w, x, attention(w, norm(w, TOWER_NORM1, layer, x), layer), TOWER_SCALE1, layer);
+	return added(w, x, feed_forward(w, norm(w, TOWER_NORM2, layer, x), layer), TOWER_SCALE2, layer);
+}
+
+static tensor_value draw_stream(struct drawing *w)
+{
+	struct draw *d = &w->d;
+	const struct tower_spec *s = w->s;
+	tensor_value x =
+		product(w, TOWER_PATCH, NO_LAYER, w->input[INPUT_PATCHES], s->hidden, s->flags & TOWER_PATCH_BIAS);
+
+	if (s->flags & TOWER_HAS_CLASS) {
+		const tensor_value row = draw_dims(d, weight(w, TOWER_CLASS, NO_LAYER, false, 1, s->hidden), 2,
+		                                   (uint64_t[]){ 1, s->hidden });
+		x = draw_concatenate(d, (tensor_value[]){ row, x }, 2, 0);
+	}
+	if (s->row->places)
+		x = draw_binary(d, OP_add, x, w->input[INPUT_PLACES]);
+	if (s->window)
+		w->same_window = draw_binary(d, OP_eq, draw_expand(d, w->input[INPUT_WINDOW], 1),
+		                             draw_expand(d, w->input[INPUT_WINDOW], 0));
+	return s->flags & TOWER_HAS_PRE_NORM ? norm(w, TOWER_PRE_NORM, NO_LAYER, x) : x;
+}
+
+/* ---- the projector */
+
+/* Rows of a block of patches, one behind the other in one row. */
+static tensor_value blocks(struct drawing *w, tensor_value x)
+{
+	const uint64_t each = (uint64_t)w->s->merge * w->s->merge;
+
+	return draw_dims(&w->d, x, 2, (uint64_t[]){ w->patches / each, each * w->s->hidden });
+}
+
+/* The same, but the numbers of all of them at a place are neighbours. */
+static tensor_value channels(struct drawing *w, tensor_value x)
+{
+	const uint64_t each = (uint64_t)w->s->merge * w->s->merge, hidden = w->s->hidden;
+
+	x = draw_dims(&w->d, x, 3, (uint64_t[]){ w->patches / each, each, hidden });
+	x = draw_transpose(&w->d, x, (unsigned[]){ 0, 2, 1 });
+	return draw_dims(&w->d, x, 2, (uint64_t[]){ w->patches / each, each * hidden });
+}
+
+static tensor_value pooled(struct drawing *w, tensor_value x)
+{
+	const uint64_t each = (uint64_t)w->s->merge * w->s->merge, hidden = w->s->hidden;
+
+	x = draw_dims(&w->d, x, 3, (uint64_t[]){ w->patches / each, each, hidden });
+	return draw_mean(&w->d, x, 2, false);
+}
+
+static tensor_value mlp(struct drawing *w, tensor_value x, enum tower_slot first, uint32_t layer)
+{
+	const bool bias = w->s->flags & TOWER_OUT_BIAS;
+
+	x = product(w, first, layer, x, 0, bias);
+	return w->s->flags & TOWER_ONE_OUT
+	               ? x
+	               : product(w, first + 1, layer, activated(&w->d, w->s->out_act, x), w->s->out, bias);
+}
+
+static tensor_value out_norm(struct drawing *w, tensor_value x)
+{
+	const uint32_t f = w->s->flags;
+	const bool centred = !(f & TOWER_RMS) && !(f & TOWER_OUT_NORM_ONE);
+
+	return f & TOWER_NO_OUT_NORM
+	               ? x
+	               : normed(w, TOWER_OUT_NORM, NO_LAYER, x, w->s->out_eps, centred, f & TOWER_OUT_NORM_ONE);
+}
+
+static tensor_value project(struct drawing *w, tensor_value x)
+{
+	struct draw *d = &w->d;
+
+	switch (w->s->row->end) {
+	case END_MLP: return mlp(w, out_norm(w, x), TOWER_OUT_1, NO_LAYER);
+	case END_SHUFFLE: return mlp(w, out_norm(w, blocks(w, x)), TOWER_OUT_1, NO_LAYER);
+	case END_MERGER: return mlp(w, blocks(w, out_norm(w, x)), TOWER_OUT_1, NO_LAYER);
+	case END_CHANNELS:
+		x = product(w, TOWER_OUT_MERGE, NO_LAYER, channels(w, out_norm(w, x)), w->s->hidden, false);
+		return mlp(w, x, TOWER_OUT_1, NO_LAYER);
+	default:
+		return draw_dot(d, out_norm(w, pooled(w, x)), weight(w, TOWER_OUT_1, NO_LAYER, false, w->s->hidden, 0),
+		                1, 0, 0);
+	}
+}
+
+/* What goes to the text model's layer beside: a merger of its own, whose norm goes over a block. */
+static tensor_value project_deep(struct drawing *w, tensor_value x, uint32_t number)
+{
+	x = normed(w, TOWER_DEEP_NORM, number, blocks(w, x), w->s->out_eps, true, false);
+	return mlp(w, x, TOWER_DEEP_1, number);
+}
+
+static bool draw_all(struct drawing *w)
+{
+	struct draw *d = &w->d;
+	const struct tower_spec *s = w->s;
+	tensor_value deep[TOWER_MAX_DEEP] = { 0 }, x = draw_stream(w);
+	char name[20];
+
+	for (uint32_t l = 0; x && l < s->layers; l++) {
+		x = draw_layer(w, x, l);
+		for (uint32_t k = 0; k < s->n_deep; k++)
+			if (s->deep[k] == l)
+				deep[k] = project_deep(w, x, k);
+	}
+	if (s->flags & TOWER_HAS_POST_NORM)
+		x = norm(w, TOWER_POST_NORM, NO_LAYER, x);
+	if (s->flags & TOWER_HAS_CLASS)
+		x = draw_slice(d, x, 0, 1, w->rows, 1);
+	x = project(w, x);
+	bool ok = x && tensor_graph_output(d->g, "features", x, d->err);
+	for (uint32_t k = 0; ok && k < s->n_deep; k++) {
+		snprintf(name, sizeof name, "deep%u", k);
+		ok = deep[k] && tensor_graph_output(d->g, name, deep[k], d->err);
+	}
+	return ok;
+}
+
+bool tower_draw(struct tower_graph *to, struct tower *t, uint32_t patches, struct error *err)
+{
+	struct drawing w = { .d = { .g = &to->g, .err = err },
+		             .t = t,
+		             .s = &t->spec,
+		             .to = to,
+		             .patches = patches,
+		             .rows = patches + !!(t->spec.flags & TOWER_HAS_CLASS) };
+
+	*to = (struct tower_graph){ 0 };
+	tensor_graph_init(&to->g);
+	return put_inputs(&w) && draw_all(&w);
+}
+
+void tower_graph_free(struct tower_graph *g)
+{
+	tensor_graph_free(&g->g);
+	free(g->weight);
+	*g = (struct tower_graph){ 0 };
+}

@@ -1,0 +1,76 @@
+/* vision/parts.h - what the files of a tower share. */
+#ifndef VISION_PARTS_H
+#define VISION_PARTS_H
+
+#include "graph/graph.h"
+#include "runtime/graph/executable.h"
+#include "vision/tower.h"
+
+/* A tensor on the device. */
+struct tower_weight {
+	uint16_t slot;
+	uint32_t layer; /* or the number of a merger */
+	bool bias;
+	enum dtype type;
+	struct shape shape; /* of its elements */
+	jit_buffer *buffer;
+};
+
+/* What is copied for each picture: the first inputs of a graph. */
+enum tower_input { INPUT_PATCHES, INPUT_PLACES, INPUT_COSINE, INPUT_SINE, INPUT_WINDOW, TOWER_INPUTS };
+
+struct tower_graph {
+	struct tensor_graph g;
+	bool has[TOWER_INPUTS]; /* they come first, in this order */
+	uint32_t copied;
+	uint32_t *weight; /* of each input behind those: its number among the tower's */
+	size_t weights, weight_room;
+};
+
+/* The executable of pictures of so many patches. */
+struct tower_pass {
+	uint32_t patches;
+	uint64_t used; /* when, by the tower's count */
+	struct tower_graph graph;
+	struct executable *x;
+};
+enum { TOWER_PASSES = 4 };
+
+struct tower {
+	struct tower_spec spec;
+	struct model files;
+	jit_compute *compute;
+	const char *prefix[2]; /* of the encoder's and of the projector's tensors */
+	size_t prefix_length[2];
+	struct tower_weight *weight;
+	size_t weights, weight_room;
+	float *places; /* the table of positions, row by row; NULL: there is none */
+	struct tower_pass pass[TOWER_PASSES];
+	uint64_t count;
+};
+
+/* weights.c: finds out what tensors' names begin with. */
+bool tower_find_prefixes(struct tower *t, struct error *err);
+/* The number of a tensor, which is read at the first call. dims: the shape that it must have, 0 for a dimension that
+ * the file decides. -1: err. */
+int64_t tower_weight_of(struct tower *t, enum tower_slot slot, uint32_t layer, bool bias, const struct shape *s,
+                        struct error *err);
+/* All of a tensor as floats; NULL: err. */
+float *tower_read_floats(struct tower *t, enum tower_slot slot, uint64_t n, struct error *err);
+/* Behind the first graph: that no tensor of the tower is left over. */
+bool tower_check_left_over(const struct tower *t, struct error *err);
+void tower_free_weights(struct tower *t);
+
+/* draw.c. False: err; tower_graph_free() is due in any case. */
+bool tower_draw(struct tower_graph *to, struct tower *t, uint32_t patches, struct error *err);
+void tower_graph_free(struct tower_graph *g);
+
+/* place.c. height, width: of the picture in patches. Patches stand block by block: those that become one token are
+ * neighbours. Every function fills what the picture's inputs have. */
+void place_patches(const struct tower_spec *s, const struct tower_pixels *p, const float *tile, uint32_t height,
+                   uint32_t width, float *out);
+void place_positions(const struct tower_spec *s, const float *table, uint32_t height, uint32_t width, float *out);
+void place_turns(const struct tower_spec *s, uint32_t height, uint32_t width, float *cosine, float *sine);
+void place_windows(const struct tower_spec *s, uint32_t height, uint32_t width, int32_t *out);
+
+#endif

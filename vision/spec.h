@@ -1,0 +1,139 @@
+/* vision/spec.h - what an image encoder and its projector are: sizes, and which of the forms that families have.
+ *
+ * Owns: the description, the table of families, and the reading of files' fields. Nothing here computes.
+ */
+#ifndef VISION_SPEC_H
+#define VISION_SPEC_H
+
+#include "loaders/model/model.h"
+#include "loaders/model/model_arch.h"
+
+enum {
+	TOWER_MAX_LAYERS = 256,
+	TOWER_MAX_WIDTH = 1 << 16,
+	TOWER_MAX_SIDE = 1 << 12, /* patches on a side */
+	TOWER_MAX_DEEP = 8
+};
+
+/* A tensor of the tower or of its projector. Those from TOWER_NORM1 to TOWER_SCALE2 every layer has. */
+enum tower_slot {
+	TOWER_PATCH, /* from a patch's numbers to a row of the stream */
+	TOWER_CLASS,
+	TOWER_POSITIONS,
+	TOWER_PRE_NORM,
+	TOWER_POST_NORM,
+	TOWER_NORM1,
+	TOWER_Q,
+	TOWER_K,
+	TOWER_V,
+	TOWER_QKV, /* the three in one */
+	TOWER_O,
+	TOWER_SCALE1, /* what attention's result is multiplied by, number by number */
+	TOWER_NORM2,
+	TOWER_GATE,
+	TOWER_UP,
+	TOWER_DOWN,
+	TOWER_SCALE2,
+	TOWER_OUT_NORM,  /* the projector's, in the order of its steps */
+	TOWER_OUT_MERGE, /* several patches into one row */
+	TOWER_OUT_1,
+	TOWER_OUT_2,
+	TOWER_DEEP_NORM, /* of what the first layers of the text model get */
+	TOWER_DEEP_1,
+	TOWER_DEEP_2,
+	TOWER_SLOTS
+};
+
+/* Which numbers positions have. */
+enum tower_places {
+	PLACES_NONE,
+	PLACES_TABLE,    /* a row each: the picture has exactly as many patches */
+	PLACES_BUCKETS,  /* the row of the part of the side where the patch is */
+	PLACES_CORNERS,  /* between four rows, the corners of table and picture being the same */
+	PLACES_ANTIALIAS /* the table resized as a picture is, with antialiasing */
+};
+enum tower_turns {
+	TURNS_NONE,
+	TURNS_HALVES, /* the first half of a head's pairs by the row, the second by the column */
+	TURNS_IN_TURN /* the same, but rows and columns have frequencies in turn */
+};
+enum tower_act { TOWER_GELU, TOWER_GELU_TANH, TOWER_GELU_QUICK, TOWER_SILU };
+enum tower_end {
+	END_MLP,      /* one matrix, or two with an activation between */
+	END_SHUFFLE,  /* the rows of a block of patches side by side, a norm, and that */
+	END_CHANNELS, /* the same side by side number by number, behind a norm, one matrix more */
+	END_POOL,     /* their mean, a norm, and a matrix that lies turned */
+	END_MERGER    /* as END_SHUFFLE, but the norm is before a block is put together */
+};
+
+/* Which switches a family has. */
+enum {
+	TOWER_RMS = 1,         /* norms do not subtract the mean */
+	TOWER_GATED = 2,       /* the feed-forward layer has a gate */
+	TOWER_FUSED = 4,       /* queries, keys and values are one tensor */
+	TOWER_HAS_CLASS = 8,   /* a row more, in front */
+	TOWER_PATCH_BIAS = 16, /* biases: of the patches, of queries, keys and values, of attention's output, of the
+	                          feed-forward layer, of the projector */
+	TOWER_QKV_BIAS = 32,
+	TOWER_O_BIAS = 64,
+	TOWER_MLP_BIAS = 128,
+	TOWER_OUT_BIAS = 256,
+	TOWER_HAS_PRE_NORM = 512,
+	TOWER_HAS_POST_NORM = 1024,
+	TOWER_SCALED = 2048,       /* layers scale what they add */
+	TOWER_OUT_NORM_ONE = 4096, /* 1 is added to the weights of the projector's norm */
+	TOWER_ONE_OUT = 8192,      /* the projector has one matrix */
+	TOWER_NO_OUT_NORM = 16384,
+	TOWER_ROWS = 32768,      /* pixels come as rows of patches */
+	TOWER_BLOCKS = 65536,    /* which lie block by block */
+	TOWER_ROWS_LAST = 131072 /* and in which a pixel's channels are neighbours */
+};
+
+struct tower_reader;
+struct tower_row {
+	const char *types, *inner; /* model_type of config.json, and of its vision_config */
+	uint32_t flags;
+	enum tower_places places;
+	enum tower_turns turns;
+	enum tower_act act, out_act;
+	enum tower_end end;
+	const char *tower, *out;       /* what tensors' names begin with: words, of which one fits */
+	const char *name[TOWER_SLOTS]; /* behind that, %u being a layer; ! at the end: it is the whole name */
+	struct arch_row fields;        /* .defaults, .fields: as those of text models */
+	bool (*read)(struct tower_reader *r);
+};
+
+struct tower_spec {
+	const struct tower_row *row;
+	uint32_t flags;                                               /* the row's, and what the file says */
+	uint32_t hidden, layers, heads, ffn, patch, channels, frames; /* frames: pictures that a patch goes through */
+	uint32_t side;                         /* rows and columns of the table of positions; 0: there is none */
+	uint32_t most;                         /* rows or columns of patches at most; 0: any number */
+	uint32_t merge;                        /* so many patches on each side become one token */
+	uint32_t middle;                       /* numbers between the projector's matrices */
+	uint32_t out;                          /* numbers of a token's feature */
+	uint32_t window;                       /* tokens on each side that see each other; 0: all do */
+	uint32_t deep[TOWER_MAX_DEEP], n_deep; /* layers behind which the text model's first ones get something */
+	bool sees_all[TOWER_MAX_LAYERS];       /* with window: layers without */
+	double eps, out_eps, theta;
+	enum tower_act act, out_act;
+};
+
+struct hf_reader;
+struct tower_reader {
+	struct hf_reader *hf; /* its root is vision_config */
+	const void *outer;    /* json_t: config.json */
+	struct tower_spec *s;
+};
+
+/* Of config.json, whose text is the model's. */
+bool tower_read_config(struct tower_spec *s, struct model *m, struct error *err);
+/* The row of a model_type; NULL: none. */
+const struct tower_row *tower_row_of(const char *type);
+
+static inline uint32_t tower_patch_numbers(const struct tower_spec *s)
+{
+	return s->channels * s->frames * s->patch * s->patch;
+}
+
+#endif

@@ -1,0 +1,228 @@
+/* vision/weights.c - a tower's tensors: found by their names, checked, and copied to the device as they are. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "kernels-templates/formats/weight_format.h"
+#include "loaders/model/model_load.h"
+#include "vision/parts.h"
+
+enum { NAME_MOST = 256 };
+
+static bool is_projectors(enum tower_slot slot) { return slot >= TOWER_OUT_NORM; }
+
+static void write_name(const struct tower *t, enum tower_slot slot, uint32_t layer, bool bias, char out[NAME_MOST])
+{
+	const char *name = t->spec.row->name[slot], *number = strstr(name, "%u");
+	const int part = is_projectors(slot);
+	const size_t n = strlen(name), whole = n && name[n - 1] == '!', end = n - whole;
+	int at = snprintf(out, NAME_MOST, "%.*s", (int)t->prefix_length[part], t->prefix[part]);
+
+	if (number)
+		at += snprintf(out + at, NAME_MOST - (size_t)at, "%.*s%" PRIu32 "%.*s", (int)(number - name), name,
+		               layer, (int)(end - (size_t)(number - name) - 2), number + 2);
+	else
+		at += snprintf(out + at, NAME_MOST - (size_t)at, "%.*s", (int)end, name);
+	if (!whole)
+		snprintf(out + at, NAME_MOST - (size_t)at, "%s", bias ? ".bias" : ".weight");
+}
+
+static bool find_prefix(struct tower *t, int part, const char *words, enum tower_slot slot, struct error *err)
+{
+	struct found_tensor found;
+	char name[NAME_MOST];
+
+	for (const char *p = words; *p; p += t->prefix_length[part]) {
+		p += strspn(p, " ");
+		t->prefix[part] = p;
+		t->prefix_length[part] = strcspn(p, " ");
+		write_name(t, slot, 0, false, name);
+		if (model_find_tensor(t->files.file, name, &found))
+			return true;
+	}
+	return error_set(err, ERROR_FORMAT, "%s: there is no tensor %s, which a model of this type for images has",
+	                 t->files.file->part[0].file.label, name);
+}
+
+bool tower_find_prefixes(struct tower *t, struct error *err)
+{
+	return find_prefix(t, 0, t->spec.row->tower, TOWER_PATCH, err) &&
+	       find_prefix(t, 1, t->spec.row->out, TOWER_OUT_1, err);
+}
+
+/* ---- one tensor */
+
+static uint64_t elements_of(const struct found_tensor *f)
+{
+	return f->bytes / dtype_table[f->type].bytes * dtype_table[f->type].block;
+}
+
+/* Fills in the dimensions that the file decides. */
+static bool check_shape(const struct found_tensor *f, const char *name, struct shape *s, struct error *err)
+{
+	char is[SHAPE_TEXT_MAX], expected[SHAPE_TEXT_MAX];
+	struct shape found = { .rank = f->rank < 4 ? f->rank : 4 };
+
+	for (uint32_t i = 0; i < found.rank; i++)
+		found.dim[i] = f->dim[found.rank - 1 - i];
+	for (unsigned i = 0; i < s->rank; i++)
+		if (!s->dim[i] && found.rank == s->rank)
+			s->dim[i] = found.dim[i];
+	if (elements_of(f) == shape_elements(s) && (f->rank != s->rank || shape_equal(&found, s)))
+		return true;
+	return error_set(err, ERROR_FORMAT, "%s: the tensor %s has the shape %s, expected %s", f->label, name,
+	                 strchr(shape_text(JIT_TYPE_F32, &found, is), '['),
+	                 strchr(shape_text(JIT_TYPE_F32, s, expected), '['));
+}
+
+static bool check_type(const struct found_tensor *f, const char *name, const struct shape *s, struct error *err)
+{
+	if (!weight_format_find(f->type))
+		return error_set(err, ERROR_UNSUPPORTED, "%s: the tensor %s is of type %s, of which no weights are",
+		                 f->label, name, dtype_table[f->type].name);
+	return s->dim[s->rank - 1] % dtype_table[f->type].block == 0 ||
+	       error_set(err, ERROR_FORMAT, "%s: the tensor %s has rows of %" PRIu64 " numbers, expected blocks of %u",
+	                 f->label, name, s->dim[s->rank - 1], dtype_table[f->type].block);
+}
+
+static bool copy_weight(struct tower *t, const struct found_tensor *f, struct tower_weight *w, struct error *err)
+{
+	jit_error e = { 0 };
+	uint8_t *own = NULL;
+
+	w->buffer = jit_buffer_open(t->compute, f->bytes ? f->bytes : 1, &e);
+	if (!w->buffer)
+		return error_set(err, ERROR_MEMORY, "%s", e.message);
+	uint8_t *at = jit_buffer_memory(w->buffer);
+	if (!at)
+		at = own = malloc(f->bytes + 1);
+	bool ok = at ? model_read_found(t->files.file, f, f->bytes, at, err)
+	             : error_set(err, ERROR_MEMORY, "there is no memory for an image encoder");
+	if (ok && own && jit_buffer_write(w->buffer, 0, own, f->bytes, &e) != JIT_OK)
+		ok = error_set(err, ERROR_DEVICE, "%s", e.message);
+	free(own);
+	return ok;
+}
+
+static bool find(struct tower *t, enum tower_slot slot, uint32_t layer, bool bias, char name[NAME_MOST],
+                 struct found_tensor *f, struct error *err)
+{
+	write_name(t, slot, layer, bias, name);
+	if (!model_find_tensor(t->files.file, name, f))
+		return error_set(err, ERROR_FORMAT, "%s: the tensor %s is missing", t->files.file->part[0].file.label,
+		                 name);
+	t->files.file->used[f->entry] = true;
+	return true;
+}
+
+int64_t tower_weight_of(struct tower *t, enum tower_slot slot, uint32_t layer, bool bias, const struct shape *s,
+                        struct error *err)
+{
+	struct tower_weight w = { .slot = (uint16_t)slot, .layer = layer, .bias = bias, .shape = *s };
+	struct found_tensor f;
+	char name[NAME_MOST];
+
+	for (size_t i = 0; i < t->weights; i++)
+		if (t->weight[i].slot == slot && t->weight[i].layer == layer && t->weight[i].bias == bias)
+			return (int64_t)i;
+	if (!find(t, slot, layer, bias, name, &f, err) || !check_shape(&f, name, &w.shape, err) ||
+	    !check_type(&f, name, &w.shape, err))
+		return -1;
+	w.type = f.type;
+	if (!array_grow((void **)&t->weight, &t->weight_room, t->weights + 1, sizeof *t->weight)) {
+		error_set(err, ERROR_MEMORY, "there is no memory for an image encoder");
+		return -1;
+	}
+	const bool ok = copy_weight(t, &f, &w, err);
+	t->weight[t->weights++] = w; /* which owns the buffer */
+	return ok ? (int64_t)t->weights - 1 : -1;
+}
+
+float *tower_read_floats(struct tower *t, enum tower_slot slot, uint64_t n, struct error *err)
+{
+	struct shape s = { .rank = 1, .dim = { n } };
+	struct found_tensor f;
+	char name[NAME_MOST];
+
+	if (!find(t, slot, 0, false, name, &f, err))
+		return NULL;
+	if (elements_of(&f) != n) {
+		error_set(err, ERROR_FORMAT, "%s: the tensor %s has %" PRIu64 " numbers, expected %" PRIu64, f.label,
+		          name, elements_of(&f), n);
+		return NULL;
+	}
+	if (!check_type(&f, name, &s, err))
+		return NULL;
+	float *out = malloc((n + 1) * sizeof *out);
+	uint8_t *raw = malloc(f.bytes + 1);
+	bool ok = (out && raw) || error_set(err, ERROR_MEMORY, "there is no memory for the tensor %s", name);
+	if (ok && (ok = model_read_found(t->files.file, &f, f.bytes, raw, err)))
+		weight_format_find(f.type)->to_f32(out, raw, n);
+	free(raw);
+	if (ok)
+		return out;
+	free(out);
+	return NULL;
+}
+
+/* ---- what is left over */
+
+/* Of a head that no text model reads, of a norm behind the last layer where an earlier layer's result is taken, and
+ * numbers that are their own. */
+static bool changes_nothing(const char *name, size_t n)
+{
+	static const char *const begins[] = { "head.", "post_layernorm.", "embeddings.position_ids",
+		                              "embeddings.mask_token" };
+
+	for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+		if (n >= strlen(begins[i]) && memcmp(name, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Of layers behind the one whose result is taken. */
+static bool of_later_layer(const struct tower *t, const char *name, size_t n)
+{
+	const char *pattern = t->spec.row->name[TOWER_NORM1];
+	const size_t begin = (size_t)(strstr(pattern, "%u") - pattern);
+	uint64_t layer = 0;
+	size_t i = begin;
+
+	if (n <= begin || memcmp(name, pattern, begin) != 0)
+		return false;
+	for (; i < n && name[i] >= '0' && name[i] <= '9' && layer < UINT32_MAX; i++)
+		layer = layer * 10 + (uint64_t)(name[i] - '0');
+	return i > begin && layer >= t->spec.layers;
+}
+
+bool tower_check_left_over(const struct tower *t, struct error *err)
+{
+	const struct model_file *f = t->files.file;
+	char text[100];
+
+	for (uint32_t i = 0; i < f->n_entries; i++) {
+		const struct name_ref n = model_entry_name(f, i);
+		for (int part = 0; part < 2 && !f->used[i]; part++) {
+			const size_t length = t->prefix_length[part];
+			if (n.n <= length || memcmp(n.p, t->prefix[part], length) != 0 ||
+			    changes_nothing(n.p + length, n.n - length) ||
+			    of_later_layer(t, n.p + length, n.n - length))
+				continue;
+			return error_set(err, ERROR_UNSUPPORTED,
+			                 "%s: the tensor %s is none that jitrun computes with in an image encoder, and "
+			                 "without it the results might be wrong",
+			                 f->part[f->entry[i].part].file.label,
+			                 error_quote(text, sizeof text, n.p, n.n));
+		}
+	}
+	return true;
+}
+
+void tower_free_weights(struct tower *t)
+{
+	for (size_t i = 0; i < t->weights; i++)
+		jit_buffer_close(t->weight[i].buffer);
+	free(t->weight);
+}
