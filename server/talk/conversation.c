@@ -287,14 +287,15 @@ static bool render(struct conversation *c, jit_chat_options *o, const struct ser
 	return c->ids || refuse(r, 501, NULL, "The model has no tokenizer.");
 }
 
-/* With these repairs of the conversation. */
+/* With these repairs of the conversation; bytes is how long what the template gets was then. */
 static bool render_repaired(struct conversation *c, const json_t *messages, const json_t *tools, unsigned repairs,
-                            jit_chat_options *o, const struct served *m, struct refusal *r)
+                            jit_chat_options *o, const struct served *m, size_t *bytes, struct refusal *r)
 {
 	char *text = json_write(history_messages(messages, repairs)),
 	     *told = tools ? json_write(history_tools(tools, repairs)) : NULL;
 	bool ok = (text && (told || !tools)) || refuse(r, 503, NULL, "There is no memory for this request.");
 
+	*bytes = (text ? strlen(text) : 0) + (told ? strlen(told) : 0);
 	o->messages = text;
 	o->tools = told;
 	ok = ok && render(c, o, m, r);
@@ -303,7 +304,9 @@ static bool render_repaired(struct conversation *c, const json_t *messages, cons
 	return ok;
 }
 
-enum { REPAIRED_MOST = 1000 }; /* messages of a conversation for which every repair is tried */
+/* Every repair is tried for a conversation of so many messages, and while all that was rendered has so many bytes: each
+ * costs as much as the conversation is long. */
+enum { REPAIRED_MOST = 1000, REPAIRED_BYTES = 4 << 20 };
 
 /* As the model's template was found to take conversations: what it takes as it comes goes so. What it still refuses is
  * like no probe: then the other repairs are tried, too. */
@@ -311,20 +314,22 @@ static bool render_history(struct conversation *c, const json_t *messages, const
                            const struct served *m, struct refusal *r)
 {
 	unsigned repairs = m->repairs[tools != NULL], rescues = m->rescues[tools != NULL];
-	bool ok = render_repaired(c, messages, tools, repairs, o, m, r);
+	size_t bytes, all;
+	bool ok = render_repaired(c, messages, tools, repairs, o, m, &all, r);
 
-	/* Of a very long one the first of these alone: each costs as much as the conversation is long. */
+	/* Of a very long one the first of these alone. */
 	const unsigned most = json_array_size(messages) > REPAIRED_MOST ? 0 : HISTORY_REPAIRS;
-	for (unsigned i = 0; i <= most && !ok && r->status == 400; i++) {
+	for (unsigned i = 0; i <= most && !ok && r->status == 400 && (!i || all < REPAIRED_BYTES); i++) {
 		unsigned more = i ? 1U << (i - 1) : rescues;
 		struct refusal again = { 0 };
 		if (!(more & ~repairs))
 			continue;
 		repairs |= more;
-		if ((ok = render_repaired(c, messages, tools, repairs, o, m, &again)))
+		if ((ok = render_repaired(c, messages, tools, repairs, o, m, &bytes, &again)))
 			*r = again;
 		else if (!i)
 			*r = again; /* what it says of the conversation as it takes others */
+		all += bytes;
 	}
 	return ok;
 }

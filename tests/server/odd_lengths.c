@@ -99,6 +99,27 @@ static void ask_history(const char *path, const char *before, const char *one, s
 	free(body);
 }
 
+/* A template that refuses a long conversation is not asked anew for each way to repair one. */
+static void ask_unrepaired(void)
+{
+	static const char before[] = "{\"messages\":[{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[",
+			  after[] = "]},{\"role\":\"user\",\"content\":\"a\"}]}";
+	char *members = repeat("{", "\"#\":{}", ",", "}", 3000000);
+	char *body = malloc(strlen(before) + strlen(members) + strlen(after) + 1);
+
+	assert_non_null(body);
+	sprintf(body, "%s%s%s", before, members, after);
+	const double start = processor_seconds();
+	struct answer a = odd_ask("POST", "/apply-template", ODD_JSON, body, strlen(body));
+	const double took = processor_seconds() - start;
+	printf("        a call of %zu bytes without a name: %.1f processor seconds\n", strlen(body), took);
+	if (took > 3 * (SANITIZED ? 8 : 1))
+		odd_complain("/apply-template, a call without a name", &a, "too long");
+	odd_judge("a call without a name", &a, NULL, body, strlen(body));
+	free(body);
+	free(members);
+}
+
 void odd_histories(void **state)
 {
 #define CALLS "{\"messages\":[{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":["
@@ -117,6 +138,8 @@ void odd_histories(void **state)
 	ask_history(CHATS, "{\"functions\":[{\"name\":\"f\"}],\"messages\":[", FUNCTION, 100000, "", SAID, 1);
 	ask_history("/api/chat", CALLS, OWN, 4000, "]}", RESULT, 4000);
 	ask_history("/api/chat", CALLS, OWN, 50000, "]}", RESULT, 50000);
+	if (!test_quick())
+		ask_unrepaired();
 	odd_must_be_right();
 }
 
