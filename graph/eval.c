@@ -39,6 +39,8 @@ static eval_rule *const rules[] = {
 	[KIND_WINDOW] = eval_window,
 	[KIND_DEQUANTISE] = eval_dequantise,
 	[KIND_RANDOM] = eval_random,
+	[KIND_SOLVE] = eval_solve,
+	[KIND_LOOP] = eval_loop,
 	[KIND_KERNEL] = eval_kernel
 };
 

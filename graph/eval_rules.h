@@ -18,7 +18,7 @@ eval_rule eval_constant, eval_iota, eval_broadcast, eval_reshape, eval_transpose
 	eval_concatenate, eval_reverse;
 eval_rule eval_take, eval_take_along, eval_gather_nd, eval_scatter_nd, eval_scatter_along;
 eval_rule eval_reduce, eval_arg, eval_scan, eval_sort, eval_dot, eval_conv, eval_window, eval_dequantise, eval_random,
-	eval_kernel;
+	eval_solve, eval_loop, eval_kernel;
 
 /* x op y for add, mul, min, max, and, or, as elements of a wide type (tensor_wide_type()). */
 union number eval_pair(enum tensor_op op, int wide, union number x, union number y);

@@ -37,6 +37,8 @@ static infer_rule *const rules[] = {
 	[KIND_WINDOW] = infer_window,
 	[KIND_DEQUANTISE] = infer_dequantise,
 	[KIND_RANDOM] = infer_random,
+	[KIND_SOLVE] = infer_solve,
+	[KIND_LOOP] = infer_loop,
 	[KIND_KERNEL] = infer_kernel
 };
 

@@ -33,6 +33,6 @@ infer_rule infer_iota, infer_broadcast, infer_reshape, infer_transpose, infer_sl
 	infer_reverse;
 infer_rule infer_take, infer_take_along, infer_gather_nd, infer_scatter_nd, infer_scatter_along;
 infer_rule infer_reduce, infer_arg, infer_scan, infer_sort, infer_dot, infer_conv, infer_window, infer_dequantise,
-	infer_random, infer_kernel;
+	infer_random, infer_solve, infer_loop, infer_kernel;
 
 #endif

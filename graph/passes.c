@@ -14,6 +14,7 @@ const struct pass_row pass_rows[PASSES] = {
 	{ "equal", "equal nodes are one" },
 	{ "constants", "what depends on constants alone is computed" },
 	{ "gaps", "convolutions of inputs with gaps are several without" },
+	{ "loops", "linear equations are loops of eliminations" },
 	{ "products", "operands of products lie as kernels read them" }
 };
 
@@ -198,7 +199,7 @@ tensor_value passes_put(struct copying *c, const struct tensor_node *n)
 		return 0;
 	if (does(c, PASS_CONSTANTS) && shapes.results == 1 && n->operands && is_known(c, n) &&
 	    shape_elements(&shapes.shape[0]) <= FOLDED_MOST && n->op != OP_broadcast && n->op != OP_dequantise &&
-	    n->op != OP_kernel) {
+	    n->op != OP_kernel && n->op != OP_scan) {
 		if ((v = folded(c, n, &shapes)))
 			remember(c, n, hash, v);
 		return v;
@@ -286,7 +287,9 @@ static bool copy_node(struct copying *c, const struct tensor_node *n)
 		if (!v && (v = (c->lends ? tensor_graph_lend : tensor_graph_constant)(c->to, n->constant, c->err)))
 			enter(c, v, hash);
 	} else {
-		v = n->op == OP_conv && does(c, PASS_GAPS) ? passes_put_conv(c, &own) : 0;
+		v = n->op == OP_conv && does(c, PASS_GAPS)     ? passes_put_conv(c, &own)
+		    : n->op == OP_solve && does(c, PASS_LOOPS) ? passes_put_solve(c, &own)
+		                                               : 0;
 		if (!v && c->err->code == ERROR_NONE)
 			v = n->op == OP_dot && does(c, PASS_PRODUCTS) ? put_dot(c, &own) : passes_put(c, &own);
 	}

@@ -32,5 +32,7 @@ struct copying {
 tensor_value passes_put(struct copying *c, const struct tensor_node *n);
 /* A convolution of an input with gaps as several of inputs without; 0, and *err is not set: it stays as it is. */
 tensor_value passes_put_conv(struct copying *c, const struct tensor_node *n);
+/* Linear equations as loops of operations that have kernels; 0 as above. */
+tensor_value passes_put_solve(struct copying *c, const struct tensor_node *n);
 
 #endif

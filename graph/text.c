@@ -146,7 +146,10 @@ static bool read_text(struct text_reader *r, struct attribute *a)
 		text[n] = 0;
 		n = put_sizes(r, text, n, sized);
 	}
-	ok = ok && attribute_make_text(a, a->name, a->name == ATTRIBUTE_constants ? sized : text, n, r->err);
+	ok = ok &&
+	     (a->name == ATTRIBUTE_body
+	              ? text_body(r, a, text, n)
+	              : attribute_make_text(a, a->name, a->name == ATTRIBUTE_constants ? sized : text, n, r->err));
 	free(text);
 	free(sized);
 	return ok;

@@ -33,4 +33,7 @@ bool text_list(struct text_reader *r, int64_t out[TEXT_LIST], uint32_t *n);
 /* f32[n,4] */
 bool text_type(struct text_reader *r, int *type, struct shape *s);
 
+/* A body of a loop (text_body.c): an attribute of the text, in which sizes that it declares are numbers. */
+bool text_body(struct text_reader *r, struct attribute *a, const char *text, size_t n);
+
 #endif

@@ -13,6 +13,7 @@ struct transform {
 	tensor_value *d;  /* its cotangent (vjp) or tangent (jvp) there; 0: none */
 	bool *active;     /* it depends on an input that is asked for; vmap: it has the new dimension, in front */
 	uint64_t size;    /* vmap: the new dimension */
+	bool saves;       /* vjp: loops keep what they carry (loop_put_saving) */
 	struct error *err;
 };
 
@@ -32,6 +33,7 @@ transform_rule vjp_elements, vjp_convert, vjp_broadcast, vjp_reshape, vjp_transp
 transform_rule vjp_take, vjp_take_along, vjp_gather_nd, vjp_scatter_nd, vjp_scatter_along;
 transform_rule vjp_reduce_sum, vjp_reduce_product, vjp_reduce_most, vjp_cumsum, vjp_cumprod, vjp_sort;
 transform_rule vjp_kernel, vmap_kernel;
+transform_rule vjp_solve, jvp_solve, vmap_solve, vjp_scan, jvp_scan, vmap_scan;
 transform_rule vjp_dot, vjp_conv, vjp_window_max, vjp_window_sum;
 transform_rule jvp_elements, jvp_linear, jvp_scatter, jvp_bilinear;
 transform_rule jvp_reduce_product, jvp_reduce_most, jvp_cumprod, jvp_sort, jvp_window_max;
@@ -108,6 +110,9 @@ static inline bool vjp_wants(const struct transform *t, const struct tensor_node
 }
 /* Adds v to operand i's cotangent; false: v is 0. */
 bool vjp_give(struct transform *t, const struct tensor_node *n, unsigned i, tensor_value v);
+
+/* A scan that is copied: behind its own results it has, stacked, what is carried into each turn. */
+tensor_value loop_put_saving(struct transform *t, const struct tensor_node *n, const tensor_value operand[]);
 
 /* ---- vmap */
 

@@ -51,7 +51,9 @@ bool transform_copy(struct transform *t, const struct tensor_node *n)
 
 	for (uint32_t i = 0; i < n->operands; i++)
 		operand[i] = operand_of(t, n, i);
-	v = n->op == OP_constant ? tensor_graph_constant(t->to, n->constant, t->err) : put_again(t, n, operand);
+	v = n->op == OP_constant           ? tensor_graph_constant(t->to, n->constant, t->err)
+	    : n->op == OP_scan && t->saves ? loop_put_saving(t, n, operand)
+	                                   : put_again(t, n, operand);
 	for (uint32_t k = 0; v && k < n->results; k++) {
 		t->is[n->first + k] = v + k;
 		if (!tensor_graph_name_value(t->to, v + k, t->from->value[n->first + k].name, t->err))

@@ -69,7 +69,7 @@ static bool put_gradients(struct transform *t, const tensor_value wrt[], uint32_
 bool tensor_graph_vjp(struct tensor_graph *to, const struct tensor_graph *from, const tensor_value wrt[], uint32_t n,
                       bool with_outputs, struct error *err)
 {
-	struct transform t = { .name = "vjp", .to = to, .from = from, .err = err };
+	struct transform t = { .name = "vjp", .to = to, .from = from, .saves = true, .err = err };
 	const bool ok = transform_open(&t) && transform_mark(&t, wrt, n, rule_of) && transform_copy_inputs(&t) &&
 	                enter_cotangents(&t) && transform_copy_nodes(&t) && seed(&t) && go_back(&t) &&
 	                (!with_outputs || transform_outputs(&t)) && put_gradients(&t, wrt, n);

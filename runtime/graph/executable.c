@@ -25,8 +25,7 @@ static bool is_constant(const struct executable *x, tensor_value v)
 	return n && n->op == OP_constant;
 }
 
-/* Where a value's bytes are. */
-static jit_buffer *place_of(const struct executable *x, tensor_value v, uint64_t *at)
+jit_buffer *executable_place(const struct executable *x, tensor_value v, uint64_t *at)
 {
 	v = partition_root(&x->p, &x->g, v);
 	if (x->binding[v].is) {
@@ -69,8 +68,9 @@ static bool write_sources(struct executable *x, struct error *err)
 	for (uint32_t i = 0; i < x->p.groups; i++)
 		x->step[i].group = &x->p.group[i];
 	for (uint32_t i = 0; ok && i < x->p.groups; i++)
-		if (!x->p.group[i].host && (bytes_of(x, x->g.node[x->p.group[i].node].first) > 0 ||
-		                            x->g.node[x->p.group[i].node].op == OP_kernel))
+		if (!x->p.group[i].host && x->g.node[x->p.group[i].node].op != OP_scan &&
+		    (bytes_of(x, x->g.node[x->p.group[i].node].first) > 0 ||
+		     x->g.node[x->p.group[i].node].op == OP_kernel))
 			ok = source_write(&x->step[i].source, &x->g, &x->p, &x->p.group[i], cpu_lanes(x->compute), err);
 	return ok;
 }
@@ -90,7 +90,7 @@ static void find_needs(struct executable *x)
 		const struct tensor_node *n = &x->g.node[x->p.group[i].node];
 		for (unsigned k = 0; k < s->reads; k++)
 			need(x, s->read[k]);
-		for (uint32_t k = 0; x->p.group[i].host && k < n->operands; k++)
+		for (uint32_t k = 0; (x->p.group[i].host || n->op == OP_scan) && k < n->operands; k++)
 			need(x, n->operand[k]);
 		for (unsigned k = 0; k < s->n_prepared; k++) {
 			const tensor_value from = partition_root(&x->p, &x->g, s->prepared[k].from);
@@ -165,7 +165,7 @@ static bool set_value(struct executable *x, struct part *p, unsigned parameter, 
 {
 	jit_error e = { 0 };
 	uint64_t at;
-	jit_buffer *b = place_of(x, v, &at);
+	jit_buffer *b = executable_place(x, v, &at);
 
 	return !b || took(jit_launch_set_buffer(p->launch, parameter, b, at, &e), &e, err);
 }
@@ -226,15 +226,20 @@ static bool open_prepared(struct executable *x, struct step *step, unsigned k, s
 
 static bool open_step(struct executable *x, struct step *step, struct error *err)
 {
+	const struct tensor_node *n = &x->g.node[step->group->node];
 	const struct source *s = &step->source;
+
+	if (n->op == OP_scan)
+		return (step->loop = looping_open(x, n, err)) != NULL;
+	if (!s->text.n)
+		return true;
 	bool ok = open_part(x, &step->main, s->text.p, s->is_users ? s : NULL, err);
 
 	for (unsigned i = 0; ok && i < s->reads; i++)
 		ok = set_value(x, &step->main, i, s->read[i], err);
 	for (unsigned k = 0; ok && k < s->n_prepared; k++)
 		ok = open_prepared(x, step, k, err);
-	return ok && (s->is_users ||
-	              set_value(x, &step->main, s->reads + s->n_prepared, x->g.node[step->group->node].first, err));
+	return ok && (s->is_users || set_value(x, &step->main, s->reads + s->n_prepared, n->first, err));
 }
 
 static bool open_steps(struct executable *x, struct error *err)
@@ -245,7 +250,7 @@ static bool open_steps(struct executable *x, struct error *err)
 
 	jit_compute_get_info(x->compute, &before, NULL);
 	for (uint32_t i = 0; ok && i < x->p.groups; i++)
-		ok = !x->step[i].source.text.n || open_step(x, &x->step[i], err);
+		ok = open_step(x, &x->step[i], err);
 	jit_compute_get_info(x->compute, &after, NULL);
 	x->generated = after.generated - before.generated;
 	x->code_ns = (uint64_t)((system_seconds() - begin) * 1e9);
@@ -354,6 +359,7 @@ void executable_close(struct executable *x)
 	for (uint32_t i = 0; x->step && i < x->p.groups; i++) {
 		struct step *step = &x->step[i];
 		close_part(&step->main);
+		looping_close(step->loop);
 		for (unsigned k = 0; k < PREPARED_MOST; k++) {
 			close_part(&step->prepare[k]);
 			if (!step->borrowed[k])
@@ -404,7 +410,7 @@ static bool fetch(const struct executable *x, tensor_value v, void *to, struct e
 {
 	jit_error e = { 0 };
 	uint64_t at;
-	jit_buffer *b = place_of(x, v, &at);
+	jit_buffer *b = executable_place(x, v, &at);
 
 	return bytes_of(x, v) == 0 || took(jit_buffer_read(b, at, to, bytes_of(x, v), &e), &e, err);
 }
@@ -413,7 +419,7 @@ static bool put(const struct executable *x, tensor_value v, const void *from, st
 {
 	jit_error e = { 0 };
 	uint64_t at;
-	jit_buffer *b = place_of(x, v, &at);
+	jit_buffer *b = executable_place(x, v, &at);
 
 	return bytes_of(x, v) == 0 || took(jit_buffer_write(b, at, from, bytes_of(x, v), &e), &e, err);
 }
@@ -474,6 +480,8 @@ bool executable_run(struct executable *x, const void *const in[], void *const ou
 		if (step->source.is_users && !clear(x, &x->g.node[step->group->node], err))
 			return false;
 		if (step->main.launch && !took(jit_launch_run(step->main.launch, &e), &e, err))
+			return false;
+		if (step->loop && !looping_run(step->loop, err))
 			return false;
 		if (step->group->host && !run_on_host(x, &x->g.node[step->group->node], err))
 			return false;

@@ -15,6 +15,17 @@ void executable_get_report(const struct executable *x, struct executable_report 
 		.value_bytes = x->arena.all_bytes + x->memory_bytes - x->arena.bytes,
 		.last_ns = x->last_ns
 	};
+	for (uint32_t i = 0; i < x->p.groups; i++) {
+		struct executable_report body;
+		if (!x->step[i].loop)
+			continue;
+		executable_get_report(looping_body(x->step[i].loop), &body);
+		out->kernels += body.kernels - 1;
+		out->hosted += body.hosted;
+		out->arena_bytes += body.arena_bytes;
+		out->constant_bytes += body.constant_bytes;
+		out->value_bytes += body.value_bytes;
+	}
 }
 
 static void print_kernels(const struct step *step, FILE *out)
@@ -42,7 +53,11 @@ void executable_print(const struct executable *x, FILE *out, bool text)
 		if (step->group->product != step->group->node)
 			fprintf(out, "%s and ", tensor_ops[x->g.node[step->group->product].op].name);
 		fprintf(out, "%s %s: ", tensor_ops[n->op].name, shape_text(v->type, &v->shape, shape));
-		if (step->group->host)
+		if (step->loop) {
+			fprintf(out, "a loop, in each turn:\n");
+			executable_print(looping_body(step->loop), out, text);
+			fprintf(out, "end of the loop\n");
+		} else if (step->group->host)
 			fprintf(out, "interpreted on the host: the operation has no kernel yet\n");
 		else if (!step->main.kernel)
 			fprintf(out, "no elements\n");

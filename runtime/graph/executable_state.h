@@ -4,6 +4,7 @@
 
 #include "runtime/graph/arena.h"
 #include "runtime/graph/executable.h"
+#include "runtime/graph/loop_run.h"
 #include "runtime/graph/source.h"
 
 /* A kernel with its arguments. Kernels of one text are opened once. */
@@ -23,6 +24,7 @@ struct step {
 	struct part main, prepare[PREPARED_MOST];
 	jit_buffer *made[PREPARED_MOST]; /* what was prepared of constants, when the executable was opened */
 	bool borrowed[PREPARED_MOST];    /* by an earlier step */
+	struct looping *loop;            /* of a scan, which has no kernel of its own */
 };
 
 /* An input that is somewhere else. */
@@ -47,5 +49,8 @@ struct executable {
 	uint64_t scratch_at[PREPARED_MOST], memory_bytes; /* in `memory`, behind the arena: operands in another order */
 	uint64_t constant_bytes, generated, code_ns, last_ns;
 };
+
+/* Where a value's bytes are. */
+jit_buffer *executable_place(const struct executable *x, tensor_value v, uint64_t *at);
 
 #endif

@@ -94,6 +94,7 @@ static bool has_kernel(const struct tensor_node *n)
 	case KIND_DOT:
 	case KIND_CONV:
 	case KIND_WINDOW:
+	case KIND_LOOP:
 	case KIND_KERNEL: return true;
 	default: return false;
 	}

@@ -258,6 +258,26 @@ def convert(x, type):
     return x.to(TYPES[type])
 
 
+def scan(*operands, body, carried=0, stacked=0, length=None, reverse=0):
+    """A loop over the body, a graph as text."""
+    lines = body.split("\n")
+    names = [line.split()[1] for line in lines if line.startswith("input ")]
+    outputs = [line.split()[1] for line in lines if line.startswith("output ")]
+    state, xs, shared = operands[:carried], operands[carried:carried + stacked], operands[carried + stacked:]
+    turns = range(xs[0].shape[0] if xs else length)
+    slices_of = {}
+    for i in reversed(turns) if reverse else turns:
+        values = dict(zip(names, (*state, *(x[i] for x in xs), *shared)))
+        for line in lines:
+            if " = " in line:
+                run(line, values)
+        state = [values[name] for name in outputs[:carried]]
+        slices_of[i] = [values[name] for name in outputs[carried:]]
+    if not slices_of:
+        raise CannotCompute("there are no turns")
+    return *state, *(torch.stack([slices_of[i][k] for i in turns]) for k in range(len(outputs) - carried))
+
+
 OPS = {
     "neg": torch.neg, "abs": torch.abs, "sign": torch.sign, "exp": torch.exp, "log": torch.log, "sqrt": torch.sqrt,
     "rsqrt": torch.rsqrt, "sin": torch.sin, "cos": torch.cos, "tanh": torch.tanh, "erf": torch.erf,
@@ -276,20 +296,25 @@ OPS = {
     "reduce_min": most(torch.amin, float("inf")), "reduce_any": reduced(torch.any), "reduce_all": reduced(torch.all),
     "argmax": arg(torch.argmax), "argmin": arg(torch.argmin), "cumsum": along(torch.cumsum, 0),
     "cumprod": along(torch.cumprod, 1), "sort": sort, "dot": dot, "conv": conv, "window_max": window_max,
-    "window_sum": window_sum, "dequantise": dequantise,
+    "window_sum": window_sum, "dequantise": dequantise, "scan": scan, "solve": torch.linalg.solve,
 }
 
 
 def attribute(text):
-    name, value = text.split("=")
+    name, value = text.split("=", 1)
+    if value[0] == '"':
+        escapes = {"n": "\n", "t": "\t"}
+        return name, re.sub(r"\\(.)", lambda m: escapes.get(m[1], m[1]), value[1:-1], flags=re.S)
     if value[0] == "[":
         return name, [int(x) for x in value[1:-1].split(",")] if value != "[]" else []
     return name, int(value) if value.lstrip("-").isdigit() else value
 
 
 def run(line, values):
-    names, rest = line.split("#")[0].split(" = ")
-    op, *words = rest.split()
+    names, rest = line.split(" = ", 1)
+    op, *words = re.findall(r'(?:[^\s"#]|"(?:[^"\\]|\\.)*")+|#.*', rest)
+    if words and words[-1].startswith("#"):
+        words.pop()
     if op == "constant":
         values[names] = tensor(words[0], words[1:])
         return

@@ -189,45 +189,76 @@ static void test_products(void **state)
 }
 
 /* What random graphs seldom draw: each line says which mistake it would show. */
+static const char *const texts[] = {
+	/* A product of narrow elements that is not rounded before it is added. */
+	"input x f16[70]\na = mul x x\nb = add a x\nc = sub b a\noutput c\n",
+	"input x u8[70]\na = mul x x\nb = div a x\noutput b\n",
+	/* The same bytes read as two types by one kernel. */
+	"input x f32[33]\na = bitcast x type=i32\nb = abs x\nc = bitcast b type=i32\nd = sub a c\noutput d\n",
+	"input x i16[33]\na = bitcast x type=u16\nb = convert a type=i32\nc = convert x type=i32\nd = sub b c\n"
+	"output d\n",
+	/* Nodes that differ in the name of an attribute alone. */
+	"input x f32[1,1,7]\nw = constant f32[1,1,3] 1 2 3\na = conv x w low=[1]\nb = conv x w high=[1]\n"
+	"c = sub a b\noutput c\n",
+	/* Random words whose sets have keys of their own, read by another position. */
+	"input k u32[2,4]\nb = random_bits k shape=[3,7]\nt = transpose b axes=[2,0,1]\noutput b\noutput t\n",
+	"input k u32[4]\nb = random_bits k shape=[37]\nc = convert b type=f32\ns = reduce_sum c axes=[0]\n"
+	"output s\n",
+	"input k u32[4]\nb = random_bits k shape=[]\nc = random_bits k shape=[0]\noutput b\noutput c\n",
+	"input x f16[70]\ninput s f16[70]\ninput a f16[70]\ninput b f16[70]\ny = fake_quantise x s a b\n"
+	"z = add y x\noutput z\n",
+	/* A part that all lanes take, and another one in it that some take. */
+	"input x f32[3,4]\ninput y f32[3,0]\na = neg x\nb = concatenate x a axis=1\n"
+	"c = concatenate b y axis=1\nd = neg c\noutput d\n",
+	/* A user's kernel that leaves elements out, with memory that others used before. */
+	"input x f32[6]\na = cumsum x axis=0\nb = cumsum a axis=0\n"
+	"y, c, z = kernel b a source=\"kernel k(out f32 y[6], in f32 x[6], out i32 c[4], in f32 w[6], out f32 "
+	"z[6]) over (i in 3) { y[2 * i] = x[i] + w[i]; c[i] = i32(i); z[i] = x[2 * i]; }\"\nd = add y z\n"
+	"output d\noutput c\n",
+	"input x f32[0]\ny, z = kernel x constants=\"n=0\" source=\"const i64 n; tune b in {32, 64};\\nkernel "
+	"k(in "
+	"f32 x[n], out f32 y[n], out f32 z[3]) over (i in n) block(b) { y[i] = x[i]; }\"\noutput y\noutput z\n",
+	/* One constant that several products of one shape have. */
+	"input x f32[4,4]\nw = constant f32[4,4] 1 2 -1 0.5 3 -2 0.25 1 -1 1.5 2 -3 0.5 0.75 -2 1\n"
+	"a = dot x w left=[1] right=[0]\nb = dot a w left=[1] right=[0]\nc = dot w b left=[1] right=[0]\n"
+	"output b\noutput c\n",
+	/* Parts of a sum, in rows and in columns. */
+	"input x f32[2500,9]\na = reduce_sum x axes=[0]\nb = reduce_max x axes=[0]\noutput a\noutput b\n",
+	"input x f32[3,2500]\na = reduce_sum x axes=[1]\nb = reduce_min x axes=[1]\noutput a\noutput b\n",
+	/* Loops: carried values that change places and are given on reshaped, a slice that is what is carried,
+	 * a constant, and no turns. */
+	"input a f32[2,3]\ninput b f32[2,3]\ninput x f32[5,3]\nn = neg a\ns, t, u, y, z, c = scan n b b x "
+	"carried=3 "
+	"stacked=1 reverse=1 body=\"input a f32[2,3]\\ninput b f32[2,3]\\ninput c f32[2,3]\\ninput x f32[3]\\n"
+	"r = reshape a shape=[6]\\nr = reshape r shape=[2,3]\\nw = broadcast x shape=[2,3] axes=[1]\\n"
+	"s = add c w\\nk = constant i16[3] 1 2 -3\\noutput b\\noutput r\\noutput s\\noutput a\\noutput x\\n"
+	"output k\\n\"\nm = mul s t\noutput m\noutput t\noutput u\noutput y\noutput z\noutput c\n",
+	"input a f16[7]\ninput x bool[0,7]\ns, y = scan a x carried=1 stacked=1 body=\"input a f16[7]\\n"
+	"input x bool[7]\\nb = neg a\\noutput b\\noutput x\\n\"\noutput s\noutput y\n",
+	"input a f32[0]\ninput b u8[3]\ns, t, y = scan a b carried=2 length=4 body=\"input a f32[0]\\ninput b "
+	"u8[3]\\n"
+	"c = mul b b\\noutput a\\noutput c\\noutput b\\n\"\noutput s\noutput t\noutput y\n",
+	/* A loop in a loop, whose result is a constant's kernel too, and what no turn changes. */
+	"input x f32[4,3,5]\ninput w f32[5,5]\ny = scan x w stacked=1 body=\"input x f32[3,5]\\ninput w "
+	"f32[5,5]\\n"
+	"z = constant f32[] 0.5\\nc = broadcast z shape=[5] axes=[]\\ne, f = scan c x w carried=1 stacked=1 "
+	"body=\\\"input c f32[5]\\\\ninput x f32[5]\\\\ninput w f32[5,5]\\\\nd = dot c w left=[0] "
+	"right=[0]\\\\n"
+	"s = add d x\\\\nt = tanh s\\\\ni, j = sort t x axis=0\\\\noutput i\\\\noutput j\\\\n\\\"\\noutput "
+	"f\\n\"\n"
+	"output y\n",
+	/* Equations: pivots, several right sides, narrow floats, a singular matrix, and none. */
+	"input a f32[3,7,7]\ninput b f32[3,7,2]\nx = solve a b\noutput x\n",
+	"input a f16[2,5,5]\ninput b f16[2,5,1]\nx = solve a b\noutput x\n",
+	"input b f64[4,3]\na = constant f64[4,4] 0 2 3 1 0 1 1 1 4 0 0 2 -4 1 0 0\nx = solve a b\noutput x\n",
+	"input b f32[2,1]\na = constant f32[2,2] 1 2 2 4\nx = solve a b\noutput x\n",
+	"input a f32[1,1]\ninput b f32[1,33]\ninput c f32[0,0]\ninput d f32[0,3]\nx = solve a b\ny = solve c "
+	"d\n"
+	"output x\noutput y\n",
+};
+
 static void test_chosen(void **state)
 {
-	static const char *const texts[] = {
-		/* A product of narrow elements that is not rounded before it is added. */
-		"input x f16[70]\na = mul x x\nb = add a x\nc = sub b a\noutput c\n",
-		"input x u8[70]\na = mul x x\nb = div a x\noutput b\n",
-		/* The same bytes read as two types by one kernel. */
-		"input x f32[33]\na = bitcast x type=i32\nb = abs x\nc = bitcast b type=i32\nd = sub a c\noutput d\n",
-		"input x i16[33]\na = bitcast x type=u16\nb = convert a type=i32\nc = convert x type=i32\nd = sub b c\n"
-		"output d\n",
-		/* Nodes that differ in the name of an attribute alone. */
-		"input x f32[1,1,7]\nw = constant f32[1,1,3] 1 2 3\na = conv x w low=[1]\nb = conv x w high=[1]\n"
-		"c = sub a b\noutput c\n",
-		/* Random words whose sets have keys of their own, read by another position. */
-		"input k u32[2,4]\nb = random_bits k shape=[3,7]\nt = transpose b axes=[2,0,1]\noutput b\noutput t\n",
-		"input k u32[4]\nb = random_bits k shape=[37]\nc = convert b type=f32\ns = reduce_sum c axes=[0]\n"
-		"output s\n",
-		"input k u32[4]\nb = random_bits k shape=[]\nc = random_bits k shape=[0]\noutput b\noutput c\n",
-		"input x f16[70]\ninput s f16[70]\ninput a f16[70]\ninput b f16[70]\ny = fake_quantise x s a b\n"
-		"z = add y x\noutput z\n",
-		/* A part that all lanes take, and another one in it that some take. */
-		"input x f32[3,4]\ninput y f32[3,0]\na = neg x\nb = concatenate x a axis=1\n"
-		"c = concatenate b y axis=1\nd = neg c\noutput d\n",
-		/* A user's kernel that leaves elements out, with memory that others used before. */
-		"input x f32[6]\na = cumsum x axis=0\nb = cumsum a axis=0\n"
-		"y, c, z = kernel b a source=\"kernel k(out f32 y[6], in f32 x[6], out i32 c[4], in f32 w[6], out f32 "
-		"z[6]) over (i in 3) { y[2 * i] = x[i] + w[i]; c[i] = i32(i); z[i] = x[2 * i]; }\"\nd = add y z\n"
-		"output d\noutput c\n",
-		"input x f32[0]\ny, z = kernel x constants=\"n=0\" source=\"const i64 n; tune b in {32, 64};\\nkernel "
-		"k(in "
-		"f32 x[n], out f32 y[n], out f32 z[3]) over (i in n) block(b) { y[i] = x[i]; }\"\noutput y\noutput z\n",
-		/* One constant that several products of one shape have. */
-		"input x f32[4,4]\nw = constant f32[4,4] 1 2 -1 0.5 3 -2 0.25 1 -1 1.5 2 -3 0.5 0.75 -2 1\n"
-		"a = dot x w left=[1] right=[0]\nb = dot a w left=[1] right=[0]\nc = dot w b left=[1] right=[0]\n"
-		"output b\noutput c\n",
-		/* Parts of a sum, in rows and in columns. */
-		"input x f32[2500,9]\na = reduce_sum x axes=[0]\nb = reduce_max x axes=[0]\noutput a\noutput b\n",
-		"input x f32[3,2500]\na = reduce_sum x axes=[1]\nb = reduce_min x axes=[1]\noutput a\noutput b\n",
-	};
 	(void)state;
 
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {

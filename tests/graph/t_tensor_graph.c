@@ -13,6 +13,7 @@
 
 #include "graph/eval.h"
 #include "graph/text.h"
+#include "tests/graph/loop_checks.h"
 #include "tests/support/shared.h"
 
 static void read_graph(struct tensor_graph *g, const char *text, const struct graph_size *sizes, size_t n)
@@ -74,6 +75,14 @@ static void test_meaning(void **state)
 	      "a = constant f32[5] -3 -3 -3 -3 -3\nb = constant f32[5] 2 2 2 2 2\ny = fake_quantise x s a b\n"
 	      "z = slice y start=[0] limit=[4]\noutput z\n",
 	      1, 1, -1.5, 0);
+	GIVES(JIT_TYPE_I32,
+	      "c = constant i32[2] 3 -4\ny = scan c carried=1 length=0 body=\"input c i32[2]\\nd = add c c\\noutput "
+	      "d\\n\"\noutput y\n",
+	      3, -4);
+	GIVES(JIT_TYPE_I32,
+	      "c = constant i32[2] 3 -4\ny = scan c carried=1 length=10 body=\"input c i32[2]\\nd = add c c\\noutput "
+	      "d\\n\"\noutput y\n",
+	      3072, -4096);
 	GIVES(JIT_TYPE_U8, "x = constant u8[2] 200 100\ny = add x x\noutput y\n", 144, 200);
 	GIVES(JIT_TYPE_I64, "x = constant f32[4] 1 nan 3 nan\ny = argmax x axis=0 last=1\noutput y\n", 3);
 	GIVES(JIT_TYPE_F16, "x = constant f16[2] 65504 1\ny = add x x\noutput y\n", (double)INFINITY, 2);
@@ -116,6 +125,9 @@ static const char example[] =
 	"kernel=\"k\" # not of the text\n"
 	"output h\n"
 	"output u\n"
+	"e, f = scan h x carried=1 stacked=1 body=\"size n # the same\\ninput h f32[n,2]\\ninput x f32[4]\\n"
+	"y = add h h\\noutput y\\noutput x\\n\"\n"
+	"output e\n"
 	"output k as last\n";
 
 /* What is written is read as the same graph, which is written with the same bytes. */
@@ -214,6 +226,39 @@ static const struct {
 	{ "y = kernel source=kernel\n", "t:1: found \"kernel\", expected a text in quotes" },
 	{ "y = kernel source=\"kernel # \n", "t:1: the line ends, expected a quote at the end of the text" },
 	{ "y = kernel\n", "t:1: kernel lacks the attribute source" },
+#define BODY " body=\"input c f32[2]\\ninput x f32[3]\\noutput c\\noutput x\\n\"\n"
+	{ "input c f32[2]\ninput x f32[5,3]\ny, z = scan c x carried=2 stacked=1" BODY,
+	  "t:3: scan of 2 operands has 2 carried and 1 stacked ones" },
+	{ "input c f32[2]\ninput x f32[5,3]\ny, z = scan c x carried=-1" BODY, "scan of 2 operands has -1 carried" },
+	{ "input c f32[2]\ninput x f32[3]\ny, z = scan c x carried=1" BODY,
+	  "t:3: scan without stacked operands lacks the attribute length" },
+	{ "input c f32[2]\ninput x f32[3]\ny, z = scan c x carried=1 length=-2" BODY,
+	  "length of scan is -2, expected 0 to 2^46" },
+	{ "input c f32[2]\ninput x f32[]\ny, z = scan c x carried=1 stacked=1" BODY,
+	  "stacked operand 2 of scan has no dimension" },
+	{ "input c f32[2]\ninput x f32[5,3]\ny, z = scan c x carried=1 stacked=1 length=4" BODY,
+	  "stacked operand 2 of scan has 5 slices, expected 4" },
+	{ "input c f32[2]\ninput x f32[5,3]\ny, z = scan c x c carried=1 stacked=1" BODY,
+	  "the body of scan has 2 inputs, expected 3" },
+	{ "input c f32[2]\ninput x f32[5,4]\ny, z = scan c x carried=1 stacked=1" BODY,
+	  "input 2 of the body of scan is f32[3], expected f32[4]" },
+	{ "input c f32[2]\ninput x f32[5,3]\ny = scan c x carried=1 stacked=1 body=\"input c f32[2]\\ninput x f32[3]\\n"
+	  "output x\\n\"\n",
+	  "output 1 of the body of scan is f32[3], expected f32[2]" },
+	{ "input c f32[2]\ny = scan c c carried=2 length=1 body=\"input c f32[2]\\ninput d f32[2]\\noutput d\\n\"\n",
+	  "the body of scan has 1 outputs, expected 2 to 64" },
+	{ "input x f32[1,1,1,1,1,1,1,1]\ny = scan x length=1 body=\"input x f32[1,1,1,1,1,1,1,1]\\noutput x\\n\"\n",
+	  "output 1 of the body of scan has 8 dimensions already" },
+	{ "input x f32[2]\ny = scan x length=1 body=\"input x f32[2]\\ny = frob x\\noutput y\\n\"\n",
+	  "t:2: body:2: found \"frob\"" },
+	{ "input x f32[2]\ny = scan x length=1 body=\"size n\\ninput x f32[n]\\noutput x\\n\"\n",
+	  "body:1: size n has no value" },
+	{ "input x f32[2]\ny = scan x length=1\n", "scan lacks the attribute body" },
+	{ "input a f32[2,3]\ny = solve a a\n",
+	  "solve of f32[2,3] and f32[2,3], expected equal types of floats, [..,n,n] and [..,n,m]" },
+	{ "input a f32[3,3]\ninput b f32[3]\ny = solve a b\n", "solve of f32[3,3] and f32[3]" },
+	{ "input a f32[2,3,3]\ninput b f32[4,3,1]\ny = solve a b\n", "solve of f32[2,3,3]" },
+	{ "input a i32[3,3]\ny = solve a a\n", "solve of i32[3,3]" },
 	{ "frobnicate\n", "t:1: found \"frobnicate\", expected graph, size, input, output or NAME = OPERATION" },
 };
 
@@ -285,9 +330,11 @@ static void test_docs(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_meaning), cmocka_unit_test(test_written),
-		                            cmocka_unit_test(test_sizes),   cmocka_unit_test(test_refusals),
-		                            cmocka_unit_test(test_known),   cmocka_unit_test(test_docs) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_meaning),  cmocka_unit_test(test_written),       cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_refusals), cmocka_unit_test(test_known),         cmocka_unit_test(test_docs),
+		cmocka_unit_test(check_loops),   cmocka_unit_test(check_all_equations)
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,6 +160,35 @@ const struct transform_case transform_cases[] = {
 	  "mb = broadcast m shape=[n,3] axes=[]\nl = and b mb\nf = convert l type=f64\ny = mul f x\noutput y\n"
 	  "output b\n",
 	  true, 0 },
+	/* ---- loops: what is carried, stacked and shared; to the end and from it; carried values that change places,
+	 * and such as are no floats */
+	{ "size n\ninput c f64[2]\ninput x f64[n,2]\ninput w f64[2,2]\n"
+	  "e, y = scan c x w carried=1 stacked=1 body=\"input c f64[2]\\ninput x f64[2]\\ninput w f64[2,2]\\n"
+	  "h = dot c w left=[0] right=[0]\\ns = add h x\\nt = tanh s\\nq = mul t x\\noutput t\\noutput q\\n\"\n"
+	  "output e\noutput y\n",
+	  false, 0 },
+	{ "size n\ninput c f64[n]\ninput d f64[n]\ninput k i32[]\ninput x f64[3,n]\ninput z f64[3,n]\n"
+	  "e, f, l, y, p = scan c d k x z carried=3 stacked=2 reverse=1 body=\"size n\\ninput c f64[n]\\n"
+	  "input d f64[n]\\ninput k i32[]\\ninput x f64[n]\\ninput z f64[n]\\none = constant i32[] 1\\n"
+	  "next = add k one\\nf = convert k type=f64\\nb = broadcast f shape=[n] axes=[]\\ncx = mul c x\\n"
+	  "sz = sin z\\ns = fma sz d cx\\noutput d\\noutput s\\noutput next\\noutput c\\noutput b\\n\"\n"
+	  "output e\noutput f\noutput y\noutput p\n",
+	  false, 0 },
+	{ "size n\ninput c f64[3]\ninput w f64[3]\n"
+	  "e = scan c w carried=1 length=n body=\"input c f64[3]\\ninput w f64[3]\\ns = sin c\\nt = mul s w\\n"
+	  "output t\\n\"\noutput e\n",
+	  false, 0 },
+	{ "size n\ninput x f64[3,n]\n"
+	  "y = scan x stacked=1 body=\"size n\\ninput x f64[n]\\nz = constant f64[] 1\\n"
+	  "e = scan z x carried=1 stacked=1 body=\\\"input c f64[]\\\\ninput x f64[]\\\\nh = sin x\\\\n"
+	  "t = mul c h\\\\noutput t\\\\n\\\"\\noutput e\\n\"\noutput y\n",
+	  false, 0 },
+	/* ---- equations, of matrices that are far from singular */
+	{ "size n\ninput x f64[2,n,n]\ninput b f64[2,n,3]\ni = iota type=i32 shape=[n,n] axis=0\n"
+	  "j = iota type=i32 shape=[n,n] axis=1\nd = eq i j\nf = convert d type=f64\nk = constant f64[] 40\n"
+	  "kb = broadcast k shape=[n,n] axes=[]\nm = mul f kb\nmb = broadcast m shape=[2,n,n] axes=[1,2]\n"
+	  "a = add x mb\ny = solve a b\noutput y\n",
+	  false, 0 },
 	/* A user's kernel has no forward derivative; t_transform_rules has its gradient. */
 	{ "size n\ninput x f64[n,3]\ninput i i32[n]\n"
 	  "a, b = kernel x i constants=\"n=n\" source=\"const i64 n; const i64 m = 3;\\n"

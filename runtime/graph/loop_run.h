@@ -1,0 +1,20 @@
+/* runtime/graph/loop_run.h - scan on a device: its body as an executable of its own, which is run for each turn.
+ *
+ * Owns: the order of a turn. The body's inputs are bound to where the values around it are: what is carried to the
+ * loop's results, what is stacked to the turn's slice. What the body gives is copied there behind each turn.
+ */
+#ifndef RUNTIME_GRAPH_LOOP_RUN_H
+#define RUNTIME_GRAPH_LOOP_RUN_H
+
+#include "runtime/graph/executable.h"
+
+struct looping;
+
+/* NULL: err. */
+struct looping *looping_open(struct executable *x, const struct tensor_node *n, struct error *err);
+void looping_close(struct looping *l); /* l may be NULL */
+bool looping_run(struct looping *l, struct error *err);
+/* The body's kernels. */
+const struct executable *looping_body(const struct looping *l);
+
+#endif
