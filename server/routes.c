@@ -63,6 +63,8 @@ static const struct route routes[] = {
 	{ "GET", "/metrics", KEY_MODEL | ROUTE_EXACT, answer_metrics },
 	{ "GET", "/lora-adapters", ROUTE_KEY, answer_adapters },
 	{ "POST", "/lora-adapters", ROUTE_KEY, answer_set_adapters },
+	{ "POST", "/load_lora_adapter", KEY_MODEL | ROUTE_V1, answer_load_adapter },
+	{ "POST", "/unload_lora_adapter", KEY_MODEL | ROUTE_V1, answer_unload_adapter },
 	{ "POST", "/props", ROUTE_KEY | ROUTE_EXACT, answer_not_done },
 	{ "POST", "/chat/completions/control", ROUTE_KEY | ROUTE_V1, answer_not_done },
 	{ "GET", "/v1/stream", ROUTE_KEY, answer_not_done },

@@ -12,7 +12,7 @@
 #define KV_TYPE "keys and values have one type here; give both the same, or --kv-type TYPE"
 #define ROPE "positions are computed as the model's file says"
 #define TEXT_ONLY "jitserve reads text only"
-#define LORA "jitserve runs a model as it is; merge it into the model's file"
+#define LORA "an adapter's files say all of it"
 #define LOG "jitserve writes no log; GET /metrics has numbers"
 #define PACKED "weights are packed into memory of their own"
 #define CORES "numactl, taskset and chrt do this for any program"
@@ -108,9 +108,8 @@ const struct option_foreign option_serve_table[] = {
 	            "a request whose last message is the assistant's is continued"),
 
 	/* Adapters, pictures, drafts, positions. */
-	OPTION_TOLD("lora lora-scaled control-vector control-vector-scaled control-vector-layer-range", OPTION_REFUSED,
-	            LORA),
-	OPTION_TOLD("lora-init-without-apply", OPTION_REFUSED, LORA),
+	OPTION_TOLD("control-vector control-vector-scaled control-vector-layer-range", OPTION_REFUSED,
+	            "there are no control vectors here; --lora takes adapters"),
 	OPTION_TOLD("mm mmproj mmu mmproj-url mmproj-auto image-min-tokens image-max-tokens media-path "
 	            "mtmd-batch-max-tokens",
 	            OPTION_REFUSED, TEXT_ONLY),
@@ -270,11 +269,15 @@ const struct option_foreign option_serve_table[] = {
 	            "typical-acceptance-sampler-posterior-threshold typical-acceptance-sampler-posterior-alpha "
 	            "speculative-disable-mqa-scorer disable-logprobs-during-spec-decoding qlora-adapter-name-or-path",
 	            OPTION_REFUSED, DRAFTS),
-	OPTION_TOLD("enable-lora enable-lora-bias lora-modules fully-sharded-loras max-loras max-lora-rank "
-	            "lora-extra-vocab-size lora-dtype max-cpu-loras long-lora-scaling-factors default-mm-loras "
-	            "lora-target-modules specialize-active-lora enable-tower-connector-lora enable-prompt-adapter "
-	            "max-prompt-adapters max-prompt-adapter-token prompt-adapters",
+	OPTION_TOLD("enable-lora fully-sharded-loras specialize-active-lora", OPTION_UNUSED,
+	            "adapters are on where --lora, --lora-modules or --lora-dir names some"),
+	OPTION_TOLD("max-loras max-cpu-loras", OPTION_UNUSED_VALUE, "a model has up to 64 adapters, all in memory"),
+	OPTION_TOLD("lora-dtype", OPTION_UNUSED_VALUE, "an adapter's numbers stay what they are"),
+	OPTION_TOLD("enable-lora-bias lora-extra-vocab-size long-lora-scaling-factors lora-target-modules",
 	            OPTION_REFUSED, LORA),
+	OPTION_TOLD("default-mm-loras enable-tower-connector-lora", OPTION_REFUSED, TEXT_ONLY),
+	OPTION_TOLD("enable-prompt-adapter max-prompt-adapters max-prompt-adapter-token prompt-adapters",
+	            OPTION_REFUSED, "prompt adapters are not done; --lora takes those of matrices"),
 
 	/* Its server. */
 	OPTION_TOLD("uds", OPTION_REFUSED, "systemd hands over any socket; see LISTEN_FDS"),

@@ -1,11 +1,10 @@
 /* programs/jitrun/jitrun_adapters.c - --lora and its like: adapters that are laid over the model. */
-#include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "include/jitrun_adapters.h"
+#include "programs/common/adapter_args.h"
 #include "programs/jitrun/jitrun_parts.h"
 
 static jit_adapter *adapter[JIT_ADAPTERS_TOGETHER];
@@ -19,32 +18,17 @@ static bool refuse(jit_error *err, const char *format, const char *text)
 	return false;
 }
 
-/* Cuts the scale off behind the last colon; without one, or where no number stands there, it is 1: a path may have a
- * colon. */
-static float cut_scale(char *path)
-{
-	char *colon = strrchr(path, ':'), *end;
-
-	if (!colon || !colon[1] || strchr(colon, '/'))
-		return 1;
-	errno = 0;
-	const float s = strtof(colon + 1, &end);
-	if (*end || errno == ERANGE || !isfinite(s))
-		return 1;
-	*colon = 0;
-	return s;
-}
-
 static bool open_one(jit_model *m, const char *value, bool needs_scale, jit_error *err)
 {
 	char *path = strdup(value);
 
 	if (!path)
 		return refuse(err, "no memory for %s", value);
-	const float s = cut_scale(path);
+	float s;
+	const bool cut = adapter_args_cut(path, &s);
 	bool ok = n_adapters < JIT_ADAPTERS_TOGETHER ||
 	          refuse(err, "--lora: %s is one adapter too many, expected at most 8", value);
-	if (ok && needs_scale && strlen(path) == strlen(value))
+	if (ok && needs_scale && !cut)
 		ok = refuse(err, "--lora-scaled is %s, expected FILE:SCALE", value);
 	if (ok)
 		ok = (adapter[n_adapters] = jit_adapter_open(m, path, err)) != NULL;

@@ -2,6 +2,7 @@
  *
  *   jitserve_main.c     one run: opens the socket and the first model, waits for the end
  *   jitserve_models.c   how models are opened, and their memory
+ *   jitserve_adapters.c  the adapters of the command line
  *   jitserve_folder.c   the models of a folder
  *   jitserve_made.c     models that clients make of others
  *   jitserve_options.c  the command line
@@ -32,19 +33,19 @@ struct serve_arguments {
 	int n_models;
 	const char *hf_repo, *hf_file; /* what jitpull fetches */
 	const char *host, *api_key_file, *tls_cert, *tls_key, *device, *isa, *cache_dir;
-	struct option_list allow_host, cors_origin, alias, api_key, more_models;
+	struct option_list allow_host, cors_origin, alias, api_key, more_models, lora, lora_scaled, lora_modules;
 	const char *config;
 	long port, connections, per_address, read_seconds, alive_seconds, stop_seconds, body_mib, unread_kib, threads,
 		parallel, queue, context, pass_ms, kv_mib, memory_mib, predict, batch_tokens, check_bits, answers,
 		client_answers, slot_files, slot_mib, models_max, reasoning_budget, responses, responses_mib,
-		responses_seconds;
+		responses_seconds, lora_ranks;
 	struct sampling_args sampling; /* where a request says nothing */
-	const char *models_dir, *presets_dir, *keep_alive;
+	const char *models_dir, *presets_dir, *keep_alive, *lora_dir;
 	double keep; /* seconds; below 0: for good */
 	const char *slot_save, *template_file, *replay, *pooling, *reasoning, *reasoning_format, *reasoning_message,
 		*kv_type, *numerics, *speculate, *pull_with;
 	bool additional, offline, exit_on_device_failure, no_page, no_slots, verbose, spm_infill, no_replay, insecure,
-		quiet, sealed, no_cache, probe;
+		quiet, sealed, no_cache, probe, lora_unapplied;
 };
 extern struct serve_arguments serve;
 
@@ -68,13 +69,19 @@ void serve_models_close(void);
 /* jitserve_folder.c: what is in --models-dir, and with --pull-with what is in the cache that models are fetched into,
  * goes into the server's models, now and whenever they are looked at. False: err. */
 bool serve_folder_open(struct models *all, struct error *err);
+/* jitserve_adapters.c: the adapters of the command line go into the models' lists; clients may load more with
+ * --lora-dir. False: err. */
+bool serve_adapters_open(struct models *all, struct error *err);
+/* The model was opened, and so are its adapters. False: err. */
+bool serve_adapters_enter(struct served *m, jit_error *err);
+void serve_adapters_close(struct models *all);
 /* jitserve_made.c: what is kept in --presets-dir goes into the server's models, and clients may make more. False: err.
  */
 bool serve_made_open(struct models *all, struct error *err);
 /* Whether there may be models beside those of the command line. */
 static inline bool serve_has_more(void) { return serve.models_dir || serve.presets_dir || serve.pull_with; }
-/* A folder of an option that must be there and be writable. False: err. */
-bool serve_is_folder(const char *option, const char *path, struct error *err);
+/* A folder of an option that must be there, and be writable where it says so. False: err. */
+bool serve_is_folder(const char *option, const char *path, bool writes, struct error *err);
 /* A duration of --keep-alive; NULL: what is usual. */
 bool serve_read_keep(const char *text, double *seconds);
 /* Whether the command line, the environment or the configuration had the option. */

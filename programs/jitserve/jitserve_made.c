@@ -449,7 +449,7 @@ bool serve_made_open(struct models *all, struct error *err)
 	models = all;
 	if (!serve.presets_dir)
 		return true;
-	if (!serve_is_folder("--presets-dir", serve.presets_dir, err))
+	if (!serve_is_folder("--presets-dir", serve.presets_dir, true, err))
 		return false;
 	const int n = scandir(serve.presets_dir, &list, is_ours, alphasort);
 	if (n < 0)

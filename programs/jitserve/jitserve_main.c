@@ -84,7 +84,7 @@ static bool listen_for_signals(jit_error *err)
 }
 
 /* Said at the start, and not when somebody wants to save something. */
-bool serve_is_folder(const char *option, const char *path, struct error *err)
+bool serve_is_folder(const char *option, const char *path, bool writes, struct error *err)
 {
 	struct stat st;
 
@@ -92,8 +92,9 @@ bool serve_is_folder(const char *option, const char *path, struct error *err)
 		return error_set(err, ERROR_IO, "%s is %s, which cannot be opened: %s", option, path, strerror(errno));
 	if (!S_ISDIR(st.st_mode))
 		return error_set(err, ERROR_ARGUMENT, "%s is %s, which is no folder", option, path);
-	return access(path, R_OK | W_OK | X_OK) == 0 ||
-	       error_set(err, ERROR_IO, "%s is %s, which this user may not write: %s", option, path, strerror(errno));
+	return access(path, R_OK | X_OK | (writes ? W_OK : 0)) == 0 ||
+	       error_set(err, ERROR_IO, "%s is %s, which this user may not %s: %s", option, path,
+	                 writes ? "write" : "read", strerror(errno));
 }
 
 static bool open_server(struct error *err)
@@ -116,6 +117,7 @@ static bool open_server(struct error *err)
 		.no_page = serve.no_page,
 		.slot_limits = { .files = serve.slot_files, .bytes = (uint64_t)serve.slot_mib << 20 },
 		.slot_folder = serve.slot_save,
+		.lora_folder = serve.lora_dir,
 		.pull_with = serve.pull_with,
 	};
 	server.origin = (struct origin_rules){ .host = serve.allow_host.value,
@@ -124,7 +126,7 @@ static bool open_server(struct error *err)
 		                               .n_pages = (size_t)serve.cors_origin.n };
 	models.hides_slots = serve.no_slots;
 	server.models = &models;
-	if (serve.slot_save && !serve_is_folder("--slot-save", serve.slot_save, err))
+	if (serve.slot_save && !serve_is_folder("--slot-save", serve.slot_save, true, err))
 		return false;
 	if ((serve.api_key_file || serve.api_key.n) &&
 	    !(server.keys = keys_gather(serve.api_key.value, (size_t)serve.api_key.n, serve.api_key_file, err)))
@@ -196,9 +198,10 @@ static int replay(void)
 	server.models = &models;
 	server.o.body_bytes = serve.body_mib << 20;
 	server.o.answers = serve.answers;
-	bool ok = name_models(&e) && serve_models_open(&server, cancel, &e) &&
+	bool ok = name_models(&e) && serve_adapters_open(&models, &e) && serve_models_open(&server, cancel, &e) &&
 	          replay_file(&server, serve.replay, stdout, &e);
 	serve_models_close();
+	serve_adapters_close(&models);
 	return ok ? SERVE_DONE : fail(e.text);
 }
 
@@ -211,7 +214,8 @@ int serve_run(void)
 		return fail(je.message);
 	if (serve.replay)
 		return replay();
-	if (!name_models(&e) || !serve_folder_open(&models, &e) || !serve_made_open(&models, &e) || !open_server(&e))
+	if (!name_models(&e) || !serve_folder_open(&models, &e) || !serve_made_open(&models, &e) ||
+	    !serve_adapters_open(&models, &e) || !open_server(&e))
 		return fail(e.text);
 	bool ready = serve_models_open(&server, cancel, &e) && open_first(&e);
 	if (ready) {
@@ -226,6 +230,7 @@ int serve_run(void)
 	stop();
 	server_close(&server);
 	serve_models_close();
+	serve_adapters_close(&models);
 	jit_cancel_close(cancel);
 	output_memory_told();
 	if (atomic_load(&no_device))

@@ -170,6 +170,7 @@ static bool open_batcher(struct served *m, jit_error *err)
 {
 	struct batcher_options o = {
 		.model = m->model,
+		.adapters = m->adapters,
 		.parallel = (unsigned)serve.parallel,
 		.queue = (unsigned)serve.queue,
 		.of_client = of_client(),
@@ -216,6 +217,8 @@ static bool read_fingerprint(struct served *m, jit_error *err)
 static void close_model(struct served *m)
 {
 	batcher_close(m->batcher);
+	if (m->adapters)
+		served_adapters_leave(m->adapters);
 	jit_model_close(m->model);
 	m->batcher = NULL;
 	m->model = NULL;
@@ -247,12 +250,13 @@ static bool open_model(struct served *m, jit_error *err)
 {
 	struct batcher_numbers n;
 
-	if (!open_weights(m, err) || !take_sampling(m, err) || !read_fingerprint(m, err) || !open_batcher(m, err)) {
+	if (!open_weights(m, err) || !take_sampling(m, err) || !read_fingerprint(m, err) ||
+	    !serve_adapters_enter(m, err) || !open_batcher(m, err)) {
 		close_model(m);
 		return false;
 	}
 	batcher_get_numbers(m->batcher, &n);
-	m->bytes = m->info.weight_bytes + n.batch.kv_bytes;
+	m->bytes = m->info.weight_bytes + n.batch.kv_bytes + (m->adapters ? served_adapters_bytes(m->adapters) : 0);
 	tell_context(m, &n);
 	return true;
 }

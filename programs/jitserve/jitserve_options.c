@@ -166,6 +166,43 @@ static const struct option_row rows[] = {
 	ROW_CACHE(serve.cache_dir),
 	ROW_NO_CACHE(serve.no_cache),
 	ROW_SEALED(serve.sealed),
+	{ .name = "lora",
+	  .kind = OPTION_LIST,
+	  .value = "[NAME=]FILE[:SCALE]",
+	  .help = "an adapter (LoRA) of the first model: a folder of PEFT's, or a GGUF file; one with a NAME is used "
+	          "by "
+	          "requests that have it as model, others by all that say nothing, times SCALE (1); several times: "
+	          "each "
+	          "of these",
+	  .target = &serve.lora },
+	{ .name = "lora-scaled",
+	  .kind = OPTION_LIST,
+	  .value = "FILE:SCALE",
+	  .help = "the same, as llama.cpp writes it; behind those of --lora",
+	  .target = &serve.lora_scaled },
+	{ .name = "lora-modules",
+	  .kind = OPTION_LIST,
+	  .value = "NAME=FILE",
+	  .help = "the same, as vLLM writes it: also a JSON object with name, path and base_model_name, the model it "
+	          "is "
+	          "for; once for each",
+	  .target = &serve.lora_modules },
+	{ .name = "lora-init-without-apply",
+	  .kind = OPTION_FLAG,
+	  .help = "adapters without a name have scale 0 until POST /lora-adapters or a request says otherwise",
+	  .target = &serve.lora_unapplied },
+	{ .name = "lora-dir",
+	  .kind = OPTION_TEXT,
+	  .value = "DIR",
+	  .help = "let clients load and unload adapters that are in DIR: POST /v1/load_lora_adapter and "
+	          "/v1/unload_lora_adapter",
+	  .target = &serve.lora_dir },
+	{ .name = "max-lora-rank",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "ranks that the adapters of one request may have together, a multiple of 4; 0: 256 (0)",
+	  .high = 16384,
+	  .target = &serve.lora_ranks },
 	{ .name = "template",
 	  .kind = OPTION_FILE,
 	  .value = "FILE",

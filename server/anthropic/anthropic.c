@@ -354,10 +354,9 @@ static json_t *read_request(struct exchange *x, json_t *warnings, const struct s
 {
 	json_t *given = request_read(x->body.p, x->body.n, REQUEST_MESSAGES, &x->refusal);
 	json_t *body = given ? anthropic_to_openai(given, warnings, &x->refusal) : NULL;
-	const char *name = NULL;
 
 	json_decref(given);
-	*m = body && field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
+	*m = body ? exchange_model_of(x, body) : NULL;
 	if (*m && conversation_read(c, body, *m, x->now, &x->refusal))
 		return body;
 	json_decref(body);

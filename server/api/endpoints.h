@@ -49,8 +49,11 @@ bool answer_slots(struct exchange *x);
 bool answer_metrics(struct exchange *x);
 /* not_done.c */
 bool answer_not_done(struct exchange *x);
+/* adapters.c */
 bool answer_adapters(struct exchange *x);
 bool answer_set_adapters(struct exchange *x);
+bool answer_load_adapter(struct exchange *x);
+bool answer_unload_adapter(struct exchange *x);
 /* ollama.c, ollama_embed.c, ollama_models.c, ollama_show.c */
 bool answer_ollama_chat(struct exchange *x);
 bool answer_ollama_generate(struct exchange *x);

@@ -5,6 +5,7 @@
 #include "runtime/session/session.h"
 #include "server/engine/batcher.h"
 #include "server/api/replay.h"
+#include "server/request/fields.h"
 #include "server/http/server.h"
 
 /* What a whole answer may take in memory before it is sent. */
@@ -18,6 +19,34 @@ const struct served *exchange_model(struct exchange *x, const char *name)
 	struct served *m = x->lease.state == LEASE_HELD ? x->lease.model : models_find(all, name, &x->refusal);
 
 	return m && lease_take(&x->lease, all->loader, m) ? m : NULL;
+}
+
+/* By its name, or by a list. A name that was an adapter's when the model was found may be nobody's now. */
+static bool choose_adapters(struct exchange *x, struct served *m, const char *name, const json_t *list)
+{
+	struct models *all = x->server->models;
+	const bool named = name && m->adapters && served_adapters_has(m->adapters, name);
+	const bool empty = !list || (json_is_array(list) && json_array_size(list) == 0);
+
+	used_adapters_drop(&x->adapters);
+	if (!m->adapters)
+		return empty ||
+		       refuse(&x->refusal, 400, "lora",
+		              "lora is given, and the model %.200s has no adapters; --lora names some.", m->name);
+	if (name && !named && served_adapters_are_named(m->adapters) && models_named(all, name) != m)
+		return models_refuse(all, name, 404, &x->refusal);
+	if (named && !empty)
+		return refuse(&x->refusal, 400, "lora",
+		              "lora is given, and model is the adapter %.199s: expected one of them", name);
+	return served_adapters_choose(m->adapters, named ? name : NULL, named ? NULL : list, &x->adapters, &x->refusal);
+}
+
+const struct served *exchange_model_of(struct exchange *x, const json_t *body)
+{
+	const char *name = NULL;
+	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
+
+	return m && choose_adapters(x, x->lease.model, name, field_value(body, "lora")) ? m : NULL;
 }
 
 static bool refuse_length(struct exchange *x, size_t tokens, int context, const char *more)
@@ -83,6 +112,8 @@ static bool begin(struct exchange *x, struct reply *r, const struct served *m, s
 
 	for (size_t i = 0; i < n; i++) {
 		tasks[i]->client = x->client;
+		used_adapters_drop(&tasks[i]->adapters);
+		used_adapters_copy(&tasks[i]->adapters, &x->adapters);
 		if (!fits(x, tasks[i], batcher_context(m->batcher)))
 			return false;
 		if (!has_slot(x, tasks[i], batcher_parallel(m->batcher)))
@@ -108,6 +139,8 @@ static bool begin(struct exchange *x, struct reply *r, const struct served *m, s
 			x->header[0] = 0;
 			return false;
 		}
+	if (!tasks[0]->action)
+		used_adapters_count(&x->adapters, choices);
 	return true;
 }
 

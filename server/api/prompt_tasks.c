@@ -8,11 +8,10 @@ static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is
 bool request_run(struct exchange *x, enum request_kind kind, request_fn run)
 {
 	json_t *body = request_read(x->body.p, x->body.n, kind, &x->refusal);
-	const char *name = NULL;
 
 	if (!body)
 		return false;
-	const struct served *m = field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
+	const struct served *m = exchange_model_of(x, body);
 	const bool ok = m && run(x, body, m);
 	json_decref(body);
 	return ok;

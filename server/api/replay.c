@@ -19,7 +19,7 @@
 #include "server/request/fields.h"
 #include "server/http/server.h"
 
-enum { FORM = 1 };
+enum { FORM = 1, ADAPTERS_ROOM = 320, VALUE_ROOM = 400 };
 
 /* FNV-1a. */
 static uint64_t add_bytes(uint64_t sum, const void *bytes, size_t n)
@@ -68,23 +68,25 @@ static bool meaning_of(struct task *const *t, size_t n, uint64_t *sum)
 void replay_describe(struct exchange *x, const struct served *m, struct task *const *t, size_t n)
 {
 	const jit_sampling told = sampling_told(&t[0]->sampling), *s = &told;
+	char adapters[ADAPTERS_ROOM];
 	uint64_t sum;
 
-	if (!m->fingerprint || !meaning_of(t, n, &sum))
+	if (!m->fingerprint || !meaning_of(t, n, &sum) ||
+	    !used_adapters_text(&t[0]->adapters, adapters, sizeof adapters))
 		return;
 	snprintf(x->header, sizeof x->header,
 	         "v=%d; jitrun=%s; model=%016" PRIx64 "; numerics=%s; kv=%s; context=%d; now=%lld; "
 	         "temperature=%.9g; top_k=%d; top_p=%.9g; min_p=%.9g; repeat_penalty=%.9g; seed=%" PRIu64
-	         "; request=%016" PRIx64,
+	         "; request=%016" PRIx64 "%s%s",
 	         FORM, jit_version(), m->fingerprint, m->numerics, m->kv, batcher_context(m->batcher),
 	         (long long)x->now, (double)s->temperature, s->top_k, (double)s->top_p, (double)s->min_p,
-	         (double)s->repeat_penalty, s->seed, sum);
+	         (double)s->repeat_penalty, s->seed, sum, *adapters ? "; adapters=" : "", adapters);
 }
 
 /* ---- back again */
 
 /* The value of a name in the header: up to the next semicolon. */
-static bool value_of(const char *header, const char *name, char out[80])
+static bool value_of(const char *header, const char *name, char out[VALUE_ROOM])
 {
 	size_t n = strlen(name);
 
@@ -92,7 +94,7 @@ static bool value_of(const char *header, const char *name, char out[80])
 		at += strspn(at, "; ");
 		if (strncmp(at, name, n) != 0 || at[n] != '=')
 			continue;
-		snprintf(out, 80, "%.*s", (int)strcspn(at + n + 1, "; "), at + n + 1);
+		snprintf(out, VALUE_ROOM, "%.*s", (int)strcspn(at + n + 1, "; "), at + n + 1);
 		return true;
 	}
 	return false;
@@ -103,7 +105,7 @@ static bool value_of(const char *header, const char *name, char out[80])
 static bool is_ours(const char *header, const struct served *m, struct error *err)
 {
 	const char *const names[] = { "v", "jitrun", "model", "numerics", "kv", "context" };
-	char own[6][80], found[80];
+	char own[6][80], found[VALUE_ROOM];
 
 	snprintf(own[0], 80, "%d", FORM);
 	snprintf(own[1], 80, "%s", jit_version());
@@ -183,9 +185,20 @@ static json_t *wait_for_answer(struct exchange *x)
 	return fields_read(x->reply->out.p, x->reply->out.n, &x->refusal);
 }
 
+/* The adapters in their order, which sums of several depend on. */
+static bool has_same_adapters(const char *made, const char *kept, struct error *err)
+{
+	char here[VALUE_ROOM] = "none", there[VALUE_ROOM] = "none";
+
+	value_of(made, "adapters", here);
+	value_of(kept, "adapters", there);
+	return strcmp(here, there) == 0 ||
+	       error_set(err, ERROR_ARGUMENT, "the answer was made with the adapters %s, and here are %s", there, here);
+}
+
 static bool is_same(const char *made, const char *kept, struct error *err)
 {
-	char here[80] = "", there[80] = "";
+	char here[VALUE_ROOM] = "", there[VALUE_ROOM] = "";
 
 	value_of(made, "request", here);
 	value_of(kept, "request", there);
@@ -196,33 +209,61 @@ static bool is_same(const char *made, const char *kept, struct error *err)
 	                 here, *there ? there : "none");
 }
 
-static json_t *make_again(struct server *s, const char *path, const json_t *request, const char *header,
-                          struct error *err)
+/* Those of the answer, whatever the server's own request names now. False: err. */
+static bool put_adapters(json_t *body, const struct served *m, const char *header, struct error *err)
 {
-	struct exchange x = { .server = s };
-	json_t *body = json_copied(request, true), *answer = NULL;
-	char seed[80] = "", now[80] = "";
+	char text[VALUE_ROOM] = "";
+
+	if (!value_of(header, "adapters", text) && !m->adapters)
+		return true;
+	json_t *list = served_adapters_of_replay(m->adapters, text, err);
+	if (!list)
+		return false;
+	json_put(body, "model", json_text(m->name, strlen(m->name)));
+	json_put(body, "lora", list);
+	return true;
+}
+
+static json_t *make_again(struct exchange *x, const char *path, json_t *body, const char *header, struct error *err)
+{
+	json_t *answer = NULL;
+	char seed[VALUE_ROOM] = "", now[VALUE_ROOM] = "";
 
 	value_of(header, "seed", seed);
 	value_of(header, "now", now);
-	x.now = strtoll(now, NULL, 10);
+	x->now = strtoll(now, NULL, 10);
 	json_put(body, "seed", json_integer(strtoll(seed, NULL, 10)));
 	json_put(body, "stream", json_false());
-	bytes_take(&x.body, json_write(body));
-	if (route_find(&x, "POST", path) && !x.body.lost && x.route->handle(&x) && x.reply)
-		answer = wait_for_answer(&x);
-	if (answer && !is_same(x.header, header, err)) {
+	bytes_take(&x->body, json_write(json_incref(body)));
+	if (route_find(x, "POST", path) && !x->body.lost && x->route->handle(x) && x->reply)
+		answer = wait_for_answer(x);
+	if (answer && (!has_same_adapters(x->header, header, err) || !is_same(x->header, header, err))) {
 		json_decref(answer);
 		answer = NULL;
 	} else if (!answer) {
-		const char *why = x.refusal.status ? x.refusal.message : "there is no answer of that path";
+		const char *why = x->refusal.status ? x->refusal.message : "there is no answer of that path";
 		size_t n = strlen(why);
 		error_set(err, ERROR_ARGUMENT, "%.*s", (int)(n && why[n - 1] == '.' ? n - 1 : n), why);
 	}
+	return answer;
+}
+
+static json_t *answer_again(struct server *s, const char *path, const json_t *request, const struct served *m,
+                            const char *header, struct error *err)
+{
+	struct exchange x = { .server = s };
+	json_t *body = json_copied(request, true), *answer = NULL;
+
+	if (!body)
+		error_set(err, ERROR_MEMORY, "no memory for the request");
+	else if (put_adapters(body, m, header, err))
+		answer = make_again(&x, path, body, header, err);
 	reply_close(x.reply);
+	used_adapters_drop(&x.adapters);
 	lease_end(&x.lease);
 	bytes_free(&x.body);
 	bytes_free(&x.answer);
+	json_decref(body);
 	return answer;
 }
 
@@ -274,7 +315,7 @@ long replay_context(const char *path)
 	struct error ignored = { 0 };
 	json_t *file = read_file(path, &ignored);
 	const char *header = json_string_value(json_object_get(file, "replay"));
-	char found[80] = "0";
+	char found[VALUE_ROOM] = "0";
 
 	if (header)
 		value_of(header, "context", found);
@@ -292,6 +333,12 @@ bool replay_file(struct server *s, const char *path, FILE *out, struct error *er
 	struct refusal r = { 0 };
 	jit_error why = { 0 };
 	struct served *m = models_find(s->models, json_string_value(json_object_get(request, "model")), &r);
+	char adapters[VALUE_ROOM];
+
+	if (!m && header && value_of(header, "adapters", adapters)) { /* the name was an adapter's */
+		r = (struct refusal){ 0 };
+		m = models_find(s->models, NULL, &r);
+	}
 
 	bool ok = file != NULL;
 	if (ok && (!json_is_object(request) || !header || !where))
@@ -302,7 +349,7 @@ bool replay_file(struct server *s, const char *path, FILE *out, struct error *er
 		ok = error_set(err, ERROR_IO, "%s", why.message);
 	ok = ok && is_ours(header, m, err);
 	if (ok) {
-		answer = make_again(s, where, request, header, err);
+		answer = answer_again(s, where, request, m, header, err);
 		ok = answer != NULL;
 	}
 	for (size_t i = 0; ok && text_of(answer, i); i++)

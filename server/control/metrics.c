@@ -32,14 +32,19 @@ static void put_help(struct bytes *b, const char *name, const char *type, const 
 }
 
 /* A label's value: what ends it is escaped. */
-static void put_name(struct bytes *b, const char *name, const struct served *m)
+static void put_value(struct bytes *b, const char *value)
 {
-	bytes_print(b, "%s{model=\"", name);
-	for (const char *c = m->name; *c; c++) {
+	for (const char *c = value; *c; c++) {
 		if (*c == '"' || *c == '\\')
 			bytes_text(b, "\\");
 		bytes_add(b, c, 1);
 	}
+}
+
+static void put_name(struct bytes *b, const char *name, const char *model)
+{
+	bytes_print(b, "%s{model=\"", name);
+	put_value(b, model);
 	bytes_text(b, "\"");
 }
 
@@ -61,7 +66,7 @@ static void put_reals(struct bytes *b, const struct all_told *all)
 	for (int i = 0; i < 3; i++) {
 		put_help(b, rows[i].name, "counter", rows[i].help);
 		for (size_t m = 0; m < all->n; m++) {
-			put_name(b, rows[i].name, all->one[m].model);
+			put_name(b, rows[i].name, all->one[m].model->name);
 			bytes_print(b, "} %.6f\n", seconds_of(&all->one[m].s.numbers, i));
 		}
 	}
@@ -110,7 +115,7 @@ static void put_integers(struct bytes *b, const struct all_told *all)
 		for (size_t m = 0; m < all->n; m++) {
 			uint64_t value;
 			memcpy(&value, (const char *)&all->one[m].s.numbers + rows[i].at, sizeof value);
-			put_name(b, rows[i].name, all->one[m].model);
+			put_name(b, rows[i].name, all->one[m].model->name);
 			bytes_print(b, "} %" PRIu64 "\n", value);
 		}
 	}
@@ -120,12 +125,12 @@ static void put_gauges(struct bytes *b, const struct all_told *all)
 {
 	put_help(b, "llamacpp:requests_processing", "gauge", "Answers being computed.");
 	for (size_t m = 0; m < all->n; m++) {
-		put_name(b, "llamacpp:requests_processing", all->one[m].model);
+		put_name(b, "llamacpp:requests_processing", all->one[m].model->name);
 		bytes_print(b, "} %u\n", all->one[m].s.numbers.running);
 	}
 	put_help(b, "llamacpp:requests_deferred", "gauge", "Answers that wait.");
 	for (size_t m = 0; m < all->n; m++) {
-		put_name(b, "llamacpp:requests_deferred", all->one[m].model);
+		put_name(b, "llamacpp:requests_deferred", all->one[m].model->name);
 		bytes_print(b, "} %u\n", all->one[m].s.numbers.waiting);
 	}
 }
@@ -138,14 +143,14 @@ static void put_widths(struct bytes *b, const struct all_told *all)
 		uint64_t sum = 0;
 		for (int i = 0; i < WIDTHS; i++) {
 			sum += all->one[m].s.numbers.batch.width[i];
-			put_name(b, "jitserve_pass_width_bucket", all->one[m].model);
+			put_name(b, "jitserve_pass_width_bucket", all->one[m].model->name);
 			bytes_print(b, ",le=\"%d\"} %" PRIu64 "\n", 1 << i, sum);
 		}
-		put_name(b, "jitserve_pass_width_bucket", all->one[m].model);
+		put_name(b, "jitserve_pass_width_bucket", all->one[m].model->name);
 		bytes_print(b, ",le=\"+Inf\"} %" PRIu64 "\n", sum);
-		put_name(b, "jitserve_pass_width_count", all->one[m].model);
+		put_name(b, "jitserve_pass_width_count", all->one[m].model->name);
 		bytes_print(b, "} %" PRIu64 "\n", sum);
-		put_name(b, "jitserve_pass_width_sum", all->one[m].model);
+		put_name(b, "jitserve_pass_width_sum", all->one[m].model->name);
 		bytes_print(b, "} %" PRIu64 "\n", all->one[m].s.numbers.batch.tokens);
 	}
 }
@@ -168,12 +173,38 @@ static void put_models(struct bytes *b, const struct all_told *all)
 			const struct model_status *s = &all->one[m].s;
 			const uint64_t value[] = { s->state == MODEL_LOADED, s->bytes, s->loads,
 				                   s->failure.code != JIT_OK };
-			put_name(b, of_models[i].name, all->one[m].model);
+			put_name(b, of_models[i].name, all->one[m].model->name);
 			bytes_print(b, "} %" PRIu64 "\n", value[i]);
 		}
 	}
 	put_help(b, "jitserve_mapped_bytes", "gauge", "Memory set aside for weights, KV caches and passes.");
 	bytes_print(b, "jitserve_mapped_bytes %" PRIu64 "\n", system_mapped_bytes());
+}
+
+/* How often each adapter with a name was asked for. */
+struct adapter_series {
+	struct bytes *out;
+	const struct served *model;
+};
+
+static void put_adapter(void *user, const struct served_adapter_told *a)
+{
+	const struct adapter_series *s = user;
+
+	put_name(s->out, "jitserve_adapter_answers_total", s->model->name);
+	bytes_text(s->out, ",adapter=\"");
+	put_value(s->out, a->name);
+	bytes_print(s->out, "\"} %" PRIu64 "\n", a->answers);
+}
+
+static void put_adapters(struct bytes *b, const struct all_told *all)
+{
+	put_help(b, "jitserve_adapter_answers_total", "counter", "Answers with an adapter, since it was loaded.");
+	for (size_t m = 0; m < all->n; m++) {
+		struct adapter_series s = { b, all->one[m].model };
+		if (s.model->adapters)
+			served_adapters_each(s.model->adapters, put_adapter, &s);
+	}
 }
 
 /* One that was replaced, or whose file has gone, may have its name in common with another. */
@@ -202,6 +233,7 @@ bool answer_metrics(struct exchange *x)
 	put_reals(&x->answer, &all);
 	put_gauges(&x->answer, &all);
 	put_widths(&x->answer, &all);
+	put_adapters(&x->answer, &all);
 	free(all.one);
 	put_help(&x->answer, "jitserve_requests_open", "gauge", "Requests being read or answered.");
 	bytes_print(&x->answer, "jitserve_requests_open %d\n", atomic_load(&x->server->requests));

@@ -1,13 +1,9 @@
 /* server/control/not_done.c - routes of other servers that are not done here: each is answered with the reason and with
- * what does the same, as far as there is something; and what is known without being done, such as which adapters there
- * are. */
-#include <stdlib.h>
+ * what does the same, as far as there is something. */
 #include <string.h>
 
-#include "base/json_read.h"
-#include "base/json_write.h"
 #include "server/api/endpoints.h"
-#include "server/request/fields.h"
+#include "server/request/refusal.h"
 
 static const struct {
 	const char *path, *why; /* path: the route's */
@@ -39,26 +35,4 @@ bool answer_not_done(struct exchange *x)
 		if (strcmp(rows[i].path, x->route->path) == 0)
 			why = rows[i].why;
 	return refuse(&x->refusal, 501, NULL, "%s", why);
-}
-
-/* None is ever loaded. */
-bool answer_adapters(struct exchange *x) { return exchange_json(x, strdup("[]")); }
-
-/* A list of their scales, which may name none. */
-bool answer_set_adapters(struct exchange *x)
-{
-	struct error e = { 0 };
-	json_t *list = json_read(x->body.p, x->body.n, x->body.n, "the body", &e);
-	const size_t n = json_array_size(list);
-	const bool none = json_is_array(list) && n == 0;
-
-	if (!list)
-		refuse(&x->refusal, e.code == ERROR_MEMORY ? 503 : 400, NULL, "%s", e.text);
-	else if (!json_is_array(list))
-		refuse(&x->refusal, 400, NULL, "The body is %s, expected an array of adapters.", json_kind(list));
-	else if (n)
-		refuse(&x->refusal, 400, "id", "%zu adapters are named, and none is loaded: merge them into the model.",
-		       n);
-	json_decref(list);
-	return none && exchange_json(x, strdup("{\"success\":true}"));
 }

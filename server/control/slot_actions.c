@@ -148,9 +148,10 @@ bool answer_slot_action(struct exchange *x)
 		refuse(r, 503, NULL, "There is no memory for this request.");
 	if (ok && !x->server->o.slot_folder)
 		ok = refuse(r, 501, NULL, "Slots are not saved here; --slot-save names a folder for that.");
-	ok = ok && field_text(body, "model", &name, r) && read_action(o, exchange_argument(x, "action"), r) &&
-	     read_file_name(o, body, r);
-	const struct served *m = ok ? exchange_model(x, name) : NULL;
+	if (ok && name && !field_value(body, "model"))
+		json_put(body, "model", json_text(name, strlen(name)));
+	ok = ok && read_action(o, exchange_argument(x, "action"), r) && read_file_name(o, body, r);
+	const struct served *m = ok ? exchange_model_of(x, body) : NULL;
 	ok = m && read_slot(o, x->rest, batcher_parallel(m->batcher), r);
 	if (ok)
 		o->base.kind = &slot_kind;

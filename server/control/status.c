@@ -40,11 +40,43 @@ bool answer_health(struct exchange *x)
 	              all ? (int)(100.0 * (double)done / (double)all) : 0);
 }
 
+/* ---- one that is a model's adapter */
+
+struct wanted_adapter {
+	const struct models *all;
+	const struct served *model;
+	const char *name;
+	json_t *found;
+};
+
+static void check_name(void *user, const struct served_adapter_told *a)
+{
+	struct wanted_adapter *q = user;
+	const size_t n = strlen(a->name);
+
+	if (!q->found && strncmp(a->name, q->name, n) == 0 && (!q->name[n] || strcmp(q->name + n, ":latest") == 0))
+		q->found = model_adapter_json(q->all, q->model, a);
+}
+
+static bool answer_adapter_model(struct exchange *x, const struct served *m)
+{
+	struct wanted_adapter q = { .all = x->server->models, .model = m, .name = x->rest };
+
+	served_adapters_each(m->adapters, check_name, &q);
+	if (q.found)
+		return exchange_json(x, json_write(q.found));
+	return models_refuse(q.all, x->rest, 404, &x->refusal);
+}
+
 /* The one of this name; others stand for it only in requests. */
 bool answer_model(struct exchange *x)
 {
 	struct models *all = x->server->models;
-	const struct served *m = models_named(all, x->rest);
+	const struct served *m = models_of_adapter(all, x->rest);
+
+	if (m)
+		return answer_adapter_model(x, m);
+	m = models_named(all, x->rest);
 
 	if (m)
 		return exchange_json(x, json_write(model_json(all, m)));

@@ -8,7 +8,7 @@
 
 #include "runtime/host/system.h"
 #include "include/jitrun_cards.h"
-#include "server/request/bits.h"
+#include "server/engine/bits.h"
 #include "server/engine/choice.h"
 #include "server/engine/slots.h"
 #include "server/engine/fairness.h"
@@ -135,7 +135,7 @@ static void sweep(struct batcher *e)
 	pthread_mutex_unlock(&e->lock);
 	for (struct choice *c = over; c; c = c->next) {
 		if (c->checked && c->outcome == CHOICE_ENDED && c->ids)
-			bits_take(e->bits, c->ids, c->n_ids, c->task->n_ids, c->bits);
+			bits_take(e->bits, c->ids, c->n_ids, c->task->n_ids, c->bits, &c->task->adapters);
 		slots_leave(e->slots, c);
 		count(e, c);
 	}
@@ -439,7 +439,7 @@ struct batcher *batcher_open(const struct batcher_options *o, jit_error *err)
 		e->last = &e->first;
 		e->running = calloc(2 * (size_t)o->parallel, sizeof *e->running);
 		e->ready = calloc(2 * (size_t)o->parallel, sizeof(jit_session *));
-		e->slots = slots_open(o->parallel);
+		e->slots = slots_open(o->parallel, o->adapters);
 	}
 	if (!e || !e->running || !e->ready || !e->slots) {
 		if (err)

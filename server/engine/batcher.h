@@ -14,6 +14,7 @@
 
 struct batcher_options {
 	jit_model *model;
+	struct served_adapters *adapters; /* the model's; NULL: it has none */
 	jit_batch_options batch;
 	unsigned parallel;  /* choices computed together */
 	unsigned queue;     /* choices that may wait beyond */

@@ -10,7 +10,7 @@
 #include "include/jitrun_grammar.h"
 #include "runtime/session/session.h"
 #include "runtime/session/session_limits.h"
-#include "server/request/bits.h"
+#include "server/engine/bits.h"
 
 static struct choice *open_one(struct task *t, unsigned number)
 {
@@ -190,7 +190,7 @@ static bool prepare(struct choice *c, jit_batch *batch, jit_error *err)
 
 	p.seed += c->number - t->first;
 	c->session = jit_batch_session(batch, &p, err);
-	if (!c->session || (t->least == 0 && !set_stops(c, err)) ||
+	if (!c->session || !used_adapters_set(&t->adapters, c->session, err) || (t->least == 0 && !set_stops(c, err)) ||
 	    jit_session_submit(c->session, t->ids, t->n_ids, &reused, err) != JIT_OK || !set_limits(c, err))
 		return false;
 	c->numbers.prompt = t->n_ids;

@@ -208,6 +208,15 @@ static size_t shared(const struct choice *c, const jit_session *alone)
 	return same;
 }
 
+/* What the session has of the text before is of no use with others. */
+static bool set_adapters(const struct choice *c, jit_session *alone, jit_error *err)
+{
+	const struct used_adapters *u = &c->task->adapters;
+
+	return used_adapters_set(u, alone, NULL) ||
+	       (jit_session_rewind(alone, 0, err) == JIT_OK && used_adapters_set(u, alone, err));
+}
+
 static bool begin(struct choice *c, jit_session *alone, jit_error *err)
 {
 	if (c->text == 0) {
@@ -218,6 +227,8 @@ static bool begin(struct choice *c, jit_session *alone, jit_error *err)
 	}
 	free(c->sum);
 	c->sum = NULL;
+	if (!set_adapters(c, alone, err))
+		return false;
 	c->done = shared(c, alone);
 	c->numbers.reused += c->done;
 	return jit_session_rewind(alone, c->done, err) == JIT_OK;

@@ -115,6 +115,32 @@ struct served *models_named(struct models *all, const char *name)
 	return find_or_guess(all, name);
 }
 
+struct served *models_of_adapter(struct models *all, const char *name)
+{
+	for (size_t i = 0; i < all->n; i++) {
+		struct served *m = &all->list[i];
+		if (!m->gone && m->adapters && served_adapters_has(m->adapters, name))
+			return m;
+	}
+	return NULL;
+}
+
+bool models_may_name(struct models *all, const char *name, struct error *err)
+{
+	return !(models_of_adapter(all, name) || models_named(all, name)) ||
+	       error_set(err, ERROR_ARGUMENT, "there is a model or an adapter called %.199s already", name);
+}
+
+/* Whether a name that is nobody's may be that of an adapter, spelled wrong. */
+static bool names_count(const struct models *all)
+{
+	bool count = all->n > 1 || all->by_name;
+
+	for (size_t i = 0; i < all->n; i++)
+		count |= all->list[i].adapters && served_adapters_are_named(all->list[i].adapters);
+	return count;
+}
+
 /* The first that is there, for requests that name none. */
 static struct served *first_of(struct models *all)
 {
@@ -138,8 +164,10 @@ struct served *models_find(struct models *all, const char *name, struct refusal 
 {
 	if (!name && all->refresh)
 		models_refresh(all);
-	struct served *m = name && (all->n > 1 || all->by_name) ? models_named(all, name) : first_of(all);
+	struct served *m = name ? models_of_adapter(all, name) : first_of(all);
 
+	if (!m && name)
+		m = names_count(all) ? models_named(all, name) : first_of(all);
 	if (!m && name)
 		models_refuse(all, name, 404, r);
 	else if (!m)
@@ -236,17 +264,45 @@ json_t *model_json(const struct models *all, const struct served *m)
 }
 
 /* As programs that came from ollama's interface want it. */
-static json_t *short_one(const struct served *m)
+static json_t *short_one(const char *name)
 {
 	json_t *o = json_object(), *can = json_array();
 
-	json_put(o, "name", json_text(m->name, strlen(m->name)));
-	json_put(o, "model", json_text(m->name, strlen(m->name)));
-	json_put(o, "slug", json_text(m->name, strlen(m->name)));
+	json_put(o, "name", json_text(name, strlen(name)));
+	json_put(o, "model", json_text(name, strlen(name)));
+	json_put(o, "slug", json_text(name, strlen(name)));
 	json_put(o, "type", json_string("model"));
 	json_add(can, json_string("completion"));
 	json_put(o, "capabilities", can);
 	return o;
+}
+
+/* Adapters that have a name, as vLLM lists them. */
+struct adapter_lists {
+	const struct models *all;
+	const struct served *model;
+	json_t *data, *list;
+};
+
+json_t *model_adapter_json(const struct models *all, const struct served *m, const struct served_adapter_told *a)
+{
+	json_t *o = model_json(all, m);
+
+	json_put(o, "id", json_text(a->name, strlen(a->name)));
+	json_put(o, "created", json_integer(a->created));
+	json_put(o, "aliases", json_array());
+	json_put(o, "can_remove", json_false());
+	json_put(o, "root", json_text(a->path, strlen(a->path)));
+	json_put(o, "parent", json_text(m->name, strlen(m->name)));
+	return o;
+}
+
+static void list_adapter(void *user, const struct served_adapter_told *a)
+{
+	struct adapter_lists *l = user;
+
+	json_add(l->data, model_adapter_json(l->all, l->model, a));
+	json_add(l->list, short_one(a->name));
 }
 
 json_t *models_json(const struct models *all)
@@ -256,7 +312,10 @@ json_t *models_json(const struct models *all)
 	for (size_t i = 0; i < all->n; i++)
 		if (!all->list[i].gone) {
 			json_add(data, model_json(all, &all->list[i]));
-			json_add(list, short_one(&all->list[i]));
+			json_add(list, short_one(all->list[i].name));
+			struct adapter_lists l = { all, &all->list[i], data, list };
+			if (l.model->adapters)
+				served_adapters_each(l.model->adapters, list_adapter, &l);
 		}
 	json_put(o, "object", json_string("list"));
 	json_put(o, "data", data);

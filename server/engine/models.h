@@ -16,6 +16,7 @@
 #include "include/jitrun.h"
 #include "server/request/readers.h"
 #include "server/request/refusal.h"
+#include "server/engine/served_adapters.h"
 
 struct batcher;
 
@@ -31,13 +32,14 @@ struct served {
 	bool made;        /* by a client, of another model (models_made.c) */
 	unsigned left;    /* the readers' epoch in which such a model was taken away */
 	/* While it is in memory, and of the last time that it was: who reads this holds it (loader.h). */
-	jit_model *model;          /* NULL: it is not */
-	struct batcher *batcher;   /* NULL: it is not */
-	uint64_t bytes;            /* of weights, and of what all its answers may keep of their tokens */
-	uint64_t fingerprint;      /* of weights and all else that decides bits; 0: not known */
-	const char *numerics, *kv; /* their names */
-	int pooling;               /* of embeddings: JIT_POOL_LAST and so on */
-	int tools;                 /* how its template writes calls: enum tools_form */
+	jit_model *model;                 /* NULL: it is not */
+	struct batcher *batcher;          /* NULL: it is not */
+	struct served_adapters *adapters; /* NULL: it has none, and none can be loaded */
+	uint64_t bytes;                   /* of weights, and of what all its answers may keep of their tokens */
+	uint64_t fingerprint;             /* of weights and all else that decides bits; 0: not known */
+	const char *numerics, *kv;        /* their names */
+	int pooling;                      /* of embeddings: JIT_POOL_LAST and so on */
+	int tools;                        /* how its template writes calls: enum tools_form */
 	/* Of conversations, for its template (history.h), without tools and with: without repairs what was said is
 	 * lost, and without rescues it is refused. */
 	unsigned repairs[2], rescues[2];
@@ -115,6 +117,10 @@ bool models_remove(struct models *all, struct served *m, struct refusal *r);
 void models_refresh(struct models *all);
 /* NULL: none is called so. */
 struct served *models_named(struct models *all, const char *name);
+/* The model that has an adapter of that name. NULL: none has. */
+struct served *models_of_adapter(struct models *all, const char *name);
+/* Under their locks: an adapter may have that name. False: a model or another adapter has it. */
+bool models_may_name(struct models *all, const char *name, struct error *err);
 /* No model is called so; false always. */
 bool models_refuse(const struct models *all, const char *name, int status, struct refusal *r);
 /* name NULL: the first. With one model any name will do, unless by_name, as clients send those that they know. NULL:
@@ -141,6 +147,8 @@ const char *models_mark(const struct served *m, int32_t id);
 /* What lists of models have, and whether each is in memory. NULL: no memory. */
 json_t *model_json(const struct models *all, const struct served *m);
 json_t *models_json(const struct models *all);
+/* The same of an adapter of the model. */
+json_t *model_adapter_json(const struct models *all, const struct served *m, const struct served_adapter_told *a);
 /* What is known of one that is open: the sizes of its parts. */
 json_t *model_meta_json(const jit_model_info *info, int context);
 

@@ -57,6 +57,8 @@ struct served *models_entry(struct models *all, const char *path, const char *na
 		m->description[0] = 0;
 		m->info = JIT_MODEL_INFO();
 		m->fingerprint = 0;
+		if (m->adapters)
+			served_adapters_clear(m->adapters);
 		snprintf(m->name, sizeof m->name, "%s", name);
 		snprintf(m->file, sizeof m->file, "%s", name);
 	}

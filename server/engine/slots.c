@@ -16,14 +16,16 @@ struct slot {
 	unsigned busy; /* answers that are there: several may ask for the same place */
 	int32_t *ids;  /* NULL: nothing */
 	size_t n;
+	struct noted_adapters adapters; /* that they were computed with */
 };
 
 struct slots {
+	struct served_adapters *adapters;
 	struct slot *slot;
 	unsigned n;
 };
 
-struct slots *slots_open(unsigned n)
+struct slots *slots_open(unsigned n, struct served_adapters *adapters)
 {
 	struct slots *s = calloc(1, sizeof *s);
 
@@ -31,6 +33,7 @@ struct slots *slots_open(unsigned n)
 		s->slot = calloc(n, sizeof *s->slot);
 	if (s && s->slot) {
 		s->n = n;
+		s->adapters = adapters;
 		return s;
 	}
 	free(s);
@@ -60,8 +63,9 @@ void slots_enter(struct slots *s, struct choice *c)
 	c->placed = true;
 }
 
-static void put(struct slot *at, int32_t *ids, size_t n)
+static void put(struct slot *at, int32_t *ids, size_t n, const struct used_adapters *with)
 {
+	at->adapters = used_adapters_note(with);
 	free(at->ids);
 	at->ids = ids;
 	at->n = ids ? n : 0;
@@ -75,7 +79,7 @@ void slots_leave(struct slots *s, struct choice *c)
 		return;
 	at->busy--;
 	if (c->ids)
-		put(at, c->ids, c->n_ids);
+		put(at, c->ids, c->n_ids, &c->task->adapters);
 	c->ids = NULL;
 	c->placed = false;
 }
@@ -101,7 +105,17 @@ static void done(struct choice *c, size_t tokens, double since)
 	choice_end(c, END_LENGTH);
 }
 
-static void begin_saving(const struct slot *at, struct choice *c, jit_batch *batch)
+/* The slot's adapters, not those of the request. */
+static bool take_adapters(const struct slots *s, const struct slot *at, struct choice *c)
+{
+	used_adapters_drop(&c->task->adapters);
+	if (!at->adapters.n || served_adapters_find(s->adapters, &at->adapters, &c->task->adapters))
+		return true;
+	choice_fail(c, 400, "The slot was computed with an adapter that has been unloaded since.");
+	return false;
+}
+
+static void begin_saving(const struct slots *s, const struct slot *at, struct choice *c, jit_batch *batch)
 {
 	jit_error err = { 0 };
 	char why[SLOT_FILES_WHY];
@@ -115,8 +129,11 @@ static void begin_saving(const struct slot *at, struct choice *c, jit_batch *bat
 		choice_fail(c, NO_ROOM, why);
 		return;
 	}
+	if (!take_adapters(s, at, c))
+		return;
 	c->session = jit_batch_session(batch, NULL, &err);
-	if (!c->session || jit_session_submit(c->session, at->ids, at->n, NULL, &err) != JIT_OK)
+	if (!c->session || !used_adapters_set(&c->task->adapters, c->session, &err) ||
+	    jit_session_submit(c->session, at->ids, at->n, NULL, &err) != JIT_OK)
 		choice_fail(c, choice_status(err.code), err.message);
 }
 
@@ -147,7 +164,8 @@ static void restore(struct slot *at, struct choice *c, jit_batch *batch)
 	jit_error err = { 0 };
 
 	c->session = jit_batch_session(batch, NULL, &err);
-	if (!c->session || jit_session_restore(c->session, c->task->file, &err) != JIT_OK) {
+	if (!c->session || !used_adapters_set(&c->task->adapters, c->session, &err) ||
+	    jit_session_restore(c->session, c->task->file, &err) != JIT_OK) {
 		const bool memory = err.code == JIT_ERROR_MEMORY;
 		choice_refuse(c, memory ? 503 : 400, memory ? "" : "filename", err.message);
 		return;
@@ -159,7 +177,7 @@ static void restore(struct slot *at, struct choice *c, jit_batch *batch)
 		return;
 	}
 	memcpy(ids, jit_session_ids(c->session), n * sizeof *ids);
-	put(at, ids, n);
+	put(at, ids, n, &c->task->adapters);
 	done(c, n, since);
 }
 
@@ -170,7 +188,7 @@ static void erase(struct slot *at, struct choice *c, jit_batch *batch)
 
 	if (n)
 		jit_batch_forget(batch, at->ids, n);
-	put(at, NULL, 0);
+	put(at, NULL, 0, &(struct used_adapters){ 0 });
 	done(c, n, since);
 }
 
@@ -180,7 +198,7 @@ void slots_act(struct slots *s, struct choice *c, jit_batch *batch)
 
 	c->begun = system_seconds();
 	if (c->task->action == SLOT_SAVE)
-		begin_saving(at, c, batch);
+		begin_saving(s, at, c, batch);
 	else if (c->task->action == SLOT_RESTORE)
 		restore(at, c, batch);
 	else

@@ -54,6 +54,7 @@ void task_release(struct task *t)
 		return;
 	if (t->stream)
 		stream_release(t->stream);
+	used_adapters_drop(&t->adapters);
 	for (size_t i = 0; i < t->n_breakers; i++)
 		free(t->breakers[i]);
 	for (size_t i = 0; i < t->n_stop; i++)

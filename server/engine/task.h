@@ -32,7 +32,8 @@ struct task_text {
 
 struct task {
 	unsigned references;
-	struct client client; /* who asks */
+	struct used_adapters adapters; /* that its answers have */
+	struct client client;          /* who asks */
 	struct stream *stream;
 	int32_t *ids; /* the prompt, n_ids tokens */
 	size_t n_ids;

@@ -390,6 +390,7 @@ static void on_completed(void *user, struct MHD_Connection *c, void **own, enum 
 		return;
 	watch_reading(s->watch, watched(x));
 	reply_close(x->reply);
+	used_adapters_drop(&x->adapters);
 	lease_end(&x->lease);
 	exchange_reads_no_models(x);
 	if (x->body.capacity >= LARGE)

@@ -44,14 +44,15 @@ struct exchange {
 	const void *still;   /* n_still bytes that live as long as the program: the whole answer instead */
 	size_t n_still;
 	bool answered;
-	struct reply *reply; /* or an answer that the batcher makes */
-	char header[600];    /* X-Jitrun-Replay; empty: none */
-	char policy[320];    /* Content-Security-Policy, of a page; empty: it is none */
-	int64_t now;         /* seconds since 1970, as templates see it */
-	bool begun;          /* the handler was called */
-	struct lease lease;  /* of the model that is asked for */
-	bool reads_models;   /* it is one of the readers of the list of models */
-	unsigned epoch;      /* in which it came as such */
+	struct reply *reply;           /* or an answer that the batcher makes */
+	char header[600];              /* X-Jitrun-Replay; empty: none */
+	char policy[320];              /* Content-Security-Policy, of a page; empty: it is none */
+	int64_t now;                   /* seconds since 1970, as templates see it */
+	bool begun;                    /* the handler was called */
+	struct lease lease;            /* of the model that is asked for */
+	struct used_adapters adapters; /* of that model, that its answers have */
+	bool reads_models;             /* it is one of the readers of the list of models */
+	unsigned epoch;                /* in which it came as such */
 };
 
 enum route_needs {
@@ -82,6 +83,8 @@ const char *exchange_argument(const struct exchange *x, const char *name);
 /* The model that the request means, which it holds to its end; name NULL: it does not say. NULL: refused, or not in
  * memory: then the handler returns false, and is called again when it is. To be asked before anything is begun. */
 const struct served *exchange_model(struct exchange *x, const char *name);
+/* The same of a body's "model", and the adapters that this or its "lora" chooses. */
+const struct served *exchange_model_of(struct exchange *x, const json_t *body);
 /* What is left of its answer may take for ever, and needs no model's entry: those that were taken away may become
  * others'. */
 void exchange_reads_no_models(struct exchange *x);

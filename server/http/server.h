@@ -40,6 +40,7 @@ struct server_options {
 	void (*give_back)(void); /* memory that was freed, to the system; NULL: that is the allocator's affair */
 	struct slot_limits slot_limits;
 	const char *slot_folder; /* for what clients save; NULL: none */
+	const char *lora_folder; /* of adapters that clients may load; NULL: none */
 	const char *pull_with;   /* the program that fetches models for them; NULL: none does */
 	long responses, responses_mib, responses_seconds; /* that are kept: most of them, of memory, and how long */
 };

@@ -53,7 +53,7 @@ bool ollama_read_keep(struct ollama_request *q, json_t *options, struct refusal 
 void ollama_cut(const struct ollama_request *q, struct conversation *c);
 void ollama_set_room(const struct ollama_request *q, struct task *t);
 /* The model of that name, as exchange_model() has it; NULL: refused in ollama's words, or not in memory. */
-const struct served *ollama_model(struct exchange *x, const char *name);
+const struct served *ollama_model(struct exchange *x, const json_t *body);
 
 /* ollama_make.c: the model that a request names in a field, or in the other one; it must be there by that name. NULL:
  * refused. */

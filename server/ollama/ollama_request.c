@@ -105,12 +105,12 @@ static void reword(struct refusal *r, const char *name)
 	refuse(r, 404, "model", "model '%.200s' not found", name);
 }
 
-const struct served *ollama_model(struct exchange *x, const char *name)
+const struct served *ollama_model(struct exchange *x, const json_t *body)
 {
-	const struct served *m = exchange_model(x, name);
+	const struct served *m = exchange_model_of(x, body);
 
 	if (!m)
-		reword(&x->refusal, name);
+		reword(&x->refusal, json_string_value(json_object_get(body, "model")));
 	return m;
 }
 
@@ -147,7 +147,7 @@ static bool read_body(struct ollama_request *q, struct exchange *x, enum request
 		q->loads = is_no_text(field_value(q->body, "prompt")) && is_empty(field_value(q->body, "context")) &&
 		           is_no_text(field_value(q->body, "suffix"));
 	q->leaves = q->loads && q->has_keep && q->keep == 0;
-	q->model = q->leaves ? dismiss(x, name) : ollama_model(x, name);
+	q->model = q->leaves ? dismiss(x, name) : ollama_model(x, q->body);
 	if (!q->model)
 		return false;
 	if (kind != REQUEST_OLLAMA_EMBED && !q->leaves && !ollama_read_room(q, r))

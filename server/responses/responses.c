@@ -452,9 +452,8 @@ static json_t *read_request(struct exchange *x, const json_t *given, json_t **it
 {
 	*items = given ? responses_items(given, x->server->responses, x->client.key, &x->refusal) : NULL;
 	json_t *body = *items ? responses_to_chat(given, *items, &x->refusal) : NULL;
-	const char *name = NULL;
 
-	*m = body && field_text(body, "model", &name, &x->refusal) ? exchange_model(x, name) : NULL;
+	*m = body ? exchange_model_of(x, body) : NULL;
 	if (*m && responses_read_room(given, *m, &c->room, &x->refusal) &&
 	    conversation_read(c, body, *m, x->now, &x->refusal))
 		return body;

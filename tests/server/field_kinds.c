@@ -67,8 +67,9 @@ int fields_start(void **state)
 	if (!f || fputs(template, f) < 0 || fclose(f))
 		return 1;
 	fields_server = child_start(arguments);
-	fields_two = child_start((const char *[]){ source_path(other, "models/tale-q8_0.gguf"), "--alias", "one-rerank",
-	                                           "--alias", "two-rerank", "--no-cache", NULL });
+	fields_two =
+		child_start((const char *[]){ source_path(other, "models/tale-q8_0.gguf"), "--alias", "one-rerank",
+	                                      "--alias", "two-rerank", "--no-cache", "--slot-save", slots_path, NULL });
 	snprintf(filling_path, sizeof filling_path, "t_fields.%d.gguf", (int)getpid());
 	fim_model(filling_path);
 	fields_filling = child_start(

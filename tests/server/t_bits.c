@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "server/request/bits.h"
+#include "server/engine/bits.h"
 #include "tests/server/client.h"
 #include "tests/support/shared.h"
 
@@ -62,7 +62,7 @@ static void check(struct bits *b, const int32_t *ids, size_t n, size_t n_prompt,
 	uint64_t before = bits_checked(b);
 
 	assert_true(bits_wants(b));
-	bits_take(b, ids, n, n_prompt, sum);
+	bits_take(b, ids, n, n_prompt, sum, &(struct used_adapters){ 0 });
 	assert_false(bits_wants(b)); /* one at a time */
 	while (bits_pending(b))
 		bits_step(b);

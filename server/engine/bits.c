@@ -1,5 +1,5 @@
-/* server/request/bits.c - answers that are computed once more. */
-#include "server/request/bits.h"
+/* server/engine/bits.c - answers that are computed once more. */
+#include "server/engine/bits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +16,7 @@ struct bits {
 	int32_t *ids; /* NULL: none */
 	size_t n, n_prompt, at, vocab;
 	uint64_t expected, sum;
+	struct used_adapters adapters;
 };
 
 struct bits *bits_open(jit_model *model, const jit_session_options *o, unsigned every)
@@ -37,6 +38,7 @@ struct bits *bits_open(jit_model *model, const jit_session_options *o, unsigned 
 static void end(struct bits *b)
 {
 	jit_session_close(b->session);
+	used_adapters_drop(&b->adapters);
 	free(b->ids);
 	b->session = NULL;
 	b->ids = NULL;
@@ -64,11 +66,13 @@ uint64_t bits_sum(uint64_t sum, const float *row, size_t n)
 	return sum;
 }
 
-void bits_take(struct bits *b, const int32_t *ids, size_t n, size_t n_prompt, uint64_t sum)
+void bits_take(struct bits *b, const int32_t *ids, size_t n, size_t n_prompt, uint64_t sum,
+               const struct used_adapters *adapters)
 {
 	if (b->ids || n < n_prompt || !n_prompt || !(b->ids = malloc(n * sizeof *ids)))
 		return;
 	memcpy(b->ids, ids, n * sizeof *ids);
+	used_adapters_copy(&b->adapters, adapters);
 	b->n = n;
 	b->n_prompt = n_prompt;
 	b->at = 0;
@@ -83,7 +87,8 @@ static bool step(struct bits *b)
 {
 	size_t left = b->at < b->n_prompt ? b->n_prompt - b->at : 1, n = left < PROMPT_TOKENS ? left : PROMPT_TOKENS;
 
-	if (!b->session && !(b->session = jit_session_open(b->model, &b->options, NULL)))
+	if (!b->session && (!(b->session = jit_session_open(b->model, &b->options, NULL)) ||
+	                    !used_adapters_set(&b->adapters, b->session, NULL)))
 		return false;
 	if (jit_session_feed(b->session, b->ids + b->at, n, NULL) != JIT_OK)
 		return false;
