@@ -5,7 +5,7 @@
 #
 # Static programs with Debian's own C library (make static-programs) need nothing of this, and lack two things: Debian
 # has no static library of Kerberos, which its libcurl needs, nor of p11-kit, which its GnuTLS needs. Here jitpull is
-# among the programs, and jitserve speaks HTTPS.
+# among the programs, and jitserve speaks HTTPS. No library that reads pictures is among them.
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 [ $# = 1 ] || { echo "usage: packaging/musl.sh FOLDER" >&2; exit 2; }
@@ -120,7 +120,8 @@ cd "$top"
 mkdir -p "$dir/build"
 cd "$dir/build"
 [ -f Makefile ] || "$top/configure" -q --disable-static --without-libdrm --without-hsakmt --with-microhttpd \
-	--with-gnutls --with-libcurl CC="$cc" PKG_CONFIG="pkg-config --static" CPPFLAGS="-I$root/include" \
+	--with-gnutls --with-libcurl --without-libpng --without-libjpeg --without-libwebp --without-giflib \
+	CC="$cc" PKG_CONFIG="pkg-config --static" CPPFLAGS="-I$root/include" \
 	LDFLAGS="-L$root/lib -Wl,-z,stack-size=8388608" \
 	CFLAGS="${CFLAGS:--O2 -g} -ffile-prefix-map=$top=. -ffile-prefix-map=$dir=."
 make -j"$jobs" static-programs

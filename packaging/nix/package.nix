@@ -6,12 +6,16 @@
   pkg-config,
   addDriverRunpath,
   curl,
+  giflib,
   gnutls,
   jansson,
   jemalloc,
   libdrm,
   libedit,
+  libjpeg,
   libmicrohttpd,
+  libpng,
+  libwebp,
   nettle,
   pcre2,
   protobufc,
@@ -31,12 +35,16 @@ stdenv.mkDerivation {
   ];
   buildInputs = [
     curl
+    giflib
     gnutls
     jansson
     jemalloc
     libdrm
     libedit
+    libjpeg
     libmicrohttpd
+    libpng
+    libwebp
     nettle
     pcre2
     protobufc

@@ -51,6 +51,7 @@
 	X(call) \
 	X(language) \
 	X(onnx) \
+	X(pictures) \
 	X(graph)
 /* clang-format on */
 
@@ -96,6 +97,7 @@ const char *fuzz_directory(void);
 
 void fuzz_onnx_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_graph_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
+void fuzz_pictures_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_npy_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 
 #endif

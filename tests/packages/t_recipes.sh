@@ -7,15 +7,16 @@ version=$(sed -n 's/^AC_INIT(\[jitrun\], \[\(.*\)\])$/\1/p' "$top/configure.ac")
 check "configure.ac has a version" [ -n "$version" ]
 
 # The libraries that configure looks for, by the names of projects; what the tests alone need is left out.
-libraries=$(sed -n 's/.*PKG_CHECK_MODULES(\[[A-Z0-9_]*\], \[\([a-z0-9_-]*\).*/\1/p' "$top/configure.ac" |
+libraries=$(sed -n 's/.*PKG_CHECK_MODULES(\[[A-Z0-9_]*\], \[\([a-z0-9_-]*\).*/\1/p; s/^READS(\[\([a-z]*\)\].*/\1/p
+	s/^AC_ARG_WITH(\[\(giflib\)\].*/\1/p' "$top/configure.ac" |
 	sed 's/^lib\(zstd\|curl\|utf8proc\)$/\1/; s/^libpcre2-8$/pcre2/; s/^libprotobuf-c$/protobufc/;
 		 s/^libdrm_amdgpu$/libdrm/; /^cmocka$/d')
-check "configure looks for libraries: $libraries" [ "$(echo "$libraries" | wc -l)" -ge 11 ]
+check "configure looks for libraries: $libraries" [ "$(echo "$libraries" | wc -l)" -ge 15 ]
 # names_all WHO NAME...: what a recipe names has every library.
 names_all() {
 	who=$1
 	shift
-	set -- $(echo "$*" | sed 's/protobuf-c/protobufc/')
+	set -- $(echo "$*" | sed 's/protobuf-c/protobufc/; s/libjpeg-turbo/libjpeg/')
 	for library in $libraries; do
 		case " $* " in
 		*" $library "* | *" lib$library "*) ok ;;

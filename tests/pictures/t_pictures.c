@@ -10,6 +10,8 @@
 
 #include "pictures/picture.h"
 #include "pictures/resize.h"
+#include "tests/pictures/small_pictures.h"
+#include "tests/support/no_memory.h"
 #include "tests/support/shared.h"
 
 static const uint64_t fnv_start = 0xcbf29ce484222325u;
@@ -157,12 +159,243 @@ static void test_sizes(void **state)
 	picture_free(&p);
 }
 
-int main(void)
+/* ---- files */
+
+static bool format_is_read(const uint8_t *bytes, size_t n)
 {
+	const char *format = picture_format(bytes, n);
+	assert_non_null(format);
+	return picture_can_read(format);
+}
+
+static void test_small_files(void **state)
+{
+	for (size_t k = 0; k < SMALL_PICTURES; k++) {
+		const struct small_picture *s = &small_pictures[k];
+		struct error err = { 0 };
+		struct picture p;
+		if (!format_is_read(s->bytes, s->n))
+			continue;
+		if (!picture_decode(&p, s->bytes, s->n, s->name, NULL, &err))
+			fail_msg("%s", err.text);
+		assert_int_equal(p.width, s->width);
+		assert_int_equal(p.height, s->height);
+		if (picture_hash(fnv_start, &p) != s->hash)
+			fail_msg("%s has other pixels than Pillow's", s->name);
+		picture_free(&p);
+	}
+}
+
+/* Limits hold against what a header says; at them, a picture is decoded. */
+static void test_limits(void **state)
+{
+	for (size_t k = 0; k < SMALL_PICTURES; k++) {
+		const struct small_picture *s = &small_pictures[k];
+		struct picture_limits limits = { .bytes = s->n, .pixels = s->width * s->height };
+		struct error err = { 0 };
+		struct picture p;
+		if (!format_is_read(s->bytes, s->n))
+			continue;
+		assert_true(picture_decode(&p, s->bytes, s->n, "a.b", &limits, &err));
+		picture_free(&p);
+		limits.bytes--;
+		assert_false(picture_decode(&p, s->bytes, s->n, "a.b", &limits, &err));
+		assert_int_equal(err.code, ERROR_UNSUPPORTED);
+		assert_non_null(strstr(err.text, "a.b has "));
+		assert_non_null(strstr(err.text, "a picture's file may have "));
+		limits = (struct picture_limits){ .bytes = 0, .pixels = s->width * s->height - 1 };
+		err = (struct error){ 0 };
+		assert_false(picture_decode(&p, s->bytes, s->n, "a.b", &limits, &err));
+		assert_int_equal(err.code, ERROR_UNSUPPORTED);
+		assert_non_null(strstr(err.text, "pixels; sides of at most 65536 and at most "));
+		assert_null(p.rgb);
+		assert_false(picture_decode(&p, s->bytes, s->n, "a.b", &limits, NULL));
+	}
+}
+
+/* One sentence for what is no picture, and for headers that promise too much; nothing of the size they say is read. */
+static void test_refusals(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+		const char *says;
+	} rows[] = {
+		{ "", 0, "b is no picture: PNG, JPEG, WebP, GIF or BMP is expected" },
+		{ "hello, hello", 12, "b is no picture" },
+		{ "\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\1\0\1\0\0\0\1\10\2\0\0\0", 29, "b: this PNG file is damaged" },
+		{ "\x89PNG\r\n\x1a\n", 8, "b: this PNG file is damaged: ends early" },
+		{ "\xff\xd8\xff", 3, "b: this JPEG file has 3 bytes and ends within its picture" },
+		{ "RIFF\4\0\0\0WEBP", 12, "b: this WebP file has 12 bytes, and is damaged or ends early" },
+		{ "GIF89a\xff\xff\xff\xff\0\0\0,\0\0\0\0\xff\xff\xff\xff\0\2\1\0\0;", 28,
+		  "b: this GIF file has a picture of 65535 x 65535 pixels; sides" },
+		{ "GIF89a\1\0\1\0\0\0\0;", 14, "b: this GIF file has no picture" },
+		{ "BM\0\0\0\0\0\0\0\0\0\0\0\0", 14, "b: this BMP file has 14 bytes and ends within its header" },
+		{ "BM\0\0\0\0\0\0\0\0\x1a\0\0\0\x0c\0\0\0\0\0\1\0\1\0\x18\0", 26,
+		  "b: this BMP file says that its picture has 0 x 1 pixels; 1 x 1 is the least" },
+		{ "BM\0\0\0\0\0\0\0\0\x1a\0\0\0\x0c\0\0\0\1\0\1\0\1\0\2\0", 26,
+		  "b: this BMP file has 2 bits a pixel with compression 0, which is not read" },
+		{ "BM\0\0\0\0\0\0\0\0\x1a\0\0\0\x0d\0\0\0\1\0\1\0\1\0\2\0", 26,
+		  "b: this BMP file has a header of 13 bytes; 12, 40, 52, 56, 64, 108 or 124 is expected" },
+	};
+	for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+		struct error err = { 0 };
+		struct picture p;
+		if (picture_format(rows[k].bytes, rows[k].n) &&
+		    !format_is_read((const uint8_t *)rows[k].bytes, rows[k].n))
+			continue;
+		assert_false(picture_decode(&p, rows[k].bytes, rows[k].n, "b", NULL, &err));
+		assert_null(p.rgb);
+		if (strncmp(err.text, rows[k].says, strlen(rows[k].says)) != 0)
+			fail_msg("%s; expected: %s", err.text, rows[k].says);
+	}
+	assert_null(picture_format("RIFF1234WAVE", 12));
+	assert_string_equal(picture_format("BMxx", 4), "BMP");
+}
+
+/* A file cut anywhere is refused, but where what is lost is no part of the picture: then it has the same pixels. */
+static void test_cut(void **state)
+{
+	for (size_t k = 0; k < SMALL_PICTURES; k++) {
+		const struct small_picture *s = &small_pictures[k];
+		if (!format_is_read(s->bytes, s->n))
+			continue;
+		unsigned whole = 0;
+		for (size_t n = 0; n < s->n; n++) {
+			struct error err = { 0 };
+			struct picture p;
+			uint8_t *bytes = malloc(n + 1); /* so that sanitizers see reads behind the end */
+			assert_non_null(bytes);
+			bytes = realloc(bytes, n ? n : 1);
+			memcpy(bytes, s->bytes, n);
+			if (picture_decode(&p, bytes, n, "cut", NULL, &err)) {
+				assert_true(picture_hash(fnv_start, &p) == s->hash);
+				picture_free(&p);
+				whole++;
+			} else {
+				assert_null(p.rgb);
+				assert_int_equal(strncmp(err.text, "cut", 3), 0);
+			}
+			free(bytes);
+		}
+		if (whole > 8)
+			fail_msg("%s: %u of its beginnings are whole pictures", s->name, whole);
+	}
+}
+
+/* Damaged pictures: any answer but a crash, and every refusal says what it is about. */
+static void test_damage(void **state)
+{
+	unsigned refused = 0, of = test_quick() ? 1000 : 20000;
+	for (unsigned k = 0; k < of; k++) {
+		const struct small_picture *s = &small_pictures[k % SMALL_PICTURES];
+		static const struct picture_limits limits = { .pixels = 1 << 16 };
+		struct error err = { 0 };
+		struct picture p;
+		uint8_t *bytes = malloc(s->n);
+		assert_non_null(bytes);
+		memcpy(bytes, s->bytes, s->n);
+		for (uint64_t flip = 0; flip < 1 + k / SMALL_PICTURES % 4; flip++) {
+			uint64_t draw = splitmix((uint64_t)k << 8 | flip);
+			bytes[draw % s->n] = (uint8_t)(draw >> 40);
+		}
+		if (picture_decode(&p, bytes, s->n, "damaged", &limits, &err)) {
+			picture_free(&p);
+		} else {
+			assert_null(p.rgb);
+			assert_int_equal(strncmp(err.text, "damaged", 7), 0);
+			refused++;
+		}
+		free(bytes);
+	}
+	assert_true(refused > of / 10);
+}
+
+/* Each allocation of this library's own, and of libpng, fails once. */
+static void test_no_memory(void **state)
+{
+	for (size_t k = 0; k < SMALL_PICTURES; k++) {
+		const struct small_picture *s = &small_pictures[k];
+		unsigned failed = 0;
+		for (unsigned n = 1; format_is_read(s->bytes, s->n); n++) {
+			struct error err = { 0 };
+			struct picture p;
+			memory_fail(n);
+			bool ok = picture_decode(&p, s->bytes, s->n, "a", NULL, &err);
+			bool all = memory_asked < n;
+			memory_fail(0);
+			if (ok) {
+				assert_true(picture_hash(fnv_start, &p) == s->hash);
+				picture_free(&p);
+			} else {
+				assert_null(p.rgb);
+				assert_int_equal(err.code, ERROR_MEMORY);
+				failed++;
+			}
+			if (all)
+				break;
+		}
+		assert_true(failed > 0 || !format_is_read(s->bytes, s->n));
+	}
+	struct picture from = noise(5, 4), to;
+	for (int how = 0; how < RESAMPLE_COUNT; how++)
+		for (unsigned n = 1;; n++) {
+			struct error err = { 0 };
+			memory_fail(n);
+			bool ok = picture_resize(&to, &from, 3, 7, (enum resample)how, &err);
+			memory_fail(0);
+			if (ok) {
+				picture_free(&to);
+				break;
+			}
+			assert_null(to.rgb);
+			assert_int_equal(err.code, ERROR_MEMORY);
+		}
+	picture_free(&from);
+}
+
+/* A folder that pillow.py filled: each file of its list beside what Pillow made of it. */
+static int judge_folder(const char *folder)
+{
+	char path[2048], name[256];
+	unsigned width, height, passed = 0, failed = 0;
+	unsigned long long hash;
+	snprintf(path, sizeof path, "%s/list", folder);
+	FILE *list = fopen(path, "r");
+	if (!list)
+		return 1;
+	while (fscanf(list, "%255s %u %u %llx", name, &width, &height, &hash) == 4) {
+		struct error err = { 0 };
+		struct picture p = { 0 };
+		size_t n;
+		snprintf(path, sizeof path, "%s/%s", folder, name);
+		uint8_t *bytes = file_bytes(path, &n);
+		bool ok = !format_is_read(bytes, n) ||
+		          (picture_decode(&p, bytes, n, name, NULL, &err) && p.width == width && p.height == height &&
+		           picture_hash(fnv_start, &p) == hash);
+		if (!ok)
+			printf("%s: %u x %u, Pillow %u x %u; %s\n", name, p.width, p.height, width, height, err.text);
+		passed += ok;
+		failed += !ok;
+		if (p.rgb)
+			picture_free(&p);
+		free(bytes);
+	}
+	fclose(list);
+	printf("%u passed, %u failed\n", passed, failed);
+	return failed > 0 || passed == 0;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		return judge_folder(argv[1]);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_resize_large),
-		cmocka_unit_test(test_resize_small),
-		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_resize_large), cmocka_unit_test(test_resize_small),
+		cmocka_unit_test(test_sizes),        cmocka_unit_test(test_small_files),
+		cmocka_unit_test(test_limits),       cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_cut),          cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_no_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
