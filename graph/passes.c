@@ -15,7 +15,8 @@ const struct pass_row pass_rows[PASSES] = {
 	{ "constants", "what depends on constants alone is computed" },
 	{ "gaps", "convolutions of inputs with gaps are several without" },
 	{ "loops", "linear equations are loops of eliminations" },
-	{ "products", "operands of products lie as kernels read them" }
+	{ "products", "operands of products lie as kernels read them" },
+	{ "weights", "packed weights are unpacked for each product anew" }
 };
 
 static bool does(const struct copying *c, enum pass pass) { return c->passes >> pass & 1; }
@@ -273,6 +274,34 @@ static tensor_value put_dot(struct copying *c, const struct tensor_node *n)
 	return operand[side] ? passes_put(c, &own) : 0;
 }
 
+static bool is_read(const struct copying *c, tensor_value v)
+{
+	for (uint32_t i = 0; i < c->to->nodes; i++)
+		for (uint32_t k = 0; k < c->to->node[i].operands; k++)
+			if (c->to->node[i].operand[k] == v)
+				return true;
+	return false;
+}
+
+/* Weights that an earlier product has unpacked are unpacked once more, unless that product is this one. */
+static bool unpack_again(struct copying *c, struct tensor_node *own, tensor_value *operand)
+{
+	bool ok = true;
+
+	if (find_same(c, own, hash_of(own)))
+		return true;
+	for (uint32_t k = 0; ok && k < own->operands; k++) {
+		const struct tensor_node *n = tensor_node_of(c->to, operand[k]);
+		if (!n || n->op != OP_dequantise || !is_read(c, operand[k]))
+			continue;
+		tensor_value packed = n->operand[0];
+		struct attribute a = n->attribute[0];
+		operand[k] = tensor_graph_add(c->to, OP_dequantise, &packed, 1, &a, 1, c->err);
+		ok = operand[k] != 0;
+	}
+	return ok;
+}
+
 static bool copy_node(struct copying *c, const struct tensor_node *n)
 {
 	tensor_value operand[TENSOR_MAX_OPERANDS], v;
@@ -281,6 +310,8 @@ static bool copy_node(struct copying *c, const struct tensor_node *n)
 	for (uint32_t k = 0; k < n->operands; k++)
 		operand[k] = c->is[n->operand[k]];
 	own.operand = operand;
+	if (n->op == OP_dot && does(c, PASS_WEIGHTS) && !unpack_again(c, &own, operand))
+		return false;
 	if (n->op == OP_constant) {
 		const uint32_t hash = hash_of(n);
 		v = find_same(c, n, hash);

@@ -1,13 +1,14 @@
 /* graph/passes.h - a graph made simpler: what nothing needs is left out, equal nodes are one, what depends on constants
- * alone is computed, convolutions of inputs with gaps become several without, linear equations become loops, and
- * products are written so that their operands lie as kernels read them. None changes a bit. */
+ * alone is computed, convolutions of inputs with gaps become several without, linear equations become loops, products
+ * are written so that their operands lie as kernels read them, and packed weights are unpacked for each product anew,
+ * so that they do not lie unpacked in memory from one product to the next. None changes a bit. */
 #ifndef GRAPH_PASSES_H
 #define GRAPH_PASSES_H
 
 #include "graph/graph.h"
 
 /* In their order. */
-enum pass { PASS_NEEDED, PASS_EQUAL, PASS_CONSTANTS, PASS_GAPS, PASS_LOOPS, PASS_PRODUCTS, PASSES };
+enum pass { PASS_NEEDED, PASS_EQUAL, PASS_CONSTANTS, PASS_GAPS, PASS_LOOPS, PASS_PRODUCTS, PASS_WEIGHTS, PASSES };
 extern const struct pass_row {
 	const char *name, *what; /* "equal", and a sentence without its end */
 } pass_rows[PASSES];

@@ -19,6 +19,21 @@ struct drawing {
 
 /* ---- inputs */
 
+tensor_value layer_matrix_input(struct draw *d, const char *name, const struct model_tensor *t, uint64_t rows,
+                                struct shape *s)
+{
+	*s = (struct shape){ 2, { rows, t->type == DTYPE_F32 ? t->cols : t->row_bytes } };
+	return tensor_graph_input(d->g, name, t->type == DTYPE_F32 ? JIT_TYPE_F32 : JIT_TYPE_U8, s, d->err);
+}
+
+tensor_value layer_unpacked(struct draw *d, tensor_value v, const struct model_tensor *t)
+{
+	int64_t format = (int64_t)t->type;
+	const struct attribute a = { ATTRIBUTE_format, 1, &format, 0 };
+
+	return v && draw_type(d, v) == JIT_TYPE_U8 ? tensor_graph_add(d->g, OP_dequantise, &v, 1, &a, 1, d->err) : v;
+}
+
 static tensor_value put_input(struct drawing *w, enum layer_input_kind kind, enum tensor_slot slot, const char *suffix,
                               int type, const struct shape *s)
 {
@@ -33,8 +48,20 @@ static tensor_value put_input(struct drawing *w, enum layer_input_kind kind, enu
 		snprintf(name, sizeof name, "%s", plain[kind]);
 	else
 		snprintf(name, sizeof name, "%s%s", train_slot_name(slot), suffix);
-	w->l->input[w->l->inputs++] = (struct layer_input){ kind, slot, *s };
+	w->l->input[w->l->inputs++] = (struct layer_input){ .kind = kind, .slot = slot, .shape = *s };
 	return tensor_graph_input(w->d.g, name, type, s, w->d.err);
+}
+
+/* A matrix that is not trained. */
+static tensor_value frozen(struct drawing *w, enum tensor_slot slot, const struct model_tensor *t)
+{
+	struct shape s;
+
+	if (w->l->inputs == LAYER_INPUTS_MOST)
+		return put_input(w, LAYER_WEIGHT, slot, "", JIT_TYPE_U8, &s);
+	const tensor_value v = layer_matrix_input(&w->d, train_slot_name(slot), t, t->rows, &s);
+	w->l->input[w->l->inputs++] = (struct layer_input){ LAYER_WEIGHT, slot, t->type != DTYPE_F32, s };
+	return layer_unpacked(&w->d, v, t);
 }
 
 static const struct model_tensor *tensor_at(const struct drawing *w, enum tensor_slot slot)
@@ -50,6 +77,8 @@ static tensor_value weight(struct drawing *w, enum tensor_slot slot)
 
 	if (!t)
 		return 0;
+	if (train_slot_is_matrix(slot) && w->adapters)
+		return frozen(w, slot, t);
 	if (train_slot_is_matrix(slot))
 		s.dim[s.rank++] = t->rows;
 	s.dim[s.rank++] = t->cols;
@@ -99,21 +128,21 @@ static tensor_value product(struct drawing *w, enum tensor_slot slot, enum tenso
 
 /* ---- norms */
 
-static tensor_value normed(struct drawing *w, tensor_value x, tensor_value by, float eps)
+tensor_value layer_normed(struct draw *d, const struct model_spec *s, tensor_value x, tensor_value by, float eps)
 {
-	const unsigned last = 1u << (draw_rank(&w->d, x) - 1);
+	const unsigned last = 1u << (draw_rank(d, x) - 1);
 
 	if (!x)
 		return 0;
-	const tensor_value y = w->s->centred ? draw_standardize(&w->d, x, last, (double)eps, NULL, NULL)
-	                                     : draw_rms(&w->d, x, last, (double)eps);
-	return draw_binary(&w->d, OP_mul, y, by);
+	const tensor_value y =
+		s->centred ? draw_standardize(d, x, last, (double)eps, NULL, NULL) : draw_rms(d, x, last, (double)eps);
+	return draw_binary(d, OP_mul, y, by);
 }
 
 /* Behind the norm in a slot, where the layer has one. */
 static tensor_value norm(struct drawing *w, enum tensor_slot slot, tensor_value x, float eps)
 {
-	return tensor_at(w, slot) ? normed(w, x, weight(w, slot), eps) : x;
+	return tensor_at(w, slot) ? layer_normed(&w->d, w->s, x, weight(w, slot), eps) : x;
 }
 
 static float head_eps(const struct model_spec *s) { return s->head_eps != 0 ? s->head_eps : s->norm_eps; }
@@ -187,7 +216,7 @@ static tensor_value softmax(struct draw *d, tensor_value x)
 	return draw_binary(d, OP_div, e, draw_reduce(d, OP_reduce_sum, e, last, true));
 }
 
-static tensor_value bounded(struct draw *d, tensor_value x, const struct model_scale *cap)
+tensor_value layer_bounded(struct draw *d, tensor_value x, const struct model_scale *cap)
 {
 	if (!cap->given)
 		return x;
@@ -214,7 +243,7 @@ static tensor_value attention(struct drawing *w, tensor_value in)
 	q = draw_dims(d, q, 4, (uint64_t[]){ w->tokens, groups, each, dim });
 	/* [groups, tokens, each, keys] */
 	tensor_value scores = draw_with(d, OP_mul, draw_dot_of(d, q, k, 3, 2, 1, 1), scale);
-	scores = bounded(d, scores, &w->s->score_cap);
+	scores = layer_bounded(d, scores, &w->s->score_cap);
 	scores = draw_select(d, draw_expand(d, w->sees, 1), scores, draw_number(d, NOT_SEEN, scores));
 	tensor_value out = draw_dot_of(d, softmax(d, scores), v, 3, 0, 0, 1); /* [groups, tokens, each, dim] */
 	out = draw_transpose(d, out, (unsigned[]){ 1, 0, 2, 3 });
@@ -306,40 +335,9 @@ bool layer_is_like(const struct model *m, uint32_t a, uint32_t b)
 	for (int slot = 0; slot < TENSOR_SLOTS; slot++) {
 		const struct model_tensor *t = train_tensor_of(m, a, (enum tensor_slot)slot),
 					  *u = train_tensor_of(m, b, (enum tensor_slot)slot);
-		if (!t != !u || (t && (t->rows != u->rows || t->cols != u->cols || t->plus_one != u->plus_one)))
+		if (!t != !u || (t && (t->rows != u->rows || t->cols != u->cols || t->type != u->type ||
+		                       t->plus_one != u->plus_one)))
 			return false;
 	}
 	return true;
-}
-
-/* ---- the head */
-
-bool head_draw(struct tensor_graph *g, const struct model *m, uint32_t rows, struct error *err)
-{
-	const struct model_spec *s = &m->spec;
-	const struct shape stream = { 2, { rows, s->hidden } }, each = { 1, { rows } }, hidden = { 1, { s->hidden } },
-			   matrix = { 2, { s->vocab, s->hidden } }, logits = { 2, { rows, s->vocab } };
-	struct layer_graph none = { .inputs = 0 };
-	struct drawing w = { .d = { .g = g, .err = err }, .l = &none, .m = m, .s = s };
-	struct draw *d = &w.d;
-
-	tensor_graph_init(g);
-	tensor_value x = tensor_graph_input(g, "x", JIT_TYPE_F32, &stream, err);
-	const tensor_value target = tensor_graph_input(g, "target", JIT_TYPE_I32, &each, err);
-	tensor_value by = tensor_graph_input(g, "norm", JIT_TYPE_F32, &hidden, err);
-	const tensor_value head = tensor_graph_input(g, "head", JIT_TYPE_F32, &matrix, err);
-	by = s->final_norm.plus_one ? draw_with(d, OP_add, by, 1) : by;
-	x = draw_dot(d, normed(&w, x, by, s->norm_eps), head, 1, 1, 0);
-	if (s->logit_scale.given)
-		x = draw_with(d, OP_mul, x, (double)s->logit_scale.value);
-	x = bounded(d, x, &s->logit_cap);
-	const tensor_value most = draw_unary(d, OP_ceil, draw_reduce(d, OP_reduce_max, x, 2, true)),
-			   sum = draw_reduce(d, OP_reduce_sum, draw_unary(d, OP_exp, draw_binary(d, OP_sub, x, most)),
-	                                     2, true),
-			   all = draw_binary(d, OP_add, draw_unary(d, OP_log, sum), most);
-	const tensor_value is = draw_binary(d, OP_eq, draw_iota(d, JIT_TYPE_I32, &logits, 1),
-	                                    draw_expand(d, target, 1)),
-			   own = draw_reduce(d, OP_reduce_sum, draw_select(d, is, x, draw_number(d, 0, x)), 2, true);
-	const tensor_value loss = draw_squeeze(d, draw_binary(d, OP_sub, all, own), 1);
-	return loss && tensor_graph_output(g, "loss", loss, err);
 }

@@ -9,7 +9,7 @@
 #ifndef TRAIN_LAYER_H
 #define TRAIN_LAYER_H
 
-#include "graph/graph.h"
+#include "graph/draw.h"
 #include "train/model.h"
 
 /* What an input of a layer's graph is. */
@@ -28,6 +28,7 @@ enum layer_input_kind {
 struct layer_input {
 	enum layer_input_kind kind;
 	enum tensor_slot slot;
+	bool packed; /* u8[rows, bytes], as the file has it */
 	struct shape shape;
 };
 enum { LAYER_INPUTS_MOST = 80 };
@@ -53,9 +54,39 @@ void layer_graph_free(struct layer_graph *l);
 /* Whether two layers have the same graph. */
 bool layer_is_like(const struct model *m, uint32_t a, uint32_t b);
 
-/* The head: inputs "x" f32[rows, hidden], "target" i32[rows], "norm" f32[hidden], "head" f32[vocab, hidden]; output
- * "loss" f32[rows]. */
-enum { HEAD_X, HEAD_TARGET, HEAD_NORM, HEAD_MATRIX, HEAD_INPUTS };
-bool head_draw(struct tensor_graph *g, const struct model *m, uint32_t rows, struct error *err);
+/* ---- what layers and the head share */
+
+/* by: the norm's weights; x 0: 0. */
+tensor_value layer_normed(struct draw *d, const struct model_spec *s, tensor_value x, tensor_value by, float eps);
+/* Where there is a bound: bound * tanh(x / bound). */
+tensor_value layer_bounded(struct draw *d, tensor_value x, const struct model_scale *cap);
+/* An input for so many rows of a frozen matrix as the file has it: u8[rows, bytes], of DTYPE_F32 f32[rows, cols]. */
+tensor_value layer_matrix_input(struct draw *d, const char *name, const struct model_tensor *t, uint64_t rows,
+                                struct shape *s);
+/* That matrix as f32. */
+tensor_value layer_unpacked(struct draw *d, tensor_value v, const struct model_tensor *t);
+
+/* ---- head.c
+ *
+ * The head: inputs "x" f32[rows, hidden], "target" i32[rows], "norm" f32[hidden], and the matrix in pieces of some rows
+ * "head.0", "head.1" and so on, whose logits are summed in this order: f32[some, hidden], or packed; output "loss"
+ * f32[rows]. */
+enum { HEAD_X, HEAD_TARGET, HEAD_NORM, HEAD_MATRIX, HEAD_PIECES_MOST = 40 };
+struct head_cut {
+	uint64_t rows; /* of a piece; the last one has what is left */
+	uint32_t pieces;
+};
+/* piece: how many numbers of the matrix are unpacked, and laid out for a product, at a time. */
+struct head_cut head_cut_of(const struct model *m, uint64_t piece);
+static inline uint64_t head_piece_rows(const struct head_cut *c, uint64_t vocab, uint32_t piece)
+{
+	return piece + 1 < c->pieces ? c->rows : vocab - piece * c->rows;
+}
+static inline const struct model_tensor *head_tensor_of(const struct model *m)
+{
+	return m->spec.tied ? &m->spec.embed : &m->spec.lm_head;
+}
+bool head_draw(struct tensor_graph *g, const struct model *m, const struct head_cut *cut, uint32_t rows, bool packed,
+               struct error *err);
 
 #endif

@@ -207,3 +207,16 @@ bool train_read(const struct model *m, const struct model_tensor *t, float *out,
 	free(raw);
 	return ok;
 }
+
+bool train_read_packed(const struct model *m, const struct model_tensor *t, uint8_t *out, struct error *err)
+{
+	const uint64_t rows_at_once = t->rope_dims || t->head_rows || t->by_key ? 1 : 64;
+	bool ok = true;
+
+	for (uint64_t r = 0; ok && r < t->rows; r += rows_at_once) {
+		const uint64_t n = t->rows - r < rows_at_once ? t->rows - r : rows_at_once;
+		ok = model_read(m, t, model_source_row(t, m->spec.head_dim, r) * t->row_bytes, n * t->row_bytes,
+		                out + r * t->row_bytes, err);
+	}
+	return ok;
+}

@@ -16,6 +16,8 @@ bool train_model_open(struct model *m, const char *path, struct error *err);
 const struct model_tensor *train_tensor_of(const struct model *m, uint32_t layer, enum tensor_slot slot);
 /* rows * cols floats, as the file has them: norms that are kept less 1 stay so. */
 bool train_read(const struct model *m, const struct model_tensor *t, float *out, struct error *err);
+/* The same of a matrix as the file has it packed: rows of t->row_bytes. */
+bool train_read_packed(const struct model *m, const struct model_tensor *t, uint8_t *out, struct error *err);
 /* One row of a matrix. */
 bool train_read_row(const struct model *m, const struct model_tensor *t, uint64_t row, float *out, struct error *err);
 

@@ -121,6 +121,17 @@ static void add_to(float *sum, const float *x, uint64_t n)
 		sum[i] += x[i];
 }
 
+static bool bind_head(const struct net *n, struct executable *head, struct error *err)
+{
+	const struct model_tensor *t = head_tensor_of(n->m);
+	const uint64_t row = n->head_packed ? t->row_bytes : t->cols * sizeof(float);
+	bool ok = executable_bind(head, HEAD_NORM, n->final_norm, 0, err);
+
+	for (uint32_t i = 0; ok && i < n->cut.pieces; i++)
+		ok = executable_bind(head, HEAD_MATRIX + i, n->head, i * n->cut.rows * row, err);
+	return ok;
+}
+
 /* gradient: of the stream behind the last layer, NULL: none is due. */
 static bool head_piece(struct net *n, const struct net_row *row, uint32_t first, float weight, float *gradient,
                        double *loss, struct error *err)
@@ -141,11 +152,12 @@ static bool head_piece(struct net *n, const struct net_row *row, uint32_t first,
 	}
 	if (!any)
 		return true;
-	const void *in[] = { [HEAD_X] = x, [HEAD_TARGET] = target, NULL, NULL, counts };
-	void *out[] = { each, gradient, n->norm_tensor ? norm : NULL,
-		        n->head_tensor || n->embed_tensor ? matrix : NULL };
-	if (!executable_bind(head, HEAD_NORM, n->final_norm, 0, err) ||
-	    !executable_bind(head, HEAD_MATRIX, n->head, 0, err) || !executable_run(head, in, out, err))
+	const void *in[HEAD_MATRIX + HEAD_PIECES_MOST + 1] = { [HEAD_X] = x, [HEAD_TARGET] = target };
+	void *out[3 + HEAD_PIECES_MOST] = { each, gradient, n->norm_tensor ? norm : NULL };
+	in[HEAD_MATRIX + n->cut.pieces] = counts;
+	for (uint32_t i = 0; i < n->cut.pieces; i++)
+		out[3 + i] = n->head_tensor || n->embed_tensor ? matrix + i * n->cut.rows * s->hidden : NULL;
+	if (!bind_head(n, head, err) || !executable_run(head, in, out, err))
 		return false;
 	for (uint32_t i = 0; i < n->head_rows && first + i < n->o.tokens; i++)
 		*loss += row->counts[first + i] ? (double)each[i] : 0;

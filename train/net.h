@@ -56,6 +56,7 @@ struct net_options {
 	bool full;       /* all weights are trained, not adapters */
 	bool keep;       /* what gradients need is kept, and no layer is computed twice */
 	struct layer_adapters adapters;
+	uint64_t piece; /* numbers of the head's matrix that are used at a time; 0: the usual many */
 	double dropout;
 	uint64_t seed;
 };
@@ -69,8 +70,11 @@ struct net {
 	struct net_class *classes;
 	uint32_t n_classes, *class_of; /* of each layer */
 	struct net_place (*place)[LAYER_INPUTS_MOST];
-	jit_buffer *final_norm, *head, *embed; /* embed NULL: its rows are read from the file */
-	const float *embed_rows;
+	jit_buffer *final_norm, *head, *embed; /* embed: of a model whose own head is trained, too */
+	jit_buffer *memory;                    /* of all executables: they run one after the other */
+	const float *embed_rows;               /* NULL: rows are read from the file */
+	bool head_packed;
+	struct head_cut cut;
 	struct executable *head_loss, *head_back;
 	struct net_tensor *tensor;
 	uint32_t tensors, embed_tensor, norm_tensor, head_tensor; /* those three plus 1; 0: not trained */

@@ -89,7 +89,23 @@ static tensor_value norm_input(struct draw *d, struct net_class *c, enum layer_i
 	                          &c->graph.input[i].shape, d->err);
 }
 
-static bool open_norms(struct net *n, struct net_class *c, struct error *err)
+static tensor_value norm_matrix(struct draw *d, const struct net *n, struct net_class *c, uint32_t layer,
+                                enum tensor_slot slot)
+{
+	const struct model_tensor *t = train_tensor_of(n->m, layer, slot);
+	const uint32_t i = find_input(&c->graph, LAYER_WEIGHT, slot);
+	struct shape s;
+
+	c->norm_input[c->norm_inputs++] = i;
+	const tensor_value v =
+		c->graph.input[i].packed
+			? layer_matrix_input(d, c->graph.g.value[c->graph.g.input[i]].name, t, t->rows, &s)
+			: tensor_graph_input(d->g, c->graph.g.value[c->graph.g.input[i]].name, JIT_TYPE_F32,
+	                                     &c->graph.input[i].shape, d->err);
+	return layer_unpacked(d, v, t);
+}
+
+static bool open_norms(struct net *n, struct net_class *c, uint32_t layer, struct error *err)
 {
 	struct tensor_graph g;
 	struct draw d = { .g = &g, .err = err };
@@ -100,8 +116,8 @@ static bool open_norms(struct net *n, struct net_class *c, struct error *err)
 		const struct layer_input *in = &c->graph.input[i];
 		if (in->kind != LAYER_NORM)
 			continue;
-		const tensor_value w = norm_input(&d, c, LAYER_WEIGHT, in->slot),
-				   a = norm_input(&d, c, LAYER_A, in->slot), b = norm_input(&d, c, LAYER_B, in->slot);
+		const tensor_value w = norm_matrix(&d, n, c, layer, in->slot), a = norm_input(&d, c, LAYER_A, in->slot),
+				   b = norm_input(&d, c, LAYER_B, in->slot);
 		const tensor_value ba = draw_dot(&d, b, a, 1, 0, 0);
 		const tensor_value all =
 			draw_binary(&d, OP_add, w, draw_with(&d, OP_mul, ba, (double)n->o.adapters.scale));
@@ -123,21 +139,28 @@ static bool open_norms(struct net *n, struct net_class *c, struct error *err)
 
 static bool open_head(struct net *n, struct error *err)
 {
-	const bool bound[HEAD_INPUTS + 1] = { [HEAD_NORM] = true, [HEAD_MATRIX] = true };
+	bool bound[HEAD_MATRIX + HEAD_PIECES_MOST + 1] = { [HEAD_NORM] = true }, ok;
+	tensor_value wrt[HEAD_MATRIX + HEAD_PIECES_MOST];
 	struct tensor_graph g, back;
-	bool ok;
+
+	n->cut = head_cut_of(n->m, n->o.piece ? n->o.piece : NET_PIECE);
+	for (uint32_t i = 0; i < n->cut.pieces; i++)
+		bound[HEAD_MATRIX + i] = true;
 
 	n->head_rows = NET_LOGITS / n->m->spec.vocab / NET_HEAD_ROWS * NET_HEAD_ROWS;
 	if (n->head_rows > (n->o.tokens + NET_HEAD_ROWS - 1) / NET_HEAD_ROWS * NET_HEAD_ROWS)
 		n->head_rows = (n->o.tokens + NET_HEAD_ROWS - 1) / NET_HEAD_ROWS * NET_HEAD_ROWS;
 	if (n->head_rows < NET_HEAD_ROWS)
 		n->head_rows = NET_HEAD_ROWS;
-	ok = head_draw(&g, n->m, n->head_rows, err);
+	ok = head_draw(&g, n->m, &n->cut, n->head_rows, net_head_is_packed(n), err);
 
 	tensor_graph_init(&back);
 	if (ok) {
-		const tensor_value wrt[] = { g.input[HEAD_X], g.input[HEAD_NORM], g.input[HEAD_MATRIX] };
-		ok = tensor_graph_vjp(&back, &g, wrt, n->o.full ? 3 : 1, true, err);
+		uint32_t wanted = 0;
+		wrt[wanted++] = g.input[HEAD_X];
+		for (uint32_t i = HEAD_NORM; n->o.full && i < HEAD_MATRIX + n->cut.pieces; i++)
+			wrt[wanted++] = g.input[i];
+		ok = tensor_graph_vjp(&back, &g, wrt, wanted, true, err);
 	}
 	if (ok)
 		n->head_loss = executable_open_bound(n->compute, &g, bound, err);
@@ -146,6 +169,38 @@ static bool open_head(struct net *n, struct error *err)
 	tensor_graph_free(&g);
 	tensor_graph_free(&back);
 	return n->head_back != NULL;
+}
+
+/* Of each kind of layer four, and two of the head. */
+static struct executable *executable_number(const struct net *n, uint32_t i)
+{
+	const struct net_class *c = i / 4 < n->n_classes ? &n->classes[i / 4] : NULL;
+
+	if (!c)
+		return i == 4 * n->n_classes ? n->head_loss : n->head_back;
+	return i % 4 == 0 ? c->forward : i % 4 == 1 ? c->backward : i % 4 == 2 ? c->keeping : c->norms;
+}
+
+static bool share_memory(struct net *n, struct error *err)
+{
+	const uint32_t all = 4 * n->n_classes + 2;
+	uint64_t most = 0;
+	jit_error e = { 0 };
+	bool ok = true;
+
+	for (uint32_t i = 0; i < all; i++) {
+		const struct executable *x = executable_number(n, i);
+		if (x && executable_memory_bytes(x) > most)
+			most = executable_memory_bytes(x);
+	}
+	n->memory = jit_buffer_open(n->compute, most + !most, &e);
+	if (!n->memory)
+		return error_set(err, ERROR_MEMORY, "%s", e.message);
+	for (uint32_t i = 0; ok && i < all; i++) {
+		struct executable *x = executable_number(n, i);
+		ok = !x || executable_lend(x, n->memory, err);
+	}
+	return ok;
 }
 
 bool net_draw_all(struct net *n, struct error *err)
@@ -166,8 +221,8 @@ bool net_draw_all(struct net *n, struct error *err)
 		}
 		struct net_class *c = &n->classes[n->class_of[l] = n->n_classes++];
 		if (!layer_draw(&c->graph, n->m, l, n->o.tokens, adapters, err) || !open_layer(n, c, err) ||
-		    (adapters && adapters->dora && !open_norms(n, c, err)))
+		    (adapters && adapters->dora && !open_norms(n, c, l, err)))
 			return false;
 	}
-	return open_head(n, err);
+	return open_head(n, err) && share_memory(n, err);
 }

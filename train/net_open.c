@@ -8,31 +8,34 @@
 
 /* ---- memory of the device */
 
-static jit_buffer *open_buffer(struct net *n, uint64_t floats, struct error *err)
+static jit_buffer *open_bytes(struct net *n, uint64_t bytes, struct error *err)
 {
 	jit_error e = { 0 };
-	jit_buffer *b = jit_buffer_open(n->compute, (floats + !floats) * sizeof(float), &e);
+	jit_buffer *b = jit_buffer_open(n->compute, bytes + !bytes, &e);
 
 	if (!b)
 		error_set(err, ERROR_MEMORY, "%s", e.message);
 	return b;
 }
 
-/* A tensor of the file, on the device. *rows: where the host sees it, or NULL. */
-static jit_buffer *open_weight(struct net *n, const struct model_tensor *t, const float **rows, struct error *err)
+static jit_buffer *open_buffer(struct net *n, uint64_t floats, struct error *err)
 {
-	const uint64_t size = t->rows * t->cols;
-	jit_buffer *b = open_buffer(n, size, err);
-	float *at = b ? jit_buffer_memory(b) : NULL, *own = b && !at ? malloc((size + 1) * sizeof *own) : NULL;
+	return open_bytes(n, floats * sizeof(float), err);
+}
+
+/* A tensor of the file, on the device; packed: as the file has it, else as floats. */
+static jit_buffer *open_weight(struct net *n, const struct model_tensor *t, bool packed, struct error *err)
+{
+	const uint64_t size = packed ? t->rows * t->row_bytes : t->rows * t->cols * sizeof(float);
+	jit_buffer *b = open_bytes(n, size, err);
+	void *at = b ? jit_buffer_memory(b) : NULL, *own = b && !at ? malloc(size + 1) : NULL;
 	jit_error e = { 0 };
 	bool ok = b && (at || own || error_set(err, ERROR_MEMORY, "there is no memory for %.100s", t->name));
 
-	ok = ok && train_read(n->m, t, at ? at : own, err);
-	if (ok && own && jit_buffer_write(b, 0, own, size * sizeof *own, &e) != JIT_OK)
+	ok = ok && (packed ? train_read_packed(n->m, t, at ? at : own, err) : train_read(n->m, t, at ? at : own, err));
+	if (ok && own && jit_buffer_write(b, 0, own, size, &e) != JIT_OK)
 		ok = error_set(err, ERROR_DEVICE, "%s", e.message);
 	free(own);
-	if (rows)
-		*rows = at;
 	if (ok)
 		return b;
 	jit_buffer_close(b);
@@ -143,7 +146,7 @@ static bool place_input(struct net *n, uint32_t layer, uint32_t i, const struct 
 	case LAYER_SEGMENT: return true;
 	case LAYER_WEIGHT: {
 		const struct model_tensor *t = train_tensor_of(n->m, layer, in->slot);
-		p->buffer = open_weight(n, t, NULL, err);
+		p->buffer = open_weight(n, t, in->packed, err);
 		if (!p->buffer || !n->o.full)
 			return p->buffer != NULL;
 		const bool ok = add_tensor(n, t->name, layer, in->slot, in->kind, &in->shape, p->buffer, err);
@@ -175,13 +178,14 @@ static bool place_outside(struct net *n, struct error *err)
 {
 	const struct model_spec *s = &n->m->spec;
 
-	n->head = open_weight(n, s->tied ? &s->embed : &s->lm_head, s->tied ? &n->embed_rows : NULL, err);
-	n->final_norm = n->head ? open_weight(n, &s->final_norm, NULL, err) : NULL;
+	n->head_packed = net_head_is_packed(n);
+	n->head = open_weight(n, head_tensor_of(n->m), n->head_packed, err);
+	n->final_norm = n->head ? open_weight(n, &s->final_norm, false, err) : NULL;
 	if (!n->final_norm)
 		return false;
 	if (!n->o.full)
 		return true;
-	if (!s->tied && !(n->embed = open_weight(n, &s->embed, &n->embed_rows, err)))
+	if (!s->tied && !(n->embed = open_weight(n, &s->embed, false, err)))
 		return false;
 	if (!add_outside(n, &s->embed, NET_EMBED, s->tied ? n->head : n->embed, &n->embed_tensor, err) ||
 	    !add_outside(n, &s->final_norm, NET_FINAL_NORM, n->final_norm, &n->norm_tensor, err) ||
@@ -342,6 +346,7 @@ void net_close(struct net *n)
 	for (uint32_t l = 0; n->place && l < n->m->spec.layers; l++)
 		for (uint32_t i = 0; i < LAYER_INPUTS_MOST; i++)
 			jit_buffer_close(n->place[l][i].buffer);
+	jit_buffer_close(n->memory);
 	jit_buffer_close(n->final_norm);
 	jit_buffer_close(n->head);
 	jit_buffer_close(n->embed);

@@ -13,7 +13,7 @@ struct splitting {
 	struct error *err;
 };
 
-/* What is computed again rather than kept: it has no arithmetic. */
+/* What is computed again rather than kept: it has no arithmetic, or more elements than it is worth. */
 static bool is_cheap(enum tensor_op op)
 {
 	switch (tensor_ops[op].kind) {
@@ -22,7 +22,8 @@ static bool is_cheap(enum tensor_op op)
 	case KIND_BROADCAST:
 	case KIND_RESHAPE:
 	case KIND_TRANSPOSE:
-	case KIND_SLICE: return true;
+	case KIND_SLICE:
+	case KIND_DEQUANTISE: return true; /* weights stay packed */
 	default: return false;
 	}
 }

@@ -11,7 +11,7 @@
 #include "runtime/host/system.h"
 #include "runtime/kernels/compute.h"
 
-static bool took(int status, const jit_error *from, struct error *err)
+bool executable_took(int status, const jit_error *from, struct error *err)
 {
 	if (status == JIT_OK)
 		return true;
@@ -152,7 +152,7 @@ static bool open_part(struct executable *x, struct part *p, const char *text, co
 	if (!p->kernel)
 		return false;
 	p->launch = jit_launch_open(p->kernel, &e);
-	return p->launch || took(JIT_ERROR_DEVICE, &e, err);
+	return p->launch || executable_took(JIT_ERROR_DEVICE, &e, err);
 }
 
 static void close_part(struct part *p)
@@ -161,13 +161,13 @@ static void close_part(struct part *p)
 	*p = (struct part){ 0 };
 }
 
-static bool set_value(struct executable *x, struct part *p, unsigned parameter, tensor_value v, struct error *err)
+bool executable_set_value(struct executable *x, struct part *p, unsigned parameter, tensor_value v, struct error *err)
 {
 	jit_error e = { 0 };
 	uint64_t at;
 	jit_buffer *b = executable_place(x, v, &at);
 
-	return !b || took(jit_launch_set_buffer(p->launch, parameter, b, at, &e), &e, err);
+	return !b || executable_took(jit_launch_set_buffer(p->launch, parameter, b, at, &e), &e, err);
 }
 
 /* What an earlier step has prepared of the same constant in the same way. */
@@ -195,9 +195,10 @@ static bool prepare_constant(struct executable *x, struct step *step, unsigned k
 	if (!step->made[k])
 		return error_set(err, ERROR_MEMORY, "%s", e.message);
 	x->constant_bytes += prepared_bytes(x, p);
-	const bool ok = took(jit_launch_set_memory(part->launch, 0, t->data, tensor_bytes(t), &e), &e, err) &&
-	                took(jit_launch_set_buffer(part->launch, 1, step->made[k], 0, &e), &e, err) &&
-	                took(jit_launch_run(part->launch, &e), &e, err);
+	const bool ok =
+		executable_took(jit_launch_set_memory(part->launch, 0, t->data, tensor_bytes(t), &e), &e, err) &&
+		executable_took(jit_launch_set_buffer(part->launch, 1, step->made[k], 0, &e), &e, err) &&
+		executable_took(jit_launch_run(part->launch, &e), &e, err);
 	close_part(part);
 	return ok;
 }
@@ -216,12 +217,12 @@ static bool open_prepared(struct executable *x, struct step *step, unsigned k, s
 	if (ok && constant && !step->made[k])
 		ok = prepare_constant(x, step, k, err);
 	else if (ok && !constant)
-		ok = set_value(x, p, 0, from, err) &&
-		     took(jit_launch_set_buffer(p->launch, 1, x->memory, x->scratch_at[k], &e), &e, err);
+		ok = executable_set_value(x, p, 0, from, err) &&
+		     executable_took(jit_launch_set_buffer(p->launch, 1, x->memory, x->scratch_at[k], &e), &e, err);
 	jit_buffer *b = step->made[k] ? step->made[k] : x->memory;
-	return ok &&
-	       took(jit_launch_set_buffer(step->main.launch, s->reads + k, b, step->made[k] ? 0 : x->scratch_at[k], &e),
-	            &e, err);
+	return ok && executable_took(jit_launch_set_buffer(step->main.launch, s->reads + k, b,
+	                                                   step->made[k] ? 0 : x->scratch_at[k], &e),
+	                             &e, err);
 }
 
 static bool open_step(struct executable *x, struct step *step, struct error *err)
@@ -236,10 +237,10 @@ static bool open_step(struct executable *x, struct step *step, struct error *err
 	bool ok = open_part(x, &step->main, s->text.p, s->is_users ? s : NULL, err);
 
 	for (unsigned i = 0; ok && i < s->reads; i++)
-		ok = set_value(x, &step->main, i, s->read[i], err);
+		ok = executable_set_value(x, &step->main, i, s->read[i], err);
 	for (unsigned k = 0; ok && k < s->n_prepared; k++)
 		ok = open_prepared(x, step, k, err);
-	return ok && (s->is_users || set_value(x, &step->main, s->reads + s->n_prepared, n->first, err));
+	return ok && (s->is_users || executable_set_value(x, &step->main, s->reads + s->n_prepared, n->first, err));
 }
 
 static bool open_steps(struct executable *x, struct error *err)
@@ -272,9 +273,9 @@ static bool write_constants(struct executable *x, struct error *err)
 		return error_set(err, ERROR_MEMORY, "%s", e.message);
 	for (tensor_value v = 1; v < x->g.values; v++)
 		if (is_constant(x, v) && x->constant_needed[v] && bytes_of(x, v) &&
-		    !took(jit_buffer_write(x->constants, x->constant_at[v], tensor_node_of(&x->g, v)->constant->data,
-		                           bytes_of(x, v), &e),
-		          &e, err))
+		    !executable_took(jit_buffer_write(x->constants, x->constant_at[v],
+		                                      tensor_node_of(&x->g, v)->constant->data, bytes_of(x, v), &e),
+		                     &e, err))
 			return false;
 	return true;
 }
@@ -370,7 +371,8 @@ void executable_close(struct executable *x)
 	for (size_t i = 0; i < x->n_opened; i++)
 		jit_kernel_close(x->opened[i].kernel);
 	free(x->opened);
-	jit_buffer_close(x->memory);
+	if (!x->is_lent)
+		jit_buffer_close(x->memory);
 	jit_buffer_close(x->constants);
 	free(x->step);
 	free(x->constant_at);
@@ -396,10 +398,10 @@ bool executable_bind(struct executable *x, uint32_t input, jit_buffer *b, uint64
 		const struct source *s = &step->source;
 		for (unsigned k = 0; ok && step->main.launch && k < s->reads; k++)
 			if (partition_root(&x->p, &x->g, s->read[k]) == v)
-				ok = set_value(x, &step->main, k, v, err);
+				ok = executable_set_value(x, &step->main, k, v, err);
 		for (unsigned k = 0; ok && k < s->n_prepared; k++)
 			if (partition_root(&x->p, &x->g, s->prepared[k].from) == v)
-				ok = set_value(x, &step->prepare[k], 0, v, err);
+				ok = executable_set_value(x, &step->prepare[k], 0, v, err);
 	}
 	return ok;
 }
@@ -412,7 +414,7 @@ static bool fetch(const struct executable *x, tensor_value v, void *to, struct e
 	uint64_t at;
 	jit_buffer *b = executable_place(x, v, &at);
 
-	return bytes_of(x, v) == 0 || took(jit_buffer_read(b, at, to, bytes_of(x, v), &e), &e, err);
+	return bytes_of(x, v) == 0 || executable_took(jit_buffer_read(b, at, to, bytes_of(x, v), &e), &e, err);
 }
 
 static bool put(const struct executable *x, tensor_value v, const void *from, struct error *err)
@@ -421,7 +423,7 @@ static bool put(const struct executable *x, tensor_value v, const void *from, st
 	uint64_t at;
 	jit_buffer *b = executable_place(x, v, &at);
 
-	return bytes_of(x, v) == 0 || took(jit_buffer_write(b, at, from, bytes_of(x, v), &e), &e, err);
+	return bytes_of(x, v) == 0 || executable_took(jit_buffer_write(b, at, from, bytes_of(x, v), &e), &e, err);
 }
 
 /* A group without a kernel. */
@@ -475,11 +477,12 @@ bool executable_run(struct executable *x, const void *const in[], void *const ou
 	for (uint32_t i = 0; i < x->p.groups; i++) {
 		const struct step *step = &x->step[i];
 		for (unsigned k = 0; k < PREPARED_MOST; k++)
-			if (step->prepare[k].launch && !took(jit_launch_run(step->prepare[k].launch, &e), &e, err))
+			if (step->prepare[k].launch &&
+			    !executable_took(jit_launch_run(step->prepare[k].launch, &e), &e, err))
 				return false;
 		if (step->source.is_users && !clear(x, &x->g.node[step->group->node], err))
 			return false;
-		if (step->main.launch && !took(jit_launch_run(step->main.launch, &e), &e, err))
+		if (step->main.launch && !executable_took(jit_launch_run(step->main.launch, &e), &e, err))
 			return false;
 		if (step->loop && !looping_run(step->loop, err))
 			return false;

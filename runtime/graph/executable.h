@@ -23,6 +23,10 @@ struct executable *executable_open_bound(jit_compute *c, const struct tensor_gra
 /* From now on a bound input is in that buffer of the same jit_compute, from its byte `at` on, a multiple of its
  * elements' size. Borrowed. */
 bool executable_bind(struct executable *x, uint32_t input, jit_buffer *b, uint64_t at, struct error *err);
+/* The memory that values are in while it runs, and that another may have between two runs: executables that never run
+ * at the same time can share what the greatest one needs. Borrowed; own memory is given back. */
+uint64_t executable_memory_bytes(const struct executable *x);
+bool executable_lend(struct executable *x, jit_buffer *b, struct error *err);
 void executable_close(struct executable *x); /* x may be NULL */
 
 /* in: the bytes of each input of the graph, in its order, of bound ones nothing; out: memory for each output's; NULL:

@@ -43,6 +43,7 @@ struct executable {
 	struct opened *opened;
 	size_t n_opened, opened_room;
 	jit_buffer *memory, *constants;
+	bool is_lent;                                     /* memory is */
 	uint64_t *constant_at;                            /* of each value, in `constants` */
 	struct binding *binding;                          /* of each value */
 	bool *constant_needed;                            /* as it is, by a kernel, the host, or the caller */
@@ -50,7 +51,13 @@ struct executable {
 	uint64_t constant_bytes, generated, code_ns, last_ns;
 };
 
+/* ---- executable.c */
+
 /* Where a value's bytes are. */
 jit_buffer *executable_place(const struct executable *x, tensor_value v, uint64_t *at);
+/* Sets *err where a call of the interface has failed. */
+bool executable_took(int status, const jit_error *from, struct error *err);
+/* A kernel's argument is where the value is; what has no place yet stays as it is. */
+bool executable_set_value(struct executable *x, struct part *p, unsigned parameter, tensor_value v, struct error *err);
 
 #endif

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "graph/eval.h"
+#include "graph/passes.h"
 #include "graph/text.h"
 #include "runtime/graph/executable.h"
 #include "tests/graph/product_graph.h"
@@ -338,6 +339,34 @@ static void test_weights(void **state)
 	}
 }
 
+/* Packed weights are unpacked where each product begins, so that memory holds them once, and the bits are the same. */
+static void test_unpacked_again(void **state)
+{
+	static const char text[] =
+		"input x f32[4,64]\ninput w u8[256,68]\ninput v u8[256,68]\n"
+		"f = dequantise w format=Q8_0\ng = dequantise v format=Q8_0\n"
+		"a = dot x f left=[1] right=[1]\nb = dot x g left=[1] right=[1]\nc = add a b\n"
+		"d = dot c f left=[1] right=[0]\ne = dot c g left=[1] right=[0]\ny = add d e\n"
+		"z = dot x f left=[1] right=[1]\noutput y\noutput z\n";
+	struct tensor_graph g, simple;
+	struct error err = { 0 };
+	unsigned unpacked = 0, products = 0;
+	(void)state;
+
+	assert_true(graph_text_read(&g, "packed", text, strlen(text), NULL, 0, &err));
+	tensor_graph_init(&simple);
+	assert_true(passes_run_some(&simple, &g, 1u << PASS_WEIGHTS | 1u << PASS_EQUAL, &err));
+	for (uint32_t i = 0; i < simple.nodes; i++) {
+		unpacked += simple.node[i].op == OP_dequantise;
+		products += simple.node[i].op == OP_dot;
+	}
+	assert_int_equal(products, 4); /* a and z are equal */
+	assert_int_equal(unpacked, 4);
+	tensor_graph_free(&simple);
+	check(&g, 7, "weights that are unpacked for each product", 63, random_tensor);
+	tensor_graph_free(&g);
+}
+
 /* A graph that does not fit in memory is refused before anything runs: 60 inputs of 6 GB. */
 static void test_too_large(void **state)
 {
@@ -358,9 +387,9 @@ static void test_too_large(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_chosen), cmocka_unit_test(test_too_large),
-		                            cmocka_unit_test(test_weights), cmocka_unit_test(test_random),
-		                            cmocka_unit_test(test_products) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_chosen),         cmocka_unit_test(test_too_large),
+		                            cmocka_unit_test(test_unpacked_again), cmocka_unit_test(test_weights),
+		                            cmocka_unit_test(test_random),         cmocka_unit_test(test_products) };
 
 	return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -204,7 +204,8 @@ static void test_cards(void **state)
 	tensor_graph_free(&step);
 }
 
-/* The weights stay on the device: the step reads them from buffers, and what comes of it is written there. */
+/* The weights stay on the device: the step reads them from buffers, and what comes of it is written there. Memory for
+ * what is between is lent. */
 static void test_bound(void **state)
 {
 	struct tensor_graph step;
@@ -212,7 +213,7 @@ static void test_bound(void **state)
 	struct tensor in[INPUTS];
 	bool bound[INPUTS] = { true, true, true, true };
 	struct error err = { 0 };
-	jit_buffer *at[WEIGHTS];
+	jit_buffer *at[WEIGHTS], *lent = NULL;
 	jit_error e = { 0 };
 	(void)state;
 
@@ -230,6 +231,12 @@ static void test_bound(void **state)
 		assert_true(executable_bind(x, i, at[i], 64, &err));
 	}
 	for (unsigned s = 0; s < 2; s++) {
+		/* Its memory becomes another one, which anybody may write to between two runs. */
+		jit_buffer *memory = jit_buffer_open(c, executable_memory_bytes(x) + s, &e);
+		memset(jit_buffer_memory(memory), 0xA5, (size_t)executable_memory_bytes(x));
+		assert_true(executable_lend(x, memory, &err));
+		jit_buffer_close(lent);
+		lent = memory;
 		const void *from[INPUTS] = { NULL, NULL, NULL, NULL, in[4].data, in[5].data, in[6].data };
 		void *to[1 + 2 * WEIGHTS] = { NULL };
 		for (unsigned i = 0; i < WEIGHTS; i++)
@@ -243,6 +250,7 @@ static void test_bound(void **state)
 		jit_buffer_close(at[i]);
 	}
 	executable_close(x);
+	jit_buffer_close(lent);
 	jit_compute_close(c);
 	free_all(in, INPUTS);
 	free_all(expected.in, INPUTS);

@@ -379,7 +379,8 @@ int main(void)
 		cmocka_unit_test(test_saved),        cmocka_unit_test(test_gguf_order),
 		cmocka_unit_test(test_whole_model),  cmocka_unit_test(test_formats),
 		cmocka_unit_test(test_texts),        cmocka_unit_test(test_conversations),
-		cmocka_unit_test(test_order)
+		cmocka_unit_test(test_order),        cmocka_unit_test(test_frozen),
+		cmocka_unit_test(test_pieces)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

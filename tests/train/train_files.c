@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <string.h>
 
 #include "loaders/files/gguf.h"
@@ -254,5 +255,115 @@ void test_formats(void **state)
 			fail_msg("%s: the loss is %.9g, the engine says %.9g", models[i], r.loss, expected);
 		jit_session_close(s);
 		jit_model_close(m);
+	}
+}
+
+/* ---- frozen weights */
+
+static const struct model_tensor *tensor_for(const struct model *m, const struct net_tensor *x)
+{
+	if (x->layer != NET_NO_LAYER)
+		return train_tensor_of(m, x->layer, (enum tensor_slot)x->slot);
+	return x->slot == NET_EMBED        ? &m->spec.embed
+	       : x->slot == NET_FINAL_NORM ? &m->spec.final_norm
+	                                   : &m->spec.lm_head;
+}
+
+/* A folder of safetensors in float32 whose weights are those of a model in another format. */
+static void save_unpacked(const char *folder_of_form, const struct model *m, const char *to)
+{
+	jit_train *t = train_open(folder_of_form, (jit_train_options){ .full = 1, .context = 8 });
+	struct error err = { 0 };
+
+	for (uint32_t i = 0; i < t->net->tensors; i++) {
+		const struct net_tensor *x = &t->net->tensor[i];
+		const struct model_tensor *from = tensor_for(m, x);
+		assert_non_null(from);
+		assert_int_equal(from->rows * from->cols, x->n);
+		if (!train_read(m, from, x->value, &err))
+			fail_msg("%s", err.text);
+	}
+	save(t, to, JIT_TRAIN_WEIGHTS);
+	jit_train_close(t);
+}
+
+/* Frozen weights stay as the file has them, in memory, too, and an adapter has the bytes that it has on a model of the
+ * same numbers in float32. */
+void test_frozen(void **state)
+{
+	static const struct {
+		const char *form, *model;
+		enum dtype type; /* of a matrix of layer 0 */
+		bool dora, slow;
+	} cases[] = { { "golden/qwen3-gqa2-bf16", "golden/qwen3-gqa2-bf16", DTYPE_BF16, true, false },
+		      { "models/tale-llama", "models/tale-llama/tale-llama-q4_k_m.gguf", DTYPE_Q4_K, false, false },
+		      { "models/tale-llama", "models/tale-llama/tale-llama-q8_0.gguf", DTYPE_Q8_0, true, true },
+		      { "models/tale-llama", "models/tale-llama/tale-llama-q2_k.gguf", DTYPE_Q2_K, false, true } };
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		jit_train_options o = { .rank = 4, .dora = cases[i].dora };
+		char model[1024], form[1024], path[1024];
+		if (!shared_path(model, cases[i].model) || !shared_path(form, cases[i].form))
+			return;
+		if (cases[i].slow && test_quick())
+			continue;
+		jit_train *t = step_of(model, o);
+		const struct model_tensor *gate = train_tensor_of(&t->m, 0, SLOT_gate);
+		assert_int_equal(gate->type, cases[i].type);
+		for (uint32_t k = 0; k < t->net->classes[0].graph.inputs; k++) {
+			const struct layer_input *in = &t->net->classes[0].graph.input[k];
+			if (in->kind == LAYER_WEIGHT && in->slot == SLOT_gate)
+				assert_int_equal(shape_elements(&in->shape), gate->bytes);
+		}
+		save_unpacked(form, &t->m, in_folder(path, "f32"));
+		jit_train *wide = step_of(path, o);
+		if (!train_same(t, wide))
+			fail_msg("%s gives another adapter than the same numbers in float32", cases[i].model);
+		o.keep_activations = 1;
+		jit_train *kept = step_of(model, o);
+		assert_true(train_same(t, kept));
+		jit_train_close(kept);
+		jit_train_close(wide);
+		jit_train_close(t);
+		remove_folder();
+	}
+}
+
+/* The head in pieces of 5 000 numbers has the loss and the gradients that it has in one. */
+void test_pieces(void **state)
+{
+	const int32_t ids[] = { 5, 77, 12, 200, 31, 8, 150 };
+	char model[1024];
+	(void)state;
+
+	if (!shared_path(model, "golden/gemma3-a"))
+		return;
+	for (int full = 0; full < 2; full++) {
+		const jit_train_options o = { .full = full, .rank = 2, .context = 8 };
+		jit_train *t = train_open(model, o), *cut = train_open(model, o);
+		struct net_options with = cut->net->o;
+		struct error err = { 0 };
+		with.piece = 5000;
+		net_close(cut->net);
+		cut->net = net_open(&cut->m, cut->compute, NULL, &with, &err);
+		assert_non_null(cut->net);
+		assert_true(cut->net->cut.pieces > 2 && t->net->cut.pieces == 1);
+		train_feed(t, ids, NULL, 7);
+		train_feed(cut, ids, NULL, 7);
+		const jit_train_report a = train_step(t), b = train_step(cut);
+		assert_true(fabs(a.loss - b.loss) < 1e-6 * a.loss && fabs(a.norm - b.norm) < 1e-5 * a.norm);
+		for (uint32_t i = 0; i < t->net->tensors; i++) {
+			const struct net_tensor *x = &t->net->tensor[i], *y = &cut->net->tensor[i];
+			double far = 0, all = 0;
+			for (uint64_t k = 0; k < x->n; k++) {
+				far = fmax(far, fabs((double)x->gradient[k] - (double)y->gradient[k]));
+				all = fmax(all, fabs((double)x->gradient[k]));
+			}
+			if (!(far <= all * 1e-5))
+				fail_msg("%s: gradients differ by %g of %g", x->name, far, all);
+		}
+		jit_train_close(t);
+		jit_train_close(cut);
 	}
 }

@@ -19,6 +19,8 @@ void test_packed(void **state);
 void test_refusals(void **state);
 void test_state(void **state);
 /* train_files.c */
+void test_frozen(void **state);
+void test_pieces(void **state);
 void test_saved(void **state);
 void test_gguf_order(void **state);
 void test_whole_model(void **state);
