@@ -82,6 +82,8 @@ static const char *missing(const struct model *m)
 		return "its queries are scaled by position";
 	if (m->classifier.classes)
 		return "it scores texts";
+	if (s->final_norm.ones || s->final_norm_bias.bytes || s->head_bias.bytes || s->pos_embed.bytes)
+		return "its norms have no weights or biases, or it has embeddings of positions";
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct model_sizes z = model_sizes_of(s, i);
 		if (model_layer_mixer(s, i) != MIXER_ATTENTION)

@@ -150,6 +150,7 @@ struct model_tensor {
 	} section[3];
 	bool minus_exp;                /* each number x of the file stands for -exp(x) */
 	bool plus_one;                 /* a norm's weights, to each of which 1 is added */
+	bool ones;                     /* a vector that no file has: each number is 1 */
 	float times;                   /* each number of the file stands for its product with this; 0: for itself */
 	uint32_t rope_head, rope_skip; /* of these: a head's rows, where the model's head_dim does not say it; the first
 	                                  ones that stay as they are */
@@ -254,7 +255,7 @@ struct model_spec {
 	uint32_t positions_from, token_types;
 	double alibi;     /* scores lose so much with distance, by head: the greatest bias of ALiBi; 0: none */
 	uint32_t buckets; /* of distances, for each of which scores have a number of a head's; 0: none */
-	struct model_tensor pos_embed, type_embed, embed_norm, embed_norm_bias, final_norm_bias, score_bias;
+	struct model_tensor pos_embed, type_embed, embed_norm, embed_norm_bias, final_norm_bias, head_bias, score_bias;
 	struct model_tensor embed, final_norm, lm_head;          /* lm_head is embed when tied */
 	struct model_tensor input_embed, input_proj, input_norm; /* with layer_input */
 	struct model_layer *layer;                               /* layers entries */

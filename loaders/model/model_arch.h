@@ -111,11 +111,10 @@ struct arch_encoder {
 		from_pad; /* positions have embeddings; from_pad: from the row behind the pad token's number on */
 	bool types;       /* so have types of tokens */
 	bool rotates;
-	bool one_first;     /* the first layer has no norm before attention; of those with windows, the first of
-	                       each period has none, else the last one */
-	double alibi;       /* model_spec.alibi */
-	bool buckets;       /* model_spec.buckets, of which config.json says how many there are */
-	const char *layers; /* of safetensors: what stands before a layer's number; NULL: "layers." */
+	bool one_first; /* the first layer has no norm before attention; of those with windows, the first of
+	                   each period has none, else the last one */
+	double alibi;   /* model_spec.alibi */
+	bool buckets;   /* model_spec.buckets, of which config.json says how many there are */
 	/* Of safetensors, behind arch_row.base: embeddings of positions and types, the norm without ".weight", and the
 	 * numbers of buckets. */
 	const char *pos_embed, *type_embed, *norm, *score_bias;
@@ -142,6 +141,7 @@ struct arch_row {
 	uint32_t switches;             /* enum arch_switch */
 	uint32_t gguf_fused, hf_fused; /* enum arch_fused */
 	enum model_act act;
+	bool gelu_said; /* config.json says whether it is GELU or its approximation; GGUF files mean `act` */
 	/* With WINDOW_BY_TYPE: every so many layers one has no window, the last of them, or the first. */
 	uint32_t window_period;
 	bool full_first;
@@ -159,6 +159,13 @@ struct arch_row {
 	/* Fields of config.json by other names: "THEIRS=USUAL". A list in which all numbers are the same counts as
 	 * that number. */
 	const char *renames;
+	const char *parallel; /* the field of config.json that says whether SWITCH_PARALLEL holds; NULL: it always does
+	                         or never */
+	bool norms_apart;     /* then, too, the feed-forward layer has a norm of its own */
+	uint32_t ffn_times;   /* where config.json has no intermediate_size, hidden_size times this; 0: it must */
+	bool norms_plain;     /* norms have no weights: files have none of them */
+	bool head_biased;     /* so has the output matrix a bias */
+	const char *layers;   /* of safetensors: what stands before a layer's number; NULL: "layers." */
 	const char *rotary_dim; /* the field of config.json that says how many values of a head rotate, or NULL */
 	/* What config.json leaves out, as its class has it, where that is not what the reader takes anyway. Words
 	 * "NAME=VALUE", the value as JSON without spaces: in place of a field that is absent or null.

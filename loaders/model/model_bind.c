@@ -304,7 +304,7 @@ static bool bind_outer(struct binder *b)
 	const char *final_norm = b->f->arch->final_norm[form];
 	snprintf(name[1], NAME_CAP, "%s%s", b->base, final_norm ? final_norm : final_norm_name[form]);
 	snprintf(name[2], NAME_CAP, "%s%s", b->head, lm_head_name[form]);
-	const enum model_need final = s->form == FORM_BERT ? NEED_NOT : NEED_ALWAYS;
+	const enum model_need final = s->form == FORM_BERT || b->f->arch->norms_plain ? NEED_NOT : NEED_ALWAYS;
 	if (!bind_tensor(b, name[0], s->vocab, s->hidden, false, NEED_ALWAYS, NULL, &s->embed) ||
 	    !bind_tensor(b, name[1], 1, s->hidden, true, final, NULL, &s->final_norm) ||
 	    !bind_tensor(b, name[2], s->vocab, s->hidden, false,
@@ -313,6 +313,8 @@ static bool bind_outer(struct binder *b)
 	                 : form == MODEL_GGUF            ? NEED_IF_PRESENT
 	                                                 : NEED_ALWAYS,
 	                 NULL, &s->lm_head))
+		return false;
+	if (!bind_outer_biases(b, name[1], name[2]))
 		return false;
 	if ((s->layer_input && !bind_inputs(b)) || (s->encodes && !model_bind_encoder(b, b->err)))
 		return false;
@@ -369,6 +371,7 @@ bool model_bind(struct model *m, const char *label, struct error *err)
 		if (!bind_layer(&b, i))
 			return false;
 	model_move_last_norm(m);
+	bind_plain_norms(m);
 	char head[NAME_CAP], embed[NAME_CAP];
 	snprintf(head, NAME_CAP, "%s%s", b.head, lm_head_name[f->format]);
 	snprintf(embed, NAME_CAP, "%s%s", b.base, name_of_embed(f));

@@ -43,6 +43,10 @@ const char *bind_fused_name(const struct model_file *f, enum tensor_slot slot, e
 void bind_note_order(const struct binder *b, const struct bind_slot_row *slot, struct model_tensor *t);
 /* Whether norms are there less 1. */
 bool bind_plus_one(const struct binder *b);
+/* model_norms.c: the biases of the final norm and of the output matrix, by the names of their weights; and norms
+ * without weights. */
+bool bind_outer_biases(struct binder *b, const char *final_norm, const char *head);
+void bind_plain_norms(struct model *m);
 
 /* A tensor of that name and shape, into *out. vector: rows is 1. */
 bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t cols, bool vector, enum model_need need,

@@ -20,9 +20,7 @@ const char *bind_layers_name(const struct model_file *f)
 {
 	static const char *const usual[2] = { "blk.", "layers." };
 
-	return f->format == MODEL_HF && f->arch->encoder && f->arch->encoder->layers
-	               ? f->arch->encoder->layers
-	               : usual[f->format];
+	return f->format == MODEL_HF && f->arch->layers ? f->arch->layers : usual[f->format];
 }
 
 /* A name that ends in LayerNorm.weight or .bias, as the first files of BERT have it. */

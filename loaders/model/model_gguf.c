@@ -214,7 +214,7 @@ static bool read_sizes(struct gguf_reader *r)
 		return false;
 	s->vocab = (uint32_t)embed.dim[1];
 	s->norm_eps = (float)eps;
-	return read_window(r);
+	return gguf_read_parallel(r) && read_window(r);
 }
 
 /* A GGUF file pads its token list to the embedding's rows; a list of another length belongs to another model. */

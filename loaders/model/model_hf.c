@@ -99,6 +99,12 @@ static bool read_act(struct hf_reader *r)
 {
 	const char *act = NULL;
 
+	if (r->row->gelu_said) {
+		if (!hf_get_string(r, r->root, "hidden_act", &act))
+			return false;
+		r->m->spec.act = act && arch_word_in(act_names[MODEL_GELU_ERF], act) ? MODEL_GELU_ERF : r->row->act;
+		return r->m->spec.act == MODEL_GELU_ERF || check_act(r, "hidden_act");
+	}
 	if (r->row->act == MODEL_GELU_ERF) {
 		if (!hf_get_string(r, r->root, "hidden_act", &act) ||
 		    !hf_get_string(r, r->root, "hidden_activation", &act))
@@ -233,7 +239,8 @@ static bool read_sizes(struct hf_reader *r)
 	double eps = s->centred ? 1e-5 : 1e-6;
 
 	if (!read_number_of_layers(r) || !hf_get_u32(r, c, "hidden_size", REQUIRED, MODEL_MAX_WIDTH, &s->hidden) ||
-	    !hf_get_u32(r, c, "intermediate_size", r->row->routing & ROUTING_ALL ? OPTIONAL : REQUIRED, MODEL_MAX_WIDTH,
+	    !hf_get_u32(r, c, "intermediate_size",
+	                r->row->routing & ROUTING_ALL || r->row->ffn_times ? OPTIONAL : REQUIRED, MODEL_MAX_WIDTH,
 	                &s->ffn) ||
 	    !hf_get_u32(r, c, "vocab_size", REQUIRED, INT32_MAX, &s->vocab) ||
 	    !hf_get_u32(r, c, "num_attention_heads", REQUIRED, MODEL_MAX_HEADS, &s->heads))
@@ -241,6 +248,9 @@ static bool read_sizes(struct hf_reader *r)
 	if (r->row->switches & SWITCH_LATER_LAYERS &&
 	    (!hf_get_u32(r, c, "num_mtp_layers", OPTIONAL, MODEL_MAX_LAYERS, &r->m->file->later_layers) ||
 	     !hf_get_u32(r, c, "num_nextn_predict_layers", OPTIONAL, MODEL_MAX_LAYERS, &r->m->file->later_layers)))
+		return false;
+	s->ffn = s->ffn || !r->row->ffn_times ? s->ffn : s->hidden * r->row->ffn_times;
+	if (r->row->parallel && !hf_get_bool(r, c, r->row->parallel, &s->parallel))
 		return false;
 	s->kv_heads = s->heads;
 	s->context_train = 2048;
@@ -291,6 +301,7 @@ static bool read_needs(struct hf_reader *r)
 	    (row->recurrent == MIXER_CONV && !hf_get_bool(r, r->root, "tie_embedding", &n->tied_by_config)))
 		return false;
 	n->tied_by_config |= row->encoder != NULL; /* there is no output matrix */
+	model_parallel_needs(r->m->file, &r->m->spec);
 	if (row->switches & SWITCH_HEAD_NORMS) {
 		bool norms = false;
 		if (!hf_get_bool(r, r->root, "use_qk_norm", &norms))

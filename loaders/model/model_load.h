@@ -224,6 +224,9 @@ struct binder;
 bool model_bind_encoder(struct binder *b, struct error *err);
 void model_move_last_norm(struct model *m);
 void model_widen_window(struct model_spec *s);
+/* model_norms.c: whether the feed-forward layer stands beside attention, and which norms there are then. */
+bool gguf_read_parallel(struct gguf_reader *r);
+void model_parallel_needs(struct model_file *f, const struct model_spec *s);
 /* model_hf_fields.c: arch_row.renames. */
 bool hf_rename_fields(struct hf_reader *r);
 bool hf_read_encoder(struct hf_reader *r);

@@ -75,6 +75,8 @@ enum tensor_group {
 	GROUP_LAYER_INPUT, /* what a layer makes of a token's own */
 	GROUP_LAYER_SCALE, /* by which a layer ends */
 	GROUP_POST_NORM_BIAS,
+	GROUP_NORM_BIAS,     /* of the norm before attention, and of the final one */
+	GROUP_FFN_NORM_BIAS, /* of the norm before the feed-forward layer */
 	TENSOR_GROUPS
 };
 /* Its bit in a set of groups. */
@@ -172,6 +174,8 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 	VECTOR(kv_a_norm, "attn_kv_a_norm.weight", "self_attn.kv_a_layernorm.weight", LATENT, LATENT, PLAIN) \
 	VECTOR(q_row_norm, "attn_q_norm.weight", "self_attn.q_norm.weight", QUERIES, QK_ROW_NORM, ROTATED) \
 	VECTOR(k_row_norm, "attn_k_norm.weight", "self_attn.k_norm.weight", KEYS, QK_ROW_NORM, ROTATED) \
+	VECTOR(attn_norm_bias, "attn_norm.bias", "input_layernorm.bias", HIDDEN, NORM_BIAS, PLAIN) \
+	VECTOR(ffn_norm_bias, "ffn_norm.bias", "post_attention_layernorm.bias", HIDDEN, FFN_NORM_BIAS, PLAIN) \
 	VECTOR(attn_post_norm, "post_attention_norm.weight", "post_attention_layernorm.weight", \
 	       HIDDEN, POST_NORM, PLAIN) \
 	VECTOR(attn_post_norm_bias, "post_attention_norm.bias", "post_attention_layernorm.bias", \

@@ -351,6 +351,10 @@ static bool convert_vector(float *out, void *raw, const struct model *m, const s
 
 	if (!t->bytes)
 		return true;
+	for (uint64_t i = 0; t->ones && i < t->cols; i++)
+		out[i] = 1.0f;
+	if (t->ones)
+		return true;
 	if (!model_read(m, t, 0, t->bytes, raw, err))
 		return false;
 	for (uint64_t i = 0; t->head_rows && i < t->cols; i++)

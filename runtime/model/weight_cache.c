@@ -69,7 +69,8 @@ static bool sample_all(const struct model *m, uint64_t *sum, struct error *err)
 	          sample(m, &s->input_proj, sum, err) && sample(m, &s->input_norm, sum, err) &&
 	          sample(m, &s->pos_embed, sum, err) && sample(m, &s->type_embed, sum, err) &&
 	          sample(m, &s->embed_norm, sum, err) && sample(m, &s->embed_norm_bias, sum, err) &&
-	          sample(m, &s->final_norm_bias, sum, err) && sample(m, &s->score_bias, sum, err);
+	          sample(m, &s->final_norm_bias, sum, err) && sample(m, &s->head_bias, sum, err) &&
+	          sample(m, &s->score_bias, sum, err);
 
 	for (uint32_t i = 0; i < s->layers; i++) {
 		for (int k = 0; k < MATRIX_SLOTS && ok; k++)

@@ -13,7 +13,12 @@ enum key_act arch_act(const struct model_spec *spec)
 
 graph_ref arch_norm(const struct arch *a, graph_ref x, const float *weight)
 {
-	return weight ? graph_norm(a->g, x, weight, a->spec->norm_eps) : x;
+	return arch_biased_norm(a, x, weight, NULL);
+}
+
+graph_ref arch_biased_norm(const struct arch *a, graph_ref x, const float *weight, const float *bias)
+{
+	return weight ? graph_biased_norm(a->g, x, weight, bias, a->spec->norm_eps) : x;
 }
 
 graph_ref arch_add(const struct arch *a, graph_ref stream, graph_ref product, const float *norm)
@@ -118,6 +123,7 @@ static void draw(struct graph *g, const struct model_spec *spec, const struct we
 	                                 .number = spec->norm_eps,
 	                                 .in = { [IN_X] = stream,
 	                                         [IN_W] = graph_matrix(g, &w->lm_head),
+	                                         [IN_W2] = graph_vector(g, w->head_bias, spec->vocab),
 	                                         [IN_BIAS] = graph_vector(g, w->final_norm, spec->hidden),
 	                                         [IN_BIAS2] = graph_vector(g, w->final_norm_bias, spec->hidden) } },
 	           spec->vocab);

@@ -45,6 +45,7 @@ MODEL_FORMS(X)
 enum key_act arch_act(const struct model_spec *spec);
 /* x behind the model's norm by these weights; as it is where there are none. */
 graph_ref arch_norm(const struct arch *a, graph_ref x, const float *weight);
+graph_ref arch_biased_norm(const struct arch *a, graph_ref x, const float *weight, const float *bias);
 /* The product added to the stream: as it is, behind a norm, or scaled as the model's description says. */
 graph_ref arch_add(const struct arch *a, graph_ref stream, graph_ref product, const float *norm);
 /* act(gate x) * (up x), or act(up x) where there is no gate. */

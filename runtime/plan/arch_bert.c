@@ -4,18 +4,13 @@
  */
 #include "runtime/plan/arch.h"
 
-static graph_ref norm(const struct arch *a, graph_ref x, const float *weight, const float *bias)
-{
-	return weight ? graph_biased_norm(a->g, x, weight, bias, a->spec->norm_eps) : x;
-}
-
 graph_ref arch_bert_layer(const struct arch *a, graph_ref stream)
 {
 	const struct weights_layer *l = a->l;
 	graph_ref product = graph_matmul(a->g, arch_attention(a, stream), &l->o, l->o_bias);
 
-	stream = norm(a, graph_add(a->g, stream, product), l->attn_post_norm, l->attn_post_norm_bias);
+	stream = arch_biased_norm(a, graph_add(a->g, stream, product), l->attn_post_norm, l->attn_post_norm_bias);
 	const graph_ref h = arch_gated(a, stream, &l->gate, &l->up, l->gate_bias, l->up_bias);
 	product = graph_matmul(a->g, h, &l->down, l->down_bias);
-	return norm(a, graph_add(a->g, stream, product), l->ffn_post_norm, l->ffn_post_norm_bias);
+	return arch_biased_norm(a, graph_add(a->g, stream, product), l->ffn_post_norm, l->ffn_post_norm_bias);
 }

@@ -85,10 +85,12 @@ graph_ref arch_llama_layer(const struct arch *a, graph_ref stream)
 	const struct model_spec *s = a->spec;
 	const struct weights_layer *l = a->l;
 	const enum model_mixer mixer = model_layer_mixer(s, a->layer);
-	graph_ref in = 0;
+	graph_ref in = 0, beside = 0;
 
+	if (s->parallel && l->ffn_norm)
+		beside = arch_biased_norm(a, stream, l->ffn_norm, l->ffn_norm_bias);
 	if (mixer != MIXER_NONE) {
-		in = arch_norm(a, stream, l->attn_norm);
+		in = arch_biased_norm(a, stream, l->attn_norm, l->attn_norm_bias);
 		stream = mix(a, mixer, stream, in);
 	}
 	if (s->one_part && mixer != MIXER_NONE)
@@ -96,6 +98,8 @@ graph_ref arch_llama_layer(const struct arch *a, graph_ref stream)
 	if (l->router.packed && s->experts_beside)
 		return arch_experts_beside(a, stream);
 	if (!s->parallel)
-		in = arch_norm(a, stream, l->ffn_norm);
+		in = arch_biased_norm(a, stream, l->ffn_norm, l->ffn_norm_bias);
+	else if (beside)
+		in = beside;
 	return l->router.packed ? arch_experts(a, stream, in) : arch_feed_forward(a, stream, in);
 }

@@ -193,6 +193,7 @@ static void add_logits(struct plan_builder *b, const struct graph_node *node, st
                        uint32_t rows)
 {
 	const uint64_t vocab = numerics_pad(b->spec->vocab);
+	const float *bias = graph_vector_of(b->g, node->in[IN_W2]);
 	bool keeps = plan_keeps_greatest(b->spec, b->opt->target);
 
 	plan_multiply(b,
@@ -200,6 +201,7 @@ static void add_logits(struct plan_builder *b, const struct graph_node *node, st
 	                                .awaited = plan_node_of(b, node)->awaited,
 	                                .in = in,
 	                                .out = b->buf->logits + first * vocab,
+	                                .bias = bias,
 	                                .greatest = b->buf->greatest ? b->buf->greatest + first * (vocab / 32) : NULL,
 	                                .flags = keeps ? KEY_GREATEST : 0,
 	                                .tokens = rows });

@@ -56,7 +56,7 @@ struct weights {
 	struct weights_matrix input_embed, input_proj; /* with model_spec.layer_input */
 	struct weights_matrix pos_embed, type_embed;   /* of encoders, where there are any */
 	const float *score_bias; /* [head][2 * weights_bias_reach()]: what scores get by distance; NULL: nothing */
-	const float *final_norm, *final_norm_bias, *input_norm, *embed_norm, *embed_norm_bias;
+	const float *final_norm, *final_norm_bias, *head_bias, *input_norm, *embed_norm, *embed_norm_bias;
 	struct weights_layer *layer;
 	uint64_t packed_bytes, token_bytes; /* token_bytes: matrix bytes read for one token */
 	struct device *device;              /* whose memory holds them; NULL after weights_describe() */
@@ -68,7 +68,8 @@ struct weights {
 };
 
 /* Those outside of layers, each by its name here and in struct model_spec. */
-#define WEIGHTS_VECTORS_EACH(X) X(final_norm) X(final_norm_bias) X(input_norm) X(embed_norm) X(embed_norm_bias)
+#define WEIGHTS_VECTORS_EACH(X) \
+	X(final_norm) X(final_norm_bias) X(head_bias) X(input_norm) X(embed_norm) X(embed_norm_bias)
 
 /* Without numbers: types, sizes and which vectors there are, enough to build a plan that is never run. Needs no tensor
  * data. */

@@ -124,6 +124,17 @@ static const struct default_case cases[] = {
 	  "factor=16 "
 	  "original=8192" },
 	{ "helium", "", "kv_heads=20 head_dim=128 context=4096 eps=1e-08 theta=100000 pairs=1" },
+	{ "starcoder2", "\"hidden_act\": null",
+	  "kv_heads=2 head_dim=32 context=4096 eps=1e-05 window=0 tied=1 qkv_bias=1 o_bias=1 theta=10000" },
+	{ "starcoder2", "\"hidden_act\": null, \"use_bias\": false, \"sliding_window\": 64",
+	  "window=64 qkv_bias=0 o_bias=0" },
+	{ "stablelm", "", "kv_heads=32 head_dim=32 context=4096 eps=1e-05 theta=10000 rotating=8 qkv_bias=0" },
+	{ "stablelm", "\"use_qkv_bias\": true, \"partial_rotary_factor\": 0.5", "qkv_bias=1 rotating=16" },
+	{ "nemotron", "\"hidden_act\": null",
+	  "kv_heads=16 head_dim=32 context=4096 eps=1e-05 theta=10000 rotating=16" },
+	{ "olmo", "", "kv_heads=16 head_dim=32 context=2048 eps=1e-05 theta=10000" },
+	{ "phi", "\"hidden_act\": null",
+	  "kv_heads=16 head_dim=32 context=2048 eps=1e-05 theta=10000 rotating=16 qkv_bias=1 o_bias=1" },
 	{ "dots1", "\"n_routed_experts\": 8, \"num_experts_per_tok\": 2",
 	  "kv_heads=32 head_dim=32 context=2048 eps=1e-06 kinds=ffffffff theta=10000 experts=8 used=2 expert_ffn=1408 "
 	  "shared_ffn=0 dense=0 normed=0 router_scale=-1" },

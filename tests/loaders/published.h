@@ -40,8 +40,6 @@ static const struct {
 	{ "nemotron-nas", "layers of different sizes" },
 	{ "mimo", "predict several tokens" },
 	{ "falcon", mean },
-	{ "stablelm", mean },
-	{ "phi", mean },
 	{ "gpt_neox", mean },
 	{ "gptj", mean },
 	{ "gpt_bigcode", mean },
@@ -98,7 +96,14 @@ void stacked_entry(struct header *h, const char *name, uint64_t count, uint64_t 
  * further tokens. The second is for GGUF files. */
 struct gguf_writer;
 void beside_entries(struct header *h, json_t *config, const char *base, uint64_t layer);
+/* MXFP4: blocks and scales of all experts' rows. */
+void mxfp4_entries(struct header *h, const char *name, uint64_t n_experts, uint64_t rows, uint64_t cols);
 void routed_entries(struct header *h, json_t *config, const char *base, uint64_t layer);
+/* published_centred.c: of models whose norms subtract the mean and have biases, what a layer has beside the usual
+ * tensors (size: of the hidden state, of the queries and of the feed-forward layer), and what stands outside layers. */
+static const char centred_types[] = "phi stablelm";
+void centred_entries(struct header *h, const char *type, const char *base, uint64_t layer, const uint64_t size[3]);
+void centred_outer(struct header *h, const char *type, const char *base, uint64_t hidden, uint64_t vocab);
 /* published_scan.c: a layer of Nemotron-H, which is one thing alone. */
 void one_part_entries(struct header *h, json_t *config, uint64_t layer);
 void routed_infos(struct gguf_writer *w, json_t *kv, const char *arch);

@@ -98,6 +98,31 @@ void routed_entries(struct header *h, json_t *config, const char *base, uint64_t
 		}
 }
 
+static void bytes_entry(struct header *h, const char *name, const char *shape, uint64_t bytes)
+{
+	char line[400];
+
+	snprintf(line, sizeof line,
+	         ",\"%s\":{\"dtype\":\"U8\",\"shape\":[%s],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", name, shape,
+	         h->at, h->at + bytes);
+	text_of(&h->b, line);
+	h->at += bytes;
+}
+
+/* MXFP4: blocks and scales of all experts' rows. */
+void mxfp4_entries(struct header *h, const char *name, uint64_t n_experts, uint64_t rows, uint64_t cols)
+{
+	char own[120], shape[100];
+	uint64_t blocks = n_experts * rows * (cols / 32);
+
+	snprintf(own, sizeof own, "%s_blocks", name);
+	snprintf(shape, sizeof shape, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",16", n_experts, rows, cols / 32);
+	bytes_entry(h, own, shape, blocks * 16);
+	snprintf(own, sizeof own, "%s_scales", name);
+	snprintf(shape, sizeof shape, "%" PRIu64 ",%" PRIu64 ",%" PRIu64, n_experts, rows, cols / 32);
+	bytes_entry(h, own, shape, blocks);
+}
+
 /* A layer of Gemma 4's mixture: experts beside a feed-forward layer; no values where there is no window. */
 void beside_entries(struct header *h, json_t *config, const char *base, uint64_t layer)
 {

@@ -70,31 +70,6 @@ static void expert_entries(struct header *h, const struct sizes *s, const char *
 	}
 }
 
-static void bytes_entry(struct header *h, const char *name, const char *shape, uint64_t bytes)
-{
-	char line[400];
-
-	snprintf(line, sizeof line,
-	         ",\"%s\":{\"dtype\":\"U8\",\"shape\":[%s],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", name, shape,
-	         h->at, h->at + bytes);
-	text_of(&h->b, line);
-	h->at += bytes;
-}
-
-/* MXFP4: blocks and scales of all experts' rows. */
-static void mxfp4_entries(struct header *h, const char *name, uint64_t n_experts, uint64_t rows, uint64_t cols)
-{
-	char own[120], shape[100];
-	uint64_t blocks = n_experts * rows * (cols / 32);
-
-	snprintf(own, sizeof own, "%s_blocks", name);
-	snprintf(shape, sizeof shape, "%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",16", n_experts, rows, cols / 32);
-	bytes_entry(h, own, shape, blocks * 16);
-	snprintf(own, sizeof own, "%s_scales", name);
-	snprintf(shape, sizeof shape, "%" PRIu64 ",%" PRIu64 ",%" PRIu64, n_experts, rows, cols / 32);
-	bytes_entry(h, own, shape, blocks);
-}
-
 /* What a layer of gpt-oss has beside the usual. */
 static void gpt_oss_entries(struct header *h, const struct sizes *s, const char *base, uint64_t layer)
 {
@@ -120,7 +95,7 @@ static void layer_entries(struct header *h, const struct sizes *s, const char *t
 	     fused_ffn = is_one_of(type, "phi3 glm4"), glm = is_one_of(type, "glm4"),
 	     gemma = is_one_of(type, "gemma2 gemma3_text"), rows = is_one_of(type, "olmo2 olmo3 minimax_m2"),
 	     each = s->qk_norm || is_one_of(type, "exaone4 gemma3_text"), hunyuan = is_one_of(type, "hunyuan_v1_dense"),
-	     one_norm = is_one_of(type, "cohere"), dense = !s->experts;
+	     one_norm = is_one_of(type, "cohere phi"), dense = !s->experts, phi = is_one_of(type, "phi");
 	const struct {
 		const char *name;
 		uint64_t rows, cols;
@@ -131,16 +106,17 @@ static void layer_entries(struct header *h, const struct sizes *s, const char *t
 		{ "self_attn.k_proj.weight", kv, s->hidden, !one_qkv },
 		{ "self_attn.v_proj.weight", kv, s->hidden, !one_qkv },
 		{ "self_attn.qkv_proj.weight", q + 2 * kv, s->hidden, one_qkv },
-		{ "self_attn.o_proj.weight", s->hidden, q, true },
+		{ "self_attn.o_proj.weight", s->hidden, q, !phi },
 		{ "post_attention_layernorm.weight", 0, s->hidden, !one_norm },
 		{ "post_feedforward_layernorm.weight", 0, s->hidden, post && !glm },
 		{ "pre_feedforward_layernorm.weight", 0, s->hidden, gemma },
 		{ "post_self_attn_layernorm.weight", 0, s->hidden, glm },
 		{ "post_mlp_layernorm.weight", 0, s->hidden, glm },
-		{ "mlp.gate_proj.weight", s->ffn, s->hidden, dense && !fused_ffn && strcmp(type, "arcee") != 0 },
-		{ "mlp.up_proj.weight", s->ffn, s->hidden, dense && !fused_ffn },
+		{ "mlp.gate_proj.weight", s->ffn, s->hidden,
+		  dense && !fused_ffn && !phi && strcmp(type, "arcee") != 0 },
+		{ "mlp.up_proj.weight", s->ffn, s->hidden, dense && !fused_ffn && !phi },
 		{ "mlp.gate_up_proj.weight", 2 * s->ffn, s->hidden, fused_ffn },
-		{ "mlp.down_proj.weight", s->hidden, s->ffn, dense },
+		{ "mlp.down_proj.weight", s->hidden, s->ffn, dense && !phi },
 		{ "self_attn.q_proj.bias", 0, q, s->qkv_bias },
 		{ "self_attn.k_proj.bias", 0, kv, s->qkv_bias },
 		{ "self_attn.v_proj.bias", 0, kv, s->qkv_bias },
@@ -160,6 +136,8 @@ static void layer_entries(struct header *h, const struct sizes *s, const char *t
 		if (list[i].there)
 			entry(h, name, list[i].rows, list[i].cols);
 	}
+	if (is_one_of(type, centred_types))
+		centred_entries(h, type, base, layer, (uint64_t[]){ s->hidden, q, s->ffn });
 	if (is_one_of(type, "gpt_oss"))
 		gpt_oss_entries(h, s, base, layer);
 	else if (s->experts)
@@ -239,7 +217,7 @@ static uint8_t *made_up(json_t *config, const char *type, const char *base, size
 		number(config, "head_dim", gemma3 ? 256 : hidden / heads),
 		json_is_true(json_object_get(config, "tie_word_embeddings")) ||
 			((gemma3 || strcmp(type, "cohere") == 0) && !there(config, "tie_word_embeddings")),
-		bias || qwen2,
+		bias || qwen2 || is_one_of(type, "phi") || json_is_true(json_object_get(config, "use_qkv_bias")),
 		bias,
 		json_is_true(json_object_get(config, "mlp_bias")),
 		is_one_of(type, "qwen3 qwen3_vl_text qwen3_moe"),
@@ -255,8 +233,11 @@ static uint8_t *made_up(json_t *config, const char *type, const char *base, size
 	char name[60];
 	snprintf(name, sizeof name, "%s%s.weight", base, nemotron ? "embeddings" : "embed_tokens");
 	entry(&h, name, s.vocab, s.hidden);
+	if (is_one_of(type, centred_types))
+		centred_outer(&h, type, base, s.hidden, s.vocab);
 	snprintf(name, sizeof name, "%s%s.weight", base, nemotron ? "norm_f" : "norm");
-	entry(&h, name, 0, s.hidden);
+	if (!is_one_of(type, centred_types))
+		entry(&h, name, 0, s.hidden);
 	if (!s.tied)
 		entry(&h, "lm_head.weight", s.vocab, s.hidden);
 	const uint64_t later = number(config, "num_nextn_predict_layers", 0);
@@ -333,11 +314,22 @@ static const char *quants_refusal(json_t *config)
 
 static const char *expected(json_t *config, const char *type)
 {
-	static const char *const runs[] = { "llama",      "mistral",          "qwen2",   "qwen3",       "xverse",
-		                            "phi3",       "smollm3",          "granite", "olmo2",       "olmo3",
-		                            "glm4",       "hunyuan_v1_dense", "exaone4", "gemma3_text", "arcee",
-		                            "gemma2",     "ministral3",       "cohere",  "qwen3_moe",   "mixtral",
-		                            "granitemoe", "qwen3_5_moe_text", "gpt_oss", "nemotron_h",  "minimax_m2" };
+	static const char *const runs[] = {
+		"llama",      "mistral",
+		"qwen2",      "qwen3",
+		"xverse",     "phi3",
+		"smollm3",    "granite",
+		"olmo2",      "olmo3",
+		"glm4",       "hunyuan_v1_dense",
+		"exaone4",    "gemma3_text",
+		"arcee",      "gemma2",
+		"ministral3", "cohere",
+		"qwen3_moe",  "mixtral",
+		"granitemoe", "qwen3_5_moe_text",
+		"gpt_oss",    "nemotron_h",
+		"minimax_m2", "stablelm",
+		"phi"
+	};
 	const char *class = json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
 	bool run = false;
 

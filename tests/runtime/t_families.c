@@ -65,7 +65,12 @@ static const char *const families[] = {
 	NEXT "minimaxm2-a",
 	NEXT "exaonemoe-a",
 	NEXT "hunyuanmoe-a",
-	NEXT "hyv3-a"
+	NEXT "hyv3-a",
+	NEXT "starcoder2-a",
+	NEXT "stablelm-a",
+	NEXT "nemotron-a",
+	NEXT "olmo-a",
+	NEXT "phi-a"
 };
 enum { FAMILIES = sizeof families / sizeof *families, TOKENS = 41 };
 

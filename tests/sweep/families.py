@@ -269,6 +269,45 @@ def helium(r):
     return rope(r, c)
 
 
+# ---- norms that subtract the mean
+
+def centred(r, c, field="layer_norm_eps"):
+    c[field] = c.pop("rms_norm_eps")
+    return c
+
+
+def starcoder2(r):
+    c = centred(r, rope(r, sizes(r, own_head_dim=False)), "norm_epsilon")
+    c.update(use_bias=flip(r, 0.8), hidden_act=r.choice(["gelu_pytorch_tanh", "gelu", "gelu_new"]),
+             sliding_window=r.choice(WINDOWS + [None, None]))
+    return c
+
+
+def stablelm(r):
+    c = centred(r, sizes(r, head_dims=(16, 32, 64, 80), own_head_dim=False))
+    c.update(use_qkv_bias=flip(r), use_parallel_residual=flip(r), qk_layernorm=False)
+    return rope(r, c, kinds=("default", "linear"), partial=[0.25, 0.5, 1.0])
+
+
+def nemotron(r):
+    c = sizes(r, head_dims=(16, 32, 64, 80))
+    c["head_dim"] = head_dim_of(c)
+    c = centred(r, attention_bias(r, c, "mlp_bias"), "norm_eps")
+    return rope(r, dict(c, hidden_act="relu2"), kinds=("default",), partial=[0.5, 0.25, 1.0])
+
+
+def olmo(r):
+    c = attention_bias(r, rope(r, sizes(r, own_head_dim=False)))
+    c.pop("rms_norm_eps")
+    return dict(c, clip_qkv=None)
+
+
+def phi(r):
+    c = centred(r, sizes(r, head_dims=(16, 32, 64, 80), own_head_dim=False))
+    c.update(hidden_act=r.choice(["gelu_new", "gelu"]), qk_layernorm=False)
+    return rope(r, c, kinds=("default", "linear"), partial=[0.4, 0.5, 0.25])
+
+
 # ---- Gemma
 
 def gemma(r):
@@ -625,4 +664,4 @@ FAMILIES = {f.__name__: f for f in (
     hunyuan_v1_dense, ministral3, gemma, gemma2, gemma3_text, gemma4_text, cohere2, cohere, lfm2, lfm2_moe,
     qwen3_5_text, qwen3_5_moe_text, qwen3_next, granitemoehybrid, nemotron_h, mixtral, qwen3_moe, qwen2_moe, olmoe,
     granitemoe, gpt_oss, glm4_moe, deepseek_v3, deepseek_v2, glm4_moe_lite, mistral4, cwm, helium, dots1, solar_open,
-    minimax_m2, exaone_moe, hunyuan_v1_moe, hy_v3)}
+    minimax_m2, exaone_moe, hunyuan_v1_moe, hy_v3, starcoder2, stablelm, nemotron, olmo, phi)}

@@ -1,0 +1,78 @@
+/* loaders/model/model_norms.c - norms beyond a weight each: with biases, without weights, and those of a feed-forward
+ * layer that stands beside attention. For GGUF and config.json alike. */
+#include <stdio.h>
+#include <string.h>
+
+#include "loaders/model/model_bind.h"
+#include "loaders/model/model_gguf_fields.h"
+
+void model_parallel_needs(struct model_file *f, const struct model_spec *s)
+{
+	if (!f->arch->parallel || !s->parallel || f->arch->norms_apart)
+		return;
+	f->needs.group[GROUP_FFN_NORM] = f->needs.group[GROUP_FFN_NORM_BIAS] = NEED_NOT;
+}
+
+/* By a key where the feed-forward layer has a norm of its own in any case, else by that norm. */
+bool gguf_read_parallel(struct gguf_reader *r)
+{
+	static const char key[] = "use_parallel_residual";
+	struct found_tensor t;
+
+	if (!r->row->parallel)
+		return true;
+	const struct gguf_kv *kv = gguf_find(r->g, gguf_key(r, key));
+	if (kv && kv->type != GGUF_BOOL)
+		return error_set(r->err, ERROR_FORMAT, "%s: key %s is not true or false", r->g->path, r->key);
+	if (!r->row->norms_apart)
+		r->m->spec.parallel = !model_find_tensor(r->m->file, "blk.0.ffn_norm.weight", &t);
+	else if (kv)
+		r->m->spec.parallel = gguf_item_int(kv, 0) != 0;
+	model_parallel_needs(r->m->file, &r->m->spec);
+	return true;
+}
+
+/* "NAME.bias" of "NAME.weight". */
+static void bias_name(char out[NAME_CAP], const char *weight)
+{
+	static const char end[] = ".weight";
+	const size_t n = strlen(weight), stem = n > strlen(end) ? n - strlen(end) : n;
+
+	snprintf(out, NAME_CAP, "%.*s.bias", (int)stem, weight);
+}
+
+/* A vector of ones, which is in no file. */
+static struct model_tensor ones(uint64_t cols)
+{
+	return (struct model_tensor){
+		.name = "",
+		.type = DTYPE_F32,
+		.rows = 1,
+		.cols = cols,
+		.bytes = (size_t)cols * 4,
+		.row_bytes = (size_t)cols * 4,
+		.ones = true
+	};
+}
+
+bool bind_outer_biases(struct binder *b, const char *final_norm, const char *head)
+{
+	const struct arch_row *row = b->f->arch;
+	struct model_spec *s = &b->m->spec;
+	char name[NAME_CAP];
+
+	if (row->norms_plain)
+		s->final_norm = ones(s->hidden);
+	bias_name(name, final_norm);
+	if (b->f->needs.group[GROUP_NORM_BIAS] == NEED_ALWAYS &&
+	    !bind_tensor(b, name, 1, s->hidden, true, NEED_ALWAYS, NULL, &s->final_norm_bias))
+		return false;
+	bias_name(name, head);
+	return !row->head_biased || bind_tensor(b, name, 1, s->vocab, true, NEED_ALWAYS, NULL, &s->head_bias);
+}
+
+void bind_plain_norms(struct model *m)
+{
+	for (uint32_t i = 0; m->file->arch->norms_plain && i < m->spec.layers; i++)
+		m->spec.layer[i].attn_norm = m->spec.layer[i].ffn_norm = ones(m->spec.hidden);
+}
