@@ -1,6 +1,7 @@
 /* server/request/request_fields.c - which fields a request may have. */
 #include "server/request/request_fields.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -87,18 +88,56 @@ static bool is_harmless(const json_t *v, unsigned harmless)
 	       ((harmless & HARMLESS_TEXTS) && first && strcmp(first, "text") == 0);
 }
 
+enum { GENERATES = GENERATE | INFILL | OLLAMA_CHAT | OLLAMA_TEXT | OLLAMA_OPTIONS };
+
 /* Names of no row that begin so are of fields that bind answers elsewhere, or will. */
 static bool binds(enum request_kind kind, const char *name)
 {
-	static const char *const beginnings[] = { "guided_",    "structured_", "allowed_", "banned_", "bad_", "forced_",
-		                                  "no_repeat_", "min_",        "max_",     "stop_",   "lora_" };
+	static const char *const beginnings[] = {
+		"guided_",     "structured_", "allowed_",  "banned_",   "ban_",  "bad_",      "forced_",
+		"force_",      "no_repeat_",  "min_",      "max_",      "stop_", "stopping_", "lora_",
+		"adapter",     "sampler_",    "mirostat_", "dynatemp_", "xtc_",  "dry_",      "smoothing_",
+		"repetition_", "rep_pen",     "grammar_",  "regex_"
+	};
 
-	for (size_t i = 0; (kind & (GENERATE | INFILL | OLLAMA_CHAT | OLLAMA_TEXT | OLLAMA_OPTIONS)) &&
-	                   i < sizeof beginnings / sizeof *beginnings;
-	     i++)
+	for (size_t i = 0; (kind & GENERATES) && i < sizeof beginnings / sizeof *beginnings; i++)
 		if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
 			return true;
 	return false;
+}
+
+/* Whether both have the same letters and digits, as maxTokens and max_tokens do. */
+static bool same_letters(const char *a, const char *b)
+{
+	for (;; a++, b++) {
+		a += strspn(a, "_-. ");
+		b += strspn(b, "_-. ");
+		if (!*a || tolower((unsigned char)*a) != tolower((unsigned char)*b))
+			return *a == *b;
+	}
+}
+
+/* A field that is done, whose name is written otherwise here; NULL: there is none. */
+static const char *meant(enum request_kind kind, const char *name)
+{
+	for (unsigned k = kind & GENERATES; k; k = kind_beside(k))
+		for (size_t i = 0; i < n_request_fields; i++)
+			if ((request_fields[i].kinds & k) && request_fields[i].meaning == FIELD_DONE &&
+			    same_letters(request_fields[i].name, name))
+				return request_fields[i].name;
+	return NULL;
+}
+
+static bool may_be_unknown(enum request_kind kind, const char *name, const json_t *v, struct refusal *r)
+{
+	const char *other = meant(kind, name);
+
+	if (is_harmless(v, HARMLESS_FALSE | HARMLESS_ZERO | HARMLESS_MINUS | HARMLESS_EMPTY))
+		return true;
+	if (other)
+		return refuse(r, 400, name, "%.80s is not known here; send %s instead", name, other);
+	return !binds(kind, name) ||
+	       refuse(r, 400, name, "%.80s is not known here, and by its name it binds the answer", name);
 }
 
 static bool may_be(enum request_kind kind, const char *name, const json_t *v, struct refusal *r)
@@ -109,9 +148,7 @@ static bool may_be(enum request_kind kind, const char *name, const json_t *v, st
 	    request_field_of(NATIVE, name)->meaning != FIELD_PASSED)
 		return refuse(r, 400, name, "%s is no option of ollama's; send it beside options", name);
 	if (!f)
-		return !binds(kind, name) ||
-		       is_harmless(v, HARMLESS_FALSE | HARMLESS_ZERO | HARMLESS_MINUS | HARMLESS_EMPTY) ||
-		       refuse(r, 400, name, "%.80s is not known here, and by its name it binds the answer", name);
+		return may_be_unknown(kind, name, v, r);
 	return f->meaning != FIELD_REFUSED || is_harmless(v, f->harmless) ||
 	       refuse(r, 400, name, "%s is not supported: %s", name, f->what);
 }

@@ -220,7 +220,8 @@ static void print_page(FILE *out)
 		"They cannot change an answer, or say what is done anyway. A field of any other name is passed over, "
 		"too,\nunless its name begins as those do that bind an answer elsewhere (`guided_`, `allowed_`, `min_` "
 		"and "
-		"so on): that\none is refused, but for 0, false and empty values."
+		"so on), or\nhas the letters of a field that is done (`maxTokens`): that one is refused, but for 0, "
+		"false and empty values."
 	};
 
 	fprintf(out,

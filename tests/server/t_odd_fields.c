@@ -70,10 +70,19 @@ static void test_unknown(void **state)
 		must_be_as_without(&kinds[k], &(struct request_field){ .name = "x_nobody_knows" }, "[1,{\"a\":2}]");
 		if (!(kinds[k].kind & (GENERATE | OLLAMA | OLLAMA_OPTIONS)))
 			continue;
-		struct answer a = fields_ask(&fields_server, &kinds[k], "", "guided_by_whim", "1");
-		fields_check_refused(&a, "guided_by_whim", kinds[k].path);
-		a = fields_ask(&fields_server, &kinds[k], "", "allowed_tokens", "[\"a\"]");
-		fields_check_refused(&a, "allowed_tokens", kinds[k].path);
+		static const char *const binding[][2] = {
+			{ "guided_by_whim", "1" },     { "allowed_tokens", "[\"a\"]" },
+			{ "mirostat_mode", "2" },      { "sampler_order", "[6,0]" },
+			{ "grammar_string", "\"a\"" }, { "ban_eos_token", "true" },
+			{ "Temperature", "0.5" },      { "topK", "3" },
+			{ "mirostat-tau", "4" },
+		};
+		for (size_t i = 0; i < sizeof binding / sizeof *binding; i++) {
+			struct answer a = fields_ask(&fields_server, &kinds[k], "", binding[i][0], binding[i][1]);
+			fields_check_refused(&a, binding[i][0], kinds[k].path);
+		}
+		must_be_as_without(&kinds[k], &(struct request_field){ .name = "sampler_order" }, "[]");
+		must_be_as_without(&kinds[k], &(struct request_field){ .name = "topK" }, "null");
 	}
 	fields_must_be_right();
 }
