@@ -2,10 +2,11 @@
  *
  * Owns: the fields of preprocessor_config.json, processor_config.json and clip.* keys, and what the image processors of
  * transformers make of a picture by them: its size, its tiles, its numbers in their order, and the tokens that stand
- * for it in a prompt. Sizes are those of Python's arithmetic, and resizing is Pillow's (pictures/resize.h).
+ * for it in a prompt. Sizes are those of Python's arithmetic, resizing is Pillow's (pictures/resize.h), and a byte
+ * becomes a number as in transformers' torchvision backend, which is its default.
  *
- * A picture is one or more parts: whole, cut into tiles with a small whole picture behind them, or whole with crops
- * behind it. The tower encodes each part by itself and gives `tokens` features for it.
+ * A picture is one or more parts: itself, or tiles with the whole picture in small behind them. The tower encodes each
+ * part by itself and gives `tokens` features for it.
  *
  * Never: knows weights, tokenizers' ids, sessions or devices; reads a picture's file (pictures/picture.h does).
  */
@@ -23,7 +24,7 @@
 /* Which rules: a class of image processors in transformers. */
 enum processor_kind {
 	PROCESSOR_QWEN2_VL, /* Qwen2-VL, Qwen2.5-VL, Qwen3-VL, Qwen3.5: one part of any size, in windows of patches */
-	PROCESSOR_GEMMA3,   /* one size; with pan and scan, crops behind it */
+	PROCESSOR_GEMMA3,   /* one size. Pan and scan is off, as Gemma3Processor has it unless a call asks for it */
 	PROCESSOR_GEMMA4,   /* one part of any size, in patches */
 	PROCESSOR_IDEFICS3, /* Idefics 3, SmolVLM: tiles of one size, the small whole picture last */
 	PROCESSOR_GOT_OCR2, /* InternVL: tiles of one size, the small whole picture last */
@@ -51,15 +52,16 @@ struct image_part {
 	uint32_t width, height; /* pixels, multiples of the patch but with IMAGE_PLANES */
 	uint32_t columns, rows; /* patches: width / patch, height / patch. transformers' grid is (1, rows, columns) */
 	uint32_t tokens;        /* features that the tower gives for it, after pooling or merging */
-	uint32_t token_columns; /* of these, in a row of the picture; tokens / token_columns rows */
-	uint32_t tile_row, tile_column; /* of a tile or crop, from 0 */
+	uint32_t token_columns; /* of these, in a row of the picture; in rows from the top; a class token is before them
+	                         */
+	uint32_t tile_row, tile_column; /* of a tile, from 0 */
 	bool is_tile;                   /* a piece of the picture, not all of it */
 };
 
 /* What stands for a picture in a prompt, in order: texts, whose special tokens count as such, and places for features.
  * A model's template writes `placeholder` once for each picture; these pieces take its place. */
 struct image_piece {
-	char text[48]; /* "" where features are */
+	char text[64]; /* "" where features are */
 	uint32_t part, first,
 		n; /* features first .. first + n - 1 of this part; each takes the place of one image token */
 };
@@ -84,29 +86,28 @@ enum { PROCESSOR_TEXT = 40 };
 /* What the files say, with each class's own defaults for what they leave out. */
 struct image_processor {
 	enum processor_kind kind;
-	/* steps that are left out or done */
-	bool do_resize, do_rescale, do_normalize, do_center_crop, do_split, do_pan_and_scan;
+	bool do_resize, do_rescale, do_normalize, do_center_crop;
+	bool split; /* into tiles, where a picture is large enough */
 	enum resample resample;
-	double rescale; /* factor of a byte: 1 / 255 */
-	double mean[3], std[3];
-	uint32_t height, width;     /* one size, or that of a tile */
-	uint32_t shortest, longest; /* edges in pixels */
+	double rescale;             /* factor of a byte: 1 / 255 */
+	double mean[3], std[3];     /* of red, green, blue */
+	uint32_t height, width;     /* of a part, where all have one size: tiles, too */
+	uint32_t shortest, longest; /* edges in pixels that a picture is resized to; 0: not by an edge */
 	uint64_t min_pixels, max_pixels;
 	uint32_t crop_height, crop_width;
-	uint32_t patch, merge, frames; /* patch: pixels of a side; merge: patches of a side that become one token */
-	uint32_t min_tiles, max_tiles;
-	bool thumbnail;                  /* the small whole picture behind tiles */
-	uint32_t min_tokens, max_tokens; /* of a part: LFM2-VL; Gemma 4 has the latter */
-	double tolerance; /* LFM2-VL: a picture with this many times the pixels of max_tokens is cut into tiles */
-	uint32_t crop_min, crop_max; /* pan and scan: pixels of a crop's side, number of crops */
-	double crop_ratio;           /* and the ratio of sides from which there are any */
-	uint32_t part_tokens;        /* features of a part where all parts have the same number, else 0 */
+	uint32_t patch, merge,
+		frames; /* pixels of a patch's side; patches of a side that become one token; equal frames */
+	uint32_t min_tiles, max_tiles;   /* of a picture that is cut; the whole one in small is not counted */
+	bool thumbnail;                  /* the whole picture in small behind the tiles */
+	uint32_t min_tokens, max_tokens; /* of a part: LFM2-VL has both, Gemma 4 the latter */
+	double tolerance;                /* LFM2-VL: a picture of more than this times max_tokens is cut into tiles */
+	bool class_token;                /* LLaVA: the tower's class token is one of the features */
 	/* what the prompt has: the template's placeholder, and the texts before and behind a picture's features */
 	char placeholder[PROCESSOR_TEXT], begin[PROCESSOR_TEXT], end[PROCESSOR_TEXT];
 	char row_break[PROCESSOR_TEXT]; /* Pixtral: behind each row of features but the last */
 };
 
-/* The texts of a folder's files, without a byte order mark; NULL for one that is not there. name is the folder's. */
+/* The texts of a folder's files; NULL for one that is not there. name is the folder's. */
 struct processor_files {
 	const char *name;
 	const char *preprocessor; /* preprocessor_config.json */
