@@ -3,6 +3,7 @@
 #include "loaders/adapter/adapter.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -63,9 +64,32 @@ static struct adapter_pair *find_pair(const struct adapter_file *f, const char *
 	return NULL;
 }
 
+/* An embedding's tensors have tokens where others have inputs; in GGUF files its A lies transposed. */
+static bool check_embedding(const struct adapter_file *f, const struct adapter_part *p, struct error *err)
+{
+	const struct adapter_pair *pair = &f->pair[p->pair];
+	const uint64_t tokens = f->is_gguf ? pair->a.rows : pair->a.cols;
+
+	if (tokens != p->rows)
+		return error_set(err, ERROR_FORMAT,
+		                 "%s: tensor %s is of %" PRIu64 " tokens, and the model has %" PRIu64, f->weights.label,
+		                 pair->a.name, tokens, p->rows);
+	return pair->b.rows == p->cols ||
+	       error_set(err, ERROR_FORMAT,
+	                 "%s: tensor %s has %" PRIu64 " rows, expected %" PRIu64 ", the width of the embedding",
+	                 f->weights.label, pair->b.name, pair->b.rows, p->cols);
+}
+
 static bool check_part(const struct adapter_file *f, const struct adapter_part *p, struct error *err)
 {
 	const struct adapter_tensor *a = &f->pair[p->pair].a, *b = &f->pair[p->pair].b;
+	const struct adapter_tensor *m = &f->pair[p->pair].magnitude;
+
+	if (m->name && (m->rows != 1 || m->cols != p->place.all_rows))
+		return error_set(err, ERROR_FORMAT,
+		                 "%s: tensor %s has %" PRIu64 " numbers, expected %" PRIu64
+		                 ", as the model's %s has rows",
+		                 f->weights.label, m->name, m->rows * m->cols, p->place.all_rows, p->place.name);
 
 	if (a->cols != p->cols)
 		return error_set(err, ERROR_FORMAT,
@@ -88,12 +112,28 @@ static enum tensor_slot slot_of(enum matrix_slot m)
 	return slot[m];
 }
 
+static uint64_t rank_of(const struct adapter_file *f, const struct adapter_pair *p)
+{
+	return f->is_gguf && p->embeds ? p->a.cols : p->a.rows;
+}
+
+static bool add_part(struct adapter_file *f, const struct adapter_part *p, size_t *room, struct error *err)
+{
+	void *all = f->part;
+
+	f->pair[p->pair].used = true;
+	if (!array_grow(&all, room, f->n_parts + 1, sizeof *f->part))
+		return error_set(err, ERROR_MEMORY, "no memory for the list of an adapter's matrices");
+	f->part = all;
+	f->part[f->n_parts++] = *p;
+	return true;
+}
+
 /* Adds a part for each matrix of a layer that the files have a pair for. */
 static bool match_layer(struct adapter_file *f, const struct model *m, uint32_t layer, size_t *room, struct error *err)
 {
 	for (int k = 0; k < MATRIX_SLOTS; k++) {
 		struct adapter_part p = { .layer = layer, .slot = slot_of((enum matrix_slot)k) };
-		void *all = f->part;
 		struct adapter_pair *pair;
 		if (!model_place_of(m, f->is_gguf, layer, p.slot, &p.place) || !(pair = find_pair(f, p.place.name)))
 			continue;
@@ -101,15 +141,40 @@ static bool match_layer(struct adapter_file *f, const struct model *m, uint32_t 
 		p.rows = p.place.order.rows;
 		p.cols = p.place.order.cols;
 		p.rank = (uint32_t)pair->a.rows;
-		pair->used = true;
-		if (!check_part(f, &p, err))
+		if (!check_part(f, &p, err) || !add_part(f, &p, room, err))
 			return false;
-		if (!array_grow(&all, room, f->n_parts + 1, sizeof *f->part))
-			return error_set(err, ERROR_MEMORY, "no memory for the list of an adapter's matrices");
-		f->part = all;
-		f->part[f->n_parts++] = p;
 	}
 	return true;
+}
+
+/* A matrix that the model has once. Where the output's is the embedding's, adding to one would change the other. */
+static bool match_once(struct adapter_file *f, const struct model *m, enum adapter_target target, size_t *room,
+                       struct error *err)
+{
+	static const char *const names_of[][2] = {
+		[ADAPTER_EMBEDDING] = { "embed_tokens", "token_embd" }, [ADAPTER_OUTPUT] = { "lm_head", "output" }
+	};
+	const struct model_tensor *t = target == ADAPTER_OUTPUT ? &m->spec.lm_head : &m->spec.embed;
+	const char *name = names_of[target][f->is_gguf];
+	struct adapter_pair *pair = find_pair(f, name);
+	struct adapter_part p = { .target = target, .rows = t->rows, .cols = t->cols };
+
+	if (!pair)
+		return true;
+	p.pair = (uint32_t)(pair - f->pair);
+	p.rank = (uint32_t)rank_of(f, pair);
+	p.place.all_rows = t->rows;
+	snprintf(p.place.name, sizeof p.place.name, "%s", name);
+	if (m->spec.tied)
+		return error_set(
+			err, ERROR_UNSUPPORTED,
+			"%s: tensor %s is of %s, and the model's output matrix is its embedding: nothing can be "
+			"added to one of them",
+			f->weights.label, pair->a.name, pair->path);
+	if (pair->embeds && pair->magnitude.name)
+		return error_set(err, ERROR_UNSUPPORTED, "%s: tensor %s: magnitudes (DoRA) of embeddings are not done",
+		                 f->weights.label, pair->magnitude.name);
+	return (pair->embeds ? check_embedding(f, &p, err) : check_part(f, &p, err)) && add_part(f, &p, room, err);
 }
 
 /* Every pair is whole, and of sizes that agree. */
@@ -122,13 +187,14 @@ static bool check_pairs(const struct adapter_file *f, struct error *err)
 		if (!p->a.name || !p->b.name)
 			return error_set(err, ERROR_FORMAT, "%s: tensor %s has no partner, expected both of %s",
 			                 f->weights.label, p->a.name ? p->a.name : p->b.name, p->path);
-		if (p->a.rows != p->b.cols)
+		const uint64_t rank = rank_of(f, p);
+		if (rank != p->b.cols)
 			return error_set(err, ERROR_FORMAT,
 			                 "%s: the rank of %s is %" PRIu64 ", but that of %s is %" PRIu64,
-			                 f->weights.label, p->a.name, p->a.rows, p->b.name, p->b.cols);
-		if (p->a.rows < 1 || p->a.rows > ADAPTER_MAX_RANK)
+			                 f->weights.label, p->a.name, rank, p->b.name, p->b.cols);
+		if (rank < 1 || rank > ADAPTER_MAX_RANK)
 			return error_set(err, ERROR_UNSUPPORTED, "%s: the rank of %s is %" PRIu64 ", expected 1 to %d",
-			                 f->weights.label, p->a.name, p->a.rows, ADAPTER_MAX_RANK);
+			                 f->weights.label, p->a.name, rank, ADAPTER_MAX_RANK);
 	}
 	return true;
 }
@@ -145,6 +211,9 @@ static bool match(struct adapter_file *f, const struct model *m, struct error *e
 	for (uint32_t i = 0; i < m->spec.layers; i++)
 		if (!match_layer(f, m, i, &room, err))
 			return false;
+	if (f->merges &&
+	    (!match_once(f, m, ADAPTER_EMBEDDING, &room, err) || !match_once(f, m, ADAPTER_OUTPUT, &room, err)))
+		return false;
 	for (size_t i = 0; i < f->n_pairs; i++)
 		if (!f->pair[i].used)
 			return error_set(err, ERROR_UNSUPPORTED,
@@ -175,13 +244,23 @@ static bool open_files(struct adapter_file *f, const char *path, const struct mo
 	return adapter_open_gguf(f, path, m, err);
 }
 
-bool adapter_open(struct adapter_file *f, const char *path, const struct model *m, struct error *err)
+static bool open_for(struct adapter_file *f, const char *path, const struct model *m, bool merges, struct error *err)
 {
-	*f = (struct adapter_file){ 0 };
+	*f = (struct adapter_file){ .merges = merges };
 	if (open_files(f, path, m, err) && match(f, m, err))
 		return true;
 	adapter_close(f);
 	return false;
+}
+
+bool adapter_open(struct adapter_file *f, const char *path, const struct model *m, struct error *err)
+{
+	return open_for(f, path, m, false, err);
+}
+
+bool adapter_open_to_merge(struct adapter_file *f, const char *path, const struct model *m, struct error *err)
+{
+	return open_for(f, path, m, true, err);
 }
 
 void adapter_close(struct adapter_file *f)
@@ -194,6 +273,7 @@ void adapter_close(struct adapter_file *f)
 		free(f->pair[i].path);
 		free((char *)(uintptr_t)f->pair[i].a.name);
 		free((char *)(uintptr_t)f->pair[i].b.name);
+		free((char *)(uintptr_t)f->pair[i].magnitude.name);
 	}
 	free(f->pair);
 	free(f->part);
@@ -238,17 +318,47 @@ static float *read_tensor(const struct adapter_file *f, const struct adapter_ten
 	return ok ? out : NULL;
 }
 
+/* Where the file has a row of B. */
+static uint64_t row_of(const struct adapter_part *p, uint64_t r)
+{
+	return p->target == ADAPTER_LAYER ? p->place.first_row + model_source_row(&p->place.order, p->place.head_dim, r)
+	                                  : r;
+}
+
+/* from: rows of cols; to: cols of rows. */
+static void transpose(float *to, const float *from, uint64_t rows, uint64_t cols)
+{
+	for (uint64_t i = 0; i < rows; i++)
+		for (uint64_t j = 0; j < cols; j++)
+			to[j * rows + i] = from[i * cols + j];
+}
+
+bool adapter_read_magnitude(const struct adapter_file *f, const struct adapter_part *p, float *out, struct error *err)
+{
+	float *all = read_tensor(f, &f->pair[p->pair].magnitude, err);
+
+	for (uint64_t r = 0; all && r < p->rows; r++)
+		out[r] = all[row_of(p, r)];
+	free(all);
+	return all != NULL;
+}
+
 bool adapter_read(const struct adapter_file *f, const struct adapter_part *p, float *a, float *b, struct error *err)
 {
 	const struct adapter_pair *pair = &f->pair[p->pair];
 	float *first = read_tensor(f, &pair->a, err), *second = first ? read_tensor(f, &pair->b, err) : NULL;
 	const size_t row = p->rank * sizeof *b;
 
-	if (second) {
+	if (second && pair->embeds) {
+		transpose(a, second, p->cols, p->rank);
+		if (f->is_gguf)
+			memcpy(b, first, p->rows * row);
+		else
+			transpose(b, first, p->rank, p->rows);
+	} else if (second) {
 		memcpy(a, first, p->rank * p->cols * sizeof *a);
 		for (uint64_t r = 0; r < p->rows; r++) {
-			const uint64_t from = model_source_row(&p->place.order, p->place.head_dim, r);
-			memcpy(b + r * p->rank, second + (p->place.first_row + from) * p->rank, row);
+			memcpy(b + r * p->rank, second + row_of(p, r) * p->rank, row);
 		}
 	}
 	free(first);

@@ -29,13 +29,19 @@ struct adapter_tensor {
 struct adapter_pair {
 	char *path; /* "model.layers.3.self_attn.q_proj", "blk.3.attn_q" */
 	struct adapter_tensor a, b;
-	float scale;
+	struct adapter_tensor magnitude; /* of DoRA: a row of numbers, one for each of B's; name NULL: none */
+	double scale;                    /* sessions compute with what it rounds to */
+	bool embeds;                     /* its tensors are an embedding's: of tokens, and not of inputs */
 	bool used;
 };
 
+/* What a part is for: a matrix of a layer, or one that the model has once. */
+enum adapter_target { ADAPTER_LAYER, ADAPTER_EMBEDDING, ADAPTER_OUTPUT };
+
 /* What that comes to for one matrix of the model: B's rows in the kernels' order are row_of() the file's. */
 struct adapter_part {
-	uint32_t layer;
+	enum adapter_target target;
+	uint32_t layer; /* of ADAPTER_LAYER */
 	enum tensor_slot slot;
 	uint32_t pair;
 	uint64_t rows, cols;
@@ -46,6 +52,7 @@ struct adapter_part {
 struct adapter_file {
 	struct file weights, config;
 	bool is_gguf;
+	bool merges; /* opened by adapter_open_to_merge() */
 	union {
 		struct gguf gguf;
 		struct safetensors st;
@@ -60,9 +67,14 @@ struct adapter_file {
 
 /* False: err, and all is closed. */
 bool adapter_open(struct adapter_file *f, const char *path, const struct model *m, struct error *err);
+/* The same for one that becomes part of the model's own weights. That can be done with more: magnitudes (DoRA), and
+ * pairs of the embedding and of the output matrix. */
+bool adapter_open_to_merge(struct adapter_file *f, const char *path, const struct model *m, struct error *err);
 void adapter_close(struct adapter_file *f);
 /* The numbers of a part as f32: a, rank rows of cols; b, rows rows of rank. False: err. */
 bool adapter_read(const struct adapter_file *f, const struct adapter_part *p, float *a, float *b, struct error *err);
+/* Its magnitudes, one for each of B's rows, where its pair has some. False: err. */
+bool adapter_read_magnitude(const struct adapter_file *f, const struct adapter_part *p, float *out, struct error *err);
 /* Nothing more is read: whether it was the file that adapter_open() saw. */
 bool adapter_read_done(const struct adapter_file *f, struct error *err);
 

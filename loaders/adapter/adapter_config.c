@@ -85,12 +85,13 @@ static bool check_field(const struct adapter_config *c, const char *name, const 
 	for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
 		if (strcmp(name, harmless[i]) == 0)
 			return true;
-	if (is_off(v))
+	if (is_off(v) || (c->merges && strcmp(name, "use_dora") == 0 && json_is_boolean(v)))
 		return true;
 	for (size_t i = 0; i < sizeof off / sizeof *off; i++)
 		if (strcmp(name, off[i].name) == 0)
-			return error_set(err, ERROR_UNSUPPORTED, "%s: %s is set: %s are not done in adapters", c->label,
-			                 name, off[i].means);
+			return error_set(err, ERROR_UNSUPPORTED, "%s: %s is set: %s are not done in adapters%s",
+			                 c->label, name, off[i].means,
+			                 strcmp(name, "use_dora") == 0 ? "; jitquant --lora merges them" : "");
 	error_quote(shown, sizeof shown, name, strlen(name));
 	return error_set(err, ERROR_UNSUPPORTED,
 	                 "%s: the field %s is not known and might change what the adapter computes", c->label, shown);
@@ -155,12 +156,12 @@ static bool check_pattern(const struct adapter_config *c, const char *name, stru
 	return true;
 }
 
-bool adapter_config_read(struct adapter_config *c, const struct file *text, struct error *err)
+bool adapter_config_read(struct adapter_config *c, const struct file *text, bool merges, struct error *err)
 {
 	const char *name;
 	json_t *v;
 
-	*c = (struct adapter_config){ .label = text->label, .r = 8, .alpha = 8 };
+	*c = (struct adapter_config){ .label = text->label, .r = 8, .alpha = 8, .merges = merges };
 	if (!(c->root = json_read(text->base, text->have, JSON_MAX_CONFIG, text->label, err)))
 		return false;
 	if (!json_is_object(c->root))
@@ -179,6 +180,7 @@ bool adapter_config_read(struct adapter_config *c, const struct file *text, stru
 	if (v && !json_is_null(v) && !json_is_boolean(v))
 		return refuse_value(c, "use_rslora", v, "true or false", err);
 	c->rslora = json_is_true(v);
+	c->dora = json_is_true(json_object_get(c->root, "use_dora"));
 	return read_number(c, "r", 1, ADAPTER_MAX_RANK, &c->r, err) &&
 	       read_number(c, "lora_alpha", -1e6, 1e6, &c->alpha, err) && check_beginning(c, err) &&
 	       check_bias(c, err) && check_pattern(c, "rank_pattern", err) && check_pattern(c, "alpha_pattern", err);
@@ -299,6 +301,9 @@ bool adapter_config_pair(const struct adapter_config *c, struct adapter_pair *p,
 	if (!(fabs(alpha) <= 1e6))
 		return error_set(err, ERROR_FORMAT, "%s: the alpha of %s is %g, expected at most 1000000", c->label,
 		                 p->path, alpha);
-	p->scale = (float)(alpha / (c->rslora ? sqrt(r) : r));
+	if (c->dora != (p->magnitude.name != NULL))
+		return error_set(err, ERROR_FORMAT, "%s: use_dora is %s, but %s has %s magnitude", c->label,
+		                 c->dora ? "true" : "false", p->path, c->dora ? "no" : "a");
+	p->scale = alpha / (c->rslora ? sqrt(r) : r);
 	return check_targets(c, p->path, err) && check_layers(c, p->path, err);
 }

@@ -9,11 +9,12 @@ struct adapter_config {
 	const char *label;
 	json_t *root;
 	double r, alpha;
-	bool rslora;
+	bool rslora, dora;
+	bool merges; /* adapter_file.merges */
 };
 
 /* Every field is known, or has a value that turns nothing on. False: err. */
-bool adapter_config_read(struct adapter_config *c, const struct file *text, struct error *err);
+bool adapter_config_read(struct adapter_config *c, const struct file *text, bool merges, struct error *err);
 void adapter_config_close(struct adapter_config *c);
 bool adapter_config_invocation(const struct adapter_config *c, struct adapter_file *f, struct error *err);
 /* That the module is one that the configuration names, of that rank; and its scale. False: err. */

@@ -123,6 +123,7 @@ static bool take_tensor(struct adapter_file *f, const struct gguf_tensor *g, str
 		free((char *)(uintptr_t)t.name);
 		return pair && error_set(err, ERROR_MEMORY, "no memory for the list of an adapter's tensors");
 	}
+	pair->embeds = strcmp(pair->path, "token_embd") == 0;
 	if (adapter_take(f, a ? &pair->a : &pair->b, &t, err))
 		return true;
 	free((char *)(uintptr_t)t.name);
@@ -149,6 +150,6 @@ bool adapter_open_gguf(struct adapter_file *f, const char *path, const struct mo
 			return false;
 	for (size_t i = 0; i < f->n_pairs; i++)
 		if (alpha != 0 && f->pair[i].b.cols)
-			f->pair[i].scale = (float)(alpha / (double)f->pair[i].b.cols);
+			f->pair[i].scale = alpha / (double)f->pair[i].b.cols;
 	return true;
 }

@@ -13,6 +13,11 @@ enum { PATH_CAP = 4096 };
  * adapter in it, as checkpoints of training runs do. */
 static const char *const ends[][2] = { { ".lora_A.weight", ".lora_B.weight" },
 	                               { ".lora_A.default.weight", ".lora_B.default.weight" } };
+/* The same of an embedding, and a module's magnitudes; only to be merged. */
+static const char *const embedding_ends[][2] = { { ".lora_embedding_A", ".lora_embedding_B" },
+	                                         { ".lora_embedding_A.default", ".lora_embedding_B.default" } };
+static const char *const magnitude_ends[] = { ".lora_magnitude_vector", ".lora_magnitude_vector.weight",
+	                                      ".lora_magnitude_vector.default.weight" };
 static const char *const begins[] = { "base_model.model.", "" };
 
 static bool ends_in(const struct name_ref *name, const char *end)
@@ -22,52 +27,75 @@ static bool ends_in(const struct name_ref *name, const char *end)
 	return name->n > n && memcmp(name->p + name->n - n, end, n) == 0;
 }
 
-/* The module's path within the name. False: it is none of these. */
-static bool module_of(const struct name_ref *name, struct name_ref *path, bool *second)
+enum kind { KIND_A, KIND_B, KIND_EMBEDDING_A, KIND_EMBEDDING_B, KIND_MAGNITUDE, KIND_NONE };
+
+/* What a tensor is by its name's end, which *end is then. */
+static enum kind kind_of(const struct name_ref *name, bool merges, const char **end)
 {
+	for (size_t i = 0; i < 4; i++)
+		if (ends_in(name, *end = ends[i / 2][i % 2]))
+			return i % 2 ? KIND_B : KIND_A;
+	for (size_t i = 0; merges && i < 4; i++)
+		if (ends_in(name, *end = embedding_ends[i / 2][i % 2]))
+			return i % 2 ? KIND_EMBEDDING_B : KIND_EMBEDDING_A;
+	for (size_t i = 0; merges && i < sizeof magnitude_ends / sizeof *magnitude_ends; i++)
+		if (ends_in(name, *end = magnitude_ends[i]))
+			return KIND_MAGNITUDE;
+	return KIND_NONE;
+}
+
+/* The module's path within the name. */
+static enum kind module_of(const struct name_ref *name, bool merges, struct name_ref *path)
+{
+	const char *end;
+	const enum kind kind = kind_of(name, merges, &end);
+
 	*path = *name;
-	for (size_t i = 0; i < 2 * sizeof ends / sizeof *ends; i++) {
-		const char *end = ends[i / 2][i % 2];
-		if (!ends_in(name, end))
-			continue;
-		path->n -= strlen(end);
-		*second = i % 2;
-		for (size_t j = 0; j < sizeof begins / sizeof *begins; j++) {
-			const size_t n = strlen(begins[j]);
-			if (path->n > n && memcmp(path->p, begins[j], n) == 0) {
-				path->p += n;
-				path->n -= n;
-				return true;
-			}
+	if (kind == KIND_NONE)
+		return kind;
+	path->n -= strlen(end);
+	for (size_t j = 0; j < sizeof begins / sizeof *begins; j++) {
+		const size_t n = strlen(begins[j]);
+		if (path->n > n && memcmp(path->p, begins[j], n) == 0) {
+			path->p += n;
+			path->n -= n;
+			return kind;
 		}
 	}
-	return false;
+	return KIND_NONE;
 }
 
 static bool take_tensor(struct adapter_file *f, const struct safetensors_tensor *s, struct error *err)
 {
 	char shown[160];
 	struct name_ref path;
-	bool second;
 
 	error_quote(shown, sizeof shown, s->name.p, s->name.n);
-	if (!module_of(&s->name, &path, &second) || memchr(path.p, 0, path.n))
+	const enum kind kind = module_of(&s->name, f->merges, &path);
+	if (kind == KIND_NONE || memchr(path.p, 0, path.n))
 		return error_set(err, ERROR_UNSUPPORTED,
 		                 "%s: tensor %s is not known, expected names that end in .lora_A.weight or "
 		                 ".lora_B.weight",
 		                 f->weights.label, shown);
-	if (s->rank != 2)
-		return error_set(err, ERROR_UNSUPPORTED, "%s: tensor %s has %u dimensions, expected 2",
-		                 f->weights.label, shown, s->rank);
+	const bool row = kind == KIND_MAGNITUDE && s->rank == 1;
+	if (s->rank != 2 && !row)
+		return error_set(err, ERROR_UNSUPPORTED, "%s: tensor %s has %u dimensions, expected %d",
+		                 f->weights.label, shown, s->rank, kind == KIND_MAGNITUDE ? 1 : 2);
 	struct adapter_pair *pair = adapter_pair_of(f, path.p, path.n, err);
-	struct adapter_tensor t = {
-		.name = strdup(shown), .type = s->type, .rows = s->dim[0], .cols = s->dim[1], .offset = s->offset
-	};
+	struct adapter_tensor t = { .name = strdup(shown),
+		                    .type = s->type,
+		                    .rows = row ? 1 : s->dim[0],
+		                    .cols = s->dim[row ? 0 : 1],
+		                    .offset = s->offset };
 	if (!pair || !t.name) {
 		free((char *)(uintptr_t)t.name);
 		return pair && error_set(err, ERROR_MEMORY, "no memory for the list of an adapter's tensors");
 	}
-	if (adapter_take(f, second ? &pair->b : &pair->a, &t, err))
+	pair->embeds |= kind == KIND_EMBEDDING_A || kind == KIND_EMBEDDING_B;
+	struct adapter_tensor *to = kind == KIND_MAGNITUDE                       ? &pair->magnitude
+	                            : kind == KIND_B || kind == KIND_EMBEDDING_B ? &pair->b
+	                                                                         : &pair->a;
+	if (adapter_take(f, to, &t, err))
 		return true;
 	free((char *)(uintptr_t)t.name);
 	return false;
@@ -117,7 +145,7 @@ bool adapter_open_peft(struct adapter_file *f, const char *dir, const char *weig
 	    !file_open(&f->weights, weights ? weights : model, err) ||
 	    !safetensors_open(&f->st, &f->weights, false, err))
 		return false;
-	const bool ok = adapter_config_read(&c, &f->config, err) && read_files(f, &c, err);
+	const bool ok = adapter_config_read(&c, &f->config, f->merges, err) && read_files(f, &c, err);
 	adapter_config_close(&c);
 	return ok;
 }

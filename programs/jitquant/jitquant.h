@@ -3,6 +3,7 @@
  *   jitquant_main.c     one run: opens, plans, writes or tells
  *   jitquant_options.c  the command line
  *   jitquant_types.c    which type each tensor gets
+ *   jitquant_merge.c    adapters that become part of the weights
  *   jitquant_write.c    the file, tensor by tensor
  *
  * stdout carries what was asked for (--dry-run) and nothing else; everything said to a person goes to stderr.
@@ -19,7 +20,7 @@ enum { QUANT_DONE, QUANT_FAILED, QUANT_USAGE, QUANT_INTERRUPTED = 130 };
 
 struct quant_arguments {
 	const char *in, *out, *type, *imatrix, *output_type, *embedding_type;
-	struct option_list tensor_types;
+	struct option_list tensor_types, lora;
 	long threads;
 	bool pure, dry_run, quiet;
 };
@@ -33,12 +34,15 @@ int quant_run(void);
 /* Reads the command line and runs. */
 int quant_begin(int argc, char **argv);
 
+struct quant_merge;
+
 /* What becomes of a tensor. */
 struct quant_tensor {
 	const struct gguf_tensor *from;
 	enum dtype to;
 	uint64_t bytes;
 	const struct imatrix_entry *importance; /* NULL: none */
+	struct quant_merge *merge;              /* what is added to it; NULL: nothing */
 };
 
 struct quant_plan {
@@ -60,6 +64,12 @@ bool quant_is_type(const char *name);
 bool quant_choose(struct quant_plan *p, struct error *err);
 /* The name of a type as options have it: "q4_k". Returns out. */
 const char *quant_type_name(char out[32], enum dtype type);
+
+/* Reads the adapters of --lora into the plan's tensors, whose types are chosen. False: err. */
+bool quant_merge_open(struct quant_plan *p, struct error *err);
+void quant_merge_close(struct quant_merge *m);
+/* Adds what they have to a row; v: room for as many numbers. */
+void quant_merge_row(const struct quant_merge *m, uint64_t row, float *x, double *v);
 
 /* Writes the file; stop is asked now and then. */
 bool quant_write(const struct quant_plan *p, bool (*stop)(void), struct error *err);

@@ -95,11 +95,13 @@ static bool open_plan(struct quant_plan *p, struct error *err)
 	return is_gguf(quant.in, err) && file_open(&p->file, quant.in, err) &&
 	       gguf_open(&p->gguf, &p->file, false, err) && is_whole(&p->gguf, err) && is_another(p, err) &&
 	       can_write(err) && (!quant.imatrix || imatrix_read(&p->imatrix, quant.imatrix, err)) &&
-	       quant_choose(p, err);
+	       quant_choose(p, err) && quant_merge_open(p, err);
 }
 
 static void close_plan(struct quant_plan *p)
 {
+	for (uint64_t i = 0; p->tensor && i < p->gguf.n_tensors; i++)
+		quant_merge_close(p->tensor[i].merge);
 	free(p->tensor);
 	imatrix_free(&p->imatrix);
 	gguf_free(&p->gguf);

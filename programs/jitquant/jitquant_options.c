@@ -25,6 +25,13 @@ static const struct option_row rows[] = {
 	  .value = "FILE",
 	  .help = "weigh errors by an importance matrix, as jitrun --imatrix-out and llama.cpp write it",
 	  .target = &quant.imatrix },
+	{ .name = "lora",
+	  .kind = OPTION_LIST,
+	  .value = "FILE[:SCALE]",
+	  .help = "add an adapter (LoRA, DoRA) to the weights first, times SCALE (1): a folder of PEFT's, or a GGUF "
+	          "file; "
+	          "several times: one after the other",
+	  .target = &quant.lora },
 	{ .name = "pure",
 	  .kind = OPTION_FLAG,
 	  .help = "give every matrix the mixture's main type",
@@ -90,6 +97,7 @@ static struct option_program program = {
 		"of threads. The file appears under its name when it is complete. What is in it, for each type, "
 		"docs/quantisation.md says; jitrun MODEL --perplexity FILE measures what a type costs.",
 	.examples = "jitquant model-bf16.gguf model.gguf --type q4_k_m\n"
+		    "jitquant model-bf16.gguf styled.gguf --type bf16 --lora adapter\n"
 		    "jitquant model-bf16.gguf --type q4_k_m --dry-run\n"
 		    "jitrun model-bf16.gguf --perplexity text.txt --imatrix-out model.imatrix\n"
 		    "jitquant model-bf16.gguf model.gguf --type iq4_xs --imatrix model.imatrix\n"

@@ -44,6 +44,7 @@ struct batch {
 	uint32_t shares;
 	uint8_t *in, *out;
 	float *x;                   /* a row for each worker */
+	double *v;                  /* the same, where adapters are merged */
 	size_t in_bytes, out_bytes; /* of a row */
 	_Atomic uint64_t bad;       /* the first row with a number that cannot be quantised, or UINT64_MAX */
 };
@@ -66,11 +67,20 @@ static const float *importance_of(const struct quant_tensor *t, uint64_t row)
 	return e->mean + (e->rows > 1 ? row / t->from->ne[1] % e->rows * e->columns : 0);
 }
 
-static void make_row(struct batch *b, uint64_t row, float *x)
+static void read_row(const struct batch *b, uint64_t row, float *x, double *v)
 {
 	const struct quant_tensor *t = b->tensor;
 
 	quantise_read(t->from->type, b->in + row * b->in_bytes, b->columns, x);
+	if (t->merge)
+		quant_merge_row(t->merge, b->first + row, x, v);
+}
+
+static void make_row(struct batch *b, uint64_t row, float *x, double *v)
+{
+	const struct quant_tensor *t = b->tensor;
+
+	read_row(b, row, x, v);
 	if (is_fit(x, b->columns, quantise_most(t->to))) {
 		quantise_row(t->to, x, importance_of(t, b->first + row), b->columns, b->out + row * b->out_bytes);
 		return;
@@ -88,7 +98,8 @@ static void make_share(void *user, int worker, uint32_t stage, uint32_t share)
 	uint64_t from = b->rows * share / b->shares, to = b->rows * (share + 1) / b->shares;
 
 	for (uint64_t row = from; row < to; row++)
-		make_row(b, row, b->x + (uint64_t)worker * b->columns);
+		make_row(b, row, b->x + (uint64_t)worker * b->columns,
+		         b->v ? b->v + (uint64_t)worker * b->columns : NULL);
 }
 
 static bool refuse_row(const struct writing *w, struct batch *b)
@@ -98,7 +109,7 @@ static bool refuse_row(const struct writing *w, struct batch *b)
 	float most = quantise_most(t->to);
 	char name[100];
 
-	quantise_read(t->from->type, b->in + row * b->in_bytes, b->columns, b->x);
+	read_row(b, row, b->x, b->v);
 	while (column < b->columns - 1 && __builtin_fabsf(b->x[column]) <= most)
 		column++;
 	return error_set(w->err, ERROR_FORMAT,
@@ -172,7 +183,8 @@ static bool quantise_tensor(struct writing *w, const struct quant_tensor *t)
 	b.in = malloc(at_once * b.in_bytes + 1);
 	b.out = malloc(at_once * b.out_bytes + 1);
 	b.x = malloc((size_t)pool_threads(w->pool) * columns * sizeof *b.x + 1);
-	if (!b.in || !b.out || !b.x)
+	b.v = t->merge ? malloc((size_t)pool_threads(w->pool) * columns * sizeof *b.v + 1) : NULL;
+	if (!b.in || !b.out || !b.x || (t->merge && !b.v))
 		ok = error_set(w->err, ERROR_MEMORY, "no memory for %" PRIu64 " rows of %" PRIu64 " numbers", at_once,
 		               columns);
 	for (uint64_t row = 0; ok && row < rows; row += at_once)
@@ -180,6 +192,7 @@ static bool quantise_tensor(struct writing *w, const struct quant_tensor *t)
 	free(b.in);
 	free(b.out);
 	free(b.x);
+	free(b.v);
 	return ok;
 }
 
@@ -273,7 +286,7 @@ static bool write_all(struct writing *w)
 	progress_begin(&w->bar, "quantising", NULL, !quant.quiet);
 	for (uint64_t i = 0; ok && i < p->gguf.n_tensors; i++) {
 		const struct quant_tensor *t = &p->tensor[i];
-		ok = (t->to == t->from->type ? copy_tensor(w, t->from) : quantise_tensor(w, t)) &&
+		ok = (t->to == t->from->type && !t->merge ? copy_tensor(w, t->from) : quantise_tensor(w, t)) &&
 		     put_zeros(w, gguf_put_padding(&o, t->bytes));
 	}
 	progress_end(&w->bar);

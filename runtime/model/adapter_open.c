@@ -110,7 +110,7 @@ static bool read_piece(struct piece *p, const struct adapter_file *f, const jit_
 	p->type = narrowest(p);
 	p->rank = (part->rank + ADAPT_RANKS - 1) / ADAPT_RANKS * ADAPT_RANKS;
 	p->fact = (struct adapt_fact){
-		.rank = (int32_t)p->rank, .scale = f->pair[part->pair].scale, .type = (int32_t)p->type
+		.rank = (int32_t)p->rank, .scale = (float)f->pair[part->pair].scale, .type = (int32_t)p->type
 	};
 	p->at_a = take(used, p->rank * numerics_pad(part->cols) * element(p->type));
 	p->at_b = take(used, p->rank * numerics_pad(part->rows) * element(p->type));

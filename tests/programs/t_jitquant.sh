@@ -134,6 +134,24 @@ else
 	echo "# skipped: $shared is not there"
 fi
 
+# ---- adapters merged: the ids that peft's model has, from both kinds of the adapter's files (t_merge has the numbers)
+golden=${JITRUN_SHARED:-$top/../shared}
+if [ -r "$golden/golden-more/lora-llama-a/adapter-f32.gguf" ]; then
+	for name in llama gemma3; do
+		lora=$golden/golden-more/lora-$name-a base=$golden/golden/$name-a/model-bf16.gguf
+		is 0 "$base" "$dir/o.gguf" --type f32 --quiet --lora "$lora"
+		is 0 "$base" "$dir/p.gguf" --type f32 --quiet --lora "$lora/adapter-f32.gguf"
+		check "$name: either kind of file gives the same" cmp -s "$dir/o.gguf" "$dir/p.gguf"
+		prompt=$(grep -o '"prompt": \[[^]]*' "$lora/expected.json" | head -1 | sed 's/.*\[//; s/ //g')
+		grep -o '"greedy": \[[^]]*' "$lora/expected.json" | head -1 | sed 's/.*\[//; s/,//g' > "$dir/expected"
+		./jitrun "$dir/o.gguf" --temp 0 --prompt-ids "$prompt" -n 24 --print-ids -q --no-cache \
+			> "$dir/ids" 2> "$dir/err"
+		check "$name: peft's ids: $(cat "$dir/ids" "$dir/err")" cmp -s "$dir/ids" "$dir/expected"
+	done
+else
+	echo "# skipped: lora-llama-a is not there"
+fi
+
 # ---- refused
 refused "which model?" 2
 refused "which type?" 2 "$in" "$dir/made/o.gguf"
