@@ -174,9 +174,11 @@ static bool take_ollama(struct task *t, json_t *v, const char *field, struct ref
 		return true;
 	if (word && strcmp(word, "json") == 0)
 		return take_any_object(t, field, r);
-	return json_is_object(v) ? set_schema(t, v, field, r)
-	                         : refuse(r, 400, field, "%s is %s, expected \"json\" or a JSON Schema", field,
-	                                  word ? "another text" : json_kind(v));
+	if (word)
+		return refuse(r, 400, field, "%s is \"%.80s\", expected \"json\" or a JSON Schema", field, word);
+	return json_is_object(v)
+	               ? set_schema(t, v, field, r)
+	               : refuse(r, 400, field, "%s is %s, expected \"json\" or a JSON Schema", field, json_kind(v));
 }
 
 /* ---- formats: objects that say their kind */

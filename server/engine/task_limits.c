@@ -114,7 +114,10 @@ static bool read_words(struct reading *w, const json_t *body, struct refusal *r)
 		const char *text = json_string_value(one);
 		if (!text || !*text || strlen(text) != json_string_length(one))
 			return refuse(r, 400, name, "%s[%zu] is %s, expected a text that is not empty and has no NUL",
-			              name, i, text ? "another text" : json_kind(one));
+			              name, i,
+			              !text   ? json_kind(one)
+			              : *text ? "a text with NUL"
+			                      : "an empty text");
 		w->texts[w->o.n_texts++] = text;
 	}
 	return true;

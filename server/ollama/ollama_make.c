@@ -70,11 +70,14 @@ static bool read_new_name(char out[208], const json_t *body, const char *field, 
 		return false;
 	if (!name)
 		return refuse(r, 400, field, "%s is missing, expected a name for the model", field);
+	if (strlen(name) > NAME_MOST)
+		return refuse(r, 400, field, "%s has a name of %zu bytes, expected at most %d", field, strlen(name),
+		              NAME_MOST);
 	return read_name(out, name) ||
 	       refuse(r, 400, field,
 	              "%s is \"%.100s\", expected a name such as mario or me/mario:small: letters, digits, \"-\", "
-	              "\"_\" and \".\"",
-	              field, name);
+	              "\"_\" and \".\", at most %d of them",
+	              field, name, PART_MOST);
 }
 
 /* ---- what a request says */

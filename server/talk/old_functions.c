@@ -56,10 +56,15 @@ static bool take_choice(json_t *body, struct refusal *r)
 
 	if (!choice)
 		return true;
+	if (word && !usual)
+		return refuse(
+			r, 400, "function_call",
+			"function_call is \"%.80s\", expected \"none\", \"auto\" or an object with a function's name",
+			word);
 	if (!usual && !json_is_string(name))
 		return refuse(r, 400, "function_call",
 		              "function_call is %s, expected \"none\", \"auto\" or an object with a function's name",
-		              word ? "another text" : json_kind(choice));
+		              json_kind(choice));
 	if (!usual && !old_functions_are_in(body))
 		return refuse(r, 400, "function_call", "function_call names a function, and there are no functions");
 	if (!old_functions_are_in(body))

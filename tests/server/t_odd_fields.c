@@ -94,6 +94,10 @@ static const struct {
 	const char *name, *with, *value, *begins, *param;
 } nested[] = {
 	{ TALK, "thinking", "", "{\"type\":{}}", "thinking.type is an object", "thinking.type" },
+	{ CHAT | TEXT | NATIVE, "format", "", "\"xml\"", "format is \"xml\", expected", "format" },
+	{ CHAT | TEXT | NATIVE, "bad_words", "", "[\"\"]", "bad_words[0] is an empty text", "bad_words" },
+	{ CHAT, "function_call", "\"functions\":[{\"name\":\"f\"}]", "\"any\"", "function_call is \"any\", expected",
+	  "function_call" },
 	{ CHAT | MESSAGES, "thinking", "", "{\"type\":\"enabled\",\"budget_tokens\":\"a\"}",
 	  "thinking.budget_tokens is a string", "thinking.budget_tokens" },
 	{ CHAT | RESPONSES, "reasoning", "", "{\"effort\":[]}", "reasoning.effort is an array", "reasoning.effort" },
