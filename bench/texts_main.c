@@ -113,8 +113,8 @@ static bool measure_all(struct embedder *e, jit_error *err)
 		                             { 256, 256 }, { 512, 512 }, { 1, 128 } };
 	bool ok = true;
 
-	printf("%-10s  %10s  %10s  %10s  %10s  %10s  %10s\n", "tokens", "texts/s", "tokens/s", "alone/s",
-	       "texts/cpu", "tokens/cpu", "alone/cpu");
+	printf("%-10s  %10s  %10s  %10s  %10s  %10s  %10s\n", "tokens", "texts/s", "tokens/s", "alone/s", "texts/cpu",
+	       "tokens/cpu", "alone/cpu");
 	for (size_t i = 0; ok && i < sizeof lengths / sizeof *lengths; i++)
 		ok = measure(e, lengths[i][0], lengths[i][1], err);
 	return ok;

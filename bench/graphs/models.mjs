@@ -1,6 +1,9 @@
 // Writes ONNX files of models in real sizes, with weights made by chance, as PyTorch exports them (opset 17).
 //
 //   bench/graphs/models.mjs FOLDER [NAME...]    resnet18 mobilenet vit bert minilm gru unet
+//
+// bert-texts and minilm-texts, made where they are named, take texts of any number and length with a mask, and give the
+// mean over each: for bench/texts_compare.mjs.
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
@@ -50,7 +53,7 @@ class Graph {
 		this.count = 0;
 	}
 	value(type, dims) {
-		const shape = message(2, dims.map((d) => message(1, [whole(1, d)])));
+		const shape = message(2, dims.map((d) => message(1, [typeof d === "string" ? text(2, d) : whole(1, d)])));
 		return message(2, [message(1, [whole(1, type), shape])]);
 	}
 	input(name, type, dims) {
@@ -112,14 +115,17 @@ function gelu(g, x) {
 	const e = g.node("Erf", [g.node("Div", [x, g.scalar(Math.SQRT2)])]);
 	return g.node("Mul", [g.node("Mul", [x, g.node("Add", [e, g.scalar(1)])]), g.scalar(0.5)]);
 }
-function attention(g, x, n, width, heads) {
-	const each = width / heads;
+// hidden: what is added to scores, or nothing. 0 in a shape is the input's size.
+function attention(g, x, n, width, heads, hidden) {
+	const each = width / heads, batch = hidden ? 0 : 1;
 	const split = (name, axes) => g.node("Transpose",
-		[g.node("Reshape", [linear(g, x, width, width), g.wholes(1, n, heads, each)])], { perm: axes });
+		[g.node("Reshape", [linear(g, x, width, width), g.wholes(batch, n, heads, each)])], { perm: axes });
 	const q = split("q", [0, 2, 1, 3]), k = split("k", [0, 2, 3, 1]), v = split("v", [0, 2, 1, 3]);
-	const scores = g.node("Div", [g.node("MatMul", [q, k]), g.scalar(Math.sqrt(each))]);
+	let scores = g.node("Div", [g.node("MatMul", [q, k]), g.scalar(Math.sqrt(each))]);
+	if (hidden)
+		scores = g.node("Add", [scores, hidden]);
 	const mixed = g.node("MatMul", [g.node("Softmax", [scores], { axis: -1 }), v]);
-	const joined = g.node("Reshape", [g.node("Transpose", [mixed], { perm: [0, 2, 1, 3] }), g.wholes(1, n, width)]);
+	const joined = g.node("Reshape", [g.node("Transpose", [mixed], { perm: [0, 2, 1, 3] }), g.wholes(batch, n, width)]);
 	return linear(g, joined, width, width);
 }
 
@@ -189,6 +195,27 @@ function bert(folder, name = "bert", width = 768, layers = 12, n = 128) {
 	g.write(folder, x, [1, n, width]);
 }
 
+function texts(folder, name, width, layers) {
+	const g = new Graph(name), sizes = ["batch", "n"];
+	const ids = g.input("ids", INT64, sizes), mask = g.input("mask", INT64, sizes);
+	const n = g.node("Slice", [g.node("Shape", [ids]), g.wholes(1), g.wholes(2)]);
+	const positions = g.node("Slice", [g.weight([512, width]), g.wholes(0), n, g.wholes(0)]);
+	const one = g.node("Cast", [mask], { to: FLOAT });
+	const hidden = g.node("Mul", [g.node("Sub", [g.scalar(1), g.node("Unsqueeze", [one, g.wholes(1, 2)])]),
+		g.scalar(-3.4028234e38)]);
+	let x = g.node("Add", [g.node("Gather", [g.weight([30522, width]), ids], { axis: 0 }), positions]);
+	x = norm(g, x, width);
+	for (let i = 0; i < layers; i++) {
+		x = norm(g, g.node("Add", [x, attention(g, x, 0, width, 12, hidden)]), width);
+		const inner = gelu(g, linear(g, x, width, 4 * width));
+		x = norm(g, g.node("Add", [x, linear(g, inner, 4 * width, width)]), width);
+	}
+	const column = g.node("Unsqueeze", [one, g.wholes(2)]);
+	const sum = g.node("ReduceSum", [g.node("Mul", [x, column]), g.wholes(1)], { keepdims: 0 });
+	x = g.node("Div", [sum, g.node("ReduceSum", [column, g.wholes(1)], { keepdims: 0 })]);
+	g.write(folder, x, ["batch", width]);
+}
+
 // Two layers of 512, 64 steps.
 function gru(folder) {
 	const g = new Graph("gru"), n = 64, width = 512;
@@ -223,7 +250,9 @@ function unet(folder) {
 }
 
 const models = { resnet18, mobilenet, vit, bert, minilm: (folder) => bert(folder, "minilm", 384, 6), gru, unet };
+const more = { "bert-texts": (folder) => texts(folder, "bert-texts", 768, 12),
+	"minilm-texts": (folder) => texts(folder, "minilm-texts", 384, 6) };
 const [folder, ...names] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });
 for (const name of names.length ? names : Object.keys(models))
-	models[name](folder);
+	(models[name] ?? more[name])(folder);

@@ -227,12 +227,27 @@ static bool add_plain_passes(struct key_set *set, const struct warm_passes *m, e
 	       add_pair(set, m, kv, &plain, schedules, err);
 }
 
+/* Of texts that are encoded: their passes give all rows, behind the final norm. */
+static bool add_encodings(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
+                          const struct plan_options *opt, bool schedules, struct error *err)
+{
+	struct plan_widths seen = { 0 };
+
+	for (uint32_t n = 1; n <= tokens; n++)
+		if (plan_has_new_widths(&seen, &m->spec, &m->weights, n, opt) &&
+		    !add_plan(set, m, kv, n, PLAN_ALL_NORMED, opt, schedules, err))
+			return false;
+	return true;
+}
+
 /* Every pass that a session makes: of any width without logits or with the last ones, and narrow ones with all. */
 static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
                        const struct plan_options *opt, bool schedules, struct error *err)
 {
 	struct plan_widths seen = { 0 };
 
+	if (m->spec.encodes)
+		return add_encodings(set, m, kv, tokens, opt, schedules, err);
 	for (uint32_t n = 1; n <= tokens; n++)
 		if ((plan_has_new_widths(&seen, &m->spec, &m->weights, n, opt) &&
 		     !add_plan(set, m, kv, n, PLAN_LAST_LOGITS, opt, schedules, err)) ||
@@ -343,16 +358,26 @@ static bool add_other_kv(struct key_set *set, size_t from, unsigned kv, struct e
 	return true;
 }
 
+/* Of the widest pass: draft tokens do not depend on how long prompts are, and texts that are encoded are whole. */
+static uint32_t most_tokens(const struct model_spec *spec, const struct warm_options *opt)
+{
+	const uint32_t context = spec->context_train < PLAN_ENCODED_MOST ? spec->context_train : PLAN_ENCODED_MOST,
+		       least = !spec->encodes                 ? SPECULATE_MOST
+	                       : context > PLAN_ENCODED_LEAST ? context
+	                                                      : PLAN_ENCODED_LEAST,
+		       wanted = opt->tokens ? opt->tokens : PLAN_TOKENS_MOST;
+
+	return wanted > least ? wanted : least;
+}
+
 bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n,
                struct error *err)
 {
-	uint32_t tokens =
-		!opt->tokens                   ? PLAN_TOKENS_MOST
-		: opt->tokens < SPECULATE_MOST ? SPECULATE_MOST
-					       : opt->tokens; /* draft tokens do not depend on how long prompts are */
+	const uint32_t tokens = most_tokens(spec, opt);
 	struct key_set set = { 0 };
 	struct tune *tune = opt->tune && tune_any(opt->tune) ? opt->tune : NULL;
 	struct warm_passes m;
+	const unsigned kv = !spec->encodes ? opt->kv : opt->kv & WARM_KV_ANY ? WARM_KV_F32 : 0;
 	bool ok;
 
 	if (!sample_make(&m, spec, err))
@@ -369,16 +394,16 @@ bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, st
 		tuned.tune = tune;
 		if (!((opt->numerics ? opt->numerics : WARM_EXACT) >> bounded & 1))
 			continue;
-		if (!(opt->activations >> f32 & 1) || !(opt->kv & WARM_KV_ANY))
+		if (!(opt->activations >> f32 & 1) || !(kv & WARM_KV_ANY))
 			continue;
 		/* Where attention of several tokens copies ahead, its units and parts depend on the type. */
 		const bool alike = !opt->target->block_bytes;
 		size_t from = set.n;
-		for (unsigned t = first_kv(opt->kv); ok && t < KV_TYPES; t = alike ? KV_TYPES : t + 1)
-			ok = !(opt->kv >> t & 1) ||
+		for (unsigned t = first_kv(kv); ok && t < KV_TYPES; t = alike ? KV_TYPES : t + 1)
+			ok = !(kv >> t & 1) ||
 			     (add_passes(&set, &m, kv_types[t], tokens, &po, !opt->usual, err) &&
 			      (!tune || add_passes(&set, &m, kv_types[t], tokens, &tuned, false, err)));
-		ok = ok && (!alike || add_other_kv(&set, from, opt->kv, err));
+		ok = ok && (!alike || add_other_kv(&set, from, kv, err));
 	}
 	sample_free(&m);
 	ok = ok && sort_keys(&set, err);
@@ -416,7 +441,7 @@ bool warm_programs(const struct model_spec *spec, const struct warm_options *opt
 
 	*keys = NULL;
 	*n = 0;
-	if (!opt->target->backend || !opt->target->backend->program)
+	if (!opt->target->backend || !opt->target->backend->program || spec->encodes)
 		return true;
 	if (!sample_make(&m, spec, err))
 		return false;

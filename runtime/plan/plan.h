@@ -97,6 +97,9 @@ uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *
  * token, or with the final hidden states instead: all tokens after the final norm (plan_layout.normed). Passes of up to
  * PLAN_ALL_LOGITS_MOST tokens may have the logits of all. */
 enum { PLAN_TOKENS_MOST = 1024, PLAN_ALL_LOGITS_MOST = 32 };
+/* Passes over texts that are encoded: of so many tokens together, where nobody asks for more, and of a text as long as
+ * a context that nobody asks to be longer. */
+enum { PLAN_ENCODED_LEAST = 512, PLAN_ENCODED_MOST = 8192 };
 enum plan_logits { PLAN_NO_LOGITS, PLAN_LAST_LOGITS, PLAN_ALL_NORMED, PLAN_ALL_LOGITS };
 
 /* How the attention of a pass of one token goes through its context: a unit goes through all that a head of keys sees;

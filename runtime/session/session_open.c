@@ -13,9 +13,7 @@
 enum {
 	LEAST_CONTEXT = 4096, /* where nobody asks for a size, memory makes it no smaller */
 	DEFAULT_BATCH = 264 /* whole tiles of 12 and 24 tokens */,
-	DEFAULT_CARD_BATCH = 512 /* whole tiles of matrix products on cards that fill them with so many */,
-	ENCODED_LEAST = 512 /* tokens of texts that are encoded together, where nobody asks for more */,
-	ENCODED_MOST = 8192 /* of a text, where nobody asks */
+	DEFAULT_CARD_BATCH = 512 /* whole tiles of matrix products on cards that fill them with so many */
 };
 
 /* Of free memory, what a text that nobody gave a size may take at most. A card's is taken at once. */
@@ -101,8 +99,8 @@ static void take_options(jit_session *s, const jit_session_options *o)
 	s->context = o->context ? (uint32_t)o->context : own_usual_context(s->model, s->memory.kv.type);
 	if (encodes && s->context > s->model->file.spec.context_train)
 		s->context = s->model->file.spec.context_train; /* positions behind have no rows */
-	if (encodes && !o->context && s->context > ENCODED_MOST)
-		s->context = ENCODED_MOST;
+	if (encodes && !o->context && s->context > PLAN_ENCODED_MOST)
+		s->context = PLAN_ENCODED_MOST;
 	s->speculate.fixed = speculate_width(o->speculate);
 	s->speculate.mode = o->speculate == JIT_SPECULATE_OFF ? SPECULATE_OFF
 	                    : s->speculate.fixed              ? SPECULATE_FIXED
@@ -114,7 +112,7 @@ static void take_options(jit_session *s, const jit_session_options *o)
 		e->batch = s->context;
 	if (encodes) { /* a text is whole in a pass */
 		s->speculate.mode = SPECULATE_OFF;
-		e->batch = o->batch ? (uint32_t)o->batch : ENCODED_LEAST;
+		e->batch = o->batch ? (uint32_t)o->batch : PLAN_ENCODED_LEAST;
 		e->batch = s->context > e->batch ? s->context : e->batch;
 	}
 	e->speculate = s->speculate.mode;

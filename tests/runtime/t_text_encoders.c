@@ -14,7 +14,13 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include <sys/stat.h>
+
 #include "include/jitrun_texts.h"
+#include "jit/store/pack.h"
+#include "kernels-templates/templates.h"
+#include "runtime/model/model.h"
+#include "runtime/plan/key_list.h"
 #include "tests/support/shared.h"
 
 /* Of the largest number of a text: what float32 may differ by from float32 in another order. */
@@ -114,9 +120,11 @@ struct opened {
 	jit_session *s;
 };
 
-static struct opened open_with(const char *name, const char *device, const char *isa, int threads)
+/* sealed: a pack with the kernels, or NULL */
+static struct opened open_sealed(const char *name, const char *device, const char *isa, int threads, const char *sealed)
 {
-	jit_model_options mo = JIT_MODEL_OPTIONS(.device = device, .isa = isa, .cache_dir = "");
+	jit_model_options mo = JIT_MODEL_OPTIONS(.device = device, .isa = isa, .cache_dir = sealed ? sealed : "",
+	                                         .sealed = sealed != NULL);
 	jit_session_options so = JIT_SESSION_OPTIONS(.threads = threads);
 	char relative[200];
 	struct opened o = { 0 };
@@ -130,6 +138,11 @@ static struct opened open_with(const char *name, const char *device, const char 
 	if (!(o.s = jit_session_open(o.m, &so, &err)))
 		fail_msg("%s: %s", name, err.message);
 	return o;
+}
+
+static struct opened open_with(const char *name, const char *device, const char *isa, int threads)
+{
+	return open_sealed(name, device, isa, threads, NULL);
 }
 
 static struct opened open_model(const char *name) { return open_with(name, "cpu", NULL, 2); }
@@ -373,6 +386,86 @@ static void test_same_bits(void **state)
 	}
 }
 
+/* ---- kernels made before */
+
+/* What key lists say that the model at `path` needs. */
+static void make_pack(const char *pack, const struct target *target)
+{
+	struct error err = { 0 };
+	struct model m;
+	struct key *keys;
+	size_t n;
+
+	assert_true(model_open(&m, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err));
+	assert_true(warm_keys(&m.spec,
+	                      &(struct warm_options){ .target = target,
+	                                              .activations = WARM_INT8_ACTIVATIONS,
+	                                              .kv = WARM_KV_F16, /* which an encoder's is never */
+	                                              .usual = true },
+	                      &keys, &n, &err));
+	struct pack_item *item = calloc(n, sizeof *item);
+	for (size_t i = 0; i < n; i++) {
+		item[i].key = keys[i];
+		if (!compile_key(&item[i].object, &keys[i], template_build, NULL, NULL, &err))
+			fail_msg("%s", err.text);
+	}
+	if (!pack_write(pack, item, n, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(chmod(pack, 0444), 0);
+	for (size_t i = 0; i < n; i++)
+		object_free(&item[i].object);
+	free(item);
+	free(keys);
+	model_close(&m);
+}
+
+/* Texts of every length, several at once and alone. */
+static void check_sealed(const char *name, const char *pack)
+{
+	static struct drawn d[DRAWN];
+	struct opened open = open_model(name), sealed;
+	struct registry_counters c;
+	struct expected e[TEXTS];
+	size_t n;
+
+	if (!open.m)
+		return;
+	make_pack(pack, target_native(NULL));
+	sealed = open_sealed(name, "cpu", NULL, 2, pack);
+	read_expected(name, e);
+	for (uint32_t seed = 0; seed < (test_quick() ? 4 : 20); seed++) {
+		draw_texts(d, DRAWN, e, seed);
+		float *want = rows_of(&open, d, DRAWN, e[0].width, &n),
+		      *got = rows_of(&sealed, d, DRAWN, e[0].width, &n);
+		same_bits(name, "sealed", got, want, n);
+		free(want);
+		free(got);
+		for (size_t i = 0; i < DRAWN; i++)
+			free(rows_of(&sealed, &d[i], 1, e[0].width, &n));
+	}
+	registry_count(open.m->registry, &c);
+	assert_true(c.generated > 0);
+	registry_count(sealed.m->registry, &c);
+	assert_int_equal(c.generated, 0);
+	free_expected(e);
+	close_model(&open);
+	close_model(&sealed);
+}
+
+static void test_sealed(void **state)
+{
+	char dir[] = "/tmp/jitrun-encoders-XXXXXX", pack[64];
+	(void)state;
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(pack, sizeof pack, "%s/kernels.pack", dir);
+	for (size_t f = 0; f < FOLDERS; f += test_quick() ? 5 : 1) {
+		check_sealed(folders[f], pack);
+		unlink(pack);
+	}
+	rmdir(dir);
+}
+
 /* ---- what is refused */
 
 #define REFUSED(call, words) \
@@ -421,7 +514,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hidden_states), cmocka_unit_test(test_pooled_vectors),
 		cmocka_unit_test(test_scores),        cmocka_unit_test(test_same_bits),
-		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_sealed),        cmocka_unit_test(test_refusals),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
