@@ -36,7 +36,7 @@ const { values: options } = parseArgs({
 	},
 });
 if (!options.files) {
-	console.error("usage: texts_compare.mjs --files FOLDER [--modules FOLDER] [--llama PROGRAM]; the file says more");
+	console.error("usage: texts_compare.mjs --files FOLDER [--modules FOLDER] [--llama PROGRAM]");
 	process.exit(2);
 }
 const here = import.meta.dirname ?? dirname(new URL(import.meta.url).pathname);
@@ -112,8 +112,9 @@ class Server {
 	}
 	async turn(l, time = ms) {
 		// Two tokens are the model's own.
-		const input = Array.from({ length: l.texts }, (_, i) => Array.from({ length: Math.max(lengthOf(l, i) - 2, 1) },
-			(_, k) => `w${idOf(i, k)}`).join(" "));
+		const words = (i) => Array.from({ length: Math.max(lengthOf(l, i) - 2, 1) },
+			(_, k) => `w${idOf(i, k)}`);
+		const input = Array.from({ length: l.texts }, (_, i) => words(i).join(" "));
 		const body = JSON.stringify({ input, model: "x", encoding_format: "base64" });
 		const wall = now(), cpu = this.processor();
 		let runs = 0;
@@ -137,8 +138,8 @@ class Onnx {
 	static async open(file) {
 		const o = new Onnx();
 		o.ort = createRequire(resolve(options.modules, "x.js"))("onnxruntime-node");
-		o.session = await o.ort.InferenceSession.create(file, { intraOpNumThreads: threads, interOpNumThreads: 1,
-			executionMode: "sequential", graphOptimizationLevel: "all" });
+		o.session = await o.ort.InferenceSession.create(file, { intraOpNumThreads: threads,
+			interOpNumThreads: 1, executionMode: "sequential", graphOptimizationLevel: "all" });
 		return o;
 	}
 	async turn(l, time = ms) {
@@ -198,8 +199,8 @@ async function pair(name, open) {
 	}
 }
 
-console.log(`${threads} threads; texts for each second of processor time, and how many times as fast jitrun is, by wall ` +
-	"and by processor time: median, least, most");
+console.log(`${threads} threads; texts for each second of processor time, and how many times as fast jitrun is, by ` +
+	"wall and by processor time: median, least, most");
 console.log("beside | tokens:texts | jitrun | other | wall | processor");
 for (const shape of options.shapes.split(",")) {
 	const gguf = (type) => made(`${shape}-${type}.gguf`, "python3",
@@ -212,10 +213,11 @@ for (const shape of options.shapes.split(",")) {
 	for (const type of options.llama ? options.types.split(",") : []) {
 		const file = gguf(type);
 		await pair(`llama.cpp, ${shape} ${type}`, [
-			() => Server.open(join(options.build, "jitserve"), (port) => [file, "--port", port, "--threads",
-				options.threads]),
-			() => Server.open(options.llama, (port) => ["-m", file, "--port", port, "-t", options.threads, "-tb",
-				options.threads, "--embeddings", "--pooling", "mean", ...options["llama-args"].split(" ")]),
+			() => Server.open(join(options.build, "jitserve"),
+				(port) => [file, "--port", port, "--threads", options.threads]),
+			() => Server.open(options.llama, (port) => ["-m", file, "--port", port, "-t", options.threads,
+				"-tb", options.threads, "--embeddings", "--pooling", "mean",
+				...options["llama-args"].split(" ")]),
 		]);
 	}
 }

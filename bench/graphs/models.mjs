@@ -53,7 +53,8 @@ class Graph {
 		this.count = 0;
 	}
 	value(type, dims) {
-		const shape = message(2, dims.map((d) => message(1, [typeof d === "string" ? text(2, d) : whole(1, d)])));
+		const size = (d) => (typeof d === "string" ? text(2, d) : whole(1, d));
+		const shape = message(2, dims.map((d) => message(1, [size(d)])));
 		return message(2, [message(1, [whole(1, type), shape])]);
 	}
 	input(name, type, dims) {
@@ -125,8 +126,8 @@ function attention(g, x, n, width, heads, hidden) {
 	if (hidden)
 		scores = g.node("Add", [scores, hidden]);
 	const mixed = g.node("MatMul", [g.node("Softmax", [scores], { axis: -1 }), v]);
-	const joined = g.node("Reshape", [g.node("Transpose", [mixed], { perm: [0, 2, 1, 3] }), g.wholes(batch, n, width)]);
-	return linear(g, joined, width, width);
+	const turned = g.node("Transpose", [mixed], { perm: [0, 2, 1, 3] });
+	return linear(g, g.node("Reshape", [turned, g.wholes(batch, n, width)]), width, width);
 }
 
 // ---- models

@@ -17,6 +17,7 @@ struct embeddings_reply {
 	const struct served *model;
 	bool base64;
 	bool native; /* a list, as llama.cpp's server gives it */
+	size_t told; /* numbers of a vector that are given */
 	uint64_t tokens;
 	float *vector;        /* of all texts, one behind the other */
 	size_t *first, *have; /* floats of a text: where they begin, n + 1 of them, and how many have come */
@@ -73,6 +74,18 @@ static void take(struct reply *r, const struct record *record, const jit_logprob
 	}
 }
 
+/* The first numbers of a vector, as a vector of length 1. */
+static void shorten(float *v, size_t n)
+{
+	double squares = 0;
+
+	for (size_t i = 0; i < n; i++)
+		squares += (double)v[i] * (double)v[i];
+	const double length = sqrt(squares);
+	for (size_t i = 0; i < n && length > 0; i++)
+		v[i] = (float)((double)v[i] / length);
+}
+
 static void end_native(struct embeddings_reply *o)
 {
 	const size_t width = width_of(o->model);
@@ -83,7 +96,7 @@ static void end_native(struct embeddings_reply *o)
 		bytes_print(b, "%s{\"index\":%u,\"embedding\":[", i ? "," : "", i);
 		for (size_t at = o->first[i]; at < o->first[i + 1]; at += width) {
 			bytes_text(b, at > o->first[i] ? "," : "");
-			put_numbers(b, o->vector + at, width);
+			put_numbers(b, o->vector + at, o->told);
 		}
 		bytes_text(b, "]}");
 	}
@@ -95,6 +108,8 @@ static void end(struct reply *r)
 {
 	struct embeddings_reply *o = (struct embeddings_reply *)(void *)r;
 
+	for (unsigned i = 0; o->told < width_of(o->model) && i < o->n; i++)
+		shorten(o->vector + o->first[i], o->told);
 	if (o->native) {
 		end_native(o);
 		return;
@@ -109,9 +124,9 @@ static void end(struct reply *r)
 		const float *v = o->vector + o->first[i];
 		bytes_print(b, "%s{\"object\":\"embedding\",\"index\":%u,\"embedding\":", i ? "," : "", i);
 		if (o->base64)
-			put_base64(b, (const unsigned char *)v, width_of(o->model) * sizeof *v);
+			put_base64(b, (const unsigned char *)v, o->told * sizeof *v);
 		else
-			put_numbers(b, v, width_of(o->model));
+			put_numbers(b, v, o->told);
 		bytes_text(b, "}");
 	}
 	bytes_print(b, "],\"usage\":{\"prompt_tokens\":%llu,\"total_tokens\":%llu}}", (unsigned long long)o->tokens,
@@ -143,9 +158,14 @@ static bool read_fields(struct embeddings_reply *o, const json_t *body, struct r
 	if (!field_text(body, "encoding_format", &format, r) ||
 	    !field_integer(body, "dimensions", 1, INT32_MAX, &size, r))
 		return false;
-	if (size != width)
+	if (size > width)
 		return refuse(r, 400, "dimensions", "dimensions is %lld, and this model's embeddings have %lld",
 		              (long long)size, (long long)width);
+	if (size < width && is_of_tokens(o->model))
+		return refuse(r, 400, "dimensions",
+		              "dimensions is %lld, and vectors of tokens are given as they are, with %lld numbers",
+		              (long long)size, (long long)width);
+	o->told = (size_t)size;
 	o->native = field_value(body, "content") != NULL || is_of_tokens(o->model);
 	o->base64 = strcmp(format, "base64") == 0;
 	if (o->native && o->base64)

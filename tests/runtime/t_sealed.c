@@ -20,6 +20,7 @@
 #include "runtime/plan/key_list.h"
 #include "tests/support/no_exec.h"
 #include "tests/support/shared.h"
+#include "tests/support/warm_pack.h"
 #include "tests/support/widths.h"
 
 enum { PROMPT = 70, STEPS = 40, FILTERED = 3, SKIPPED = 77, KV_TYPES = JIT_KV_Q8_0 + 1 };
@@ -29,35 +30,9 @@ static char model_path[1024], dir[64], pack[96];
 /* Every kernel of the model for a target but those that `left_out` names. */
 static void make_pack(const char *path, const struct target *t, const char *left_out)
 {
-	struct error err = { 0 };
-	struct model m;
-	struct key *keys;
-	size_t n, made = 0;
-
-	assert_true(model_open(&m, model_path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err));
-	assert_true(warm_keys(
-		&m.spec, &(struct warm_options){ .target = t, .activations = WARM_INT8_ACTIVATIONS, .kv = WARM_KV_ANY },
-		&keys, &n, &err));
-	struct pack_item *item = calloc(n, sizeof *item);
-	assert_non_null(item);
-	for (size_t i = 0; i < n; i++) {
-		char text[KEY_TEXT_MAX];
-		if (left_out && strcmp(key_text(&keys[i], text, sizeof text), left_out) == 0)
-			continue;
-		item[made].key = keys[i];
-		if (!compile_key(&item[made].object, &keys[i], template_build, NULL, NULL, &err))
-			fail_msg("%s", err.text);
-		made++;
-	}
-	assert_int_equal(made, left_out ? n - 1 : n);
-	if (!pack_write(path, item, made, &err))
-		fail_msg("%s", err.text);
-	assert_int_equal(chmod(path, 0444), 0);
-	for (size_t i = 0; i < made; i++)
-		object_free(&item[i].object);
-	free(item);
-	free(keys);
-	model_close(&m);
+	warm_pack(model_path, path,
+	          &(struct warm_options){ .target = t, .activations = WARM_INT8_ACTIVATIONS, .kv = WARM_KV_ANY },
+	          left_out);
 }
 
 static jit_model *open_model(const char *cache, int sealed)

@@ -14,14 +14,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include <sys/stat.h>
-
 #include "include/jitrun_texts.h"
-#include "jit/store/pack.h"
-#include "kernels-templates/templates.h"
 #include "runtime/model/model.h"
-#include "runtime/plan/key_list.h"
 #include "tests/support/shared.h"
+#include "tests/support/warm_pack.h"
 
 /* Of the largest number of a text: what float32 may differ by from float32 in another order. */
 #define TOLERANCE 1e-5
@@ -388,37 +384,6 @@ static void test_same_bits(void **state)
 
 /* ---- kernels made before */
 
-/* What key lists say that the model at `path` needs. */
-static void make_pack(const char *pack, const struct target *target)
-{
-	struct error err = { 0 };
-	struct model m;
-	struct key *keys;
-	size_t n;
-
-	assert_true(model_open(&m, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err));
-	assert_true(warm_keys(&m.spec,
-	                      &(struct warm_options){ .target = target,
-	                                              .activations = WARM_INT8_ACTIVATIONS,
-	                                              .kv = WARM_KV_F16, /* which an encoder's is never */
-	                                              .usual = true },
-	                      &keys, &n, &err));
-	struct pack_item *item = calloc(n, sizeof *item);
-	for (size_t i = 0; i < n; i++) {
-		item[i].key = keys[i];
-		if (!compile_key(&item[i].object, &keys[i], template_build, NULL, NULL, &err))
-			fail_msg("%s", err.text);
-	}
-	if (!pack_write(pack, item, n, &err))
-		fail_msg("%s", err.text);
-	assert_int_equal(chmod(pack, 0444), 0);
-	for (size_t i = 0; i < n; i++)
-		object_free(&item[i].object);
-	free(item);
-	free(keys);
-	model_close(&m);
-}
-
 /* Texts of every length, several at once and alone. */
 static void check_sealed(const char *name, const char *pack)
 {
@@ -430,7 +395,12 @@ static void check_sealed(const char *name, const char *pack)
 
 	if (!open.m)
 		return;
-	make_pack(pack, target_native(NULL));
+	warm_pack(path, pack,
+	          &(struct warm_options){ .target = target_native(NULL),
+	                                  .activations = WARM_INT8_ACTIVATIONS,
+	                                  .kv = WARM_KV_F16, /* an encoder's is F32, whatever is requested */
+	                                  .usual = true },
+	          NULL);
 	sealed = open_sealed(name, "cpu", NULL, 2, pack);
 	read_expected(name, e);
 	for (uint32_t seed = 0; seed < (test_quick() ? 4 : 20); seed++) {

@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,7 +88,30 @@ static void test_bits(void **state)
 	}
 }
 
-/* Dense layers behind pooling: shorter vectors, whose length is what `dimensions` may be. */
+/* The first numbers of a vector, scaled to length 1, as `dimensions` of both APIs has them. */
+static void check_shorter(struct child *c, const float *whole, int n)
+{
+	double squares = 0;
+	char body[100];
+
+	for (int i = 0; i < n; i++)
+		squares += (double)whole[i] * (double)whole[i];
+	snprintf(body, sizeof body, "{\"model\":\"narrow\",\"input\":\"a\",\"dimensions\":%d}", n);
+	json_t *o = client_json(c, "/v1/embeddings", body, 200), *p = client_json(c, "/api/embed", body, 200);
+	const json_t *a = json_object_get(json_array_get(json_object_get(o, "data"), 0), "embedding"),
+		     *b = json_array_get(json_object_get(p, "embeddings"), 0);
+	assert_int_equal(json_array_size(a), n);
+	assert_int_equal(json_array_size(b), n);
+	for (int i = 0; i < n; i++) {
+		const float want = (float)((double)whole[i] / sqrt(squares));
+		assert_true((float)json_number_value(json_array_get(a, (size_t)i)) == want);
+		assert_true(fabs(json_number_value(json_array_get(b, (size_t)i)) - (double)want) < 1e-6);
+	}
+	json_decref(o);
+	json_decref(p);
+}
+
+/* Dense layers behind pooling: shorter vectors, whose length is what `dimensions` may be at most. */
 static void test_dense(void **state)
 {
 	static const char *const ways[] = { "mean", "cls", "last" };
@@ -115,13 +139,15 @@ static void test_dense(void **state)
 		whole_of(dense, ids, CONTEXT, pooling[k], expected, NARROW);
 		check(&c, ids, CONTEXT, expected, NARROW, "narrow");
 		snprintf(body, sizeof body, "{\"model\":\"narrow\",\"input\":\"a\",\"dimensions\":%d}", NARROW);
-		json_decref(client_json(&c, "/v1/embeddings", body, 200));
+		json_t *o = client_json(&c, "/v1/embeddings", body, 200);
+		const json_t *all = json_object_get(json_array_get(json_object_get(o, "data"), 0), "embedding");
+		for (size_t i = 0; i < NARROW; i++)
+			expected[i] = (float)json_number_value(json_array_get(all, i));
+		json_decref(o);
+		for (int n = 1; n < NARROW; n += NARROW / 3)
+			check_shorter(&c, expected, n);
 		json_decref(client_json(&c, "/v1/embeddings",
 		                        "{\"model\":\"narrow\",\"input\":\"a\",\"dimensions\":256}", 400));
-		json_t *o =
-			client_json(&c, "/api/embed", "{\"model\":\"narrow\",\"input\":\"a\",\"dimensions\":5}", 200);
-		assert_int_equal(json_array_size(json_array_get(json_object_get(o, "embeddings"), 0)), 5);
-		json_decref(o);
 		assert_int_equal(child_stop(&c), 0);
 	}
 	unlink(dense);
@@ -172,6 +198,7 @@ static void test_tokens(void **state)
 		json_decref(o);
 	}
 	json_decref(client_json(&c, "/embedding", "{\"input\":\"a\",\"encoding_format\":\"base64\"}", 400));
+	json_decref(client_json(&c, "/embedding", "{\"input\":\"a\",\"dimensions\":8}", 400));
 	assert_int_equal(child_stop(&c), 0);
 	free(rows);
 	free(ids);

@@ -190,6 +190,14 @@ await test('embeddings', async () => {
 		must(Math.abs(length - 1) < 1e-5, `length ${length}`);
 		must(one.every((v, k) => Math.abs(v - plain.data[i].embedding[k]) < 1e-6), 'the forms differ');
 	}
+	const few = await client.embeddings.create({ model, input, dimensions: 16 });
+	for (let i = 0; i < 2; i++) {
+		const one = few.data[i].embedding, whole = base64.data[i].embedding.slice(0, 16);
+		same(one.length, 16, 'dimensions');
+		must(one.every((v, k) => Math.abs(v - whole[k] / Math.hypot(...whole)) < 1e-6), 'the first numbers');
+	}
+	const ids = await client.embeddings.create({ model, input: [[5, 6, 7], [8]], encoding_format: 'float' });
+	same(ids.data.length, 2, 'vectors of token ids');
 });
 
 await test('several at once as each alone', async () => {
