@@ -52,6 +52,7 @@
 	X(language) \
 	X(onnx) \
 	X(pictures) \
+	X(processor) \
 	X(graph)
 /* clang-format on */
 
@@ -98,6 +99,7 @@ const char *fuzz_directory(void);
 void fuzz_onnx_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_graph_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_pictures_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
+void fuzz_processor_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_npy_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 
 #endif

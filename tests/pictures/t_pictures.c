@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "pictures/picture.h"
+#include "pictures/processor.h"
 #include "pictures/resize.h"
 #include "tests/pictures/small_pictures.h"
 #include "tests/support/no_memory.h"
@@ -354,6 +355,42 @@ static void test_no_memory(void **state)
 	picture_free(&from);
 }
 
+/* The same while a picture is cut into tiles. */
+static void test_processor_no_memory(void **state)
+{
+	static const char image[] =
+		"{\"image_processor_type\": \"SmolVLMImageProcessor\", \"size\": {\"longest_edge\": 32}, "
+		"\"max_image_size\": {\"longest_edge\": 16}}",
+			  config[] = "{\"vision_config\": {\"patch_size\": 8}}";
+	struct processor_files files = { .name = "m",
+		                         .preprocessor = image,
+		                         .n_preprocessor = strlen(image),
+		                         .config = config,
+		                         .n_config = strlen(config) };
+	struct error err = { 0 };
+	struct image_processor p;
+	struct picture from = noise(40, 20);
+	unsigned failed = 0;
+	assert_true(processor_read(&p, &files, &err));
+	for (unsigned n = 1;; n++) {
+		struct processed_image out;
+		memory_fail(n);
+		bool ok = processor_run(&p, &from, &out, &err);
+		memory_fail(0);
+		if (ok) {
+			assert_int_equal(out.n_parts, 3);
+			processed_image_free(&out);
+			break;
+		}
+		assert_int_equal(err.code, ERROR_MEMORY);
+		assert_true(!out.parts && !out.values && !out.pieces);
+		err = (struct error){ 0 };
+		failed++;
+	}
+	assert_true(failed > 10);
+	picture_free(&from);
+}
+
 /* A folder that pillow.py filled: each file of its list beside what Pillow made of it. */
 static int judge_folder(const char *folder)
 {
@@ -395,7 +432,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_sizes),        cmocka_unit_test(test_small_files),
 		cmocka_unit_test(test_limits),       cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_cut),          cmocka_unit_test(test_damage),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_no_memory),    cmocka_unit_test(test_processor_no_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

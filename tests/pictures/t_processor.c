@@ -14,6 +14,7 @@
 
 #include "loaders/files/safetensors.h"
 #include "pictures/processor.h"
+#include "tests/pictures/processor_tests.h"
 #include "tests/support/shared.h"
 
 /* ---- beside transformers */
@@ -199,9 +200,27 @@ static void test_lfm2vl(void **state) { judge_folder("lfm2vl", PROCESSOR_LFM2_VL
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_qwen25vl), cmocka_unit_test(test_qwen3vl), cmocka_unit_test(test_qwen35),
-		cmocka_unit_test(test_gemma3),   cmocka_unit_test(test_smolvlm), cmocka_unit_test(test_internvl),
-		cmocka_unit_test(test_llava),    cmocka_unit_test(test_pixtral), cmocka_unit_test(test_lfm2vl),
+		cmocka_unit_test(test_qwen25vl),
+		cmocka_unit_test(test_qwen3vl),
+		cmocka_unit_test(test_qwen35),
+		cmocka_unit_test(test_gemma3),
+		cmocka_unit_test(test_smolvlm),
+		cmocka_unit_test(test_internvl),
+		cmocka_unit_test(test_llava),
+		cmocka_unit_test(test_pixtral),
+		cmocka_unit_test(test_lfm2vl),
+		cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_refused_fields),
+		cmocka_unit_test(test_gguf),
+		cmocka_unit_test(test_refused_gguf),
+		cmocka_unit_test(test_gguf_beside_folders),
+		cmocka_unit_test(test_all_sizes),
+		cmocka_unit_test(test_known_sizes),
+		cmocka_unit_test(test_refused_sizes),
+		cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_crops),
+		cmocka_unit_test(test_steps_left_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
