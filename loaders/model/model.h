@@ -119,6 +119,10 @@ struct model_rope {
 	bool yarn_truncate;        /* yarn: correction range rounded outwards (HF `truncate`, default true) */
 	const float *freq_factors; /* dims/2 divisors of inv_freq, or NULL: GGUF's rope_freqs.weight, which replaces
 	                              llama3; of long, those of sessions of up to original_context positions */
+	/* Of pictures' tokens, pairs rotate by time, row or column: so many by each; 0: all have one position.
+	 * interleaved: pairs take turns, else sections lie one behind the other. */
+	uint32_t sections[3];
+	bool interleaved;
 	const float *long_factors; /* long: those of longer sessions; NULL with MODEL_HEADER_ONLY, as freq_factors */
 };
 
@@ -231,6 +235,7 @@ struct model_spec {
 	bool value_norms;         /* each head's values are normed, without weights */
 	uint32_t layer_input;     /* numbers that each layer gets of a token's own (numerics.h rule 11); 0: none */
 	bool one_part;            /* a layer is a mixer or a feed-forward layer, not both */
+	bool pictures_whole;      /* tokens of a picture see all of it */
 	bool parallel;            /* the feed-forward layer reads what attention reads, behind one norm */
 	enum model_act act;
 	struct model_scale attention_scale; /* of the scores; none: 1/sqrt(head_dim) */

@@ -64,6 +64,11 @@
 			{ SLOT_shared_down, NULL, "mixer.shared_experts.down_proj.weight" }, \
 	}
 
+/* Fields of configurations of Qwen 2 VL and 2.5 VL, which may have those of the text model beside the image part's. */
+#define SEEING \
+	"attention_bias mlp_bias mrope_section vision_config image_token_id video_token_id " \
+	"vision_start_token_id vision_end_token_id vision_token_id"
+
 static const struct arch_row rows[] = {
 #include "loaders/model/model_arch_rows.def"
 #include "loaders/model/model_arch_mixtures.def"

@@ -31,7 +31,10 @@ static const char *const lm_head_name[2] = { "output.weight", "lm_head.weight" }
  * text models inside models for images. */
 static const struct {
 	const char *base, *head;
-} hf_prefixes[] = { { "model.", "" }, { "language_model.model.", "language_model." }, { "model.language_model.", "" } };
+} hf_prefixes[] = { { "model.", "" },
+	            { "language_model.model.", "language_model." },
+	            { "model.language_model.", "" },
+	            { "model.text_model.", "" } };
 enum { HF_PREFIXES = sizeof hf_prefixes / sizeof *hf_prefixes };
 
 /* Whether layers with such a mixer have the tensors of a group, where the model has them. */

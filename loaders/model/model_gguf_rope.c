@@ -225,9 +225,33 @@ static bool read_rotates(struct gguf_reader *r)
 	return true;
 }
 
+/* Four numbers of pairs, of which the last is 0. */
+static bool read_sections(struct gguf_reader *r)
+{
+	const struct gguf_kv *kv = gguf_find(r->g, gguf_key(r, "rope.dimension_sections"));
+	uint32_t section[3];
+
+	if (!kv || !arch_word_in(r->row->keys, "rope.dimension_sections"))
+		return true;
+	if (kv->type != GGUF_ARRAY || kv->count < 3 || kv->item == GGUF_STRING || kv->item == GGUF_ARRAY)
+		return error_set(r->err, ERROR_FORMAT, "%s: key %s is not a list of numbers", r->g->path, r->key);
+	for (uint64_t i = 0; i < 3; i++) {
+		const int64_t n = gguf_item_int(kv, i);
+		if (n < 0 || n > MODEL_MAX_HEAD_DIM)
+			return error_set(r->err, ERROR_FORMAT, "%s: key %s has %" PRId64 " pairs, expected 0 to %d",
+			                 r->g->path, r->key, n, MODEL_MAX_HEAD_DIM);
+		section[i] = (uint32_t)n;
+	}
+	return model_take_sections(r->g->path, r->key, section, !arch_word_in(r->row->gguf, "qwen2vl"), true,
+	                           &r->m->spec.rope, r->err);
+}
+
 bool gguf_read_switches(struct gguf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
+
+	if (!read_sections(r))
+		return false;
 
 	if ((r->row->window == WINDOW_BY_TYPE && !read_windows(r)) || !gguf_read_layers(r) ||
 	    (r->row->switches & SWITCH_NO_ROPE && !read_rotates(r)))

@@ -58,6 +58,9 @@ static bool read_row(struct hf_reader *r)
 	if (!type)
 		return error_set(r->err, ERROR_FORMAT, "%s: model_type is missing", r->label);
 	r->row = arch_of_hf(hf_is_bidirectional(r, type) ? BIDIRECTIONAL_GEMMA : type);
+	snprintf(names, sizeof names, "%.100s_text", type);
+	if (!r->row && r->m->file->wrapped) /* both parts' fields are in one object */
+		r->row = arch_of_hf(names);
 	if (!r->row)
 		return hf_unsupported(r, "model_type", type, arch_names(false, names, sizeof names));
 	if (r->row->lacks)
@@ -147,11 +150,11 @@ static bool put_default(struct hf_reader *r, const char *word, size_t n)
 	                 error_set(r->err, ERROR_MEMORY, "%s: no memory for its fields", r->label));
 }
 
-bool hf_put_defaults(struct hf_reader *r)
+static bool put_words(struct hf_reader *r, const char *words)
 {
 	size_t n;
 
-	for (const char *p = r->row->defaults ? r->row->defaults : ""; *p; p += n) {
+	for (const char *p = words ? words : ""; *p; p += n) {
 		p += strspn(p, " ");
 		n = strcspn(p, " ");
 		if (n && !put_default(r, p, n))
@@ -159,6 +162,8 @@ bool hf_put_defaults(struct hf_reader *r)
 	}
 	return true;
 }
+
+bool hf_put_defaults(struct hf_reader *r) { return put_words(r, r->row->defaults); }
 
 /* Where gates are cut: a number of the class's, which files repeat. */
 static bool check_limit(struct hf_reader *r)
@@ -324,7 +329,15 @@ static const char outer_fields[] =
 	"multimodal_projector_bias projector_hidden_act spatial_merge_size vision_feature_layer boi_token_index "
 	"eoi_token_index mm_tokens_per_image video_token_id vision_start_token_id vision_end_token_id "
 	"audio_config audio_token_id boa_token_id eoa_token_id boi_token_id eoi_token_id eoa_token_index "
-	"vision_soft_tokens_per_image quantization quantization_config";
+	"vision_soft_tokens_per_image quantization quantization_config image_seq_length "
+	"vision_feature_select_strategy downsample_ratio downsample_factor scale_factor projector_bias "
+	"projector_hidden_size projector_use_layernorm image_grid_pinpoints vocab_size use_image_special_tokens "
+	"encoder_patch_size min_image_tokens max_image_tokens do_image_splitting min_tiles max_tiles tile_size "
+	"max_pixels_tolerance use_thumbnail ignore_index";
+
+/* Of Llama's class; configurations around it leave out what is usual. */
+static const char llama_defaults[] = "vocab_size=32000 hidden_size=4096 intermediate_size=11008 num_hidden_layers=32 "
+				     "num_attention_heads=32 max_position_embeddings=2048";
 
 static bool check_outer_fields(struct hf_reader *r, json_t *outer)
 {
@@ -351,6 +364,7 @@ static bool unwrap(struct hf_reader *r)
 	json_t *outer = r->root, *text = json_object_get(outer, "text_config");
 	const json_t *type = json_object_get(outer, "model_type"), *inner = json_object_get(text, "model_type");
 
+	r->m->file->wrapped = json_is_object(json_object_get(outer, "vision_config"));
 	if (!json_is_text(type) || !json_is_text(inner))
 		return true;
 	const struct arch_row *row = arch_of_hf(json_string_value(inner));
@@ -365,7 +379,7 @@ static bool unwrap(struct hf_reader *r)
 	if (tied && json_object_set(text, "tie_word_embeddings", tied) != 0)
 		return error_set(r->err, ERROR_MEMORY, "%s: no memory for its fields", r->label);
 	r->root = text;
-	return true;
+	return strcmp(json_string_value(inner), "llama") != 0 || put_words(r, llama_defaults);
 }
 
 static bool read_fields(struct hf_reader *r)

@@ -215,7 +215,8 @@ static bool read_scaling(struct hf_reader *r, const json_t *o, struct model_rope
 		return read_proportional(r, o, rope);
 	if (!read_partial(r, o, rope))
 		return false;
-	if (!type || strcmp(type, "default") == 0)
+	if (!type || strcmp(type, "default") == 0 ||
+	    (strcmp(type, "mrope") == 0 && arch_word_in(r->row->fields, "mrope_section")))
 		return pass_over(r, o, type ? scaling_members : NULL);
 	if (strcmp(type, "dynamic") == 0 && r->row->switches & SWITCH_ALPHA)
 		return read_alpha(r, o, rope);
@@ -239,6 +240,29 @@ static bool read_scaling(struct hf_reader *r, const json_t *o, struct model_rope
 	return hf_unsupported(r, "the rotary scaling type", type, "default, linear, llama3 or yarn");
 }
 
+/* By what pairs rotate of pictures' tokens. Where that is left out, the classes take a half, a quarter and a quarter of
+ * the pairs, or nearly so. */
+static bool read_sections(struct hf_reader *r, const json_t *o, struct model_rope *rope)
+{
+	const json_t *list = arch_word_in(r->row->fields, "mrope_section") ? hf_get(r, o, "mrope_section") : NULL;
+	uint32_t section[3] = { 24, 20, 20 };
+
+	if (!arch_word_in(r->row->fields, "mrope_section"))
+		return true;
+	if (!list && rope->dims == 64)
+		memcpy(section, (uint32_t[]){ 11, 11, 10 }, sizeof section);
+	if (list && (!json_is_array(list) || json_array_size(list) != 3))
+		return hf_wrong_kind(r, "mrope_section", list, "a list of three numbers");
+	for (size_t i = 0; list && i < 3; i++) {
+		const json_t *v = json_array_get(list, i);
+		if (!json_is_integer(v) || json_integer_value(v) < 0 || json_integer_value(v) > MODEL_MAX_HEAD_DIM)
+			return hf_wrong_kind(r, "mrope_section", v, "numbers of pairs");
+		section[i] = (uint32_t)json_integer_value(v);
+	}
+	return model_take_sections(r->label, "mrope_section", section,
+	                           arch_word_in(r->row->fields, "mrope_interleaved"), list != NULL, rope, r->err);
+}
+
 /* One object of rotary parameters. */
 static bool read_object(struct hf_reader *r, json_t *o, const char *key, struct model_rope *rope)
 {
@@ -246,7 +270,7 @@ static bool read_object(struct hf_reader *r, json_t *o, const char *key, struct 
 		return hf_wrong_kind(r, key, o, "an object");
 	if (r->row->switches & SWITCH_QUERY_SCALE)
 		hf_get(r, o, "max_position_embeddings"); /* which the classes add to what they save */
-	return hf_get_f64(r, o, "rope_theta", &rope->theta) && read_scaling(r, o, rope) &&
+	return hf_get_f64(r, o, "rope_theta", &rope->theta) && read_scaling(r, o, rope) && read_sections(r, o, rope) &&
 	       (!(r->row->switches & SWITCH_QUERY_SCALE) ||
 	        hf_get_f64(r, o, "llama_4_scaling_beta", &r->m->spec.query_scale)) &&
 	       hf_check_unread(r, o, r->read_within, key, ".");

@@ -9,7 +9,8 @@ static const char *const other_parts[] = {
 	"model.vision_tower.", "model.multi_modal_projector.",
 	"model.visual.",       "mtp.",
 	"model.audio_tower.",  "model.embed_vision.",
-	"model.embed_audio."
+	"model.embed_audio.",  "model.vision_model.",
+	"model.connector.",    "visual."
 };
 
 static bool of_other_part(struct name_ref name)

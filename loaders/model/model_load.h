@@ -168,6 +168,9 @@ void model_low_queries(struct model *m);
 void model_take_row(struct model_spec *s, const struct arch_row *row);
 /* A factor of 1 changes nothing: the model has none. Not of the scores' scale, whose usual value is another. */
 void model_drop_scales_of_1(struct model_spec *s);
+/* Sections of rotations of three parts, which must be all pairs; not stated: where they are not, there are none. */
+bool model_take_sections(const char *label, const char *name, const uint32_t section[3], bool interleaved, bool stated,
+                         struct model_rope *rope, struct error *err);
 void model_plain_rope(struct model_rope *rope, double theta); /* of as many dimensions, without scaling */
 bool model_mixers_make(struct model *m, const char *label, struct error *err); /* attention in all */
 /* Of the delta rule's sizes, which are checked: how many channels its convolution has. */

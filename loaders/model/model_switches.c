@@ -17,6 +17,7 @@ void model_take_row(struct model_spec *s, const struct arch_row *row)
 	s->parallel = row->switches & SWITCH_PARALLEL;
 	s->one_part = row->switches & SWITCH_ONE_PART;
 	s->encodes = row->switches & SWITCH_ENCODES;
+	s->pictures_whole = arch_word_in(row->wrapped, "gemma3");
 	if (row->encoder)
 		s->alibi = row->encoder->alibi;
 	if (row->switches & SWITCH_EMBED_ROOT)
@@ -40,6 +41,21 @@ void model_drop_scales_of_1(struct model_spec *s)
 	for (size_t i = 0; i < sizeof factor / sizeof *factor; i++)
 		if (factor[i]->value == 1)
 			*factor[i] = (struct model_scale){ false, 0 };
+}
+
+bool model_take_sections(const char *label, const char *name, const uint32_t section[3], bool interleaved, bool stated,
+                         struct model_rope *rope, struct error *err)
+{
+	const uint32_t pairs = section[0] + section[1] + section[2];
+
+	if (pairs != rope->dims / 2 || !section[0])
+		return !stated || error_set(err, ERROR_FORMAT,
+		                            "%s: %s has %" PRIu32 " pairs, expected the %" PRIu32 " that rotate", label,
+		                            name, pairs, rope->dims / 2);
+	for (int i = 0; i < 3; i++)
+		rope->sections[i] = section[i];
+	rope->interleaved = interleaved;
+	return true;
 }
 
 void model_plain_rope(struct model_rope *rope, double theta)

@@ -77,7 +77,7 @@ static void forget_beginnings(struct jit_batch *b, const jit_session *s)
 {
 	for (size_t i = b->n_kept; i-- > 0;)
 		if (b->kept[i].computed <= s->computed && b->kept[i].adapters == s->adapters.key &&
-		    memcmp(b->kept[i].ids, s->ids, b->kept[i].computed * sizeof *s->ids) == 0)
+		    memcmp(b->kept[i].ids, session_keys(s), b->kept[i].computed * sizeof *s->ids) == 0)
 			batch_forget(b, i);
 }
 
@@ -86,7 +86,7 @@ static bool is_known(struct jit_batch *b, const jit_session *s)
 {
 	for (size_t i = 0; i < b->n_kept; i++)
 		if (b->kept[i].computed >= s->computed && b->kept[i].adapters == s->adapters.key &&
-		    memcmp(b->kept[i].ids, s->ids, s->computed * sizeof *s->ids) == 0) {
+		    memcmp(b->kept[i].ids, session_keys(s), s->computed * sizeof *s->ids) == 0) {
 			b->kept[i].used = ++b->clock;
 			return true;
 		}
@@ -123,7 +123,7 @@ bool batch_keep(struct batch_member *m)
 		free(ids);
 		return false;
 	}
-	memcpy(ids, s->ids, s->computed * sizeof *ids);
+	memcpy(ids, session_keys(s), s->computed * sizeof *ids);
 	batch_pages_keep(m, kv_chunks(s->computed));
 	for (size_t i = 0; i < m->pages.n; i++) {
 		kv_pages_hold(&b->pages, m->pages.page[i], KV_REMEMBERS);
@@ -158,12 +158,13 @@ struct text {
 static size_t same_tokens(const struct batch_member *m, const struct text *from, size_t known)
 {
 	const jit_session *s = m->session;
+	const int32_t *keys = session_keys(s);
 	size_t most = s->length - 1 < from->computed ? s->length - 1 : from->computed,
 	       same = known < most ? known : most;
 
 	if (from->adapters != s->adapters.key)
 		return 0;
-	while (same < most && s->ids[same] == from->ids[same])
+	while (same < most && keys[same] == from->ids[same])
 		same++;
 	return same;
 }
@@ -185,10 +186,11 @@ static const struct kv_page *find_pages(const struct batch_member *m, size_t *ch
 {
 	const jit_session *s = m->session;
 	const struct kv_page *last = NULL, *next = NULL;
+	const int32_t *keys = session_keys(s);
 
 	for (*chunks = 0; (*chunks + 1) * NUMERICS_CHUNK < s->length; ++*chunks, last = next)
 		if (!(next = kv_pages_find(&m->batch->pages, last ? last->number : s->adapters.key,
-		                           s->ids + *chunks * NUMERICS_CHUNK)))
+		                           keys + *chunks * NUMERICS_CHUNK)))
 			break;
 	return last;
 }
@@ -222,7 +224,8 @@ struct batch_found batch_find_beginning(const struct batch_member *m)
 		const struct batch_member *o = b->member[i];
 		const jit_session *s = o->session;
 		if (o != m && o->admitted && (!last || (o->pages.n >= known && o->pages.page[known - 1] == last)))
-			consider(m, &(struct text){ &s->memory, &o->pages, s->ids, s->computed, s->adapters.key },
+			consider(m,
+			         &(struct text){ &s->memory, &o->pages, session_keys(s), s->computed, s->adapters.key },
 			         SIZE_MAX, known * NUMERICS_CHUNK, &best);
 	}
 	return best;

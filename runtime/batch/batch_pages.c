@@ -152,7 +152,8 @@ void batch_pages_publish(struct batch_member *m)
 		struct kv_page *page = m->pages.page[c];
 		if (c && !parent_of(m, c))
 			return;
-		struct kv_page *known = kv_pages_publish(all, page, parent_of(m, c), s->ids + c * NUMERICS_CHUNK);
+		struct kv_page *known =
+			kv_pages_publish(all, page, parent_of(m, c), session_keys(s) + c * NUMERICS_CHUNK);
 		if (known != page) {
 			kv_pages_hold(all, known, KV_USES);
 			put(m, c, known);
@@ -169,7 +170,7 @@ void batch_pages_take_over(struct batch_member *m, struct error *err)
 		size_t c = s->computed / NUMERICS_CHUNK, end = (c + 1) * NUMERICS_CHUNK;
 		if (end >= s->length || (c && !parent_of(m, c)) || !room_for(&m->pages, c + 1, err))
 			return;
-		struct kv_page *known = kv_pages_find(all, parent_of(m, c), s->ids + c * NUMERICS_CHUNK);
+		struct kv_page *known = kv_pages_find(all, parent_of(m, c), session_keys(s) + c * NUMERICS_CHUNK);
 		if (!known)
 			return;
 		if (c >= m->pages.n || m->pages.page[c] != known) {

@@ -66,7 +66,7 @@ static bool append_chunk(struct jit_batch *b, struct pass *p, const struct batch
 
 	memcpy(buf->ids + first, s->ids + chunk->position, text * sizeof *s->ids);
 	memcpy(buf->ids + first + text, s->speculate.window.ids + 1, chunk->drafts * sizeof *s->ids);
-	rope_fill(&b->engine.rope, buf->cos, buf->sin, buf->tokens, first, chunk->position, chunk->tokens);
+	session_fill_angles(s, buf, first, chunk->position, chunk->tokens);
 	return session_begin_run(s, chunk->position, chunk->tokens, &p->at[i], err);
 }
 
@@ -80,6 +80,7 @@ static bool find_plan(struct jit_batch *b, struct pass *p, const struct batch_ch
 	for (uint32_t i = 0; i < n; i++)
 		chosen[i] = &chunk[i].member->session->adapters;
 	engine_adapt(e, chosen, n);
+	engine_show(e, false);
 	if (n == 1 && chunk->rows <= 1) {
 		p->logits = e->memory.buf.logits;
 		p->plan = engine_find_plan(e, chunk->tokens, chunk->position,

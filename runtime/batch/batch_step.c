@@ -424,6 +424,28 @@ static bool refuse_stall(const struct step *step, struct error *err)
 	                 jit_batch_pending(b), b->engine.batch);
 }
 
+/* Passes over a picture's tokens have no others: one session's are computed, with what it waits for besides. */
+static bool compute_pictures(struct jit_batch *b)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		struct batch_member *m = b->member[i];
+		jit_session *s = m->session;
+		const size_t before = s->computed;
+		struct error e = { 0 };
+		if (!is_pending(m) || !session_pictures_due(s, batch_begins_at(s)))
+			continue;
+		if (!session_compute(s, PROFILE_PROMPT, &e)) {
+			fail(m, &e);
+			return true;
+		}
+		s->prompt_tokens += s->computed - before;
+		batch_pages_publish(m);
+		m->submitted = 0;
+		return true;
+	}
+	return false;
+}
+
 static bool step_once(struct jit_batch *b, jit_session **ready, size_t most, size_t *n, struct error *err)
 {
 	struct step step = { .batch = b };
@@ -436,6 +458,10 @@ static bool step_once(struct jit_batch *b, jit_session **ready, size_t most, siz
 	if (*n)
 		return true;
 	step.alone = jit_batch_pending(b) == 1;
+	if (compute_pictures(b)) {
+		tell_ready(b, ready, most, n);
+		return true;
+	}
 	batch_drop_windows(b);
 	share_memory(b);
 	add_all(&step);

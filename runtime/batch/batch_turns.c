@@ -69,7 +69,7 @@ static bool is_remembered(const struct batch_member *m, size_t mark)
 
 	for (size_t i = 0; i < b->n_kept; i++)
 		if (b->kept[i].computed >= mark && b->kept[i].adapters == m->session->adapters.key &&
-		    memcmp(b->kept[i].ids, m->session->ids, mark * sizeof *b->kept[i].ids) == 0 &&
+		    memcmp(b->kept[i].ids, session_keys(m->session), mark * sizeof *b->kept[i].ids) == 0 &&
 		    session_memory_serves(&b->model->file.spec, mark, b->kept[i].memory.window_first))
 			return true;
 	return false;
@@ -103,7 +103,7 @@ static void remember(struct batch_member *m, size_t tokens)
 	k.pages.page = malloc(chunks * sizeof(struct kv_page *));
 	bool reserved = k.ids && k.pages.page && kv_pages_reserve(&b->pages, b->fixed_bytes);
 	if (reserved) {
-		memcpy(k.ids, m->session->ids, tokens * sizeof *k.ids);
+		memcpy(k.ids, session_keys(m->session), tokens * sizeof *k.ids);
 		for (; k.pages.n < chunks; k.pages.n++) {
 			k.pages.page[k.pages.n] = m->pages.page[k.pages.n];
 			kv_pages_hold(&b->pages, k.pages.page[k.pages.n], KV_REMEMBERS);

@@ -103,6 +103,7 @@ bool engine_open(struct engine *e, const struct engine_options *o, struct error 
 	const jit_model *m = e->model;
 
 	e->adapted = m->adapters != NULL;
+	e->shown = m->shown;
 	const struct plan_layout_options layout = engine_layout_options(e);
 	if (cancel_any(o->cancel))
 		return cancel_error(err);
@@ -134,6 +135,16 @@ static void forget_joint(struct engine *e, struct engine_joint *j)
 	*j = (struct engine_joint){ 0 };
 }
 
+static void free_plans(const struct engine *e, struct plan **all)
+{
+	for (size_t i = 0; all && i < plan_count(e); i++)
+		if (all[i]) {
+			plan_free(all[i]);
+			free(all[i]);
+		}
+	free(all);
+}
+
 void engine_close(struct engine *e)
 {
 	compile_ahead_close(e->compile_ahead);
@@ -147,14 +158,22 @@ void engine_close(struct engine *e)
 	tuner_close(e->tuner);
 	if (e->model->tune && !e->model->sealed)
 		tune_save(e->model->tune, NULL); /* what cannot be kept is found out again */
-	for (size_t i = 0; e->plan && i < plan_count(e); i++)
-		if (e->plan[i]) {
-			plan_free(e->plan[i]);
-			free(e->plan[i]);
-		}
-	free(e->plan);
+	free_plans(e, e->plan);
+	free_plans(e, e->shown_plan);
 	pass_memory_close(&e->memory);
 	rope_close(&e->rope);
+}
+
+/* ---- pictures */
+
+void engine_show(struct engine *e, bool shows) { e->shows = shows; }
+
+bool engine_map_shown(struct engine *e, struct error *err)
+{
+	if (!e->shown_plan)
+		e->shown_plan = calloc(plan_count(e), sizeof *e->shown_plan);
+	return e->shown_plan ? pass_memory_shown(&e->memory, &e->model->file.spec, e->shown, err)
+	                     : error_set(err, ERROR_MEMORY, "no memory for the plans of %u tokens", e->tokens);
 }
 
 /* ---- adapters */
@@ -173,8 +192,11 @@ static void forget_plan(struct engine *e, struct plan **p)
 /* Plans for other adapters than the model has now: which matrices they add to may have changed. */
 static void forget_adapted(struct engine *e)
 {
-	for (size_t i = plan_count(e) / 2; i < plan_count(e); i++)
+	for (size_t i = plan_count(e) / 2; i < plan_count(e); i++) {
 		forget_plan(e, &e->plan[i]);
+		if (e->shown_plan)
+			forget_plan(e, &e->shown_plan[i]);
+	}
 	for (size_t i = 0; e->joint && i < ENGINE_JOINT_MOST; i++)
 		if (e->joint[i].adapts)
 			forget_joint(e, &e->joint[i]);
@@ -234,8 +256,9 @@ struct plan_options engine_plan_options(const struct engine *e)
 		.bounded = m->bounded && !e->exact,
 		.tune = m->tune,
 		.only = m->sealed ? m->registry : NULL,
-		.context = e->parts ? PLAN_PARTS_TO_COME : PLAN_WHOLE,
-		.handed = m->device->facts.awaits,
+		.context = e->parts && !e->shows ? PLAN_PARTS_TO_COME : PLAN_WHOLE,
+		.handed = m->device->facts.awaits && !e->shows,
+		.shows = e->shows,
 		.general = e->general,
 		.adapts = e->adapts
 	};
@@ -246,6 +269,7 @@ struct plan_layout_options engine_layout_options(const struct engine *e)
 	return (struct plan_layout_options){ .tokens = e->tokens,
 		                             .f32_activations = e->model->f32_activations,
 		                             .adapted = e->adapted,
+		                             .shown = e->shown,
 		                             .apart = e->model->values_apart };
 }
 
@@ -271,14 +295,20 @@ static bool has_records(const struct engine *e, uint32_t tokens)
 	return e->parts && !e->model->device->facts.host_runs && tokens > 1 && tokens <= PLAN_HANDED_MOST;
 }
 
+static struct plan **slot_of(struct engine *e, uint32_t tokens, enum plan_logits logits)
+{
+	struct plan **all = e->shows ? e->shown_plan : e->plan;
+
+	return &all[(e->adapts ? plan_count(e) / 2 : 0) + (size_t)tokens * ENGINE_LOGIT_KINDS + logits];
+}
+
 struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t position, enum plan_logits logits,
                               enum profile_pass kind, struct error *err)
 {
-	bool parts = e->parts && tokens == 1 && position >= e->parts_from;
-	struct plan **slot = &e->plan[(e->adapts ? plan_count(e) / 2 : 0) +
-	                              (size_t)(parts ? 0 : tokens) * ENGINE_LOGIT_KINDS + logits];
+	bool parts = e->parts && tokens == 1 && position >= e->parts_from && !e->shows;
+	struct plan **slot = slot_of(e, parts ? 0 : tokens, logits);
 	struct plan_options opt = engine_plan_options(e);
-	bool tuned = e->tune_passes && !e->adapts && tokens == 1 && logits == PLAN_LAST_LOGITS;
+	bool tuned = e->tune_passes && !e->adapts && !e->shows && tokens == 1 && logits == PLAN_LAST_LOGITS;
 
 	if (*slot)
 		return *slot;

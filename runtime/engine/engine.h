@@ -50,8 +50,12 @@ struct engine {
 	struct rope rope;
 	struct plan **plan; /* [2][tokens + 1][ENGINE_LOGIT_KINDS], built when first needed; of no tokens: of
 	                       one, with the context in parts; the second half of passes with adapters */
-	bool adapted;       /* passes may have adapters, since the model had some when it was opened */
-	bool adapts;        /* the next one has: engine_adapt() */
+	struct plan *
+		*shown_plan; /* [tokens + 1][ENGINE_LOGIT_KINDS] of passes over a picture's tokens; NULL: none yet */
+	uint32_t shown;      /* levels of pictures' features that passes may have; 0: none */
+	bool shows;          /* the next one is over a picture's tokens: engine_show() */
+	bool adapted;        /* passes may have adapters, since the model had some when it was opened */
+	bool adapts;         /* the next one has: engine_adapt() */
 	int32_t set_of[ENGINE_SPANS_MOST]; /* its sequences' sets */
 	uint64_t adapters_seen;            /* the version of the model's adapters that plans were built for */
 	struct plan_cache kv;              /* where a session's cache has what; without addresses */
@@ -85,6 +89,10 @@ void engine_request_drafts(struct engine *e);
  * Pointers are not kept. */
 struct adapters_chosen;
 void engine_adapt(struct engine *e, const struct adapters_chosen *const chosen[], uint32_t n);
+/* Whether the passes to come are over tokens of a picture, until this is called again; and memory for their features,
+ * which is taken once. */
+void engine_show(struct engine *e, bool shows);
+bool engine_map_shown(struct engine *e, struct error *err);
 /* The plan of a pass for one session, whose first token is at that position. NULL: err. */
 struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t position, enum plan_logits logits,
                               enum profile_pass kind, struct error *err);

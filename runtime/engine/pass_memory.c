@@ -90,6 +90,15 @@ bool pass_memory_logits(struct pass_memory *m, const struct model_spec *s, uint3
 	return m->all_logits != NULL;
 }
 
+bool pass_memory_shown(struct pass_memory *m, const struct model_spec *s, uint32_t levels, struct error *err)
+{
+	if (m->buf.shown)
+		return true;
+	m->shown_bytes = (uint64_t)levels * m->buf.tokens * numerics_pad(s->hidden) * sizeof *m->buf.shown + SLACK;
+	m->buf.shown = m->device->alloc(m->device, m->shown_bytes, DEVICE_SHARED, err);
+	return m->buf.shown != NULL;
+}
+
 static void take_records(struct pass_memory *m, const struct model_spec *s, uint32_t tokens, struct error *err)
 {
 	const size_t bytes = tokens * plan_record_bytes(s, m->buf.context) + SLACK;
@@ -145,6 +154,7 @@ void pass_memory_close(struct pass_memory *m)
 	d->release(d, m->buf.records, m->records_bytes);
 	for (unsigned i = 0; i < 2; i++)
 		d->release(d, m->handed[i].at, m->handed[i].bytes);
+	d->release(d, m->buf.shown, m->shown_bytes);
 	d->release(d, m->all_logits, m->all_logits_bytes);
 	d->release(d, m->shared, m->shared_bytes);
 	d->release(d, m->buffers, m->buffers_bytes);

@@ -15,6 +15,7 @@ struct pass_memory {
 	struct plan_layout layout;
 	float *all_logits;   /* of pass_memory_logits() tokens; NULL until then */
 	float *all_greatest; /* the greatest of each 32 of these */
+	size_t shown_bytes;
 	size_t buffers_bytes, shared_bytes, all_logits_bytes, records_bytes;
 	uint8_t *buffers, *shared;
 	struct {
@@ -33,6 +34,8 @@ bool pass_memory_open(struct pass_memory *m, struct device *d, const struct mode
                       const struct plan_layout_options *o, struct error *err);
 /* Makes room for the logits of so many tokens, if there is none yet; always the same number. */
 bool pass_memory_logits(struct pass_memory *m, const struct model_spec *s, uint32_t tokens, struct error *err);
+/* Makes room for so many levels of features of a pass's tokens, if there is none yet. */
+bool pass_memory_shown(struct pass_memory *m, const struct model_spec *s, uint32_t levels, struct error *err);
 /* Makes room for the records of a context of so many positions (plan.h), if there is none yet; always the same number.
  * Of one token, or, on devices that are none of threads, of a few: where the memory does not have that, several tokens
  * do without. tokens: of the pass that asks. */

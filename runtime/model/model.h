@@ -33,6 +33,7 @@ struct jit_model {
 	bool has_all;        /* sealed: every one that any session can need */
 	FILE *dump_ir, *dump_asm;
 	bool perf_map;
+	_Atomic uint32_t shown; /* levels of features that pictures for it have; 0: it takes none */
 	char description[256];
 	double load_seconds;
 	uint64_t token_bytes;

@@ -98,15 +98,24 @@ static graph_ref end_layer(const struct arch *a, graph_ref stream)
 	return l->layer_scale ? graph_times(a->g, stream, graph_vector(a->g, l->layer_scale, 1)) : stream;
 }
 
+/* Of tokens of pictures, what their features have for the layers behind the first ones. */
+static graph_ref add_shown(const struct arch *a, graph_ref stream)
+{
+	if (a->layer + 1 >= a->shown)
+		return stream;
+	const struct graph_node n = { .kind = NODE_SHOWN, .rows = a->layer + 1 };
+	return graph_add(a->g, stream, graph_node(a->g, &n, a->spec->hidden));
+}
+
 static graph_ref (*const layer_of[])(const struct arch *, graph_ref) = {
 #define X(id, name) [FORM_##id] = arch_##name##_layer,
 	MODEL_FORMS(X)
 #undef X
 };
 
-static void draw(struct graph *g, const struct model_spec *spec, const struct weights *w)
+static void draw(struct graph *g, const struct model_spec *spec, const struct weights *w, uint32_t shown)
 {
-	struct arch a = { .g = g, .spec = spec, .w = w };
+	struct arch a = { .g = g, .spec = spec, .w = w, .shown = shown };
 
 	graph_section(g, 0);
 	graph_ref stream = token_embedding(&a);
@@ -115,7 +124,7 @@ static void draw(struct graph *g, const struct model_spec *spec, const struct we
 		graph_section(g, i);
 		a.l = &w->layer[i];
 		a.layer = i;
-		stream = end_layer(&a, layer_of[spec->form](&a, stream));
+		stream = add_shown(&a, end_layer(&a, layer_of[spec->form](&a, stream)));
 	}
 	graph_section(g, 0);
 	graph_node(g,
@@ -131,12 +140,12 @@ static void draw(struct graph *g, const struct model_spec *spec, const struct we
 	graph_end(g);
 }
 
-bool arch_graph(struct graph *g, const struct model_spec *spec, const struct weights *w, bool adapted,
+bool arch_graph(struct graph *g, const struct model_spec *spec, const struct weights *w, bool adapted, uint32_t shown,
                 struct error *err)
 {
 	if (!graph_open(g, spec->layers * ARCH_NODES_LAYER + ARCH_NODES_OUTSIDE, spec->layers + 2))
 		return error_set(err, ERROR_MEMORY, "no memory for a graph of %u layers", spec->layers);
 	g->adapted = adapted;
-	draw(g, spec, w);
+	draw(g, spec, w, shown);
 	return true;
 }

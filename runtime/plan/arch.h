@@ -23,14 +23,15 @@ struct arch {
 	const struct weights_layer *l;
 	uint32_t layer;
 	graph_ref inputs; /* what layers get of a token's own; 0: nothing */
+	uint32_t shown;   /* levels of pictures' features */
 };
 
 /* Room of a graph for one layer, and for the rest. */
 enum { ARCH_NODES_LAYER = 80, ARCH_NODES_OUTSIDE = 16 };
 
 /* A section for the embeddings, one for each layer, and one for the logits. adapted: with nodes for adapters. False:
- * err; else graph_close() is due. */
-bool arch_graph(struct graph *g, const struct model_spec *spec, const struct weights *w, bool adapted,
+ * err; else graph_close() is due. shown: levels of pictures' features (plan_layout_options). */
+bool arch_graph(struct graph *g, const struct model_spec *spec, const struct weights *w, bool adapted, uint32_t shown,
                 struct error *err);
 
 /* ---- forms of a layer: from the stream to the stream */

@@ -35,6 +35,8 @@ enum { GRAPH_OUTSIDE = -1 };
 /* What a node computes of its operands; operands in brackets may be missing. */
 enum graph_kind {
 	NODE_EMBED, /* rows of W that the pass's ids, positions or types choose: `rows`, enum graph_ids */
+	NODE_SHOWN, /* what a picture's tokens have for the stream here: `rows`, the level of their features; of other
+	             * tokens nothing. Nothing but a sum reads it */
 	NODE_NORM, /* NORM(X) with weights W [and biases], of `groups` equal groups where not 0, the weights `shared` by
 	              them */
 	NODE_MATMUL,       /* act(W X + [BIAS]); with W2: act(W X + [BIAS]) * (W2 X + [BIAS2]); [ADDED] and [ADDED2] are

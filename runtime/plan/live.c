@@ -474,10 +474,11 @@ bool plan_layout_open(struct plan_layout *l, const struct model_spec *s, const s
 	struct graph g;
 
 	*l = (struct plan_layout){ 0 };
-	if (!arch_graph(&g, s, w, o->adapted, err))
+	if (!arch_graph(&g, s, w, o->adapted, o->shown, err))
 		return false;
 	const bool ok = plan_layout_of(l, &g, o, err);
 	l->adapted = o->adapted;
+	l->shown = o->shown;
 	graph_close(&g);
 	return ok;
 }

@@ -31,7 +31,8 @@ enum plan_form {
 
 struct plan_layout {
 	uint32_t tokens; /* capacity */
-	bool adapted;    /* as plan_layout_options has it */
+	bool adapted;    /* as plan_layout_options has it, and so */
+	uint32_t shown;
 	uint64_t bytes;
 	uint32_t n_values;
 	uint64_t (*at)[PLAN_FORMS];   /* by value: offsets, or PLAN_NOWHERE */
@@ -43,8 +44,9 @@ struct plan_layout {
 struct plan_layout_options {
 	uint32_t tokens;
 	bool f32_activations;
-	bool adapted; /* the graph has nodes for adapters */
-	bool apart;   /* each value has bytes of its own, which stay as they are to the end of the pass */
+	bool adapted;   /* the graph has nodes for adapters */
+	uint32_t shown; /* levels of pictures' features: those behind the first are added behind layers; 0: none */
+	bool apart;     /* each value has bytes of its own, which stay as they are to the end of the pass */
 };
 
 /* Of a graph's values; the layout keeps nothing of it. False: err. */

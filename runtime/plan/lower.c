@@ -13,7 +13,8 @@
 
 static bool adds_itself(enum graph_kind kind)
 {
-	return kind == NODE_MATMUL || kind == NODE_NORM || kind == NODE_SCALE || kind == NODE_COMBINE;
+	return kind == NODE_MATMUL || kind == NODE_NORM || kind == NODE_SCALE || kind == NODE_COMBINE ||
+	       kind == NODE_SHOWN;
 }
 
 /* Whether a node between two others reads the value. */
@@ -152,6 +153,7 @@ static void find_ways(struct plan_builder *b)
 
 static void (*const lower_node[NODE_KINDS])(struct plan_builder *, const struct graph_node *) = {
 	[NODE_EMBED] = lower_embed,
+	[NODE_SHOWN] = lower_shown,
 	[NODE_NORM] = lower_norm,
 	[NODE_MATMUL] = lower_matmul,
 	[NODE_BY_HEAD] = lower_by_head,

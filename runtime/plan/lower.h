@@ -268,6 +268,10 @@ void plan_set_rotation(const struct plan_builder *b, const struct graph_node *n,
 uint32_t plan_chained(const struct plan_builder *b, struct plan_attention a, uint32_t units);
 /* Whether its context is in parts, which are merged. */
 bool plan_merges(const struct plan_builder *b, struct plan_attention a);
+/* Whether each token of the pass sees all of them, which are parts of a picture. */
+bool plan_sees_whole(const struct plan_builder *b);
+/* Whether a value is the tokens' embedding, in whose place features of a picture are. plan_inputs.c */
+bool plan_is_shown(const struct plan_builder *b, graph_ref v);
 /* Behind all layers of a plan that hands over, in the stage of the last norm: the keys and values of attention that
  * does not store them, because other units of it have copies of the same chunks. */
 void plan_store_behind(struct plan_builder *b);
@@ -279,6 +283,7 @@ void plan_latent_attend(struct plan_builder *b, const struct graph_node *n);
 /* ---- rules, one for each kind of node (graph.h) */
 
 void lower_embed(struct plan_builder *b, const struct graph_node *n);
+void lower_shown(struct plan_builder *b, const struct graph_node *n);
 void lower_norm(struct plan_builder *b, const struct graph_node *n);
 void lower_matmul(struct plan_builder *b, const struct graph_node *n);
 void lower_adapt_down(struct plan_builder *b, const struct graph_node *n);

@@ -135,7 +135,8 @@ bool plan_of_graph(struct plan_builder *b, const struct graph *g, enum plan_logi
 {
 	const struct model_spec *spec = b->spec;
 	struct plan *p = b->p;
-	size_t layer_launches = LAUNCHES_PER_LAYER + (size_t)(b->spans - 1) * LAUNCHES_PER_SEQUENCE;
+	const size_t each = plan_sees_whole(b) ? b->n : 0; /* ops of attention, each of one token */
+	size_t layer_launches = LAUNCHES_PER_LAYER + (size_t)(b->spans - 1) * LAUNCHES_PER_SEQUENCE + each;
 
 	assert(b->n >= 1 && b->n <= b->buf->tokens && b->buf->layout->n_values == g->n_values);
 	memset(p, 0, sizeof *p);
@@ -143,7 +144,7 @@ bool plan_of_graph(struct plan_builder *b, const struct graph *g, enum plan_logi
 	p->logits = which;
 	b->sequence = b->spans;
 	b->launch_capacity = spec->layers * layer_launches + LAUNCHES_OUTSIDE + b->spans;
-	b->changing_capacity = (size_t)spec->layers * CHANGING_PER_LAYER * b->spans;
+	b->changing_capacity = (size_t)spec->layers * (CHANGING_PER_LAYER * b->spans + 2 * each);
 	if (!make_room(b))
 		return no_memory(p, spec, err);
 	const bool ok = plan_lower(b, g);
@@ -167,7 +168,7 @@ static bool build(struct plan_builder *b, const struct weights *w, enum plan_log
 	struct graph g;
 
 	b->w = w;
-	if (!arch_graph(&g, b->spec, w, b->buf->layout->adapted, err))
+	if (!arch_graph(&g, b->spec, w, b->buf->layout->adapted, b->buf->layout->shown, err))
 		return false;
 	const bool ok = plan_of_graph(b, &g, which, err);
 	graph_close(&g);

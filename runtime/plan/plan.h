@@ -36,6 +36,8 @@ struct plan_buffers {
 	struct adapt_tile *adapt_tiles; /* [tokens], and [ADAPT_SETS]: of plans that adapt, what the host fills in
 	                                   before each run; NULL of layouts that are not adapted */
 	struct adapt_set *adapt_sets;
+	float *shown; /* of plans that show: [levels of pictures' features][tokens][kp(hidden)], which the host fills in
+	                 before each run */
 	uint64_t context;     /* with records of several tokens, or handed: what they are for */
 	uint8_t *handed;      /* handed_room bytes, for plans whose kernels hand over while they run */
 	uint64_t handed_room; /* plan_handed_bytes() of the most tokens */
@@ -128,6 +130,7 @@ struct plan_options {
 	bool handed;  /* a pass of a few tokens hands over through plan_buffers.handed, where it can (device.h: awaits)
 	               */
 	bool adapts;  /* its tokens may have adapters; else none has */
+	bool shows;   /* its tokens are parts of a picture: rows of plan_buffers.shown are in the place of embeddings */
 	bool general; /* every token goes through the kernels of one token, in turn; these a session has anyway */
 };
 

@@ -127,7 +127,7 @@ static uint64_t *add_attention(struct plan_builder *b, const struct graph_node *
 		plan_set_rotation(b, n, span->first, a);
 	plan_set_cache(b, n->layer,
 	               &(struct plan_cache_slots){ &a[ATTENTION_KEYS], &a[ATTENTION_VALUES], &a[ATTENTION_PAGES],
-	                                           s->encodes ? NULL : &a[ATTENTION_POS0] });
+	                                           s->encodes || plan_sees_whole(b) ? NULL : &a[ATTENTION_POS0] });
 	if (s->encodes) /* how far a token sees beyond itself */
 		a[ATTENTION_POS0] = plan_layer_slides(s, n->layer) ? s->sliding_window / 2 : SEES_ALL;
 	a[ATTENTION_SLIDING] = s->sliding_window;
@@ -256,6 +256,25 @@ static void attend(struct plan_builder *b, const struct graph_node *node, const 
 	}
 }
 
+/* ---- tokens of a picture that see all of it */
+
+bool plan_sees_whole(const struct plan_builder *b) { return b->opt->shows && b->spec->pictures_whole && b->n > 1; }
+
+/* The token is as if it were the pass's last, which is that of the picture; its window begins where its own place says,
+ * but not behind the picture's first token of this pass. */
+static void attend_whole(struct plan_builder *b, const struct graph_node *node, uint32_t token)
+{
+	const struct activations out = plan_operand(b, node->out[0]);
+	const struct plan_span span = { token, 1, 0 };
+	const struct key key = attention_key(b, plan_attention_of(b, node), 1);
+	const uint32_t behind = b->n - 1 - token, window = b->spec->sliding_window + behind;
+	uint64_t *a = add_attention(b, node, &span, &key, (int64_t)key.tile_n * key.kv_heads);
+
+	plan_changing_slot(b, &a[ATTENTION_POS0], PLAN_POSITION, b->n - 1);
+	a[ATTENTION_SLIDING] = window > b->n ? window : b->n;
+	a[ATTENTION_OUT] = plan_row_at(out.x, token, (uint64_t)key.heads * key.head_dim);
+}
+
 /* Whether that op of attention leaves keys and values to be stored. */
 static bool is_apart(const struct plan_builder *b, size_t attention)
 {
@@ -302,7 +321,11 @@ void lower_attend(struct plan_builder *b, const struct graph_node *n)
 	}
 	if (plan_quantises_inside(b, a))
 		plan_put_int8(b, n->out[0]);
-	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
+	for (uint32_t i = 0; plan_sees_whole(b) && i < b->n; i++) {
+		plan_span_at(b, 0);
+		attend_whole(b, n, i);
+	}
+	for (uint32_t i = 0; !plan_sees_whole(b) && (span = plan_span_at(b, i)); i++)
 		(merges ? attend_in_parts : attend)(b, n, span);
 	for (uint32_t i = 0; merges && (span = plan_span_at(b, i)); i++) {
 		merge_parts(b, n, span);

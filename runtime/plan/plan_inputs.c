@@ -2,8 +2,33 @@
 #include "base/math_host.h"
 #include "runtime/plan/lower.h"
 
+/* Rows of a level of a picture's features. */
+static const float *shown_rows(const struct plan_builder *b, uint32_t level)
+{
+	return b->buf->shown + (uint64_t)level * b->buf->tokens * numerics_pad(b->spec->hidden);
+}
+
+void lower_shown(struct plan_builder *b, const struct graph_node *n)
+{
+	if (b->opt->shows)
+		plan_scale(b, shown_rows(b, n->rows), plan_floats(b, plan_added_to(b, n)), b->n, b->spec->hidden,
+		           plan_f32_slot(1), KEY_RESIDUAL);
+}
+
+bool plan_is_shown(const struct plan_builder *b, graph_ref v)
+{
+	const struct graph_node *n = graph_producer(b->g, v);
+
+	return b->opt->shows && n && n->kind == NODE_EMBED && n->rows == IDS_TOKENS;
+}
+
 void lower_embed(struct plan_builder *b, const struct graph_node *n)
 {
+	if (plan_is_shown(b, n->out[0])) {
+		plan_scale(b, shown_rows(b, 0), plan_floats(b, n->out[0]), b->n, b->spec->hidden, plan_f32_slot(1), 0);
+		return;
+	}
+
 	const struct weights_matrix *w = graph_matrix_of(b->g, n->in[IN_W]);
 	struct key key = plan_key(b, KEY_EMBED);
 

@@ -120,7 +120,7 @@ void lower_scale(struct plan_builder *b, const struct graph_node *n)
 	plan_scale(b, plan_floats(b, n->in[IN_X]), plan_floats(b, to ? to : n->out[0]), b->n, x->width,
 	           one  ? plan_address(one)
 	           : by ? plan_address(each)
-	                : plan_f32_slot(n->number),
+	                : plan_f32_slot(plan_is_shown(b, n->in[IN_X]) ? 1 : n->number),
 	           (one  ? KEY_GATED
 	            : by ? KEY_PAIR
 	                 : 0) |

@@ -114,6 +114,24 @@ static uint32_t half_of(const struct model_spec *s, enum model_rotation which)
 	return rope_half(s);
 }
 
+/* By which part each pair rotates: sections one behind the other, or in turn as far as there are pairs of a section. */
+static bool open_parts(struct rope *r, const struct model_rope *of, struct error *err)
+{
+	const uint32_t *section = of->sections;
+
+	if (!section[0])
+		return true;
+	r->part = calloc(of->dims / 2 + 1, 1);
+	if (!r->part)
+		return error_set(err, ERROR_MEMORY, "no memory for %u rotary frequencies", of->dims / 2);
+	for (uint32_t i = 0; i < of->dims / 2; i++)
+		if (of->interleaved)
+			r->part[i] = i % 3 && i < 3 * section[i % 3] ? (uint8_t)(i % 3) : 0;
+		else
+			r->part[i] = i < section[0] ? 0 : i < section[0] + section[1] ? 1 : 2;
+	return true;
+}
+
 bool rope_open(struct rope *r, const struct model_spec *s, uint64_t context, struct error *err)
 {
 	*r = (struct rope){
@@ -123,7 +141,7 @@ bool rope_open(struct rope *r, const struct model_spec *s, uint64_t context, str
 		.query_scale = s->query_scale,
 		.query_scale_length = s->query_scale_length
 	};
-	return open_one(r, ROTATION_MAIN, &s->rope, context, err) &&
+	return open_parts(r, &s->rope, err) && open_one(r, ROTATION_MAIN, &s->rope, context, err) &&
 	       (r->tables == 1 || open_one(r, ROTATION_WINDOW, &s->window_rope, context, err));
 }
 
@@ -131,6 +149,7 @@ void rope_close(struct rope *r)
 {
 	for (int i = 0; i < ROTATION_NONE; i++)
 		free(r->inv_freq[i]);
+	free(r->part);
 	memset(r, 0, sizeof *r);
 }
 
@@ -177,4 +196,19 @@ void rope_fill(const struct rope *r, float *cos, float *sin, uint32_t capacity, 
 	rope_rows(cos + none, sin + none, NULL, r->half, 0, 1, pos0, n);
 	scale_queries(r, cos + queries, cos + (uint64_t)first * r->half, pos0, n);
 	scale_queries(r, sin + queries, sin + (uint64_t)first * r->half, pos0, n);
+}
+
+void rope_fill_three(const struct rope *r, float *cos, float *sin, uint32_t token, const uint64_t place[3])
+{
+	const uint32_t row = r->row[ROTATION_MAIN], turned = r->turned[ROTATION_MAIN];
+	const float *freq = r->inv_freq[ROTATION_MAIN];
+	double s, k;
+
+	rope_rows(cos + (uint64_t)token * row, sin + (uint64_t)token * row, freq, row, turned, r->factor[ROTATION_MAIN],
+	          0, 1);
+	for (uint32_t i = 0; i < turned; i++) {
+		math_host_sincos((double)((float)place[r->part[i]] * freq[i]), &s, &k);
+		cos[(uint64_t)token * row + i] = (float)k * r->factor[ROTATION_MAIN];
+		sin[(uint64_t)token * row + i] = (float)s * r->factor[ROTATION_MAIN];
+	}
 }

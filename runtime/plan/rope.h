@@ -30,6 +30,7 @@ struct rope {
 	float *inv_freq[ROTATION_NONE], factor[ROTATION_NONE];
 	double query_scale;
 	uint32_t query_scale_length;
+	uint8_t *part; /* of rotations of three parts: by which each pair rotates; NULL: there are none */
 };
 /* context: positions of the session, which decides between short and long factors. False: err. rope_close() is due in
  * any case. */
@@ -37,6 +38,8 @@ bool rope_open(struct rope *r, const struct model_spec *s, uint64_t context, str
 void rope_close(struct rope *r);
 /* A checksum over what decides its tables, which goes on from `sum`. */
 uint64_t rope_checksum(const struct rope *r, uint64_t sum);
+/* Fills a token's row, where it has a place of each of the three parts. */
+void rope_fill_three(const struct rope *r, float *cos, float *sin, uint32_t token, const uint64_t place[3]);
 /* Fills n tokens' rows of all tables, each with room for `capacity` tokens, from token `first` on, for positions pos0
  * .. pos0+n-1. */
 void rope_fill(const struct rope *r, float *cos, float *sin, uint32_t capacity, uint32_t first, uint64_t pos0,

@@ -63,7 +63,9 @@ int session_take_back(jit_session *s, struct session_mark before, const struct e
 
 	size_t computed = went_on ? s->computed : before.computed;
 
-	s->length = computed > before.length ? computed : before.length;
+	s->length = session_pictures_whole(s, computed > before.length ? computed : before.length);
+	computed = computed < s->length ? computed : s->length;
+	session_pictures_rewind(s, s->length);
 	if (s->grammar)
 		session_grammar_rewind(s, s->length);
 	session_go_back(s, computed - ((went_on || before.had_logits) && computed == s->length));
@@ -244,8 +246,14 @@ int jit_session_rewind(jit_session *s, size_t n, jit_error *err)
 		error_set(&e, ERROR_ARGUMENT, "rewind to %zu: the session has %zu tokens", n, s->length);
 		return model_report(err, &e);
 	}
+	if (session_pictures_whole(s, n) != n) {
+		error_set(&e, ERROR_ARGUMENT, "rewind to %zu: that is within a picture, which begins at %zu", n,
+		          session_pictures_whole(s, n));
+		return model_report(err, &e);
+	}
 	if (n < s->computed)
 		session_go_back(s, n);
+	session_pictures_rewind(s, n);
 	if (s->member)
 		batch_member_changed(s);
 	if (n < s->length)

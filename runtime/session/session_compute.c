@@ -65,6 +65,7 @@ bool session_refuse_prompt(jit_session *s, size_t from, struct error *err)
 	session_go_back(s, from);
 	for (; s->computed < s->length; s->computed += n) {
 		n = s->length - s->computed < most ? (uint32_t)(s->length - s->computed) : most;
+		n = session_pass_tokens(s, s->computed, n);
 		if (!session_compute_pass(s, s->ids + s->computed, n, PLAN_ALL_LOGITS, PROFILE_PROMPT, &seconds,
 		                          &first) ||
 		    !session_check_rows(s, n, &first))
@@ -85,6 +86,7 @@ bool session_compute(jit_session *s, enum profile_pass kind, struct error *err)
 	while (s->computed < s->length) {
 		size_t left = s->length - s->computed;
 		uint32_t n = left < s->engine->batch ? (uint32_t)left : s->engine->batch;
+		n = session_pass_tokens(s, s->computed, n);
 		double seconds;
 		if (!session_compute_pass(s, s->ids + s->computed, n, n == left ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS,
 		                          kind, &seconds, err))

@@ -125,6 +125,8 @@ static bool make_parts(struct saving *v, struct error *err)
 	const struct model_spec *spec = &s->model->file.spec;
 	uint64_t copies;
 
+	if (s->pictures.n)
+		return error_set(err, ERROR_UNSUPPORTED, "a session with pictures cannot be saved yet");
 	if (!session_file_header(v->header, s, err) ||
 	    !(v->extent = kv_extents(&s->memory, spec, s->computed, s->memory.window_first, err)))
 		return false;

@@ -247,6 +247,7 @@ void jit_session_close(jit_session *s)
 	adapters_drop(&s->adapters);
 	speculate_close(&s->speculate);
 	session_memory_close(&s->memory);
+	session_pictures_close(s);
 	free(s->ids);
 	free(s->text);
 	free(s->told.logits);

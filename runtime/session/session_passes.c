@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "runtime/host/system.h"
-#include "runtime/plan/rope.h"
 #include "runtime/session/session_state.h"
 
 bool session_begin_run(jit_session *s, uint64_t position, uint32_t tokens, struct plan_sequence *at, struct error *err)
@@ -33,7 +32,9 @@ bool session_run(jit_session *s, struct plan *p, uint64_t position, const int32_
 	struct plan_sequence at;
 
 	memcpy(buf->ids, ids, p->tokens * sizeof *ids);
-	rope_fill(&s->engine->rope, buf->cos, buf->sin, buf->tokens, 0, position, p->tokens);
+	session_fill_angles(s, buf, 0, position, p->tokens);
+	if (s->engine->shows)
+		session_fill_shown(s, buf, position, p->tokens);
 	if (!session_begin_run(s, position, p->tokens, &at, err))
 		return false;
 	plan_set_sequences(p, &at);
@@ -60,6 +61,8 @@ static bool replay(jit_session *s, enum profile_pass kind, struct error *err)
 	while (t->bytes && (at = states_position(t, states_find(t, s->computed))) < s->computed) {
 		session_adapt(s);
 		uint32_t n = s->computed - at < s->engine->batch ? (uint32_t)(s->computed - at) : s->engine->batch;
+		n = session_pass_tokens(s, at, n);
+		engine_show(s->engine, session_shows(s, at));
 		struct plan *p = engine_find_plan(s->engine, n, at, PLAN_NO_LOGITS, kind, err);
 		if (!p || (cancel_any(&s->cancel) && !cancel_error(err)) ||
 		    !session_run(s, p, at, s->ids + at, kind, err))
@@ -77,6 +80,7 @@ bool session_compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum p
 	    (logits == PLAN_ALL_LOGITS && !engine_map_all_logits(s->engine, err)))
 		return false;
 	session_adapt(s);
+	engine_show(s->engine, session_shows(s, s->computed));
 	struct plan *p = engine_find_plan(s->engine, n, s->computed, logits, kind, err);
 	if (!p)
 		return false;
@@ -84,6 +88,7 @@ bool session_compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum p
 	double start = system_seconds();
 	if (!replay(s, kind, err))
 		return false;
+	engine_show(s->engine, session_shows(s, s->computed));
 	s->again_seconds = system_seconds() - start;
 	start += s->again_seconds;
 	if (!session_run(s, p, s->computed, ids, kind, err))

@@ -55,6 +55,10 @@ int session_shift(jit_session *s, size_t keep, size_t n, jit_error *err)
 		          before);
 		return model_report(err, &e);
 	}
+	if (s->pictures.n) {
+		error_set(&e, ERROR_UNSUPPORTED, "nothing can be taken out of a text with pictures yet");
+		return model_report(err, &e);
+	}
 	s->grammar = NULL;
 	s->limited = NULL;
 	const int status = cut_tokens(s, &cut, err);

@@ -16,6 +16,7 @@
  *   session_grammar.c  choices that keep to a grammar
  *   session_limits.c   what else bounds them
  *   session_shift.c    tokens taken out of the middle
+ *   session_pictures.c tokens that are parts of pictures
  *   session_told.c     functions of the caller's
  *   session_stats.c    counters, report, trace
  */
@@ -30,6 +31,7 @@
 #include "runtime/session/session.h"
 #include "runtime/session/session_limits.h"
 #include "runtime/session/session_memory.h"
+#include "runtime/session/session_pictures.h"
 
 struct jit_session {
 	jit_model *model;
@@ -55,6 +57,7 @@ struct jit_session {
 		void *prompt_user;
 	} told;
 	struct adapters_chosen adapters;
+	struct session_pictures pictures;
 	const int32_t *forced;
 	size_t n_forced; /* choices made elsewhere, by position */
 	struct utf8_stream stream;

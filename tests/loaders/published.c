@@ -68,3 +68,20 @@ void stacked_entry(struct header *h, const char *name, uint64_t count, uint64_t 
 	text_of(&h->b, line);
 	h->at = end;
 }
+
+/* What LlamaConfig has where a file leaves it out. */
+void fill_up_llama(json_t *text)
+{
+	static const struct {
+		const char *key;
+		int value;
+	} usual[] = { { "hidden_size", 4096 },
+		      { "intermediate_size", 11008 },
+		      { "num_hidden_layers", 32 },
+		      { "num_attention_heads", 32 },
+		      { "vocab_size", 32000 } };
+
+	for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+		if (!json_object_get(text, usual[i].key))
+			json_object_set_new(text, usual[i].key, json_integer(usual[i].value));
+}

@@ -239,7 +239,9 @@ static uint8_t *made_up(json_t *config, const char *type, const char *base, size
 	if (!is_one_of(type, centred_types))
 		entry(&h, name, 0, s.hidden);
 	if (!s.tied)
-		entry(&h, "lm_head.weight", s.vocab, s.hidden);
+		entry(&h,
+		      strncmp(base, "language_model.", 15) == 0 ? "language_model.lm_head.weight" : "lm_head.weight",
+		      s.vocab, s.hidden);
 	const uint64_t later = number(config, "num_nextn_predict_layers", 0);
 	if (nemotron && later)
 		entry(&h, "mtp.layers.0.norm.weight", 0, s.hidden);
@@ -367,9 +369,10 @@ static void check_config(const char *file, struct counts *c)
 	const char *type = json_string_value(json_object_get(config, "model_type")), *base = "model.";
 	json_t *text = json_object_get(config, "text_config"), *inner = json_object_get(text, "model_type");
 	bool inside = type && json_is_string(inner) &&
-	              is_one_of(type, "gemma3 gemma4 mistral3 qwen3_vl qwen3_5 qwen3_5_moe") &&
+	              is_one_of(type, "gemma3 gemma4 llava mistral3 qwen3_vl qwen3_5 qwen3_5_moe") &&
 	              is_one_of(json_string_value(inner),
-	                        "gemma3_text gemma4_text ministral3 qwen3_vl_text qwen3_5_text qwen3_5_moe_text");
+	                        "gemma3_text gemma4_text llama ministral3 qwen3_vl_text qwen3_5_text "
+	                        "qwen3_5_moe_text");
 	bool cut = inside && there(text, "layer_types") && /* one was made smaller by hand */
 	           json_array_size(json_object_get(text, "layer_types")) != number(text, "num_hidden_layers", 0);
 	const char *part = inside && (quants_refusal(config) || quants_refusal(text))
@@ -377,7 +380,7 @@ static void check_config(const char *file, struct counts *c)
 	                   : cut    ? "layer_types is an array of"
 	                   : inside ? NULL
 	                            : expected(config, type);
-	if (type && !part && refusal(type))
+	if (type && !part && !inside && refusal(type))
 		fail_msg("%s: type %s runs and is refused", file, type);
 	base = type && strcmp(type, "nemotron_h") == 0 ? "backbone." : base;
 	if (inside) {
@@ -388,6 +391,10 @@ static void check_config(const char *file, struct counts *c)
 	}
 	if (inside && is_one_of(type, "qwen3_5_text qwen3_5_moe_text") && !there(text, "linear_num_key_heads"))
 		fill_up(text); /* two files leave all that to their class */
+	if (inside && strcmp(type, "llama") == 0)
+		fill_up_llama(text);
+	if (type && is_one_of(type, "qwen2_vl qwen2_5_vl"))
+		type = "qwen2";
 	uint8_t *weights = made_up(inside ? text : config, type ? type : "", base, &n);
 	check_said(file, weights, n, bytes, n_text, part, c);
 	json_decref(config);

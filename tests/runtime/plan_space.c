@@ -392,7 +392,7 @@ bool plan_space_settle(struct plan_space *s, const struct plan_options *opt)
 
 	graph_close(&graph);
 	plan_layout_close(&layout);
-	if (!arch_graph(&graph, &s->spec, &s->weights, false, &err) || !plan_layout_of(&layout, &graph, &o, &err))
+	if (!arch_graph(&graph, &s->spec, &s->weights, false, 0, &err) || !plan_layout_of(&layout, &graph, &o, &err))
 		return false;
 	if (!s->buffers.values)
 		s->buffers.values = area(s, 0);

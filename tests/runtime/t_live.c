@@ -195,7 +195,7 @@ static void check_ranges(const struct plan_areas *a)
 	struct error err = { 0 };
 	struct graph g;
 
-	assert_true(arch_graph(&g, &a->model.spec, &a->weights, false, &err));
+	assert_true(arch_graph(&g, &a->model.spec, &a->weights, false, 0, &err));
 	assert_true(plan_layout_of(&l, &g, &(struct plan_layout_options){ .tokens = 5 }, &err));
 	struct range *of = malloc(g.n_values * sizeof *of);
 	assert_non_null(of);

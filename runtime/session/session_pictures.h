@@ -1,0 +1,71 @@
+/* runtime/session/session_pictures.h - pictures in a session: tokens whose embeddings are features of an image encoder.
+ *
+ * Owns: which tokens these are, and their features, which are needed as long as the tokens may be computed again; where
+ * tokens stand for rotary embeddings of three parts; and keys, by which texts with pictures are told apart. A pass
+ * over a picture's tokens has no others, so that passes of texts stay as they are.
+ */
+#ifndef RUNTIME_SESSION_PICTURES_H
+#define RUNTIME_SESSION_PICTURES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "include/jitrun.h"
+
+struct plan_buffers;
+
+/* What an image encoder made of a picture, or of its tiles. Never changed; sessions hold it. */
+struct jit_image {
+	_Atomic uint32_t holders;
+	float *values;   /* [levels][tokens][width]; owned */
+	uint64_t tokens; /* of all tiles */
+	uint32_t width, levels;
+	uint32_t rows, columns; /* of a tile's tokens */
+	uint64_t key;           /* of the pixels */
+};
+/* Takes over values, malloc'ed. NULL: err, and values is freed. */
+struct jit_image *picture_open(const struct jit_image *like, struct error *err);
+struct jit_image *picture_hold(const struct jit_image *p);
+void picture_release(struct jit_image *p); /* p may be NULL */
+
+/* Tokens first .. first + n - 1 of the session are features at .. at + n - 1 of a picture. */
+struct session_picture {
+	size_t first;
+	uint32_t n, at;
+	struct jit_image *of;
+};
+struct session_pictures {
+	struct session_picture *list; /* in the order of their tokens */
+	size_t n, room;
+	int32_t *keys; /* room for the context's, once there was a picture */
+};
+
+void session_pictures_close(jit_session *s);
+/* The first n tokens stay. */
+void session_pictures_rewind(jit_session *s, size_t n);
+/* n, or where the picture begins within which that is. */
+size_t session_pictures_whole(const jit_session *s, size_t n);
+bool session_pictures_copy(jit_session *to, const jit_session *from, struct error *err);
+/* Whether a token that is not computed yet, from that position on, is one of a picture. */
+bool session_pictures_due(const jit_session *s, size_t from);
+
+/* The token is one of a picture. */
+bool session_shows(const jit_session *s, size_t position);
+/* How many tokens, at most `most`, a pass from that position on may have. */
+uint32_t session_pass_tokens(const jit_session *s, size_t position, uint32_t most);
+/* Fills in what a pass over n such tokens reads, as number `slot` and so on of its tokens: angles, and features. */
+void session_fill_angles(const jit_session *s, const struct plan_buffers *to, uint32_t slot, uint64_t position,
+                         uint32_t n);
+void session_fill_shown(const jit_session *s, const struct plan_buffers *to, uint64_t position, uint32_t n);
+
+/* As the ids, but what stands for pictures is their keys: texts that have the same ones are the same. */
+const int32_t *session_keys(const jit_session *s);
+
+/* Features first .. first + n - 1 of a picture as tokens, for each of which `id` stands among the session's ids. They
+ * are computed at once; of a session of a batch, by jit_batch_step(). */
+int session_feed_image(jit_session *s, const struct jit_image *image, size_t first, size_t n, int32_t id,
+                       jit_error *err);
+
+#endif
