@@ -126,6 +126,16 @@ static bool take_template(struct preset *p, const char *value, struct error *err
 	return ok;
 }
 
+static bool set(struct preset *p, const char *name, const char *value, struct error *err)
+{
+	if (p->n_set == PRESET_SETTINGS)
+		return error_set(err, ERROR_FORMAT, "%s: has more than %d settings", p->path, PRESET_SETTINGS);
+	p->set[p->n_set].name = strdup(name);
+	p->set[p->n_set].value = strdup(value);
+	p->n_set++;
+	return (p->set[p->n_set - 1].name && p->set[p->n_set - 1].value) || no_memory(err);
+}
+
 static bool take(struct preset *p, const char *key, const char *value, struct error *err)
 {
 	char name[NAME_ROOM];
@@ -134,13 +144,16 @@ static bool take(struct preset *p, const char *key, const char *value, struct er
 	if (strcmp(name, "system") == 0)
 		return keep(&p->system, value, err);
 	if (strcmp(name, "from") == 0 || strcmp(name, "model") == 0)
-		return keep(&p->from, value, err);
+		return p->from ? error_set(err, ERROR_FORMAT, "%s: names two models, \"%.200s\" and \"%.200s\"",
+		                           p->path, p->from, value)
+		               : keep(&p->from, value, err);
 	if (strcmp(name, "template") == 0)
 		return take_template(p, value, err);
-	if (strcmp(name, "adapter") == 0 || strcmp(name, "lora") == 0)
-		return error_set(err, ERROR_UNSUPPORTED,
-		                 "%s: %s: jitrun adds no adapter (LoRA) to a model; merge it into the model's file",
-		                 p->path, name);
+	if (strcmp(name, "adapter") == 0 || strcmp(name, "lora") == 0) {
+		char path[4096];
+		place_of(path, p, value);
+		return set(p, "lora", path, err);
+	}
 	if (strcmp(name, "message") == 0) {
 		size_t n = strcspn(value, " \t");
 		return add_message(p, value, n, value + n + strspn(value + n, " \t"), err);
@@ -157,22 +170,32 @@ static bool take(struct preset *p, const char *key, const char *value, struct er
 		return true;
 	if (!sampling_by_option(name) && !is_in(known, sizeof known / sizeof *known, name))
 		return error_set(err, ERROR_FORMAT, "%s: \"%.40s\" is nothing that a preset can say", p->path, key);
-	if (p->n_set == PRESET_SETTINGS)
-		return error_set(err, ERROR_FORMAT, "%s: has more than %d settings", p->path, PRESET_SETTINGS);
-	p->set[p->n_set].name = strdup(name);
-	p->set[p->n_set].value = strdup(value);
-	p->n_set++;
-	return (p->set[p->n_set - 1].name && p->set[p->n_set - 1].value) || no_memory(err);
+	return set(p, name, value, err);
 }
 
 /* ---- JSON */
 
+/* Which values are lists: those that a Modelfile may say several times. */
+static bool may_be_list(const char *name)
+{
+	static const char *const lists[] = { "stop", "messages", "license", "adapter", "lora" };
+
+	return is_in(lists, sizeof lists / sizeof *lists, name);
+}
+
 static bool take_json(struct preset *p, const char *key, const json_t *v, struct error *err)
 {
 	const json_t *one;
-	char number[64];
+	char number[64], name[NAME_ROOM];
 	size_t i;
 
+	preset_name(name, key);
+	if ((json_is_array(v) && !may_be_list(name)) ||
+	    (json_is_boolean(v) && !is_in(passed, sizeof passed / sizeof *passed, name)))
+		return error_set(err, ERROR_FORMAT, "%s: \"%.40s\" is %s, expected a text or a number", p->path, key,
+		                 json_is_array(v)  ? "a list"
+		                 : json_is_true(v) ? "true"
+		                                   : "false");
 	if (json_is_array(v)) {
 		json_array_foreach(v, i, one)
 		{
@@ -296,6 +319,26 @@ static bool read_lines(struct preset *p, char *at, struct error *err)
 	return ok;
 }
 
+/* Penalties that look at no token, as ollama means a window of 0; an option's 0 would be the usual window. */
+static bool end_penalties(struct preset *p, struct error *err)
+{
+	static const char *const off[][2] = { { "repeat-penalty", "1" },
+		                              { "presence-penalty", "0" },
+		                              { "frequency-penalty", "0" },
+		                              { "repeat-last-n", "1" } };
+	bool none = false;
+	char *end;
+
+	for (unsigned i = 0; i < p->n_set; i++)
+		if (strcmp(p->set[i].name, "repeat-last-n") == 0)
+			none = strtod(p->set[i].value, &end) == 0 && end != p->set[i].value && !*end;
+	for (unsigned i = 0; i < p->n_set && none; i++)
+		for (size_t k = 0; k < sizeof off / sizeof *off; k++)
+			if (strcmp(p->set[i].name, off[k][0]) == 0 && !keep(&p->set[i].value, off[k][1], err))
+				return false;
+	return true;
+}
+
 /* ---- files */
 
 /* key NULL: a whole preset; else the file is the value of that. */
@@ -315,6 +358,7 @@ static bool read_file(struct preset *p, const char *path, const char *key, struc
 		ok = strchr("{[", text[strspn(text, " \t\r\n")]) && text[strspn(text, " \t\r\n")] && strstr(text, "\"")
 		             ? read_json(p, &f, err)
 		             : read_lines(p, text, err);
+	ok = ok && end_penalties(p, err);
 	if (!key && p->other_template) {
 		free(p->template);
 		p->template = NULL;

@@ -183,6 +183,8 @@ jit_sampling sampling_args_make(const struct sampling_args *a)
 #include "base/sampling.def"
 #undef REAL
 #undef WHOLE
+	if (p.repeat_window < 0) /* all tokens */
+		p.repeat_window = INT_MAX;
 	return p;
 }
 

@@ -38,6 +38,10 @@ static bool set_one(struct served *m, struct kept *k, struct sampling_args *a, c
 			m->most = n;
 		return whole && n >= -2 && n <= 1 << 30;
 	}
+	if (strcmp(name, "lora") == 0) {
+		snprintf(why, 400, "the server lays no adapter of a preset over a model; --lora does");
+		return false;
+	}
 	return serve_given(name) || sampling_args_set(a, name, value, why);
 }
 

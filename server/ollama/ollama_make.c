@@ -87,7 +87,7 @@ static bool refuse_others(const json_t *body, struct refusal *r)
 {
 	static const char *const names[][2] = {
 		{ "files", "a model is made of one that is here, by from" },
-		{ "adapters", "no adapter (LoRA) is added to a model here; merge it into the model's file" },
+		{ "adapters", "the server lays adapters over models by --lora and --lora-dir" },
 		{ "quantize", "weights stay as they are; jitquant makes smaller ones" },
 		{ "quantization", "weights stay as they are; jitquant makes smaller ones" },
 		{ "modelfile", "send from, system, template, parameters and messages instead" },

@@ -106,8 +106,13 @@ while IFS='|' read -r text says; do
 done << 'END'
 colour = blue\n|"colour" is nothing that a preset can say
 temp = hot\n|--temp: "hot" is not a number
-adapter = x.gguf\n|adapter: jitrun adds no adapter (LoRA) to a model
-ADAPTER ./x\n|adapter: jitrun adds no adapter (LoRA) to a model
+adapter = none.gguf\n|/none.gguf: 
+ADAPTER ./none:0.5\n|/./none: 
+repeat-last-n = -2\n|--repeat-last-n: "-2" is not a whole number from -1 up
+FROM a.gguf\nFROM b.gguf\n|names two models, "a.gguf" and "b.gguf"
+{"model": "a", "from": "b"}|names two models
+{"temp": true}|"temp" is true, expected a text or a number
+{"system": ["a"]}|"system" is a list, expected a text or a number
 system = """never ends\n|does not end
 template = none.jinja\n|which is no file beside it
 message = robot Hi\n|a message is of "robot"
@@ -115,7 +120,32 @@ temp\n|"temp" has no value
 {"temp": {}}|is an object
 {"temp": 0.1|m.preset
 END
-rm "$dir/m.preset"
+# An adapter beside it, and how far penalties look: the option's texts are the preset's
+as_option() {
+	printf "$1" > "${of%.gguf}.preset"
+	shift
+	run "$of" --prompt "Once upon a time" -n 12 --temp 0 -q
+	check "a preset for $*: $(cat "$dir/err")" [ "$status" = 0 ]
+	mv "$dir/out" "$dir/preset-out"
+	rm "${of%.gguf}.preset"
+	run "$of" --prompt "Once upon a time" -n 12 --temp 0 -q "$@"
+	check "it says what $* says" cmp "$dir/preset-out" "$dir/out"
+}
+of=$dir/m.gguf
+as_option 'repeat_last_n = 0\nrepeat_penalty = 9\n' --repeat-penalty 1
+as_option 'PARAMETER repeat_last_n -1\nPARAMETER repeat_penalty 9\n' --repeat-last-n -1 --repeat-penalty 9
+shared=$top/../shared/models
+if [ -d "$shared/tale-llama-shout" ]; then
+	cp -r "$shared/tale-llama-shout" "$dir/shout"
+	ln -s "$(realpath "$shared/tale-llama/tale-llama-q8_0.gguf")" "$dir/llama.gguf"
+	of=$dir/llama.gguf
+	as_option 'ADAPTER ./shout\n' --lora "$dir/shout"
+	cp "$dir/out" "$dir/loud"
+	as_option 'adapter = shout:0\n' --lora "$dir/shout:0"
+	check "the adapter counts" [ "$(cmp -s "$dir/loud" "$dir/out"; echo $?)" = 1 ]
+else
+	echo "# skipped: adapters of presets, without ../shared"
+fi
 # The layers of ollama's store
 digest() { printf '%064d' "$1"; }
 store=$dir/home/.ollama/models
