@@ -189,3 +189,216 @@ void test_see(void **state)
 	for (size_t i = 0; i < sizeof tower_models / sizeof *tower_models; i++)
 		see(tower_models[i], "");
 }
+
+/* ---- the same bits however the tokens are computed */
+
+static uint32_t vocab_of(const struct seen *s)
+{
+	jit_model_info info = JIT_MODEL_INFO();
+	jit_error e = { 0 };
+
+	assert_int_equal(jit_model_get_info(s->model, &info, &e), JIT_OK);
+	return (uint32_t)info.vocab;
+}
+
+static void same_logits(jit_session *x, const float *wanted, const struct seen *s, const char *how)
+{
+	jit_error e = { 0 };
+	const float *own = jit_session_logits(x, &e);
+
+	if (!own)
+		fail_msg("%s, %s: %s", s->name, how, e.message);
+	if (memcmp(own, wanted, vocab_of(s) * sizeof *own) != 0)
+		fail_msg("%s has other bits %s", s->name, how);
+}
+
+static float *logits_alone(const struct seen *s, const struct run *r)
+{
+	const size_t bytes = vocab_of(s) * sizeof(float);
+	float *out = malloc(bytes);
+	jit_error e = { 0 };
+	jit_session *x = session_open_with(s, 0);
+
+	feed_prompt(x, r, s->name);
+	const float *own = jit_session_logits(x, &e);
+	assert_non_null(own);
+	assert_non_null(out);
+	memcpy(out, own, bytes);
+	jit_session_close(x);
+	return out;
+}
+
+/* Passes of other widths, taken back and fed once more, and a fork. */
+static void see_walks(const struct seen *s, const float *wanted, int batch)
+{
+	jit_session *x = session_open_with(s, batch);
+	jit_error e = { 0 };
+	int32_t id;
+
+	feed_prompt(x, &s->run[0], s->name);
+	same_logits(x, wanted, s, "in passes of another width");
+	assert_int_equal(jit_session_next(x, &id, &e), JIT_OK);
+	assert_int_equal(jit_session_next(x, &id, &e), JIT_OK);
+	assert_int_equal(jit_session_rewind(x, s->run[0].n - 1, &e), JIT_OK);
+	assert_int_equal(jit_session_feed(x, s->run[0].prompt + s->run[0].n - 1, 1, &e), JIT_OK);
+	same_logits(x, wanted, s, "taken back");
+	assert_int_equal(jit_session_rewind(x, 8, &e), JIT_ERROR_ARGUMENT); /* within the picture */
+	assert_non_null(strstr(e.message, "within a picture"));
+	jit_session *fork =
+		jit_session_fork(x, &JIT_SESSION_OPTIONS(.context = 256, .batch = batch, .kv = JIT_KV_F32), &e);
+	if (!fork)
+		fail_msg("%s", e.message);
+	same_logits(fork, wanted, s, "as a fork");
+	assert_int_equal(jit_session_rewind(x, 3, &e), JIT_OK);
+	assert_int_equal(jit_session_rewind(x, 0, &e), JIT_OK);
+	feed_prompt(x, &s->run[0], s->name);
+	same_logits(x, wanted, s, "fed once more");
+	jit_session_close(x);
+	same_logits(fork, wanted, s, "as a fork that is alone");
+	jit_session_close(fork);
+}
+
+static jit_session *submitted(jit_batch *b, const struct run *r, const char *name)
+{
+	jit_error e = { 0 };
+	jit_session *x = jit_batch_session(b, NULL, &e);
+	size_t feature = 0;
+
+	assert_non_null(x);
+	for (unsigned i = 0, end; i < r->n; i = end) {
+		const bool shows = r->image && r->prompt[i] == IMAGE_TOKEN;
+		for (end = i; end < r->n && (r->image && r->prompt[end] == IMAGE_TOKEN) == shows; end++)
+			;
+		const int status = shows ? session_feed_image(x, r->image, feature, end - i, IMAGE_TOKEN, &e)
+		                         : jit_session_submit(x, r->prompt + i, end - i, NULL, &e);
+		if (status != JIT_OK)
+			fail_msg("%s: %s", name, e.message);
+		feature += shows ? end - i : 0;
+	}
+	return x;
+}
+
+static void step_all(jit_batch *b)
+{
+	jit_session *ready[8];
+	jit_error e = { 0 };
+	size_t n;
+
+	while (jit_batch_pending(b))
+		if (jit_batch_step(b, ready, 8, &n, &e) != JIT_OK)
+			fail_msg("%s", e.message);
+}
+
+/* Two pictures beside a text, twice: what is remembered of the first ones serves those with the same picture alone. */
+static void see_batch(const struct seen *s, float *const wanted[2])
+{
+	struct run text = s->run[2];
+	jit_error e = { 0 };
+
+	text.image = NULL;
+	jit_session *alone = session_open_with(s, 0);
+	assert_int_equal(jit_session_feed(alone, text.prompt, text.n, &e), JIT_OK);
+	const float *of_text = jit_session_logits(alone, &e);
+	jit_batch *b = jit_batch_open(s->model, &JIT_BATCH_OPTIONS(.context = 256, .kv = JIT_KV_F32), &e);
+	assert_non_null(b);
+	for (unsigned round = 0; round < 2; round++) {
+		jit_session *x[] = { submitted(b, &s->run[0], s->name), submitted(b, &text, s->name),
+			             submitted(b, &s->run[1], s->name) };
+		step_all(b);
+		same_logits(x[0], wanted[0], s, "in a batch");
+		same_logits(x[1], of_text, s, "in a batch, without a picture");
+		same_logits(x[2], wanted[1], s, "in a batch, the second one");
+		for (unsigned i = 0; i < 3; i++)
+			jit_session_close(x[i]);
+	}
+	jit_batch_close(b);
+	jit_session_close(alone);
+}
+
+void test_see_bits(void **state)
+{
+	static const char *const some[] = { "see-gemma3-a", "see-qwen3vl-a", "see-qwen35-a", "see-lfm2vl-a",
+		                            "see-smolvlm-a" };
+	(void)state;
+
+	for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+		struct seen s;
+		if (!seen_open(&s, some[i], ""))
+			continue;
+		float *wanted[] = { logits_alone(&s, &s.run[0]), logits_alone(&s, &s.run[1]) };
+		assert_true(memcmp(wanted[0], wanted[1], vocab_of(&s) * sizeof **wanted) != 0);
+		see_walks(&s, wanted[0], 16); /* as many as Gemma's picture has tokens */
+		if (i)
+			see_walks(&s, wanted[0], 5);
+		see_batch(&s, wanted);
+		free(wanted[0]);
+		free(wanted[1]);
+		seen_close(&s);
+	}
+}
+
+/* The same text with two pictures of as many tokens, longer than a page of a cache: only the same picture's is taken
+ * over. */
+void test_see_kept(void **state)
+{
+	struct seen s;
+	jit_error e = { 0 };
+	uint64_t reused = 0;
+	(void)state;
+
+	if (!seen_open(&s, "see-smolvlm-a", ""))
+		return;
+	struct run twice[2] = { s.run[0], s.run[0] };
+	assert_int_equal(s.run[0].image->tokens, s.run[1].image->tokens);
+	twice[1].image = s.run[1].image;
+	float *wanted[] = { logits_alone(&s, &twice[0]), logits_alone(&s, &twice[1]) };
+	jit_batch *b = jit_batch_open(s.model, &JIT_BATCH_OPTIONS(.context = 256, .kv = JIT_KV_F32), &e);
+	assert_non_null(b);
+	for (unsigned round = 0; round < 4; round++) {
+		jit_batch_stats stats = JIT_BATCH_STATS();
+		jit_session *x = submitted(b, &twice[round % 2], s.name);
+		step_all(b);
+		same_logits(x, wanted[round % 2], &s, "with pages of others");
+		/* so many more that the text is longer than a page */
+		assert_int_equal(jit_session_submit(x, s.run[0].prompt, 5, NULL, &e), JIT_OK);
+		assert_int_equal(session_feed_image(x, twice[round % 2].image, 0, 60, IMAGE_TOKEN, &e), JIT_OK);
+		step_all(b);
+		assert_non_null(jit_session_logits(x, &e));
+		jit_session_close(x);
+		assert_int_equal(jit_batch_get_stats(b, &stats, &e), JIT_OK);
+		/* The text before the picture, then, of the same picture, the rest of the page as well. */
+		const uint64_t more = stats.reused_tokens - reused;
+		reused = stats.reused_tokens;
+		if (round < 2)
+			assert_in_range(more, 0, 5);
+		else
+			assert_in_range(more, 5 + 128 - s.run[0].n, 256);
+	}
+	jit_batch_close(b);
+	free(wanted[0]);
+	free(wanted[1]);
+	seen_close(&s);
+}
+
+void test_see_refused(void **state)
+{
+	struct seen s;
+	jit_error e = { 0 };
+	(void)state;
+
+	if (!seen_open(&s, "see-gemma3-a", ""))
+		return;
+	jit_session *x = session_open_with(&s, 15);
+	const struct jit_image *image = s.run[0].image;
+	assert_int_equal(session_feed_image(x, image, 0, 16, IMAGE_TOKEN, &e), JIT_ERROR_ARGUMENT);
+	assert_non_null(strstr(e.message, "have at most 15"));
+	assert_int_equal(session_feed_image(x, image, 1, 16, IMAGE_TOKEN, &e), JIT_ERROR_ARGUMENT);
+	assert_non_null(strstr(e.message, "features 1 to 17: the picture has 16"));
+	assert_int_equal(session_feed_image(x, image, 0, 4, 340, &e), JIT_ERROR_ARGUMENT);
+	assert_int_equal(session_feed_image(x, image, 0, 4, IMAGE_TOKEN, &e), JIT_OK);
+	assert_int_equal(jit_session_length(x), 4);
+	assert_int_equal(jit_session_save(x, "see_tests.session", &e), JIT_ERROR_UNSUPPORTED);
+	assert_non_null(strstr(e.message, "with pictures"));
+	jit_session_close(x);
+	seen_close(&s);
+}

@@ -33,5 +33,8 @@ void test_refused(void **state);
 
 /* see_tests.c: language models that see */
 void test_see(void **state);
+void test_see_bits(void **state);
+void test_see_kept(void **state);
+void test_see_refused(void **state);
 
 #endif
