@@ -49,6 +49,16 @@ static uint32_t find_kernel(struct plan_builder *b, const struct key *key)
 	return (uint32_t)p->n_kernels++;
 }
 
+/* Of the kernel itself; but what adapters add is a load for each row, and such a kernel likes what the same one without
+ * it does, which was measured more often. */
+static bool find_tuned(struct tune *tune, const struct key *key, struct tune_result *out)
+{
+	struct key plain = *key;
+
+	plain.flags &= ~(uint32_t)KEY_ADDED;
+	return tune_find(tune, &plain, out) || (plain.flags != key->flags && tune_find(tune, key, out));
+}
+
 /* What this machine was found to like, of the kernel itself or of the one it follows. A file may also name what there
  * never was. */
 static uint32_t schedule_of(const struct plan_options *o, const struct key *key)
@@ -58,9 +68,9 @@ static uint32_t schedule_of(const struct plan_options *o, const struct key *key)
 	if (!o->tune || key->kind != KEY_MATMUL)
 		return 0;
 	struct key k = *key, like = template_tuned_like(key);
-	if (tune_find(o->tune, key, &found))
+	if (find_tuned(o->tune, key, &found))
 		k.schedule = found.key.schedule;
-	else if (tune_find(o->tune, &like, &found))
+	else if (find_tuned(o->tune, &like, &found))
 		k.schedule = template_schedule_follow(key, &found.key);
 	return k.schedule && !template_schedule_refusal(&k) && (!o->only || registry_ready(o->only, &k))
 	               ? k.schedule
@@ -212,7 +222,9 @@ static bool nowhere(struct plan_buffers *b, struct plan_layout *l, const struct 
 	uintptr_t at = 4096;
 
 	if (!plan_layout_open(
-		    l, s, w, &(struct plan_layout_options){ .tokens = tokens, .f32_activations = opt->f32_activations },
+		    l, s, w,
+		    &(struct plan_layout_options){
+			    .tokens = tokens, .f32_activations = opt->f32_activations, .adapted = opt->adapts },
 		    err))
 		return false;
 	*b = (struct plan_buffers){ .tokens = tokens,

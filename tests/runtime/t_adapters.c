@@ -11,6 +11,10 @@
 #include <cmocka.h>
 
 #include "include/jitrun_batch.h"
+#include "jit/store/tune.h"
+#include "kernels-templates/templates.h"
+#include "runtime/model/model.h"
+#include "runtime/plan/plan.h"
 #include "tests/support/lora_folder.h"
 #include "tests/support/shared.h"
 #include "tests/runtime/adapter_sessions.h"
@@ -271,6 +275,63 @@ static void test_shared_beginnings(void **unused)
 	close_styles(&w);
 }
 
+/* ---- schedules */
+
+static unsigned added, tuned;
+
+/* Of a pass of one token with adapters; each: its kernels that add something. */
+static void each_added(const struct styles *w, struct tune *t, void (*each)(struct tune *t, const struct key *key))
+{
+	const struct plan_options o = { .target = w->m->target, .tune = t, .adapts = true };
+	struct error err = { 0 };
+	struct plan p;
+
+	assert_true(plan_outline(&p, &w->m->file.spec, &w->m->weights, DTYPE_F16, 1, PLAN_LAST_LOGITS, &o, &err));
+	for (size_t i = 0; i < p.n_kernels; i++) {
+		struct key k = p.kernel[i].key;
+		if (k.kind == KEY_MATMUL && k.flags & KEY_ADDED)
+			each(t, &k);
+	}
+	plan_free(&p);
+}
+
+/* Of the same kernel without what is added. */
+static void set_result(struct tune *t, const struct key *key)
+{
+	struct tune_result r = { .key = *key, .gain = 1.5, .samples = 9 };
+	uint32_t all[TEMPLATE_SCHEDULES_MOST];
+
+	r.key.flags &= ~(uint32_t)KEY_ADDED;
+	if (template_schedules(&r.key, all) < 2)
+		return;
+	r.key.schedule = all[1];
+	tune_set(t, &r);
+	added++;
+}
+
+static void count_tuned(struct tune *t, const struct key *key) { tuned += key->schedule != 0; }
+
+/* What this machine likes of a matrix, it likes with adapters. */
+static void test_schedules(void **unused)
+{
+	struct styles w;
+	struct error err = { 0 };
+	struct tune *t = tune_open(NULL, &err);
+
+	assert_non_null(t);
+	open_styles(&w, "cpu", false);
+	added = tuned = 0;
+	each_added(&w, t, count_tuned);
+	assert_int_equal(tuned, 0);
+	each_added(&w, t, set_result);
+	each_added(&w, t, count_tuned);
+	if (!added)
+		fail_msg("no kernel has a second schedule");
+	assert_int_equal(tuned, added);
+	tune_close(t);
+	close_styles(&w);
+}
+
 /* ---- what is refused */
 
 static void test_refused_calls(void **unused)
@@ -308,6 +369,7 @@ int main(void)
 		cmocka_unit_test(test_without),
 		cmocka_unit_test(test_batches),
 		cmocka_unit_test(test_shared_beginnings),
+		cmocka_unit_test(test_schedules),
 		cmocka_unit_test(test_refused_calls),
 	};
 
