@@ -364,6 +364,18 @@ static bool check_heads(const struct tower_reader *r)
 	                           r->hf->label, s->hidden, s->heads, most);
 }
 
+/* Newer classes call it an id, older ones an index. */
+static bool read_image_token(struct tower_reader *r)
+{
+	uint32_t token = r->s->row->image_token;
+
+	if (!hf_get_u32(r->hf, outer_of(r), "image_token_index", OPTIONAL, INT32_MAX, &token) ||
+	    !hf_get_u32(r->hf, outer_of(r), "image_token_id", OPTIONAL, INT32_MAX, &token))
+		return false;
+	r->s->image_token = (int32_t)token;
+	return token || error_set(r->hf->err, ERROR_FORMAT, "%s: image_token_id is missing", r->hf->label);
+}
+
 static bool read_vision(struct tower_reader *r)
 {
 	struct hf_reader *hf = r->hf;
@@ -377,7 +389,7 @@ static bool read_vision(struct tower_reader *r)
 	s->flags = s->row->flags;
 	s->act = s->row->act;
 	s->out_act = s->row->out_act;
-	return hf_put_defaults(hf) && s->row->read(r) && check_heads(r) &&
+	return hf_put_defaults(hf) && s->row->read(r) && check_heads(r) && read_image_token(r) &&
 	       hf_check_unread(hf, hf->root, hf->read, "vision_config", ".");
 }
 

@@ -99,6 +99,7 @@ struct tower_row {
 	enum tower_end end;
 	const char *tower, *out;       /* what tensors' names begin with: words, of which one fits */
 	const char *name[TOWER_SLOTS]; /* behind that, %u being a layer; ! at the end: it is the whole name */
+	uint32_t image_token;          /* where config.json leaves it out; 0: it must not */
 	struct arch_row fields;        /* .defaults, .fields: as those of text models */
 	bool (*read)(struct tower_reader *r);
 };
@@ -112,6 +113,7 @@ struct tower_spec {
 	uint32_t merge;                        /* so many patches on each side become one token */
 	uint32_t middle;                       /* numbers between the projector's matrices */
 	uint32_t out;                          /* numbers of a token's feature */
+	int32_t image_token;                   /* stands for features among a text's tokens */
 	uint32_t window;                       /* tokens on each side that see each other; 0: all do */
 	uint32_t deep[TOWER_MAX_DEEP], n_deep; /* layers behind which the text model's first ones get something */
 	bool sees_all[TOWER_MAX_LAYERS];       /* with window: layers without */

@@ -14,7 +14,7 @@
 #include "runtime/session/session_pictures.h"
 #include "tests/support/shared.h"
 #include "tests/vision/tower_tests.h"
-#include "vision/images.h"
+#include "vision/seer.h"
 
 enum { PROMPT_MOST = 200, NEW = 16 };
 
@@ -26,7 +26,7 @@ struct run {
 	const float *logits;
 };
 
-struct seen {
+struct model_seen {
 	const char *name;
 	struct reference reference;
 	struct tower *tower;
@@ -43,7 +43,7 @@ static json_t *member(const json_t *o, const char *key)
 	return v;
 }
 
-static void read_run(struct seen *s, unsigned i, const json_t *o)
+static void read_run(struct model_seen *s, unsigned i, const json_t *o)
 {
 	struct run *r = &s->run[i];
 	const struct tower_pixels p = reference_pixels(&s->reference, i);
@@ -64,14 +64,14 @@ static void read_run(struct seen *s, unsigned i, const json_t *o)
 		fail_msg("%s: %s", s->name, err.text);
 }
 
-static bool seen_open(struct seen *s, const char *name, const char *file)
+static bool seen_open(struct model_seen *s, const char *name, const char *file)
 {
 	char path[1024], relative[200];
 	struct error err = { 0 };
 	jit_error e = { 0 };
 	json_error_t je;
 
-	*s = (struct seen){ .name = name };
+	*s = (struct model_seen){ .name = name };
 	if (!reference_open(&s->reference, name))
 		return false;
 	s->compute = compute_open("cpu", NULL, 2);
@@ -97,7 +97,7 @@ static bool seen_open(struct seen *s, const char *name, const char *file)
 	return true;
 }
 
-static void seen_close(struct seen *s)
+static void seen_close(struct model_seen *s)
 {
 	for (unsigned i = 0; i < PICTURES; i++)
 		picture_release(s->run[i].image);
@@ -107,7 +107,7 @@ static void seen_close(struct seen *s)
 	reference_close(&s->reference);
 }
 
-static jit_session *session_open_with(const struct seen *s, int batch)
+static jit_session *session_open_with(const struct model_seen *s, int batch)
 {
 	jit_error e = { 0 };
 	jit_session *x =
@@ -139,7 +139,7 @@ static void feed_prompt(jit_session *x, const struct run *r, const char *name)
 	assert_int_equal(feature, r->image->tokens);
 }
 
-static void compare_logits(jit_session *x, const struct seen *s, unsigned i, double most)
+static void compare_logits(jit_session *x, const struct model_seen *s, unsigned i, double most)
 {
 	jit_model_info info = JIT_MODEL_INFO();
 	jit_error e = { 0 };
@@ -153,7 +153,7 @@ static void compare_logits(jit_session *x, const struct seen *s, unsigned i, dou
 }
 
 /* Ids are compared as long as rounding cannot have chosen another one. */
-static void compare_ids(jit_session *x, const struct seen *s, unsigned i, double least)
+static void compare_ids(jit_session *x, const struct model_seen *s, unsigned i, double least)
 {
 	const struct run *r = &s->run[i];
 	jit_error e = { 0 };
@@ -169,7 +169,7 @@ static void compare_ids(jit_session *x, const struct seen *s, unsigned i, double
 
 static void see(const char *name, const char *file)
 {
-	struct seen s;
+	struct model_seen s;
 
 	if (!seen_open(&s, name, file))
 		return;
@@ -192,7 +192,7 @@ void test_see(void **state)
 
 /* ---- the same bits however the tokens are computed */
 
-static uint32_t vocab_of(const struct seen *s)
+static uint32_t vocab_of(const struct model_seen *s)
 {
 	jit_model_info info = JIT_MODEL_INFO();
 	jit_error e = { 0 };
@@ -201,7 +201,7 @@ static uint32_t vocab_of(const struct seen *s)
 	return (uint32_t)info.vocab;
 }
 
-static void same_logits(jit_session *x, const float *wanted, const struct seen *s, const char *how)
+static void same_logits(jit_session *x, const float *wanted, const struct model_seen *s, const char *how)
 {
 	jit_error e = { 0 };
 	const float *own = jit_session_logits(x, &e);
@@ -212,7 +212,7 @@ static void same_logits(jit_session *x, const float *wanted, const struct seen *
 		fail_msg("%s has other bits %s", s->name, how);
 }
 
-static float *logits_alone(const struct seen *s, const struct run *r)
+static float *logits_alone(const struct model_seen *s, const struct run *r)
 {
 	const size_t bytes = vocab_of(s) * sizeof(float);
 	float *out = malloc(bytes);
@@ -229,7 +229,7 @@ static float *logits_alone(const struct seen *s, const struct run *r)
 }
 
 /* Passes of other widths, taken back and fed once more, and a fork. */
-static void see_walks(const struct seen *s, const float *wanted, int batch)
+static void see_walks(const struct model_seen *s, const float *wanted, int batch)
 {
 	jit_session *x = session_open_with(s, batch);
 	jit_error e = { 0 };
@@ -290,7 +290,7 @@ static void step_all(jit_batch *b)
 }
 
 /* Two pictures beside a text, twice: what is remembered of the first ones serves those with the same picture alone. */
-static void see_batch(const struct seen *s, float *const wanted[2])
+static void see_batch(const struct model_seen *s, float *const wanted[2])
 {
 	struct run text = s->run[2];
 	jit_error e = { 0 };
@@ -322,7 +322,7 @@ void test_see_bits(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
-		struct seen s;
+		struct model_seen s;
 		if (!seen_open(&s, some[i], ""))
 			continue;
 		float *wanted[] = { logits_alone(&s, &s.run[0]), logits_alone(&s, &s.run[1]) };
@@ -341,7 +341,7 @@ void test_see_bits(void **state)
  * over. */
 void test_see_kept(void **state)
 {
-	struct seen s;
+	struct model_seen s;
 	jit_error e = { 0 };
 	uint64_t reused = 0;
 	(void)state;
@@ -382,7 +382,7 @@ void test_see_kept(void **state)
 
 void test_see_refused(void **state)
 {
-	struct seen s;
+	struct model_seen s;
 	jit_error e = { 0 };
 	(void)state;
 
@@ -401,4 +401,64 @@ void test_see_refused(void **state)
 	assert_non_null(strstr(e.message, "with pictures"));
 	jit_session_close(x);
 	seen_close(&s);
+}
+
+
+/* ---- from the picture's file, whose numbers differ by one of 255 where another library resized it */
+
+static void see_file(const char *name)
+{
+	struct model_seen s;
+	char path[1024], relative[200];
+	struct error err = { 0 };
+	jit_error e = { 0 };
+
+	if (!seen_open(&s, name, ""))
+		return;
+	snprintf(relative, sizeof relative, "golden-more/%s", name);
+	struct seer *seer = seer_open(shared_path(path, relative), s.model, s.compute, &err);
+	if (!seer)
+		fail_msg("%s: %s", name, err.text);
+	for (unsigned i = 0; i < PICTURES; i++) {
+		const struct run *r = &s.run[i];
+		struct seen_prompt prompt;
+		struct seen picture;
+		size_t n;
+		snprintf(relative, sizeof relative, "golden-more/%s/image%u.png", name, i);
+		uint8_t *bytes = file_bytes(shared_path(path, relative), &n);
+		if (!seer_look(seer, bytes, n, relative, &picture, &err))
+			fail_msg("%s: %s", name, err.text);
+		free(bytes);
+		if (!seer_prompt_of_ids(seer, r->prompt, r->n, &picture, 1, &prompt, &err))
+			fail_msg("%s: %s", name, err.text);
+		jit_session *x = session_open_with(&s, 0);
+		if (seen_prompt_feed(x, &prompt, &e) != JIT_OK)
+			fail_msg("%s: %s", name, e.message);
+		assert_int_equal(jit_session_length(x), r->n);
+		compare_logits(x, &s, i, 0.05);
+		compare_ids(x, &s, i, 0.5);
+		jit_session_close(x);
+		seen_prompt_free(&prompt);
+		/* one image token too few, and one too many */
+		assert_false(seer_prompt_of_ids(seer, r->prompt + 7, r->n - 7, &picture, 1, &prompt, &err));
+		assert_non_null(strstr(err.text, "fewer image tokens"));
+		err = (struct error){ 0 };
+		assert_false(seer_prompt_of_ids(seer, r->prompt, r->n, &picture, 0, &prompt, &err));
+		assert_non_null(strstr(err.text, "more image tokens"));
+		err = (struct error){ 0 };
+		/* these models have no tokenizer */
+		assert_false(seer_prompt(seer, "a", 1, false, &picture, 1, &prompt, &err));
+		assert_non_null(strstr(err.text, "tokenizer"));
+		err = (struct error){ 0 };
+		seen_free(&picture);
+	}
+	seer_close(seer);
+	seen_close(&s);
+}
+
+void test_see_files(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < TOWER_MODELS; i++)
+		see_file(tower_models[i]);
 }

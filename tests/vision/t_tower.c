@@ -104,7 +104,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_features),    cmocka_unit_test(test_own_tower), cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_see),         cmocka_unit_test(test_see_bits),  cmocka_unit_test(test_see_kept),
-		cmocka_unit_test(test_see_refused),
+		cmocka_unit_test(test_see_refused), cmocka_unit_test(test_see_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,5 +36,6 @@ void test_see(void **state);
 void test_see_bits(void **state);
 void test_see_kept(void **state);
 void test_see_refused(void **state);
+void test_see_files(void **state);
 
 #endif
