@@ -229,24 +229,39 @@ if [ $size = coverage ]; then
 	exit 0
 fi
 
-# check_sources SCRIPT ARGUMENT...: one of the checks that look at the sources alone.
-check_sources() {
-	if "$@"; then passed=$((passed + 1)); else broken "$*"; fi
+# beside NAME COMMANDS: runs the commands, one a line, in order and beside what follows, as each keeps one core busy.
+# finish_beside NAME waits for them, shows what they said, and counts them.
+beside() {
+	mkdir -p "$logs"
+	echo "$2" | (
+		while read -r command; do
+			if $command </dev/null >&2; then echo passed; else echo "$command"; fi
+		done
+	) >"$logs/$1.results" 2>"$logs/$1.said" &
+	echo $! >"$logs/$1.pid"
 }
-check_sources scripts/performance_tables.sh --check
-check_sources scripts/kernels_page.sh --check
-check_sources scripts/format.sh --check
-check_sources scripts/sizes.sh
-check_sources scripts/rooms.sh
-check_sources scripts/sources.sh --check
-check_sources scripts/words.sh
+finish_beside() {
+	wait "$(cat "$logs/$1.pid")"
+	cat "$logs/$1.said" >&2
+	while read -r result; do
+		if [ "$result" = passed ]; then passed=$((passed + 1)); else broken "$result"; fi
+	done <"$logs/$1.results"
+}
 # What the last commit changed takes seconds; all takes a minute of two cores, and the tools a download.
 analysed=--changed
 if [ $size != quick ]; then
 	analysed=
 	need_packages clang-tidy cppcheck || say "(sources are analysed by what is here)"
 fi
-check_sources scripts/analyse.sh $analysed
+# Checks that look at the sources alone: beside configure.
+beside sources "scripts/format.sh --check
+	scripts/performance_tables.sh --check
+	scripts/kernels_page.sh --check
+	scripts/sizes.sh
+	scripts/rooms.sh
+	scripts/sources.sh --check
+	scripts/words.sh
+	scripts/analyse.sh $analysed"
 # Of what does not depend on the compiler (tests/support/shared.h) gcc has all but one of 32 shares at the quick size,
 # and the build with sanitizers that one: these see nothing of generated code, and what simulates it takes six times as
 # long with them. Else it is halves.
@@ -264,6 +279,7 @@ column=gcc
 export TEST_CFLAGS='-O1 -g1'
 # As users compile it: the binary interface is compared by debugging information, which has types with -g alone.
 check_build "gcc" build $first --
+finish_beside sources
 if [ -f build/.libs/libjitrun.so ]; then
 	for record in tests/abi/libjitrun-*.abi; do
 		scripts/abi.sh check build/.libs/libjitrun.so $record include/jitrun*.h
@@ -312,17 +328,11 @@ if [ $archived = yes ]; then
 		CFLAGS="-g1 -O1 -Wno-pass-failed $every_check"
 	unset ASAN_OPTIONS
 	sources=..
-	check_sources same_archive build-sanitize
-	check_sources installs build-sanitize
+	beside archive "same_archive build-sanitize
+		installs build-sanitize"
 else
 	broken "the release archive"
 fi
-wait $debian
-case $? in
-0) passed=$((passed + 1)) ;;
-77) skipped=$((skipped + 1)) ;;
-*) show_log debian.log && broken "gcc: Debian packages" ;;
-esac
 # Whatever compiled jitrun, it generates the same code.
 if [ -x build/jitwarm ] && [ -x build-sanitize/jitwarm ]; then
 	targets="--target x86 --target gfx1030 --target gfx1100 --target gfx1201 --target sm90"
@@ -339,4 +349,11 @@ if [ -x build/jitwarm ] && [ -x build-sanitize/jitwarm ]; then
 	done
 	rm -f build/check.jkp build-sanitize/check.jkp
 fi
+[ $archived = no ] || finish_beside archive
+wait $debian
+case $? in
+0) passed=$((passed + 1)) ;;
+77) skipped=$((skipped + 1)) ;;
+*) show_log debian.log && broken "gcc: Debian packages" ;;
+esac
 finish
