@@ -53,7 +53,7 @@ enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
 
 static void test_shapes(void **unused)
 {
-	unsigned step = test_full() ? 1 : test_quick() ? 23 : 4, at = 0;
+	unsigned step = test_full() ? 1 : test_quick() ? 37 : 4, at = 0;
 	for (unsigned mix = 0; mix < n_mixes; mix++)
 		for (uint32_t columns = 1; columns <= TEMPLATE_MAX_COLUMNS; columns++)
 			for (unsigned i = 0; i < LENGTHS; i++, at++) {
@@ -390,12 +390,13 @@ static void test_greatest(void **unused)
 		}
 }
 
-/* n columns at once are n times one column: by construction, and said here for itself. */
+/* n columns at once are n times one column: by construction, and said here for itself. At the quick size each mix has
+ * one of the cards. */
 static void test_columns_do_not_matter(void **unused)
 {
-	const struct kernel_way *ways;
-	unsigned n = kernel_ways_and_cards(&ways, KERNEL_ALL_CARDS);
-	for (unsigned mix = 0; mix < n_mixes; mix++)
+	for (unsigned mix = 0; mix < n_mixes; mix++) {
+		const struct kernel_way *ways;
+		const unsigned n = kernel_ways_and_cards(&ways, test_quick() ? (int)mix : KERNEL_ALL_CARDS);
 		for (unsigned i = 0; i < n && test_mine(mix); i++) {
 			struct problem wide = problem(mix, 97, 768, 7, 1, 2, 0), narrow = wide;
 			struct data d;
@@ -414,6 +415,7 @@ static void test_columns_do_not_matter(void **unused)
 			same_output("out", &ways[i], &narrow, d.got.out, d.expected.out, d.out_n * 4);
 			free_data(&d);
 		}
+	}
 }
 
 /* ---- schedules */
