@@ -10,6 +10,8 @@ enum { SLACK = 256, WEIGHTS_SLACK = 512, NOWHERE_AT = 0x5e0 };
 
 static uint64_t random_state = 12345;
 
+void trial_seed(uint64_t seed) { random_state = 12345 + seed * 0x9e3779b97f4a7c15u; }
+
 uint32_t trial_draw(uint32_t n)
 {
 	random_state = random_state * 6364136223846793005u + 1442695040888963407u;

@@ -45,8 +45,9 @@ struct trial_lies {
 	unsigned slot;
 };
 
-/* A random number below n. */
+/* A random number below n, and where such numbers begin. */
 uint32_t trial_draw(uint32_t n);
+void trial_seed(uint64_t seed);
 
 /* signature_draws.c: a random launch of that kind; its key may still be refused. */
 void trial_draw_launch(struct trial *t, enum key_kind kind);

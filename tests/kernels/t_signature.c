@@ -95,6 +95,10 @@ static void lie_about_slot(enum key_kind kind, unsigned slot)
 	unsigned caught = 0, told = 0, tried = 0;
 	char text[512];
 
+	/* Rare launches are needed to catch some lies: between 1 and 46 s pass until all are drawn. These are early,
+	 * and do not depend on the slots that other processes have. */
+	if (test_quick())
+		trial_seed(1u << 16 | (unsigned)kind << 8 | slot);
 	for (unsigned i = 0; i < MOST && tried < ENOUGH && (!told || caught != told); i++) {
 		struct trial t;
 		trial_draw_launch(&t, kind);
