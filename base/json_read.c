@@ -30,7 +30,7 @@ const char *json_not_finite(const json_t *v)
 }
 
 /* Neither can they hold an integer of any size: 0xfe begins no character either. */
-enum { DIGITS_MARK = 0xfe, DIGITS_MOST = 100 };
+enum { DIGITS_MARK = 0xfe, DIGITS_MAX = 100 };
 
 const char *json_digits(const json_t *v)
 {
@@ -110,8 +110,8 @@ static json_t *make_number(struct maker *m)
 		if (v >= INT64_MIN && v <= INT64_MAX)
 			return json_integer((json_int_t)v);
 	}
-	if (whole && m->exactly && t.n <= DIGITS_MOST) {
-		char text[DIGITS_MOST + 1] = { (char)DIGITS_MARK };
+	if (whole && m->exactly && t.n <= DIGITS_MAX) {
+		char text[DIGITS_MAX + 1] = { (char)DIGITS_MARK };
 		memcpy(text + 1, m->scratch, t.n);
 		return json_stringn_nocheck(text, t.n + 1);
 	}

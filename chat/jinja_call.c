@@ -287,7 +287,7 @@ static struct value make_dict(struct run *r, const struct arguments *args)
 
 static struct value make_range(struct run *r, const struct arguments *args)
 {
-	enum { MOST = 100000 }; /* as many as Jinja's sandbox allows */
+	enum { MAX = 100000 }; /* as many as Jinja's sandbox allows */
 	static const char *const names[3] = { NULL };
 	struct value v[3];
 	int64_t start = 0, stop = 0, step = 1;
@@ -303,8 +303,8 @@ static struct value make_range(struct run *r, const struct arguments *args)
 		return run_fail(r, "range() arg 3 must not be zero");
 	__int128 n = step > 0 ? ((__int128)stop - start + step - 1) / step
 	                      : ((__int128)start - stop - step - 1) / -(__int128)step;
-	if (n > MOST)
-		return run_fail(r, "Range too big. The sandbox blocks ranges larger than MAX_RANGE (%d).", MOST);
+	if (n > MAX)
+		return run_fail(r, "Range too big. The sandbox blocks ranges larger than MAX_RANGE (%d).", MAX);
 	struct value out = value_list(r, KIND_RANGE, n < 0 ? 0 : (size_t)n);
 	if (out.kind == KIND_ABSENT)
 		return out;

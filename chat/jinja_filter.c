@@ -319,14 +319,14 @@ static const struct filter text_filter[] = {
 };
 
 static const struct filter *const table[] = { text_filter, number_filter, sequence_filter, order_filter };
-enum { TABLES = sizeof table / sizeof *table, MOST_ROWS = 32 };
+enum { TABLES = sizeof table / sizeof *table, MAX_ROWS = 32 };
 
 unsigned find_filter(const char *name, size_t n)
 {
 	for (unsigned t = 0; t < TABLES; t++)
 		for (unsigned i = 0; table[t][i].name; i++)
 			if (strlen(table[t][i].name) == n && memcmp(table[t][i].name, name, n) == 0)
-				return t * MOST_ROWS + i;
+				return t * MAX_ROWS + i;
 	return NO_NUMBER;
 }
 
@@ -334,6 +334,6 @@ struct value apply_filter(struct run *r, unsigned number, struct value v, const 
 {
 	if (!run_step(r, 1))
 		return value_of(KIND_ABSENT);
-	v = table[number / MOST_ROWS][number % MOST_ROWS].apply(r, v, args);
+	v = table[number / MAX_ROWS][number % MAX_ROWS].apply(r, v, args);
 	return r->failed ? value_of(KIND_ABSENT) : v;
 }

@@ -12,7 +12,7 @@ struct memory_block {
 	_Alignas(16) char p[];
 };
 
-enum { BLOCK_BYTES = 1 << 14, BLOCK_MOST = 1 << 20 };
+enum { BLOCK_BYTES = 1 << 14, BLOCK_MAX = 1 << 20 };
 
 static size_t rounded(size_t n) { return (n + 15) & ~(size_t)15; }
 
@@ -28,8 +28,8 @@ void *memory_take(struct memory *m, size_t n, bool *limit)
 	n = rounded(n ? n : 1);
 	if (!b || b->n - b->used < n) {
 		size_t want = b ? 2 * b->n : BLOCK_BYTES;
-		if (want > BLOCK_MOST)
-			want = BLOCK_MOST;
+		if (want > BLOCK_MAX)
+			want = BLOCK_MAX;
 		if (want < n)
 			want = n;
 		b = malloc(sizeof *b + want);

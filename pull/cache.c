@@ -177,14 +177,14 @@ bool cache_has_blob(const struct cache *c, const struct listing_file *f)
 	       S_ISREG(st.st_mode) && (!f->has_size || (uint64_t)st.st_size == f->size);
 }
 
-static void incomplete_name(char out[ETAG_MOST + 16], const char *etag)
+static void incomplete_name(char out[ETAG_MAX + 16], const char *etag)
 {
-	snprintf(out, ETAG_MOST + 16, "%s.incomplete", etag);
+	snprintf(out, ETAG_MAX + 16, "%s.incomplete", etag);
 }
 
 uint64_t cache_left(const struct cache *c, const struct listing_file *f)
 {
-	char name[ETAG_MOST + 16];
+	char name[ETAG_MAX + 16];
 	struct stat st;
 
 	incomplete_name(name, f->etag);
@@ -196,7 +196,7 @@ uint64_t cache_left(const struct cache *c, const struct listing_file *f)
 
 int cache_begin_blob(const struct cache *c, const char *etag, uint64_t *have, struct error *err)
 {
-	char name[ETAG_MOST + 16];
+	char name[ETAG_MAX + 16];
 	struct stat st;
 
 	incomplete_name(name, etag);
@@ -216,7 +216,7 @@ int cache_begin_blob(const struct cache *c, const char *etag, uint64_t *have, st
 
 bool cache_end_blob(const struct cache *c, const char *etag, int fd, struct error *err)
 {
-	char name[ETAG_MOST + 16];
+	char name[ETAG_MAX + 16];
 
 	incomplete_name(name, etag);
 	bool written = fsync(fd) == 0;
@@ -233,7 +233,7 @@ bool cache_end_blob(const struct cache *c, const char *etag, int fd, struct erro
 
 void cache_drop_blob(const struct cache *c, const char *etag)
 {
-	char name[ETAG_MOST + 16];
+	char name[ETAG_MAX + 16];
 
 	incomplete_name(name, etag);
 	unlinkat(c->blobs, name, 0);
@@ -293,7 +293,7 @@ static int open_snapshot(const struct cache *c, const char *commit, bool make, s
 /* Replaces what has the name, all at once. */
 static bool put_link(int folder, const char *name, const char *target)
 {
-	char old[ETAG_MOST + 4 * FOLDERS_DEEP], temporary[64];
+	char old[ETAG_MAX + 4 * FOLDERS_DEEP], temporary[64];
 	ssize_t n = readlinkat(folder, name, old, sizeof old - 1);
 
 	old[n > 0 ? n : 0] = 0;
@@ -315,7 +315,7 @@ static bool put_link(int folder, const char *name, const char *target)
 
 bool cache_link(const struct cache *c, const char *commit, const struct listing_file *f, struct error *err)
 {
-	char target[ETAG_MOST + 4 * FOLDERS_DEEP] = "";
+	char target[ETAG_MAX + 4 * FOLDERS_DEEP] = "";
 	size_t n = 0, deep = 2;
 	const char *name;
 

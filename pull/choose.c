@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARD_TAIL = sizeof "-00001-of-00002" - 1, NAMES_TOLD = 240, SETS_MOST = 64 };
+enum { SHARD_TAIL = sizeof "-00001-of-00002" - 1, NAMES_TOLD = 240, SETS_MAX = 64 };
 
 static bool ends_with(const char *s, const char *end)
 {
@@ -216,8 +216,8 @@ static bool choose_folder(struct listing *l, struct error *err)
 		bool tensors = !strchr(f->path, '/') && ends_with(f->path, ".safetensors") &&
 		               (!named || is_model_weights(f->path));
 		weights += tensors;
-		if (tensors && !f->chosen && ++sets > SETS_MOST)
-			return error_set(err, ERROR_FORMAT, "it has more than %d models in safetensors", SETS_MOST);
+		if (tensors && !f->chosen && ++sets > SETS_MAX)
+			return error_set(err, ERROR_FORMAT, "it has more than %d models in safetensors", SETS_MAX);
 		if (tensors && !f->chosen && !mark_shards(l, f, err))
 			return false;
 		f->chosen |= is_beside(f->path);

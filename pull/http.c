@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HEAD_MOST = 1 << 18, UNREAD_MOST = 1 << 16, CONNECT_SECONDS = 20, SILENT_SECONDS = 30 };
+enum { HEAD_MAX = 1 << 18, UNREAD_MAX = 1 << 16, CONNECT_SECONDS = 20, SILENT_SECONDS = 30 };
 
 struct http {
 	CURL *curl;
@@ -177,7 +177,7 @@ static size_t on_head(char *line, size_t size, size_t n, void *user)
 	struct http_answer *a = q->answer;
 
 	a->head += size * n;
-	if (a->head > HEAD_MOST)
+	if (a->head > HEAD_MAX)
 		return 0;
 	if (size * n > 5 && strncmp(line, "HTTP/", 5) == 0)
 		forget(a); /* an earlier head was a proxy's, or an interim answer */
@@ -199,7 +199,7 @@ static size_t on_body(char *bytes, size_t size, size_t n, void *user)
 		return q->enough ? 0 : n;
 	}
 	q->unread += n; /* what else it says is not read, and not waited for */
-	q->enough = q->unread > UNREAD_MOST;
+	q->enough = q->unread > UNREAD_MAX;
 	return q->enough ? 0 : n;
 }
 
@@ -301,13 +301,13 @@ enum http_end http_ask(struct http *h, const struct http_request *q, struct http
 		return HTTP_STOPPED;
 	const char *why = *h->trouble ? h->trouble : curl_easy_strerror(code);
 	http_host(q->url, host, sizeof host);
-	if (a->head > HEAD_MOST)
+	if (a->head > HEAD_MAX)
 		why = "its answer begins with too much";
 	if (code == CURLE_SSL_CACERT_BADFILE && h->trust_name)
 		error_set(err, ERROR_IO, "%s: the certificates that %s names cannot be read", host, h->trust_name);
 	else
 		error_set(err, ERROR_IO, "%s: %s", host, error_quote(quoted, sizeof quoted, why, strlen(why)));
-	return a->head <= HEAD_MOST && may_help_to_ask_again(code) ? HTTP_BROKEN : HTTP_REFUSED;
+	return a->head <= HEAD_MAX && may_help_to_ask_again(code) ? HTTP_BROKEN : HTTP_REFUSED;
 }
 
 /* ---- addresses */

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 
-enum { HTTP_URL_MOST = 8192 };
+enum { HTTP_URL_MAX = 8192 };
 #define HTTP_UNKNOWN UINT64_MAX
 
 struct http_answer {
@@ -21,7 +21,7 @@ struct http_answer {
 	char etag[300], linked_etag[300]; /* without quotes and W/ */
 	bool weak;                        /* etag is */
 	char commit[80], error_code[80];
-	char redirect[HTTP_URL_MOST]; /* where it leads, in full; "" */
+	char redirect[HTTP_URL_MAX];  /* where it leads, in full; "" */
 	uint64_t length, linked_size; /* HTTP_UNKNOWN: it does not say */
 	uint64_t range_from, range_total;
 	long retry_after; /* seconds; -1: it does not say */

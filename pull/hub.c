@@ -10,7 +10,7 @@
 #include "loaders/files/file.h"
 #include "base/json_read.h"
 
-enum { REDIRECTS_MOST = 10, WAIT_MOST_SECONDS = 600, NEAR_MOST = 5 };
+enum { REDIRECTS_MAX = 10, WAIT_MAX_SECONDS = 600, NEAR_MAX = 5 };
 
 /* ---- who asks */
 
@@ -19,13 +19,13 @@ static bool is_token(const char *t)
 	for (const char *at = t; *at; at++)
 		if (*at <= ' ' || *at > '~')
 			return false;
-	return *t && strlen(t) <= HUB_TOKEN_MOST;
+	return *t && strlen(t) <= HUB_TOKEN_MAX;
 }
 
 /* Of a variable, or of a file's first line. */
 static bool take_token(struct hub *hub, const char *text, size_t n, const char *from, struct error *err)
 {
-	char token[HUB_TOKEN_MOST + 2] = "";
+	char token[HUB_TOKEN_MAX + 2] = "";
 
 	while (n && strchr(" \t\r\n", text[n - 1]))
 		n--;
@@ -160,7 +160,7 @@ static enum http_end ask(struct hub *hub, const char *url, const struct http_req
 {
 	struct http_request q = *how;
 	struct http_answer first;
-	char at[HTTP_URL_MOST], host[200];
+	char at[HTTP_URL_MAX], host[200];
 	enum http_end end;
 
 	snprintf(at, sizeof at, "%s", url);
@@ -184,8 +184,8 @@ static enum http_end ask(struct hub *hub, const char *url, const struct http_req
 			          host);
 			return HTTP_REFUSED;
 		}
-		if (i == REDIRECTS_MOST) {
-			error_set(err, ERROR_FORMAT, "the hub redirects more than %d times, last to %s", REDIRECTS_MOST,
+		if (i == REDIRECTS_MAX) {
+			error_set(err, ERROR_FORMAT, "the hub redirects more than %d times, last to %s", REDIRECTS_MAX,
 			          host);
 			return HTTP_REFUSED;
 		}
@@ -210,7 +210,7 @@ bool hub_wait(struct hub *hub, int tried, const struct http_answer *a, struct er
 
 	if (tried >= hub->tries || stopped(hub, err))
 		return false;
-	if (a->retry_after > WAIT_MOST_SECONDS) {
+	if (a->retry_after > WAIT_MAX_SECONDS) {
 		*err = (struct error){ 0 };
 		return error_set(err, ERROR_IO, "the hub asks to wait %ld s, which is too long: try later",
 		                 a->retry_after);
@@ -257,7 +257,7 @@ static bool keep(void *user, const struct http_answer *a, const void *bytes, siz
 {
 	struct text *t = user;
 
-	t->too_long = n > LISTING_BYTES_MOST - t->n;
+	t->too_long = n > LISTING_BYTES_MAX - t->n;
 	t->no_memory = !t->too_long && !array_grow((void **)&t->bytes, &t->room, t->n + n + 1, 1);
 	if (t->too_long || t->no_memory)
 		return false;
@@ -278,7 +278,7 @@ static bool get_text(struct hub *hub, const char *url, const struct reference *r
 		if (end == HTTP_STOPPED && t->too_long)
 			return error_set(err, ERROR_FORMAT,
 			                 "the hub's list of files is longer than %d MiB, which is refused",
-			                 LISTING_BYTES_MOST >> 20);
+			                 LISTING_BYTES_MAX >> 20);
 		if (end == HTTP_STOPPED)
 			return t->no_memory ? error_set(err, ERROR_MEMORY, "no memory for the hub's list of files")
 			                    : (stopped(hub, err), false);
@@ -295,7 +295,7 @@ static bool get_text(struct hub *hub, const char *url, const struct reference *r
 
 bool hub_list(struct hub *hub, const struct reference *r, struct listing *l, struct error *err)
 {
-	char url[HTTP_URL_MOST];
+	char url[HTTP_URL_MAX];
 	struct text t = { 0 };
 	struct http_answer a;
 
@@ -315,12 +315,12 @@ bool hub_list(struct hub *hub, const struct reference *r, struct listing *l, str
 /* ---- files */
 
 static void file_url(const struct hub *hub, const struct reference *r, const char *commit, const char *file,
-                     char url[HTTP_URL_MOST])
+                     char url[HTTP_URL_MAX])
 {
-	snprintf(url, HTTP_URL_MOST, "%s/%s/%s/resolve/", hub->endpoint, r->owner, r->name);
-	add_path(url, HTTP_URL_MOST - 2, *commit ? commit : r->revision, false);
+	snprintf(url, HTTP_URL_MAX, "%s/%s/%s/resolve/", hub->endpoint, r->owner, r->name);
+	add_path(url, HTTP_URL_MAX - 2, *commit ? commit : r->revision, false);
 	strcat(url, "/");
-	add_path(url, HTTP_URL_MOST, file, true);
+	add_path(url, HTTP_URL_MAX, file, true);
 }
 
 static const char *etag_of(const struct http_answer *a) { return *a->linked_etag ? a->linked_etag : a->etag; }
@@ -328,7 +328,7 @@ static const char *etag_of(const struct http_answer *a) { return *a->linked_etag
 bool hub_look_up(struct hub *hub, const struct reference *r, struct listing_file *f, char commit[41], struct error *err)
 {
 	const struct http_request how = { .head = true };
-	char url[HTTP_URL_MOST];
+	char url[HTTP_URL_MAX];
 	struct http_answer a;
 
 	file_url(hub, r, commit, f->path, url);
@@ -337,10 +337,10 @@ bool hub_look_up(struct hub *hub, const struct reference *r, struct listing_file
 	if (a.status != 200 && (a.status < 300 || a.status > 399 || !*a.linked_etag))
 		return hub_refused(hub, r, f->path, &a, err);
 	const char *etag = etag_of(&a);
-	if (!etag_is_safe(etag) || strlen(etag) > ETAG_MOST)
+	if (!etag_is_safe(etag) || strlen(etag) > ETAG_MAX)
 		return error_set(err, ERROR_FORMAT, "the hub names no version of \"%.200s\" (ETag)", f->path);
 	uint64_t size = *a.linked_etag && a.linked_size != HTTP_UNKNOWN ? a.linked_size : a.length;
-	if (size == HTTP_UNKNOWN || size > PULL_SIZE_MOST)
+	if (size == HTTP_UNKNOWN || size > PULL_SIZE_MAX)
 		return error_set(err, ERROR_FORMAT, "the hub says no size that a file can have for \"%.200s\"",
 		                 f->path);
 	if (f->has_size && f->size != size)
@@ -359,7 +359,7 @@ bool hub_look_up(struct hub *hub, const struct reference *r, struct listing_file
 enum http_end hub_get(struct hub *hub, const struct reference *r, const char *commit, const struct listing_file *f,
                       const struct http_request *how, struct http_answer *a, struct error *err)
 {
-	char url[HTTP_URL_MOST];
+	char url[HTTP_URL_MAX];
 
 	file_url(hub, r, commit, f->path, url);
 	return ask(hub, url, how, true, a, err);
@@ -370,7 +370,7 @@ enum http_end hub_get(struct hub *hub, const struct reference *r, const char *co
 /* Repositories whose name holds the one that was asked for: "A/x, B/x". */
 static void find_near(struct hub *hub, const struct reference *r, char *out, size_t size)
 {
-	char url[HTTP_URL_MOST];
+	char url[HTTP_URL_MAX];
 	struct text t = { 0 };
 	struct http_answer a;
 	struct error ignored = { 0 };
@@ -380,18 +380,18 @@ static void find_near(struct hub *hub, const struct reference *r, char *out, siz
 	json_t *one;
 
 	out[0] = 0;
-	snprintf(url, sizeof url, "%s/api/models?limit=%d&search=", hub->endpoint, NEAR_MOST);
+	snprintf(url, sizeof url, "%s/api/models?limit=%d&search=", hub->endpoint, NEAR_MAX);
 	add_path(url, sizeof url, r->name, false);
 	hub->tries = 1;
 	bool ok = get_text(hub, url, r, &t, &a, &ignored);
 	hub->tries = tries;
-	json_t *root = ok ? json_read(t.bytes, t.n, LISTING_BYTES_MOST, "the hub's answer", &ignored) : NULL;
+	json_t *root = ok ? json_read(t.bytes, t.n, LISTING_BYTES_MAX, "the hub's answer", &ignored) : NULL;
 	json_array_foreach(root, i, one)
 	{
 		const char *id = json_string_value(json_object_get(one, "id"));
 		id = id ? id : json_string_value(json_object_get(one, "modelId"));
 		struct error no = { 0 };
-		if (i < NEAR_MOST && id && reference_read(&near, id, NULL, &no) && n + strlen(id) + 3 < size)
+		if (i < NEAR_MAX && id && reference_read(&near, id, NULL, &no) && n + strlen(id) + 3 < size)
 			n += (size_t)snprintf(out + n, size - n, "%s%s", n ? ", " : "", id);
 	}
 	json_decref(root);

@@ -10,14 +10,14 @@
 #include "pull/listing.h"
 #include "pull/reference.h"
 
-enum { HUB_TOKEN_MOST = 256 };
+enum { HUB_TOKEN_MAX = 256 };
 
 struct hub {
 	struct http *http;
-	char endpoint[400];             /* without a slash at its end */
-	char token[HUB_TOKEN_MOST + 1]; /* "": none */
-	int tries;                      /* in a row without a byte of a body */
-	long wait_ms;                   /* before the second try; each further one waits twice as long */
+	char endpoint[400];            /* without a slash at its end */
+	char token[HUB_TOKEN_MAX + 1]; /* "": none */
+	int tries;                     /* in a row without a byte of a body */
+	long wait_ms;                  /* before the second try; each further one waits twice as long */
 	const volatile sig_atomic_t *interrupted;
 	void (*say)(void *user, const char *sentence); /* what is waited for */
 	void *user;

@@ -13,7 +13,7 @@ bool etag_is_safe(const char *etag)
 	static const char taken[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
 	size_t n = strlen(etag);
 
-	return n && n <= ETAG_MOST && strspn(etag, taken) == n && *etag != '.';
+	return n && n <= ETAG_MAX && strspn(etag, taken) == n && *etag != '.';
 }
 
 struct listing_file *listing_add(struct listing *l, const char *path, struct error *err)
@@ -26,8 +26,8 @@ struct listing_file *listing_add(struct listing *l, const char *path, struct err
 		          error_quote(quoted, sizeof quoted, path, strlen(path)), why);
 		return NULL;
 	}
-	if (l->n == LISTING_FILES_MOST) {
-		error_set(err, ERROR_FORMAT, "the hub lists more than %d files", LISTING_FILES_MOST);
+	if (l->n == LISTING_FILES_MAX) {
+		error_set(err, ERROR_FORMAT, "the hub lists more than %d files", LISTING_FILES_MAX);
 		return NULL;
 	}
 	char *copy = strdup(path);
@@ -47,7 +47,7 @@ static bool read_size(struct listing_file *f, const json_t *size, struct error *
 	if (!size || json_is_null(size))
 		return true;
 	double value = json_is_integer(size) ? (double)json_integer_value(size) : -1;
-	if (!(value >= 0 && value <= (double)PULL_SIZE_MOST))
+	if (!(value >= 0 && value <= (double)PULL_SIZE_MAX))
 		return error_set(err, ERROR_FORMAT, "the hub says no size that a file can have for \"%s\"",
 		                 error_quote(quoted, sizeof quoted, f->path, strlen(f->path)));
 	f->size = (uint64_t)json_integer_value(size);
@@ -101,7 +101,7 @@ static bool read_commit(struct listing *l, const json_t *root, struct error *err
 
 bool listing_read(struct listing *l, const void *bytes, size_t n, struct error *err)
 {
-	json_t *root = json_read(bytes, n, LISTING_BYTES_MOST, "the hub's answer", err);
+	json_t *root = json_read(bytes, n, LISTING_BYTES_MAX, "the hub's answer", err);
 	const json_t *siblings = json_object_get(root, "siblings"), *one;
 	size_t i;
 

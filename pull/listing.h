@@ -12,8 +12,8 @@
 
 #include "base/error.h"
 
-enum { LISTING_FILES_MOST = 100000, LISTING_BYTES_MOST = 1 << 25, HASH_HEX = 64, ETAG_MOST = 128 };
-#define PULL_SIZE_MOST (UINT64_C(1) << 44) /* 16 TiB: of one file, and of all that are chosen */
+enum { LISTING_FILES_MAX = 100000, LISTING_BYTES_MAX = 1 << 25, HASH_HEX = 64, ETAG_MAX = 128 };
+#define PULL_SIZE_MAX (UINT64_C(1) << 44) /* 16 TiB: of one file, and of all that are chosen */
 
 struct listing_file {
 	char *path;
@@ -21,7 +21,7 @@ struct listing_file {
 	bool has_size, chosen;
 	/* The name of its blob: 64 hexadecimal digits of a SHA-256, 40 of a git blob's SHA-1, or what else the server
 	 * has for it; "": not known yet. */
-	char etag[ETAG_MOST + 1];
+	char etag[ETAG_MAX + 1];
 };
 
 struct listing {

@@ -281,9 +281,9 @@ static bool add_up(struct pull *p, struct error *err)
 		if (!l->file[i].chosen)
 			continue;
 		total += l->file[i].size;
-		if (total > PULL_SIZE_MOST)
+		if (total > PULL_SIZE_MAX)
 			return error_set(err, ERROR_FORMAT, "the hub says more bytes than a model can have: over %llu",
-			                 (unsigned long long)PULL_SIZE_MOST);
+			                 (unsigned long long)PULL_SIZE_MAX);
 		p->all += cache_has_blob(&p->store, &l->file[i]) ? 0 : l->file[i].size;
 	}
 	return true;

@@ -24,7 +24,7 @@ const char *path_trouble(const char *path)
 	size_t n = strlen(path);
 	uint32_t code;
 
-	if (n > PULL_PATH_MOST)
+	if (n > PULL_PATH_MAX)
 		return "it is too long";
 	if (*path == '/')
 		return "it is absolute";
@@ -198,7 +198,7 @@ static bool check_parts(struct reference *r, const char *quoted, struct error *e
 bool reference_read(struct reference *r, const char *text, const char *endpoint, struct error *err)
 {
 	const char *rest = after_endpoint(text, endpoint), *bare = after(text, "https://");
-	char copy[PULL_PATH_MOST + 2 * REFERENCE_REVISION], quoted[400];
+	char copy[PULL_PATH_MAX + 2 * REFERENCE_REVISION], quoted[400];
 	bool web = true;
 
 	*r = (struct reference){ .revision = "main" };

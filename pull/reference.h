@@ -11,13 +11,13 @@
 
 #include "base/error.h"
 
-enum { REFERENCE_PART = 97, REFERENCE_QUANT = 65, REFERENCE_REVISION = 256, PULL_PATH_MOST = 1024 };
+enum { REFERENCE_PART = 97, REFERENCE_QUANT = 65, REFERENCE_REVISION = 256, PULL_PATH_MAX = 1024 };
 
 struct reference {
 	char owner[REFERENCE_PART], name[REFERENCE_PART];
 	char quant[REFERENCE_QUANT];       /* "Q4_K_M"; "": none is named */
 	char revision[REFERENCE_REVISION]; /* a branch, a tag or a commit; "main" unless named */
-	char file[PULL_PATH_MOST + 1];     /* a file of it; "": none is named */
+	char file[PULL_PATH_MAX + 1];      /* a file of it; "": none is named */
 	bool has_revision;                 /* one is named, if only main */
 };
 

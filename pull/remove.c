@@ -161,7 +161,7 @@ static bool is_being_written(const struct cache *c, const char *blob)
 
 static bool drop_blob(const struct cache *c, const char *blob, struct error *err)
 {
-	char name[ETAG_MOST + 16];
+	char name[ETAG_MAX + 16];
 
 	if (c->blobs < 0)
 		return true;

@@ -11,11 +11,11 @@
 #include "base/dtype.h"
 #include "quantise/fit.h"
 
-enum { BLOCK_MOST = 256 };
+enum { BLOCK_MAX = 256 };
 
 struct block {
 	const float *source; /* as they came */
-	float x[BLOCK_MOST], w[BLOCK_MOST];
+	float x[BLOCK_MAX], w[BLOCK_MAX];
 	int power;
 };
 

@@ -10,7 +10,7 @@
 #include "kernels-templates/formats/codebooks.h"
 #include "quantise/blocks.h"
 
-enum { POINTS_N = 256, POINTS_MAX_PARTS = 16, POINTS_MOST = 64, POINTS_EIGHTS = POINTS_N / 8 };
+enum { POINTS_N = 256, POINTS_MAX_PARTS = 16, POINTS_MAX = 64, POINTS_EIGHTS = POINTS_N / 8 };
 
 struct points_shape {
 	enum codebook_name book;
@@ -24,7 +24,7 @@ struct points_shape {
 struct points {
 	uint16_t scale; /* a half */
 	int i[POINTS_MAX_PARTS];
-	uint16_t point[POINTS_MOST];  /* of each eight or four numbers */
+	uint16_t point[POINTS_MAX];   /* of each eight or four numbers */
 	uint8_t sign[POINTS_EIGHTS];  /* of eight numbers, a bit each: minus */
 	uint8_t shift[POINTS_EIGHTS]; /* of eight: 1: an eighth below the level, not above */
 };

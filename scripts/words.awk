@@ -16,9 +16,11 @@ function read_words(file,   line, part, n, i) {
 			continue
 		}
 		n = split(line, part, /[ \t]+->[ \t]+/)
-		if (line ~ /^names [^:]*: /) {
+		if (line ~ /^(names|constants) [^:]*: /) {
 			n_name_words++
-			name_rooms[n_name_words] = substr(part[1], 7, index(part[1], ":") - 7)
+			is_constant[n_name_words] = line ~ /^constants/
+			sub(/^[a-z]+ /, "", part[1])
+			name_rooms[n_name_words] = substr(part[1], 1, index(part[1], ":") - 1)
 			name_word[n_name_words] = substr(part[1], index(part[1], ":") + 2)
 			name_instead[n_name_words] = part[2]
 			continue
@@ -66,12 +68,13 @@ function choose_name_words(   k) {
 	name_regex = ""
 	for (k = 1; k <= n_name_words; k++)
 		if (is_in_rooms(FILENAME, name_rooms[k]))
-			name_regex = name_regex (name_regex == "" ? "" : "|") name_word[k]
+			name_regex = name_regex (name_regex == "" ? "" : "|") tolower(name_word[k])
 	name_regex = name_regex == "" ? "" : "(^|[^a-z])(" name_regex ")([^a-z]|$)"
 }
 function judge_part(name,   k) {
 	for (k = 1; k <= n_name_words; k++)
-		if (tolower(name) ~ ("(^|_)(" name_word[k] ")(_|$)") && is_in_rooms(FILENAME, name_rooms[k])) {
+		if ((is_constant[k] ? name : tolower(name)) ~ ("(^|_)(" name_word[k] ")(_|$)") &&
+		    is_in_rooms(FILENAME, name_rooms[k])) {
 			print FILENAME ":" FNR ": the name " name " has a retired word; write: " name_instead[k]
 			bad = 1
 		}

@@ -4,7 +4,7 @@
 
 #include "sim/ptx_warp.h"
 
-enum { MAX_TURN = 96, MOST_STEPS = 1 << 30, MAX_QUIET = 1 << 26 /* steps without a store */ };
+enum { MAX_TURN = 96, MAX_STEPS = 1 << 30, MAX_QUIET = 1 << 26 /* steps without a store */ };
 
 static uint64_t random_next(uint64_t *seed)
 {
@@ -87,7 +87,7 @@ static bool run_block(struct ptx_block *b, uint64_t *seed)
 		if (!ptx_run_turn(b, w, &left))
 			return false;
 		steps += turn - left;
-		if (steps > MOST_STEPS)
+		if (steps > MAX_STEPS)
 			return ptx_trap(b, w, -1, "it does not end");
 	}
 	return true;

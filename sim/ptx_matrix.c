@@ -6,11 +6,11 @@
 
 #include "sim/ptx_warp.h"
 
-enum { ROWS = 16, COLUMNS = 8, MOST_K = 32 };
+enum { ROWS = 16, COLUMNS = 8, MAX_K = 32 };
 
 struct factors {
 	unsigned k;
-	uint32_t a[ROWS][MOST_K], b[MOST_K][COLUMNS]; /* elements as bits */
+	uint32_t a[ROWS][MAX_K], b[MAX_K][COLUMNS]; /* elements as bits */
 };
 
 static uint64_t word(const struct ptx_warp *w, uint32_t reg, unsigned lane)
@@ -131,7 +131,7 @@ static float add_up(const double term[], unsigned n, enum ptx_sums sums)
 static uint32_t sum_halves(const struct factors *f, unsigned row, unsigned column, uint32_t c, bool is_bf16,
                            enum ptx_sums sums)
 {
-	double term[MOST_K + 1] = { (double)number(c) };
+	double term[MAX_K + 1] = { (double)number(c) };
 	uint32_t bits;
 
 	for (unsigned k = 0; k < f->k; k++) {

@@ -11,7 +11,7 @@
 #include "base/json_read.h"
 #include "base/json_write.h"
 
-enum { TEXT_MOST = 16 << 20 };
+enum { TEXT_MAX = 16 << 20 };
 
 static struct call_machine *of(struct machine *m) { return (struct call_machine *)(void *)m; }
 
@@ -259,7 +259,7 @@ static bool read_gaps(struct call_machine *m, const json_t *list)
 	json_array_foreach(list, i, one)
 	{
 		const char *text = json_string_value(one);
-		if (!text || m->n_gaps == GAPS_MOST || !(m->gap[m->n_gaps] = effort_malloc(strlen(text) + 1)))
+		if (!text || m->n_gaps == GAPS_MAX || !(m->gap[m->n_gaps] = effort_malloc(strlen(text) + 1)))
 			return false;
 		strcpy(m->gap[m->n_gaps++], text);
 	}
@@ -332,7 +332,7 @@ static bool mark_arguments(json_t *schema, unsigned depth)
 
 static json_t *read_text(const char *text, size_t n, struct error *err)
 {
-	json_t *o = json_read_digits(text, n, TEXT_MOST, "the call", err);
+	json_t *o = json_read_digits(text, n, TEXT_MAX, "the call", err);
 
 	if (o && json_is_object(o) && mark_arguments(json_object_get(o, "schema"), 0))
 		return o;

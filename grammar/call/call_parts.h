@@ -43,16 +43,16 @@ enum thread_mode {
 
 enum { STOP_MAX = 80 };
 /* THREAD_MARK + MARK_BEHIND_NAME: aux is 0, or GAP_BEGINS * (1 + i) of gap i, and how many bytes of it were read. */
-enum { GAPS_MOST = 4, GAP_MAX = 80, GAP_BEGINS = 256 };
+enum { GAPS_MAX = 4, GAP_MAX = 80, GAP_BEGINS = 256 };
 
 struct call_machine {
 	struct machine machine;
 	struct machine *json;
 	enum call_values values;
 	char *mark[CALL_MARKS];
-	bool told;            /* keys tell whether a text follows */
-	bool loose;           /* line ends in marks may be left out */
-	char *gap[GAPS_MOST]; /* how what may stand before the mark behind the name begins */
+	bool told;           /* keys tell whether a text follows */
+	bool loose;          /* line ends in marks may be left out */
+	char *gap[GAPS_MAX]; /* how what may stand before the mark behind the name begins */
 	uint32_t n_gaps;
 	enum { GAP_ENDS, GAP_WORDS, GAP_NUMBER } goes_on; /* and how it goes on: not at all; ... */
 	const char *stop;                                 /* what no text may hold; NULL: it may hold anything */

@@ -9,7 +9,7 @@
 #include "grammar/regex/reach.h"
 
 /* States, and steps between them, of one automaton: both end what a hostile pattern could make of it. */
-enum { STATES_MOST = 1 << 15, MEMBERS_MAX = 1 << 22, TRAIL_MAX = 2000, NOT_MADE = UINT32_MAX };
+enum { STATES_MAX = 1 << 15, MEMBERS_MAX = 1 << 22, TRAIL_MAX = 2000, NOT_MADE = UINT32_MAX };
 
 /* The places of the nondeterministic automaton that bytes may have led to, in ascending order; of one that looks ahead,
  * its threads (automaton_parts.h), of which nobody sees whether they can end. */
@@ -128,7 +128,7 @@ static uint32_t add_state(struct automaton *a)
 	size_t n = a->n_gathered;
 	const size_t bytes = automaton_bytes(a);
 
-	if (a->n >= STATES_MOST || a->n_members + n > MEMBERS_MAX) {
+	if (a->n >= STATES_MAX || a->n_members + n > MEMBERS_MAX) {
 		effort_refuse();
 		return 0;
 	}

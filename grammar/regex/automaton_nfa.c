@@ -6,7 +6,7 @@
 #include "grammar/regex/automaton_parts.h"
 #include "grammar/machine/effort.h"
 
-enum { NFA_STATES_MAX = 1 << 16, DEPTH_MOST = 2000 };
+enum { NFA_STATES_MAX = 1 << 16, DEPTH_MAX = 2000 };
 
 uint32_t nfa_add_state(struct nfa *p, struct nfa_state nfa_state)
 {
@@ -126,7 +126,7 @@ static uint32_t build(struct nfa *p, const struct expression *x, uint32_t node, 
 {
 	const struct expression_node *e = &x->node[node];
 
-	if (depth > DEPTH_MOST)
+	if (depth > DEPTH_MAX)
 		p->failed = true;
 	if (next == NO_NFA_STATE || p->failed)
 		return NO_NFA_STATE;
@@ -152,7 +152,7 @@ static uint32_t build(struct nfa *p, const struct expression *x, uint32_t node, 
 
 static uint32_t build_anything(struct nfa *p, uint32_t next)
 {
-	static const struct character_range all = { 0, CHARACTER_MOST };
+	static const struct character_range all = { 0, CODE_POINT_MAX };
 	uint32_t loop = nfa_add_state(p, (struct nfa_state){ .kind = NFA_SPLIT });
 
 	if (loop == NO_NFA_STATE || next == NO_NFA_STATE)
@@ -198,7 +198,7 @@ static uint64_t weight(const struct expression *x, uint32_t node, unsigned depth
 {
 	uint64_t all = 0, times;
 
-	if (depth > DEPTH_MOST)
+	if (depth > DEPTH_MAX)
 		return NFA_STATES_MAX + 1;
 	for (;; node = x->node[node].rest) {
 		const struct expression_node *e = &x->node[node];

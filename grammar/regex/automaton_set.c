@@ -32,7 +32,7 @@ struct set {
 /* The largest part of low..high, from low on, that one chain can say. */
 static uint32_t chain_end(uint32_t low, uint32_t high)
 {
-	static const uint32_t border[] = { 0x7f, 0x7ff, 0xffff, CHARACTER_MOST };
+	static const uint32_t border[] = { 0x7f, 0x7ff, 0xffff, CODE_POINT_MAX };
 
 	for (unsigned i = 0; i < 4; i++)
 		if (low <= border[i]) {
@@ -89,13 +89,13 @@ static bool find_chains(struct set *s, const struct character_range *r, size_t n
 	qsort(s->range, n, sizeof *r, by_low);
 	for (size_t i = 0; i < n && ok; i++) {
 		uint32_t low = s->range[i].low > from ? s->range[i].low : from, high = s->range[i].high;
-		high = high < CHARACTER_MOST ? high : CHARACTER_MOST;
+		high = high < CODE_POINT_MAX ? high : CODE_POINT_MAX;
 		if (low > high)
 			continue;
 		/* What touches is one range. */
 		for (; i + 1 < n && s->range[i + 1].low <= high + 1; i++)
 			high = s->range[i + 1].high > high ? s->range[i + 1].high : high;
-		high = high < CHARACTER_MOST ? high : CHARACTER_MOST;
+		high = high < CODE_POINT_MAX ? high : CODE_POINT_MAX;
 		from = high + 1;
 		if (low < SURROGATE)
 			ok = add_chains(s, low, high < SURROGATE ? high : SURROGATE - 1);

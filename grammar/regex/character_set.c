@@ -44,8 +44,8 @@ void set_invert(struct character_set *s)
 		if (s->range[i].high >= from)
 			from = s->range[i].high + 1;
 	}
-	if (from <= CHARACTER_MOST)
-		set_add(&left, from, CHARACTER_MOST);
+	if (from <= CODE_POINT_MAX)
+		set_add(&left, from, CODE_POINT_MAX);
 	left.failed |= s->failed;
 	free(s->range);
 	*s = left;
@@ -72,8 +72,8 @@ void set_add_categories(struct character_set *s, uint32_t categories)
 	enum { STEPS = 200000 /* of all characters */ };
 
 	s->failed |= !effort_take(STEPS);
-	for (uint32_t code = 0, from = 0; categories && !s->failed && code <= CHARACTER_MOST + 1; code++) {
-		bool in = code <= CHARACTER_MOST && categories >> utf8proc_category((utf8proc_int32_t)code) & 1;
+	for (uint32_t code = 0, from = 0; categories && !s->failed && code <= CODE_POINT_MAX + 1; code++) {
+		bool in = code <= CODE_POINT_MAX && categories >> utf8proc_category((utf8proc_int32_t)code) & 1;
 		if (!in && from < code)
 			set_add(s, from, code - 1);
 		if (!in)

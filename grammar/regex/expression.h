@@ -14,7 +14,7 @@
 
 /* Nodes and ranges of characters that a tree may have: a pattern of 20 000 bytes needs fewer. */
 enum { EXPRESSION_MAX = 1 << 18 };
-enum { CHARACTER_MOST = 0x10ffff };
+enum { CODE_POINT_MAX = 0x10ffff };
 
 enum expression_kind {
 	EXPRESSION_EMPTY,  /* the empty text */

@@ -7,7 +7,7 @@
 #include "grammar/machine/effort.h"
 #include "grammar/regex/regex_parts.h"
 
-enum { DEPTH_MOST = 200, REPEAT_MAX = 100000 };
+enum { DEPTH_MAX = 200, REPEAT_MAX = 100000 };
 
 bool regex_fail(struct regex *r, const char *why)
 {
@@ -100,7 +100,7 @@ static bool group(struct regex *r, uint32_t *node)
 	} else if (regex_take(r, "?") && !regex_take(r, ":")) {
 		return regex_fail(r, "a kind of group that is not supported");
 	}
-	if (++r->depth > DEPTH_MOST)
+	if (++r->depth > DEPTH_MAX)
 		return regex_fail(r, "groups inside too many groups");
 	if (!alternatives(r, node))
 		return false;
@@ -114,7 +114,7 @@ static bool group(struct regex *r, uint32_t *node)
 static bool atom(struct regex *r, uint32_t *node)
 {
 	static const struct character_range line[] = {
-		{ 0, '\n' - 1 }, { '\n' + 1, '\r' - 1 }, { '\r' + 1, 0x2027 }, { 0x202a, CHARACTER_MOST }
+		{ 0, '\n' - 1 }, { '\n' + 1, '\r' - 1 }, { '\r' + 1, 0x2027 }, { 0x202a, CODE_POINT_MAX }
 	};
 
 	if (regex_take(r, "^"))

@@ -152,7 +152,7 @@ static bool unicode(struct regex *r, uint32_t *code)
 		size_t n = 0;
 		while (r->at + n < r->n && r->text[r->at + n] != '}')
 			n++;
-		return n >= 1 && n <= 6 && hex(r, (unsigned)n, code) && regex_take(r, "}") && *code <= CHARACTER_MOST
+		return n >= 1 && n <= 6 && hex(r, (unsigned)n, code) && regex_take(r, "}") && *code <= CODE_POINT_MAX
 		               ? true
 		               : regex_fail(r, "an escape that is no character");
 	}

@@ -7,7 +7,7 @@
 #include "grammar/machine/effort.h"
 #include "grammar/rules/gbnf_parts.h"
 
-enum { DEPTH_MOST = 200, REPEAT_MAX = 2000, NAME_MOST = 256 };
+enum { DEPTH_MAX = 200, REPEAT_MAX = 2000, NAME_LENGTH_MAX = 256 };
 
 bool gbnf_fail(struct error *err, enum error_code code, const char *text, size_t at, const char *why)
 {
@@ -62,7 +62,7 @@ static bool no_memory(struct gbnf_reader *r) { return error_set(r->err, ERROR_ME
 /* The rule whose name stands here. */
 static bool name(struct gbnf_reader *r, uint32_t *rule)
 {
-	uint32_t word[NAME_MOST / 4 + 1] = { 0 };
+	uint32_t word[NAME_LENGTH_MAX / 4 + 1] = { 0 };
 	size_t from = r->at, n;
 	void *all = r->g->rule;
 	int made;
@@ -72,7 +72,7 @@ static bool name(struct gbnf_reader *r, uint32_t *rule)
 	n = r->at - from;
 	if (n == 0)
 		return gbnf_wrong(r, "expected the name of a rule, of letters, digits and -");
-	if (n > NAME_MOST)
+	if (n > NAME_LENGTH_MAX)
 		return gbnf_wrong(r, "a name of more than 256 bytes");
 	word[0] = (uint32_t)n;
 	memcpy(word + 1, r->text + from, n);
@@ -144,7 +144,7 @@ static bool alternatives(struct gbnf_reader *r, bool lines, uint32_t *node);
 static bool group(struct gbnf_reader *r, uint32_t *node)
 {
 	r->at++;
-	if (++r->depth > DEPTH_MOST)
+	if (++r->depth > DEPTH_MAX)
 		return gbnf_wrong(r, "groups inside too many groups");
 	skip(r, true);
 	if (!alternatives(r, true, node))

@@ -33,7 +33,7 @@ static bool hexadecimal(struct gbnf_reader *r, unsigned digits, uint32_t *code)
 			return gbnf_wrong(r, "an escape with too few hexadecimal digits");
 		*code = *code << 4 | (uint32_t)(digit - all);
 	}
-	if (*code > CHARACTER_MOST || (*code >= 0xd800 && *code <= 0xdfff))
+	if (*code > CODE_POINT_MAX || (*code >= 0xd800 && *code <= 0xdfff))
 		return gbnf_wrong(r, "an escape that is no character of Unicode");
 	return true;
 }
@@ -115,7 +115,7 @@ static bool invert(struct gbnf_reader *r, struct ranges *l)
 		if (l->p[i].high >= from)
 			from = l->p[i].high + 1;
 	}
-	ok = ok && (from > CHARACTER_MOST || push(r, &others, from, CHARACTER_MOST));
+	ok = ok && (from > CODE_POINT_MAX || push(r, &others, from, CODE_POINT_MAX));
 	free(l->p);
 	*l = others;
 	return ok;
@@ -159,7 +159,7 @@ bool gbnf_set(struct gbnf_reader *r, uint32_t *node, bool *nothing)
 
 uint32_t gbnf_any(struct gbnf_reader *r)
 {
-	return expression_set(&r->g->x, &(struct character_range){ 1, CHARACTER_MOST }, 1);
+	return expression_set(&r->g->x, &(struct character_range){ 1, CODE_POINT_MAX }, 1);
 }
 
 /* ---- tokens */

@@ -9,7 +9,7 @@
 #include "grammar/rules/gbnf_parts.h"
 #include "grammar/rules/lark_parts.h"
 
-enum { NAME_MOST = 256 };
+enum { NAME_LENGTH_MAX = 256 };
 /* What a definition that is there already becomes. */
 enum how { DEFINE, OVERRIDE, EXTEND };
 
@@ -46,11 +46,11 @@ uint32_t lark_add_rule(struct lark *r, size_t at)
 /* The number of a name's definition, which is made where there is none. */
 static bool number_of(struct lark *r, const char *name, size_t n, size_t at, uint32_t *number)
 {
-	uint32_t word[NAME_MOST / 4 + 1] = { 0 };
+	uint32_t word[NAME_LENGTH_MAX / 4 + 1] = { 0 };
 	void *all = r->definition;
 	int made;
 
-	if (n > NAME_MOST)
+	if (n > NAME_LENGTH_MAX)
 		return lark_lacks(r, at, "a name of more than 256 bytes, which is not supported");
 	word[0] = (uint32_t)n;
 	memcpy(word + 1, name, n);

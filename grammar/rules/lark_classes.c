@@ -55,7 +55,7 @@ static bool hexadecimal(struct lark_regex *x, unsigned n, uint32_t *code)
 			return lark_regex_wrong(x, "an escape with too few hexadecimal digits");
 		*code = *code << 4 | (uint32_t)v;
 	}
-	return *code <= CHARACTER_MOST || lark_regex_wrong(x, "an escape that is no character of Unicode");
+	return *code <= CODE_POINT_MAX || lark_regex_wrong(x, "an escape that is no character of Unicode");
 }
 
 /* Behind a backslash: one character, or a set of them, which is added. */

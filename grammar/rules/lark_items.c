@@ -5,7 +5,7 @@
 #include "grammar/machine/effort.h"
 #include "grammar/rules/lark_parts.h"
 
-enum { DEPTH_MOST = 100, REPEAT_MAX = 2000 };
+enum { DEPTH_MAX = 100, REPEAT_MAX = 2000 };
 
 static struct expression *tree(const struct lark *r) { return &r->g->x; }
 
@@ -94,7 +94,7 @@ static bool rule_value(struct lark *r, uint32_t *node)
 
 static bool group(struct lark *r, char close, uint32_t *node)
 {
-	if (++r->depth > DEPTH_MOST)
+	if (++r->depth > DEPTH_MAX)
 		return lark_lacks(r, r->now.word.at, "groups inside too many groups, which is not supported");
 	if (!lark_next(r) || !lark_alternatives(r, node))
 		return false;
@@ -253,7 +253,7 @@ bool lark_read_terminal(struct lark *r, uint32_t number)
 		return true;
 	if (d->stage == LARK_UNDER_WAY)
 		return lark_wrong(r, d->at, "this terminal has itself as a part, which only rules may have");
-	if (++r->depth > DEPTH_MOST)
+	if (++r->depth > DEPTH_MAX)
 		return lark_lacks(r, d->at, "terminals inside too many terminals, which is not supported");
 	d->stage = LARK_UNDER_WAY;
 	if (!lark_bodies(r, d->body, true, NULL, &node, &lazy))

@@ -8,7 +8,7 @@
 #include "grammar/machine/effort.h"
 #include "grammar/rules/lark_parts.h"
 
-enum { DEPTH_MOST = 1000 };
+enum { DEPTH_MAX = 1000 };
 
 /* ---- the expression, with looking ahead */
 
@@ -39,7 +39,7 @@ static uint32_t rewrite(struct unlazy *u, uint32_t node, uint32_t follows)
 
 	if (node >= u->n || !u->lazy[node] || x->failed || !effort_take(4))
 		return node;
-	if (++u->depth > DEPTH_MOST) {
+	if (++u->depth > DEPTH_MAX) {
 		x->failed = true;
 		return node;
 	}
@@ -76,7 +76,7 @@ static bool replace(struct unlazy *u, struct lark *r, size_t at, uint32_t node, 
 		return true;
 	if (!pair)
 		return lark_states(r, at, rewrite(u, node, expression_empty(u->x)), out);
-	if (++u->depth > DEPTH_MOST)
+	if (++u->depth > DEPTH_MAX)
 		return lark_lacks(r, at, "too many parts, some of which have ? behind a repetition");
 	if (!replace(u, r, at, e.first, &first) || !replace(u, r, at, e.rest, &rest))
 		return false;

@@ -6,7 +6,7 @@
 #include "grammar/machine/effort.h"
 #include "grammar/rules/lark_parts.h"
 
-enum { DEPTH_MOST = 100, REPEAT_MAX = 2000 };
+enum { DEPTH_MAX = 100, REPEAT_MAX = 2000 };
 
 bool lark_regex_wrong(struct lark_regex *x, const char *why) { return lark_wrong(x->r, x->at, why); }
 bool lark_regex_lacks(struct lark_regex *x, const char *why) { return lark_lacks(x->r, x->at, why); }
@@ -149,7 +149,7 @@ static bool group(struct lark_regex *x, uint32_t *node)
 {
 	const struct lark_regex before = *x;
 
-	if (++x->depth > DEPTH_MOST)
+	if (++x->depth > DEPTH_MAX)
 		return lark_regex_lacks(x, "groups inside too many groups, which is not supported");
 	if (!kind_of_group(x) || !alternatives(x, node))
 		return false;
@@ -195,10 +195,10 @@ static bool any_character(struct lark_regex *x, uint32_t *node)
 	struct character_set s = { 0 };
 
 	if (x->dot_all) {
-		set_add(&s, 0, CHARACTER_MOST);
+		set_add(&s, 0, CODE_POINT_MAX);
 	} else {
 		set_add(&s, 0, '\n' - 1);
-		set_add(&s, '\n' + 1, CHARACTER_MOST);
+		set_add(&s, '\n' + 1, CODE_POINT_MAX);
 	}
 	*node = lark_set(x->r, &s);
 	return true;

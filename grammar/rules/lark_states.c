@@ -9,7 +9,7 @@
 #include "grammar/machine/effort.h"
 #include "grammar/rules/lark_parts.h"
 
-enum { STATES_MOST = 2000, RANGES_MAX = 16 };
+enum { STATES_MAX = 2000, RANGES_MAX = 16 };
 
 struct states {
 	struct lark *r;
@@ -38,7 +38,7 @@ static bool rule_of(struct states *s, uint32_t state, uint32_t *rule)
 		return lark_no_memory(s->r);
 	s->queue = queue;
 	if (!s->rule[state]) {
-		if (s->n == STATES_MOST)
+		if (s->n == STATES_MAX)
 			return too_large(s);
 		const uint32_t one = lark_add_rule(s->r, s->at);
 		if (one == UINT32_MAX)

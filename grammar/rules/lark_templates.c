@@ -5,7 +5,7 @@
 #include "grammar/machine/effort.h"
 #include "grammar/rules/lark_parts.h"
 
-enum { PARAMETERS_MOST = 32, LITERAL_MAX = 4096 };
+enum { PARAMETERS_MAX = 32, LITERAL_MAX = 4096 };
 
 const struct lark_symbol *lark_symbol_of(const struct lark *r, uint32_t name)
 {
@@ -134,7 +134,7 @@ static bool bind(struct lark *r, uint32_t definition, const struct lark_symbol *
 static bool instance_of(struct lark *r, uint32_t definition, const struct lark_symbol *symbol, uint32_t n, size_t at,
                         uint32_t *rule)
 {
-	uint32_t word[1 + 2 * PARAMETERS_MOST] = { definition };
+	uint32_t word[1 + 2 * PARAMETERS_MAX] = { definition };
 	void *all = r->instance;
 	int made;
 
@@ -163,14 +163,14 @@ static bool instance_of(struct lark *r, uint32_t definition, const struct lark_s
 
 bool lark_use_template(struct lark *r, uint32_t definition, size_t at, uint32_t *rule)
 {
-	enum { DEPTH_MOST = 60 };
-	struct lark_symbol symbol[PARAMETERS_MOST];
+	enum { DEPTH_MAX = 60 };
+	struct lark_symbol symbol[PARAMETERS_MAX];
 	uint32_t n = 0;
 
-	if (++r->depth > DEPTH_MOST)
+	if (++r->depth > DEPTH_MAX)
 		return lark_lacks(r, at, "templates inside too many templates, which is not supported");
 	do {
-		if (n == PARAMETERS_MOST)
+		if (n == PARAMETERS_MAX)
 			return lark_lacks(r, at, "a template with more than 32 values, which is not supported");
 		if (!lark_next(r) || !value(r, &symbol[n]))
 			return false;

@@ -21,7 +21,7 @@ static bool hexadecimal(struct lark *r, size_t *at, size_t end, unsigned digits,
 			return lark_wrong(r, from, "an escape with too few hexadecimal digits");
 		*code = *code << 4 | (uint32_t)v;
 	}
-	if (*code > CHARACTER_MOST || (*code >= 0xd800 && *code <= 0xdfff))
+	if (*code > CODE_POINT_MAX || (*code >= 0xd800 && *code <= 0xdfff))
 		return lark_wrong(r, from, "an escape that is no character of Unicode");
 	return *code != 0 || lark_lacks(r, from, "the character 0, which no answer can have");
 }

@@ -9,7 +9,7 @@
 #include "grammar/schema/json_parts.h"
 
 /* Values inside of one another that are looked at, and groups in all: beyond, a value is taken to be there. */
-enum { DEPTH_MOST = 16, ASKED_MAX = 20000 };
+enum { DEPTH_MAX = 16, ASKED_MAX = 20000 };
 
 /* Whether a value of that kind can be right, whose frame has these nodes failed. */
 static bool kind_begins(struct json_machine *m, uint32_t group, unsigned kind, const uint32_t *failed)
@@ -58,7 +58,7 @@ bool group_begins(struct json_machine *m, uint32_t group)
 		m->rests_on = g->asked < m->rests_on ? g->asked : m->rests_on;
 		return false;
 	}
-	if (m->asking == DEPTH_MOST || m->asked_in_all == ASKED_MAX)
+	if (m->asking == DEPTH_MAX || m->asked_in_all == ASKED_MAX)
 		return true;
 	const uint32_t outer = m->rests_on, own = ++m->asking;
 	g->asked = own;

@@ -5,7 +5,7 @@
 #include "grammar/schema/json_parts.h"
 
 /* Frames, and states: what a machine may grow to before it is of no use any more (machine.h: failed). */
-enum { FRAMES_MOST = 1 << 18, STATES_MOST = 1 << 24 };
+enum { FRAMES_MAX = 1 << 18, STATES_MAX = 1 << 24 };
 /* The stack's bottom that machine_alone puts below a top. */
 enum { NOTHING_KNOWN = UINT32_MAX };
 
@@ -28,7 +28,7 @@ void frame_push(struct frame *f, uint32_t word)
 
 uint32_t frame_keep(struct json_machine *m, const struct frame *f)
 {
-	bool full = f->failed || m->frames.n >= FRAMES_MOST;
+	bool full = f->failed || m->frames.n >= FRAMES_MAX;
 	uint32_t number = full ? 0 : interner_add(&m->frames, f->w, f->n, NULL);
 
 	m->machine.limited |= full;
@@ -154,7 +154,7 @@ struct place_in_text {
 static uint32_t state_of(struct json_machine *m, const struct place_in_text *at)
 {
 	const uint32_t w[] = { at->frame, at->below, at->item, at->told };
-	bool full = m->states.n >= STATES_MOST;
+	bool full = m->states.n >= STATES_MAX;
 	uint32_t state = at->frame && !full ? interner_add(&m->states, w, at->told ? 4 : 3, NULL) : 0;
 
 	m->machine.limited |= full;

@@ -4,7 +4,7 @@
 
 #include "grammar/schema/json_parts.h"
 
-enum { TRIES_MAX = 4000, POINTS_MOST = 400, DIVISORS_MAX = 16 };
+enum { TRIES_MAX = 4000, POINTS_MAX = 400, DIVISORS_MAX = 16 };
 
 struct number_finder {
 	struct json_machine *m;
@@ -16,7 +16,7 @@ struct number_finder {
 	size_t n_found;
 	unsigned tries;
 	bool exponents; /* integers may have one, where they are too large for digits */
-	const struct decimal *spoken[POINTS_MOST];
+	const struct decimal *spoken[POINTS_MAX];
 	unsigned n_spoken;
 	const struct decimal *divisor[DIVISORS_MAX];
 	unsigned n_divisors;

@@ -13,7 +13,7 @@ static void speak(struct number_finder *d, uint32_t number, bool asked)
 
 	if (!of)
 		return;
-	if (d->n_spoken < POINTS_MOST)
+	if (d->n_spoken < POINTS_MAX)
 		d->spoken[d->n_spoken++] = of;
 	d->exponents |= asked && of->exponent > HUGE_EXPONENT;
 }
@@ -42,7 +42,7 @@ void number_collect(struct number_finder *d)
 				d->divisor[d->n_divisors++] = &s->decimal[n->multiple_of];
 		}
 	}
-	if (d->n_spoken < POINTS_MOST)
+	if (d->n_spoken < POINTS_MAX)
 		d->spoken[d->n_spoken++] = &zero;
 }
 

@@ -54,7 +54,7 @@ bool space_step(const struct json_machine *m, uint32_t *word, uint8_t byte, unsi
 	else if (at == NONE)
 		at = ONE;
 	else
-		ok = at >= LINE && at < LINE + SPACE_MOST && ++at;
+		ok = at >= LINE && at < LINE + SPACE_MAX && ++at;
 	*word = (*word & ~(uint32_t)SPACE_STATE) | at;
 	return ok;
 }

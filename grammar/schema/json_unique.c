@@ -133,7 +133,7 @@ static bool add_other(const struct json_machine *m, struct others *o, uint32_t v
 /* Any text but these: none of them stands from the beginning to the end. */
 static bool other_texts(struct others *o, struct part *kept)
 {
-	static const struct character_range all = { 0, CHARACTER_MOST };
+	static const struct character_range all = { 0, CODE_POINT_MAX };
 	struct numbers_list automata = { 0 };
 	struct expression *x = &o->x;
 

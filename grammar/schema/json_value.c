@@ -8,7 +8,7 @@
 
 #include "grammar/schema/json_parts.h"
 
-enum { DEPTH_MOST = 200, NO_BYTE = 256 };
+enum { DEPTH_MAX = 200, NO_BYTE = 256 };
 
 uint32_t value_root(struct json_machine *m)
 {
@@ -178,7 +178,7 @@ static void put_value(struct plain *t, unsigned depth)
 {
 	uint8_t first;
 
-	if (t->p == t->end || depth > DEPTH_MOST) {
+	if (t->p == t->end || depth > DEPTH_MAX) {
 		t->failed = true;
 		return;
 	}

@@ -8,7 +8,7 @@
 #include "base/json_read.h"
 
 /* Nodes, names and the like: published schemas have some thousands. */
-enum { TABLE_MAX = 1 << 20, TEXT_MOST = 1 << 24 };
+enum { TABLE_MAX = 1 << 20, TEXT_MAX = 1 << 24 };
 
 bool schema_fail(struct schema_reader *r, const char *why)
 {
@@ -254,7 +254,7 @@ struct schema *schema_open(const char *text, size_t n, unsigned flags, struct er
 
 	if (!r.s)
 		schema_no_memory(&r);
-	r.root = r.s ? json_read_digits(text, n, TEXT_MOST, "the schema", err) : NULL;
+	r.root = r.s ? json_read_digits(text, n, TEXT_MAX, "the schema", err) : NULL;
 	if (r.root)
 		r.s->compact =
 			json_is_false(json_object_get(json_object_get(r.root, "x-guidance"), "whitespace_flexible"));

@@ -5,7 +5,7 @@
 #include "grammar/machine/effort.h"
 #include "grammar/schema/schema_parts.h"
 
-enum { URI_MAX = 4096, DEPTH_MOST = 1000 };
+enum { URI_MAX = 4096, DEPTH_MAX = 1000 };
 
 static bool keep_base(struct schema_reader *r, const char *uri, char **kept)
 {
@@ -153,7 +153,7 @@ static bool walk(struct schema_reader *r, struct walk *w, const json_t *json, st
 	json_t *value;
 	char index[24];
 
-	if (depth > DEPTH_MOST)
+	if (depth > DEPTH_MAX)
 		return schema_fail(r, "objects that are too deep");
 	if (!effort_take(5 + w->n / 8))
 		return false;

@@ -186,7 +186,7 @@ static void begin(void *user, const struct listing *l, const char *model)
 
 static void print_amount(const struct listing_file *f, uint64_t done)
 {
-	char status[40], digest[ETAG_MOST + 16];
+	char status[40], digest[ETAG_MAX + 16];
 
 	snprintf(status, sizeof status, "pulling %.12s", f->etag);
 	snprintf(digest, sizeof digest, "%s%s", strlen(f->etag) == HASH_HEX ? "sha256:" : "", f->etag);

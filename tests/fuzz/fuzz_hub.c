@@ -47,7 +47,7 @@ void fuzz_hub(const uint8_t *p, size_t n)
 	bool ok = listing_read(&l, p, n, &err);
 	must(ok || err.text[0]);
 	for (size_t i = 0; i < l.n; i++)
-		must(!leads_out(l.file[i].path) && l.file[i].size <= PULL_SIZE_MOST &&
+		must(!leads_out(l.file[i].path) && l.file[i].size <= PULL_SIZE_MAX &&
 		     (!*l.file[i].etag || etag_is_safe(l.file[i].etag)));
 	if (ok && l.n < 2000) {
 		choose(&l, &r);

@@ -19,7 +19,7 @@
 #include "grammar/machine/machine.h"
 #include "tests/support/shared.h"
 
-enum { TOKENS = 512, TEXT_MOST = 1 << 12 };
+enum { TOKENS = 512, TEXT_MAX = 1 << 12 };
 static struct {
 	char bytes[TOKENS][32];
 	size_t n[TOKENS];
@@ -120,7 +120,7 @@ static bool begins_text(const uint8_t *text, size_t n)
 
 struct walk {
 	const char *grammar;
-	uint8_t text[TEXT_MOST];
+	uint8_t text[TEXT_MAX];
 	size_t n;
 };
 
@@ -175,7 +175,7 @@ static unsigned follow(struct grammar *g, const char *grammar, const json_t *wal
 		memcpy(w.text + w.n, there.bytes[id], there.n[id]);
 		w.n += there.n[id];
 		struct grammar_token token = { (uint32_t)id, there.bytes[id], there.n[id] };
-		assert_true(w.n < TEXT_MOST - 40);
+		assert_true(w.n < TEXT_MAX - 40);
 		if (!begins_text(w.text, w.n))
 			return (unsigned)i + 1;
 		if (!grammar_take(g, &token, &err))

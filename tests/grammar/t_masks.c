@@ -27,7 +27,7 @@ static uint32_t draw(uint32_t n)
 
 /* ---- masks */
 
-enum { TOKENS = 3000, LONGEST = 12, LARGE = 8 << 20, FRAMES_MOST = 320 };
+enum { TOKENS = 3000, LONGEST = 12, LARGE = 8 << 20, FRAMES_MAX = 320 };
 static char token[TOKENS][LONGEST + 1];
 static size_t token_bytes[TOKENS];
 
@@ -267,9 +267,9 @@ static void test_frames_in_common(void **state)
 		}
 		assert_true(masks_of(s, at, bits));
 		const size_t frames = ((const struct json_machine *)m)->frames.n;
-		if (frames > FRAMES_MOST)
+		if (frames > FRAMES_MAX)
 			fail_msg("%s: %zu frames behind %s, expected at most %d", c->schema, frames, c->text,
-			         FRAMES_MOST);
+			         FRAMES_MAX);
 		masks_close(s);
 		machine_close(m);
 	}
@@ -450,7 +450,7 @@ static void test_characters(void **state)
 {
 	static const struct character_range ranges[] = {
 		{ 0x7f, 0x80 },     { 0x7ff, 0x800 },       { 0xffff, 0x10000 }, { 0x3ff, 0x1234 },
-		{ 0xd000, 0xe001 }, { 0x10ffff, 0x10ffff }, { 0xfff, 0x10fff },  { 0, CHARACTER_MOST },
+		{ 0xd000, 0xe001 }, { 0x10ffff, 0x10ffff }, { 0xfff, 0x10fff },  { 0, CODE_POINT_MAX },
 		{ 0x40, 0x7f },     { 0x12345, 0x54321 },   { 0xffc0, 0x1003f }
 	};
 
@@ -459,7 +459,7 @@ static void test_characters(void **state)
 		struct error err = { 0 };
 		struct automaton *a = automaton_open(&x, expression_set(&x, &ranges[i], 1), false, &err);
 		assert_non_null(a);
-		for (uint32_t code = 0; code <= CHARACTER_MOST; code += code % 64 < 62 && code > 0x11000 ? 31 : 1) {
+		for (uint32_t code = 0; code <= CODE_POINT_MAX; code += code % 64 < 62 && code > 0x11000 ? 31 : 1) {
 			char text[4];
 			size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
 			uint32_t c = code;

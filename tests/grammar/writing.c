@@ -16,7 +16,7 @@
 #include "tests/grammar/large_vocabulary.h"
 #include "tests/grammar/plain_judge.h"
 
-enum { TEXT_MOST = 20000, TOKENS_MOST = 1500 };
+enum { TEXT_MAX = 20000, TOKENS_MAX = 1500 };
 
 uint64_t writing_seed = 88172645463325252u;
 bool writing_prints;
@@ -168,14 +168,14 @@ static uint32_t closer(const uint32_t *bits)
 	return allowed_from(bits, draw(4) ? draw(256) : draw(LARGE_TOKENS));
 }
 
-static enum end walk(struct grammar *g, char text[TEXT_MOST], struct counts *c, struct error *err)
+static enum end walk(struct grammar *g, char text[TEXT_MAX], struct counts *c, struct error *err)
 {
 	const unsigned close_at = draw(3) ? draw(12) : draw(60);
 	size_t n = 0;
 
 	grammar_rewind(g, 0);
 	text[0] = 0;
-	for (unsigned i = 0; i < TOKENS_MOST && n + 100 < TEXT_MOST; i++) {
+	for (unsigned i = 0; i < TOKENS_MAX && n + 100 < TEXT_MAX; i++) {
 		bool ends;
 		const uint64_t left = grammar_left(g);
 		const uint32_t *bits = grammar_allowed(g, &ends, err);
@@ -248,7 +248,7 @@ static void check(const json_t *schema, const char *source, const char *text, st
 
 void writing_try(const char *source, unsigned how, unsigned texts, struct counts *c)
 {
-	static char text[TEXT_MOST];
+	static char text[TEXT_MAX];
 	struct error err = { 0 };
 	json_t *schema = read_value(source);
 	assert_non_null(schema);
