@@ -170,7 +170,6 @@ static unsigned spills_of_schedules(const struct kernel_way *way, const struct p
 	return bad;
 }
 
-/* Shapes of real models: compiled, not run. */
 /* Where a core waits for few lines at a time, both cache levels are usual for one column and for guesses, elsewhere and
  * for prompts they are not. */
 static void test_usual_levels(void **unused)
@@ -198,6 +197,13 @@ static void test_usual_levels(void **unused)
 	(void)unused;
 }
 
+/* At the quick size every shape has half of each mix's columns, and these columns have one of three shapes at least. */
+static bool is_mine_of_wide(unsigned sum, unsigned columns)
+{
+	return !(test_quick() && sum % 2) && test_mine(sum + columns / 2);
+}
+
+/* Shapes of real models: compiled, not run. */
 static void test_no_spills(void **unused)
 {
 	static const struct {
@@ -248,10 +254,7 @@ static void test_no_spills(void **unused)
 				     widths_has_wide(&target_table[TARGET_AVX2], mixes[mix].weight) &&
 				     columns <= TEMPLATE_MAX_WIDE;
 				     columns++) {
-					/* At the quick size every shape has half of each mix's columns, and a mix's
-					 * columns have one shape at least. */
-					if ((test_quick() && (shape + mix + columns) % 2) ||
-					    !test_mine(shape + mix + columns / 2))
+					if (!is_mine_of_wide(shape + mix + columns, columns))
 						continue;
 					struct problem p = problem(mix, shapes[shape].rows, shapes[shape].k, columns, 1,
 					                           1, KEY_WIDE | shapes[shape].flags);

@@ -390,8 +390,7 @@ static void test_greatest(void **unused)
 		}
 }
 
-/* n columns at once are n times one column: by construction, and said here for itself. At the quick size each mix has
- * one of the cards. */
+/* n columns at once are n times one column. At the quick size each mix has one of the cards. */
 static void test_columns_do_not_matter(void **unused)
 {
 	for (unsigned mix = 0; mix < n_mixes; mix++) {
