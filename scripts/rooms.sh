@@ -37,6 +37,7 @@ vision: base include graph jit kernels-templates loaders pictures runtime
 pull: base loaders
 server: base include answers chat loaders runtime
 programs: base include answers graph jit kernels-templates language loaders chat pull quantise runtime server train
+programs: vision
 bench: base include jit kernels-templates loaders grammar runtime programs
 docs: include
 '

@@ -176,7 +176,7 @@ static jit_session *open_session(jit_model *m, jit_error *err)
 	jit_session_options o = jitrun_session_options(&sampling, &card);
 
 	o.cancel = cancel;
-	if (!jitrun_open_adapters(m, err))
+	if (!jitrun_open_adapters(m, err) || !jitrun_open_images(m, err))
 		return NULL;
 	jit_session *s = jit_session_open(m, &o, err);
 
@@ -213,7 +213,9 @@ static int run_session(struct run *r, struct prompt *p)
 	int status;
 
 	jitrun_note_empty(p);
-	if (!p->ids && jit_model_tokenize(r->model, p->text, p->n, 1, opt.special, &p->ids, &p->n_ids, &err) != JIT_OK)
+	if (!jitrun_put_images(p, &err) ||
+	    (!p->ids &&
+	     jit_model_tokenize(r->model, p->text, p->n, 1, opt.special, &p->ids, &p->n_ids, &err) != JIT_OK))
 		return jitrun_fail(&err);
 	jitrun_begin_once(r->model, p);
 	if (p->n_ids == 0) {
@@ -227,7 +229,7 @@ static int run_session(struct run *r, struct prompt *p)
 	think_begin(&r->think, p->text, p->text ? p->n : 0);
 	if (opt.echo && !opt.json && !opt.print_ids && !jitrun_echo(r, p, &err))
 		return jitrun_fail(&err);
-	status = feed_rest(r, p, &err);
+	status = opt.image.n ? jitrun_feed_images(r, &err) : feed_rest(r, p, &err);
 	if (status == JIT_OK && !jitrun_cache_end(r, false, &err))
 		status = err.code;
 	if (status == JIT_OK && !interrupted) {
@@ -450,21 +452,19 @@ static int run(int argc, char **argv)
 		return list_devices();
 	if (!opt.model)
 		return jitrun_usage("which model? Give a .gguf or .safetensors file or a model directory");
-	if (jitrun_check_grammar())
+	if (jitrun_check_grammar() || jitrun_check_images(wants_chat()))
 		return 2;
 	if (opt.imatrix_out && !opt.perplexity)
 		return jitrun_usage("--imatrix-out goes with --perplexity");
 	if (opt.dump_objects)
 		return dump_objects();
-	bool chat = wants_chat();
+	const bool chat = wants_chat();
 	if (!opt.system)
 		opt.system = jitrun_preset.system;
 	rc = chat ? check_chat() : jitrun_get_prompt(&p);
 	r.start = jitrun_seconds(); /* now that it is known what is asked for, however long that took to type */
-	if (rc == 0 && chat)
-		rc = jitrun_check_template(&r.template_text);
-	if (rc == 0)
-		rc = check_files();
+	rc = rc == 0 && chat ? jitrun_check_template(&r.template_text) : rc;
+	rc = rc == 0 ? check_files() : rc;
 	if (opt.n == N_DEFAULT)
 		opt.n = chat ? -1 : 256;
 	if (rc == 0 && !listen(&err))
@@ -484,6 +484,7 @@ static int run(int argc, char **argv)
 			rc = jitrun_fail(&err);
 	}
 	jit_session_close(r.session);
+	jitrun_close_images();
 	jitrun_close_adapters();
 	jit_model_close(r.model);
 	run_free(&r);

@@ -170,6 +170,13 @@ static const struct option_row rows[] = {
 	  .value = "TEXT",
 	  .help = "end before this text, which is not printed; several times: before any of these",
 	  .target = &opt.stop },
+	{ .name = "image",
+	  .kind = OPTION_LIST,
+	  .value = "FILE",
+	  .help = "put this picture (PNG, JPEG, WebP, GIF, BMP) in front of the prompt, or where the prompt has the "
+	          "model's mark of a picture; several times: several pictures. The model is a folder of "
+	          "safetensors",
+	  .target = &opt.image },
 	{ .name = "lora",
 	  .kind = OPTION_LIST,
 	  .value = "FILE[:SCALE]",

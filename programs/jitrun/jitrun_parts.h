@@ -64,7 +64,7 @@ struct jitrun_options {
 		cache_weights, devices, perf_map, gdb, report, profile;
 	struct option_about about;
 	struct sampling_args sampling;
-	struct option_list stop, lora, lora_scaled;
+	struct option_list stop, lora, lora_scaled, image;
 	bool lora_unapplied;
 	long n, context, threads, batch, workgroups, units, cache_limit, cache_weights_limit;
 	long reasoning_budget; /* tokens; -1: as many as it takes */
@@ -180,6 +180,17 @@ bool jitrun_cache_begin(struct run *r, jit_error *err);
 bool jitrun_cache_use(struct run *r, const struct prompt *p, size_t *same, jit_error *err);
 /* Writes the file where that is due: when the prompt was computed, or with `whole` at the end. */
 bool jitrun_cache_end(struct run *r, bool whole, jit_error *err);
+
+/* ---- jitrun_images.c */
+
+/* 0, or the exit status after a sentence: pictures do not go with what else was asked for. */
+int jitrun_check_images(bool chat);
+/* Encodes those of --image, before the session is opened. */
+bool jitrun_open_images(jit_model *m, jit_error *err);
+/* The prompt's tokens, with those that stand for pictures; then these are fed. */
+bool jitrun_put_images(struct prompt *p, jit_error *err);
+int jitrun_feed_images(struct run *r, jit_error *err);
+void jitrun_close_images(void);
 
 /* ---- jitrun_text.c */
 

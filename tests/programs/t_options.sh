@@ -58,7 +58,27 @@ answered "--additional-properties is about a JSON Schema: give --json-schema or 
 answered "--format: --json-schema '{}' asks for JSON, and a schema for a form of it" $j "$model" --format json
 answered "--control-vector: jitrun runs a model as it is; merge it into the model's file" \
 	$j "$model" --control-vector a.gguf
-answered "--image: jitrun reads text only" $j "$model" --image a.png
+answered "--audio: jitrun reads text only" $j "$model" --audio a.wav
+answered "--image goes with --prompt, --file or --prompt-ids, and not with --chat, --perplexity or --prompt-cache" \
+	$j "$model" --image a.png --chat
+# Pictures in front of a prompt, and in the places of its image tokens: the tokens of the reference
+see=${JITRUN_SHARED:-$top/../shared}/golden-more/see-qwen3vl-a
+if [ -r "$see/expected.json" ]; then
+	of_first() {
+		sed -e 's/.*"runs": \[{"image": "image0.png"\(.*\)/\1/' -e 's/.*"'"$1"'": \[\([^]]*\)\].*/\1/' \
+			-e 's/ //g' "$dir/first"
+	}
+	sed 's/}, {"image".*//' "$see/expected.json" > "$dir/first"
+	run $j "$see" --image "$see/image0.png" --prompt-ids "$(of_first prompt)" --print-ids -n 16 --temp 0 \
+		--kv-type f32 --quiet
+	check "--image: $(cat "$dir/out" "$dir/err")" \
+		[ "$(tr ' ' ',' < "$dir/out" | tr -d '\n')" = "$(of_first greedy)" ]
+	run $j "$see" --image "$see/config.json" --prompt-ids 1,331 --quiet
+	check "--image FILE that is no picture: status 1 (got $status), $(cat "$dir/err")" \
+		[ "$status" = 1 -a "$(grep -c 'is no picture' "$dir/err")" = 1 ]
+else
+	echo "# skipped: $see is not there"
+fi
 answered "-md: jitrun takes draft tokens from the text itself; see --speculate" $j "$model" -md small.gguf
 answered "--rope-freq-base: positions are computed as the model's file says" $j "$model" --rope-freq-base 10000
 answered "--chat-template: give the template as a file, with --template FILE" $j "$model" --chat-template chatml
