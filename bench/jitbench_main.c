@@ -34,7 +34,7 @@
 
 enum {
 	ROUNDS = 4, /* of passes and schedules, for each repetition */
-	START_MOST = 3
+	START_MAX = 3
 };
 
 static int fail(const char *message)
@@ -230,7 +230,7 @@ static bool run(const char *path, const char *name, jit_error *err)
 	struct row start[START_ROWS];
 	jit_model_info info = JIT_MODEL_INFO();
 
-	if (!opt.no_start && !start_measure(path, &mo, &so, opt.repetitions < START_MOST ? opt.repetitions : START_MOST,
+	if (!opt.no_start && !start_measure(path, &mo, &so, opt.repetitions < START_MAX ? opt.repetitions : START_MAX,
 	                                    opt.force ? 0 : opt.noise / 100, start, err))
 		return false;
 	jit_model *m = jit_model_open(path, &mo, err);

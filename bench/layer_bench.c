@@ -15,7 +15,7 @@
 #include "runtime/plan/weights.h"
 
 /* A model whose layers have no more than IN_CACHE bytes stays in a cache between tokens. */
-enum { PLANS_MOST = 64, STRETCH = 320 << 20, IN_CACHE = 8 << 20, WIDEST = 16384, SLACK = 4096 };
+enum { PLANS_MAX = 64, STRETCH = 320 << 20, IN_CACHE = 8 << 20, WIDEST = 16384, SLACK = 4096 };
 
 /* One for each thing that the host fills in, for logits, for norms and biases; and some together for the values. */
 enum { BUFFER_IDS, BUFFER_COS, BUFFER_SIN, BUFFER_LOGITS, BUFFER_VECTORS, BUFFER_VALUES, BUFFERS = BUFFER_VALUES + 24 };
@@ -49,7 +49,7 @@ struct lab {
 		struct plan plan;
 		uint32_t tokens;
 		bool general;
-	} plan[PLANS_MOST];
+	} plan[PLANS_MAX];
 	unsigned plans;
 	struct step *step;
 	uint64_t *args;
@@ -246,8 +246,8 @@ struct plan *lab_plan(struct lab *l, uint32_t tokens, bool general, struct error
 	for (unsigned i = 0; i < l->plans; i++)
 		if (l->plan[i].tokens == tokens && l->plan[i].general == general)
 			return &l->plan[i].plan;
-	if (l->plans == PLANS_MOST) {
-		error_set(err, ERROR_ARGUMENT, "a lab has at most %d plans", PLANS_MOST);
+	if (l->plans == PLANS_MAX) {
+		error_set(err, ERROR_ARGUMENT, "a lab has at most %d plans", PLANS_MAX);
 		return NULL;
 	}
 	struct plan *p = &l->plan[l->plans].plan;
@@ -309,7 +309,7 @@ static void move_operands(const struct key *key, uint64_t *arg, uint64_t by)
 	}
 }
 
-enum { ARGS_MOST = 24 };
+enum { ARGS_MAX = 24 };
 
 static bool room_for(struct lab *l, size_t n, struct error *err)
 {
@@ -318,7 +318,7 @@ static bool room_for(struct lab *l, size_t n, struct error *err)
 	free(l->step);
 	free(l->args);
 	l->step = malloc(n * sizeof *l->step);
-	l->args = malloc(n * ARGS_MOST * sizeof *l->args);
+	l->args = malloc(n * ARGS_MAX * sizeof *l->args);
 	l->n_steps = l->step && l->args ? n : 0;
 	return l->n_steps ? true : error_set(err, ERROR_MEMORY, "no memory for %zu launches", n);
 }
@@ -335,7 +335,7 @@ static void repeat_launches(struct lab *l, const struct lab_run *r, unsigned tim
 	for (unsigned t = 0; t < times; t++, l->turn++)
 		for (size_t i = r->first; i < r->first + r->n; i++) {
 			const struct plan_op *from = &r->plan->op[i];
-			uint64_t *arg = l->args + used * ARGS_MOST;
+			uint64_t *arg = l->args + used * ARGS_MAX;
 			memcpy(arg, from->arg, from->n_args * sizeof *arg);
 			l->step[used++] =
 				(struct step){ r->plan->kernel[from->kernel].handle, arg, from->begin, from->end };

@@ -8,11 +8,11 @@
 #include "jit/rdna/program.h"
 #include "runtime/device/program.h"
 
-enum { LINE_MOST = 256, LINES_MOST = 20000, ITERATIONS = 20 };
+enum { LINE_LENGTH_MAX = 256, LINES_MAX = 20000, ITERATIONS = 20 };
 
 struct line {
 	uint64_t at, to;
-	char text[LINE_MOST];
+	char text[LINE_LENGTH_MAX];
 }; /* to: of a branch; 0: none */
 struct listing {
 	struct line *line;
@@ -62,7 +62,7 @@ static bool read_line(struct line *l, char *text, uint64_t *kernel)
 	to = strstr(comment, "<" RDNA_PROGRAM_KERNEL "+0x");
 	l->to = to ? *kernel + strtoull(to + strlen("<" RDNA_PROGRAM_KERNEL "+0x"), NULL, 16) : 0;
 	*comment = 0;
-	snprintf(l->text, sizeof l->text, "%.*s", LINE_MOST - 1, text);
+	snprintf(l->text, sizeof l->text, "%.*s", LINE_LENGTH_MAX - 1, text);
 	return true;
 }
 
@@ -79,7 +79,7 @@ static bool disassemble(struct listing *out, const char *objdump, const char *ta
 		return false;
 	bool ended = false;
 	while (fgets(text, sizeof text, f))
-		if (!ended && out->n < LINES_MOST && read_line(&out->line[out->n], text, &kernel) &&
+		if (!ended && out->n < LINES_MAX && read_line(&out->line[out->n], text, &kernel) &&
 		    out->line[out->n].at >= kernel + offset)
 			ended = strstr(out->line[out->n++].text, "s_setpc_b64") != NULL;
 	return pclose(f) == 0 && out->n > 0;
@@ -106,10 +106,10 @@ static double ask(const char *mca, const char *target, const struct listing *l, 
 	char path[64], command[256], text[256];
 	double cycles = -1;
 	size_t n = 0;
-	char *body = malloc((end - first) * LINE_MOST + 1);
+	char *body = malloc((end - first) * LINE_LENGTH_MAX + 1);
 
 	for (size_t i = first; body && i < end; i++)
-		n += (size_t)snprintf(body + n, LINE_MOST, "%.250s\n", l->line[i].text);
+		n += (size_t)snprintf(body + n, LINE_LENGTH_MAX, "%.250s\n", l->line[i].text);
 	if (!body || !write_temporary(path, body, n)) {
 		free(body);
 		return -1;
@@ -180,7 +180,7 @@ bool loops_print(FILE *out, const struct plan *p, const struct target *target, s
 		output_lines(out, 4, "\nllvm-mca has no say: it or llvm-objdump is not installed, or cannot be run.\n");
 		return true;
 	}
-	struct listing l = { .line = malloc(LINES_MOST * sizeof *l.line) };
+	struct listing l = { .line = malloc(LINES_MAX * sizeof *l.line) };
 	struct registry *r = registry_open(&ro, err);
 	bool ok = l.line && r ? true : error_set(err, ERROR_MEMORY, "no memory for a listing");
 	output_lines(out, 4,

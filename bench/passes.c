@@ -10,7 +10,7 @@ enum {
 	PROMPTS = sizeof prompts / sizeof *prompts,
 	DEPTHS = sizeof depths / sizeof *depths,
 	POSITION = 64,
-	WATCHED_MOST = 2 * FEW + PROMPTS + 2 * DEPTHS
+	WATCHED_MAX = 2 * FEW + PROMPTS + 2 * DEPTHS
 };
 static const double run_seconds = 0.003;
 
@@ -20,7 +20,7 @@ struct watched {
 	double least;
 };
 struct table {
-	struct watched row[WATCHED_MOST];
+	struct watched row[WATCHED_MAX];
 	int n;
 };
 

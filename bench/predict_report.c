@@ -8,9 +8,9 @@
 #include "bench/json_file.h"
 #include "bench/predict.h"
 
-enum { UNITS_MOST = 1024, MHZ_MOST = 10000, REPORT_MOST = 1 << 24 };
-#define SECONDS_MOST 10.0
-#define BANDWIDTH_MOST 1e14
+enum { UNITS_MAX = 1024, MHZ_MAX = 10000, REPORT_MAX = 1 << 24 };
+#define SECONDS_MAX 10.0
+#define BANDWIDTH_MAX 1e14
 
 /* A number above 0 and not above `most`. `optional`: it may lack, and *out stays. False: err. */
 static bool number(const json_t *in, const char *name, double most, bool optional, double *out, const char *path,
@@ -57,9 +57,9 @@ static bool take_card(struct predict_measured *m, const json_t *card, const char
 	if (strcmp(of, target) != 0)
 		return error_set(err, ERROR_ARGUMENT, "%s is of a card of target \"%.32s\", and --device is sim:%s",
 		                 path, of, target);
-	if (!number(card, "units", UNITS_MOST, false, &units, path, err) ||
-	    !number(card, "clock_mhz", MHZ_MOST, true, &mhz, path, err) ||
-	    !number(card, "bandwidth", BANDWIDTH_MOST, true, &m->bandwidth, path, err))
+	if (!number(card, "units", UNITS_MAX, false, &units, path, err) ||
+	    !number(card, "clock_mhz", MHZ_MAX, true, &mhz, path, err) ||
+	    !number(card, "bandwidth", BANDWIDTH_MAX, true, &m->bandwidth, path, err))
 		return false;
 	m->units = (unsigned)units;
 	m->clock = mhz * 1e6;
@@ -69,7 +69,7 @@ static bool take_card(struct predict_measured *m, const json_t *card, const char
 
 bool predict_report_read(struct predict_measured *out, const char *path, const char *target, struct error *err)
 {
-	json_t *root = json_file_read(path, REPORT_MOST, err);
+	json_t *root = json_file_read(path, REPORT_MAX, err);
 
 	*out = (struct predict_measured){ .units = 0 };
 	if (!root)
@@ -80,10 +80,10 @@ bool predict_report_read(struct predict_measured *out, const char *path, const c
 	}
 	const json_t *passes = json_object_get(root, "large_model");
 	bool ok = take_card(out, json_object_get(root, "card"), target, path, err) &&
-	          number(root, "launch_seconds", SECONDS_MOST, false, &out->launch, path, err) &&
-	          number(root, "barrier_seconds", SECONDS_MOST, false, &out->barrier, path, err) &&
+	          number(root, "launch_seconds", SECONDS_MAX, false, &out->launch, path, err) &&
+	          number(root, "barrier_seconds", SECONDS_MAX, false, &out->barrier, path, err) &&
 	          (!passes ||
-	           number(json_array_get(passes, 0), "bytes_per_second", BANDWIDTH_MOST, false, &out->read, path, err));
+	           number(json_array_get(passes, 0), "bytes_per_second", BANDWIDTH_MAX, false, &out->read, path, err));
 	json_decref(root);
 	return ok;
 }

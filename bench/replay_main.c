@@ -18,7 +18,7 @@
 #include "runtime/session/session.h"
 #include "runtime/host/system.h"
 
-enum { REPETITIONS_MOST = 100, PROMPT_MOST = 2000, TURN = 8 };
+enum { REPETITIONS_MAX = 100, PROMPT_MAX = 2000, TURN = 8 };
 
 struct replay_options {
 	const char *path;
@@ -117,7 +117,7 @@ static int compare(const void *a, const void *b)
 
 static bool replay_text(jit_model *m, const struct replay_options *o, const struct text *t, jit_error *err)
 {
-	double ratio[REPETITIONS_MOST], plain[REPETITIONS_MOST], drafting[REPETITIONS_MOST], first = 0;
+	double ratio[REPETITIONS_MAX], plain[REPETITIONS_MAX], drafting[REPETITIONS_MAX], first = 0;
 	jit_session *s[2] = { NULL, NULL };
 	jit_session_stats stats = JIT_SESSION_STATS();
 	bool ok = true;
@@ -174,7 +174,7 @@ static bool replay_run(jit_model *m, const struct replay_options *o, jit_error *
 		if (!ok)
 			break;
 		ok = read_text(m, entry, o->tokens, &t, err);
-		if (ok && (t.n_prompt == 0 || t.n <= t.n_prompt || t.n_prompt > PROMPT_MOST))
+		if (ok && (t.n_prompt == 0 || t.n <= t.n_prompt || t.n_prompt > PROMPT_MAX))
 			printf("%-20.20s %6zu tokens of prompt and %zu of answer: left out\n", t.name, t.n_prompt,
 			       t.n - t.n_prompt);
 		else
@@ -205,7 +205,7 @@ static const struct option_row rows[] = {
 	  .value = "N",
 	  .help = "repeat each answer N times (3)",
 	  .low = 1,
-	  .high = REPETITIONS_MOST,
+	  .high = REPETITIONS_MAX,
 	  .target = &opt.repetitions },
 	ROW_THREADS(opt.threads),
 	{ .name = "help", .letter = 'h', .kind = OPTION_FLAG, .help = "print this help", .target = &opt.help },

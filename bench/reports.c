@@ -8,12 +8,12 @@
 #include "bench/json_file.h"
 #include "programs/common/output.h"
 
-enum { REPORT_MOST = 1 << 24 };
+enum { REPORT_MAX = 1 << 24 };
 
 static json_t *read_report(const char *path, struct error *err)
 {
 	char label[200];
-	json_t *o = json_file_read(path, REPORT_MOST, err);
+	json_t *o = json_file_read(path, REPORT_MAX, err);
 
 	if (!o || (json_is_string(json_object_get(o, "suite")) && json_is_array(json_object_get(o, "rows"))))
 		return o;

@@ -11,18 +11,18 @@ enum {
 	PASSES = sizeof passes / sizeof *passes,
 	POSITION = 64,
 	DISTANCE = 1 /* the field's number */,
-	VARIANTS_MOST = 64,
-	ROUNDS_MOST = 1024
+	VARIANTS_MAX = 64,
+	ROUNDS_MAX = 1024
 };
 static const double run_seconds = 0.002;
 
 struct variant {
 	uint32_t schedule;
 	char name[TEMPLATE_SCHEDULE_NAME];
-	double usual[ROUNDS_MOST], other[ROUNDS_MOST];
+	double usual[ROUNDS_MAX], other[ROUNDS_MAX];
 };
 struct table {
-	struct variant row[VARIANTS_MOST];
+	struct variant row[VARIANTS_MAX];
 	unsigned n;
 };
 
@@ -32,7 +32,7 @@ static void add(struct table *t, struct key key, uint32_t schedule)
 
 	while (i < t->n && t->row[i].schedule != schedule)
 		i++;
-	if (i < t->n || t->n == VARIANTS_MOST)
+	if (i < t->n || t->n == VARIANTS_MAX)
 		return;
 	key.schedule = t->row[t->n].schedule = schedule;
 	template_schedule_name(&key, t->row[t->n++].name, sizeof t->row->name);
@@ -130,7 +130,7 @@ bool schedules_run(const struct schedules_options *o, FILE *out, struct error *e
 	static const char *const formats[] = { "bf16", "q8_0", "q4_k", "q6_k" };
 	struct lab *l = lab_open(o->target, o->threads, err);
 	struct table *t = malloc(sizeof *t);
-	long rounds = o->rounds < ROUNDS_MOST ? o->rounds : ROUNDS_MOST;
+	long rounds = o->rounds < ROUNDS_MAX ? o->rounds : ROUNDS_MAX;
 	bool ok = l && (t || error_set(err, ERROR_MEMORY, "no memory for a table"));
 
 	if (ok)

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ANSWER_MOST = 16 << 20, PIECE = 65536, WAIT_SECONDS = 600 };
+enum { ANSWER_MAX = 16 << 20, PIECE = 65536, WAIT_SECONDS = 600 };
 
 struct series {
 	double *p;
@@ -169,7 +169,7 @@ static bool read_answer(struct client *c, int fd, double asked, struct arrivals 
 	double began = 0;
 	size_t looked = 0;
 
-	for (c->n = 0; c->n + PIECE < ANSWER_MOST;) {
+	for (c->n = 0; c->n + PIECE < ANSWER_MAX;) {
 		ssize_t got = recv(fd, c->answer + c->n, PIECE, 0);
 		double t = now();
 		if (got < 0)
@@ -287,7 +287,7 @@ static bool run_all(struct client *list, const struct serve_work *w, struct erro
 		struct client *c = &list[begun];
 		c->w = w;
 		c->number = w->first + (uint64_t)(begun * w->requests);
-		c->answer = malloc(ANSWER_MOST);
+		c->answer = malloc(ANSWER_MAX);
 		if (!c->answer || pthread_create(&c->thread, NULL, run, c)) {
 			ok = error_set(err, ERROR_MEMORY, "no memory for %ld clients", w->concurrency);
 			break;

@@ -14,7 +14,7 @@
 #include "programs/common/output.h"
 #include "include/jitrun.h"
 
-enum { CONCURRENCIES = 16, ROUNDS_MOST = 99, CLIENTS_MOST = 256 };
+enum { CONCURRENCIES = 16, ROUNDS_MAX = 99, CLIENTS_MAX = 256 };
 
 static struct {
 	const char *model[1], *server, *server_arguments, *beside, *beside_arguments, *clients, *csv, *png;
@@ -81,7 +81,7 @@ static const struct option_row rows[] = {
 	  .value = "N",
 	  .help = "measurements, of which the one with the median rate is printed (3)",
 	  .low = 1,
-	  .high = ROUNDS_MOST,
+	  .high = ROUNDS_MAX,
 	  .target = &opt.rounds },
 	{ .name = "threads",
 	  .letter = 't',
@@ -137,10 +137,10 @@ static bool read_clients(struct error *err)
 
 	do {
 		long n = strtol(at, &end, 10);
-		if (end == at || (*end && *end != ',') || n < 1 || n > CLIENTS_MOST || n_concurrency == CONCURRENCIES)
+		if (end == at || (*end && *end != ',') || n < 1 || n > CLIENTS_MAX || n_concurrency == CONCURRENCIES)
 			return error_set(err, ERROR_ARGUMENT,
 			                 "--clients %s: expected at most %d numbers from 1 to %d, with ',' between",
-			                 opt.clients, CONCURRENCIES, CLIENTS_MOST);
+			                 opt.clients, CONCURRENCIES, CLIENTS_MAX);
 		concurrency[n_concurrency++] = n;
 		at = end + 1;
 	} while (*end);
@@ -196,7 +196,7 @@ static int by_rate(const void *a, const void *b)
 /* All servers with so many clients, in turns. */
 static bool measure_row(int which, struct error *err)
 {
-	static struct serve_times times[2][ROUNDS_MOST];
+	static struct serve_times times[2][ROUNDS_MAX];
 	struct serve_times warm;
 
 	for (int s = 0; s < n_servers; s++)

@@ -12,7 +12,7 @@
 #include "include/jitrun.h"
 #include "programs/common/output.h"
 
-enum { READINGS = 2, ROWS_MOST = 1024 };
+enum { READINGS = 2, ROWS_MAX = 1024 };
 static const double run_seconds = 0.01, quiet_seconds = 0.02;
 
 /* hidden x attention x ffn */
@@ -43,7 +43,7 @@ struct suite {
 	struct bandwidth *bandwidth;
 	struct peak *peak;
 	FILE *out;
-	char seen[ROWS_MOST][48];
+	char seen[ROWS_MAX][48];
 	int n_seen;
 	json_t *rows;
 	int noisy;
@@ -111,7 +111,7 @@ static bool wanted(struct suite *s, const struct operation *op)
 
 	if (s->o->only && !strstr(op->name, s->o->only))
 		return false;
-	if (!lab_fits(s->lab, &op->run) || s->n_seen == ROWS_MOST)
+	if (!lab_fits(s->lab, &op->run) || s->n_seen == ROWS_MAX)
 		return false;
 	for (int i = 0; i < s->n_seen; i++)
 		if (strcmp(s->seen[i], what) == 0)

@@ -17,10 +17,10 @@
 
 #include "include/jitrun_texts.h"
 
-enum { TEXTS = 64, TOKENS_MOST = 512, ROUNDS = 5 };
+enum { TEXTS = 64, TOKENS_MAX = 512, ROUNDS = 5 };
 static const double enough = 2; /* seconds of all rounds */
 
-static int32_t ids[TEXTS][TOKENS_MOST];
+static int32_t ids[TEXTS][TOKENS_MAX];
 
 struct times {
 	double wall, cpu;
@@ -126,8 +126,8 @@ static bool work(struct embedder *e, jit_error *err)
 	double ms;
 
 	while (scanf("%zu %zu %zu %lf", &n, &least, &most, &ms) == 4) {
-		if (!n || n > TEXTS || !least || least > most || most > TOKENS_MOST) {
-			printf("no: 1 to %d texts of 1 to %d tokens\n", TEXTS, TOKENS_MOST);
+		if (!n || n > TEXTS || !least || least > most || most > TOKENS_MAX) {
+			printf("no: 1 to %d texts of 1 to %d tokens\n", TEXTS, TOKENS_MAX);
 			return true;
 		}
 		uint64_t runs = 0;
@@ -164,8 +164,8 @@ int main(int argc, char **argv)
 
 	e.width = (size_t)info.embedding;
 	e.out = calloc(TEXTS, (e.width + 1) * sizeof *e.out);
-	for (size_t i = 0; ok && i < (size_t)TEXTS * TOKENS_MOST; i++)
-		ids[i / TOKENS_MOST][i % TOKENS_MOST] = (int32_t)(i * 7919 % (size_t)info.vocab);
+	for (size_t i = 0; ok && i < (size_t)TEXTS * TOKENS_MAX; i++)
+		ids[i / TOKENS_MAX][i % TOKENS_MAX] = (int32_t)(i * 7919 % (size_t)info.vocab);
 	ok = ok && e.out && (worker ? work(&e, &err) : measure_all(&e, &err));
 	if (!ok)
 		fprintf(stderr, "texts: %s\n", err.message);

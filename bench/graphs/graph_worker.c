@@ -15,7 +15,7 @@
 
 #include "include/jitrun_graph.h"
 
-enum { TENSORS_MOST = 64 };
+enum { TENSORS_MAX = 64 };
 
 static uint64_t now(clockid_t clock)
 {
@@ -46,9 +46,9 @@ static void *transfer(const char *folder, const char *name, size_t number, void 
 
 struct bench {
 	jit_executable *x;
-	const void *in[TENSORS_MOST];
-	void *out[TENSORS_MOST];
-	size_t out_bytes[TENSORS_MOST], n_in, n_out;
+	const void *in[TENSORS_MAX];
+	void *out[TENSORS_MAX];
+	size_t out_bytes[TENSORS_MAX], n_in, n_out;
 };
 
 static void run(const struct bench *b)
@@ -65,7 +65,7 @@ static void read_tensors(struct bench *b, const jit_graph *g, const char *folder
 
 	b->n_in = jit_graph_inputs(g);
 	b->n_out = jit_graph_outputs(g);
-	if (b->n_in > TENSORS_MOST || b->n_out > TENSORS_MOST)
+	if (b->n_in > TENSORS_MAX || b->n_out > TENSORS_MAX)
 		fail("graph", "it has too many inputs or outputs");
 	for (size_t i = 0; i < b->n_in; i++) {
 		jit_tensor t = JIT_TENSOR();

@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "loaders/files/file_kind.h"
 
-enum { FIRST_READ = 1 << 18, MOST_AT_ONCE = 1 << 30 };
+enum { FIRST_READ = 1 << 18, MAX_AT_ONCE = 1 << 30 };
 
 void file_label(char out[200], const char *path)
 {
@@ -170,7 +170,7 @@ bool file_verdict(const struct file *f, bool ok, const struct error *why, struct
 static bool read_at(const struct file *f, int fd, uint64_t offset, size_t n, uint8_t *out, struct error *err)
 {
 	while (n) {
-		ssize_t got = pread(fd, out, n < MOST_AT_ONCE ? n : MOST_AT_ONCE, (off_t)offset);
+		ssize_t got = pread(fd, out, n < MAX_AT_ONCE ? n : MAX_AT_ONCE, (off_t)offset);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)

@@ -12,7 +12,7 @@
 
 #include "loaders/files/gguf.h"
 
-enum { MOST_NAME = 256, LEAST_ENTRY = 4 + 1 + 4 + 4 + 4 };
+enum { MAX_NAME = 256, LEAST_ENTRY = 4 + 1 + 4 + 4 + 4 };
 static const char sums[] = ".in_sum2", counts[] = ".counts";
 
 void imatrix_free(struct imatrix *m)
@@ -32,10 +32,10 @@ static int by_name(const void *a, const void *b)
 
 const struct imatrix_entry *imatrix_find(const struct imatrix *m, const char *name, uint64_t n)
 {
-	char text[MOST_NAME + 1];
+	char text[MAX_NAME + 1];
 	struct imatrix_entry key = { .name = text };
 
-	if (n > MOST_NAME || m->n == 0)
+	if (n > MAX_NAME || m->n == 0)
 		return NULL;
 	memcpy(text, name, n);
 	text[n] = 0;
@@ -102,7 +102,7 @@ static bool ends_with(const struct gguf_str *s, const char *end)
 /* The counts of a tensor of sums: one for each of its rows. */
 static const struct gguf_tensor *find_counts(const struct gguf *g, const struct gguf_tensor *t, struct error *err)
 {
-	char name[MOST_NAME], quoted[100];
+	char name[MAX_NAME], quoted[100];
 
 	snprintf(name, sizeof name, "%.*s%s", (int)(t->name.n - (sizeof sums - 1)), t->name.p, counts);
 	const struct gguf_tensor *c = gguf_find_tensor(g, name);
@@ -179,7 +179,7 @@ static bool old_entry(struct old *o, struct imatrix *m)
 {
 	uint32_t length, calls, values;
 
-	if (!old_number(o, "length of the name", MOST_NAME, &length))
+	if (!old_number(o, "length of the name", MAX_NAME, &length))
 		return false;
 	uint64_t name_at = o->c.at;
 	if (!cursor_skip(&o->c, length))

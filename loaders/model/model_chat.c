@@ -13,18 +13,18 @@
 #include "base/json_read.h"
 #include "loaders/model/model_load.h"
 
-enum { MOST_TEMPLATES = 64, MOST_NAME = 64 };
+enum { MAX_TEMPLATES = 64, MAX_NAME = 64 };
 
 static bool add(struct model *m, const char *name, size_t n_name, const char *text, size_t n, struct error *err)
 {
 	struct model_chat_template *all, *t;
 	char *copy;
 
-	if (m->n_chat_templates == MOST_TEMPLATES || n_name > MOST_NAME || n > MODEL_MAX_CHAT_TEMPLATE)
+	if (m->n_chat_templates == MAX_TEMPLATES || n_name > MAX_NAME || n > MODEL_MAX_CHAT_TEMPLATE)
 		return error_set(err, ERROR_FORMAT,
 		                 "%s: a chat template has %zu bytes and a name of %zu, expected at most %d and %d, and "
 		                 "at most %d of them",
-		                 m->file->chat_label, n, n_name, MODEL_MAX_CHAT_TEMPLATE, MOST_NAME, MOST_TEMPLATES);
+		                 m->file->chat_label, n, n_name, MODEL_MAX_CHAT_TEMPLATE, MAX_NAME, MAX_TEMPLATES);
 	all = realloc(m->chat_template, (m->n_chat_templates + 1) * sizeof *all);
 	copy = malloc(n_name + n + 2);
 	if (all)
@@ -144,7 +144,7 @@ static const char folder[] = "additional_chat_templates/", ending[] = ".jinja";
 static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 /* The names of the files there, in order, whatever the file system's is; *n may be 0. */
-static bool list(const char *dir, char *name[MOST_TEMPLATES], size_t *n, struct error *err)
+static bool list(const char *dir, char *name[MAX_TEMPLATES], size_t *n, struct error *err)
 {
 	char label[200];
 	DIR *d = opendir(dir);
@@ -160,9 +160,9 @@ static bool list(const char *dir, char *name[MOST_TEMPLATES], size_t *n, struct 
 		size_t length = strlen(e->d_name);
 		if (length < sizeof ending || strcmp(e->d_name + length - (sizeof ending - 1), ending) != 0)
 			continue;
-		if (*n == MOST_TEMPLATES)
+		if (*n == MAX_TEMPLATES)
 			ok = error_set(err, ERROR_FORMAT, "%s: holds more than %d chat templates", label,
-			               MOST_TEMPLATES);
+			               MAX_TEMPLATES);
 		else if (!(name[(*n)++] = strdup(e->d_name)))
 			ok = error_set(err, ERROR_MEMORY, "%s: no memory for the names of its files", label);
 	}
@@ -199,7 +199,7 @@ static bool gather(char **all, size_t *n, const char *dir, const char *name, str
 
 bool model_open_named_templates(struct model_file *f, const char *dir, struct error *err)
 {
-	char *path = model_join(dir, folder, err), *name[MOST_TEMPLATES], *all = NULL;
+	char *path = model_join(dir, folder, err), *name[MAX_TEMPLATES], *all = NULL;
 	size_t n = 0, bytes = 0;
 	bool ok = path && list(path, name, &n, err);
 

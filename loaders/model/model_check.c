@@ -34,15 +34,15 @@ double model_yarn_attention(double factor, double mscale)
 /* What the kernels do (kernels-templates/emit/heads.h). */
 static bool check_latent(const struct checked *b)
 {
-	enum { MOST_LATENT = 512, MOST_DIMS = 256 };
+	enum { MAX_LATENT = 512, MAX_DIMS = 256 };
 	const struct model_spec *s = &b->m->spec;
 	const struct model_latent *l = &s->latent;
 
-	if (l->rank % 32 || l->rank > MOST_LATENT)
+	if (l->rank % 32 || l->rank > MAX_LATENT)
 		return error_set(b->err, ERROR_UNSUPPORTED,
 		                 "%s: the latent vector of keys and values has %" PRIu32
 		                 " dimensions, expected a multiple of 32 up to %d",
-		                 b->label, l->rank, MOST_LATENT);
+		                 b->label, l->rank, MAX_LATENT);
 	if (l->rotating % 2)
 		return error_set(b->err, ERROR_FORMAT,
 		                 "%s: %" PRIu32 " dimensions of a head rotate, expected an even number", b->label,
@@ -52,8 +52,8 @@ static bool check_latent(const struct checked *b)
 		                 "%s: %" PRIu32 " heads have %" PRIu32
 		                 " values each, expected a multiple of 32 values together",
 		                 b->label, s->heads, l->value);
-	return hparam_range(b->label, "the dimensions of a head that rotate", l->rotating, 2, MOST_DIMS, b->err) &&
-	       hparam_range(b->label, "the dimensions of a head that do not rotate", l->rest, 1, MOST_DIMS, b->err) &&
+	return hparam_range(b->label, "the dimensions of a head that rotate", l->rotating, 2, MAX_DIMS, b->err) &&
+	       hparam_range(b->label, "the dimensions of a head that do not rotate", l->rest, 1, MAX_DIMS, b->err) &&
 	       hparam_range(b->label, "the values of a head", l->value, 1, MODEL_MAX_HEAD_DIM, b->err) &&
 	       hparam_range(b->label, "the number of attention heads", s->heads, 1, 4096, b->err) &&
 	       hparam_range(b->label, "the attention scale", (double)s->attention_scale.value, 1e-6, 1e6, b->err);
@@ -90,7 +90,7 @@ static bool check_layers(const struct checked *b)
 	       hparam_range(b->label, "the size of per-layer inputs", s->layer_input, 1, MODEL_MAX_LAYER_INPUT, b->err);
 }
 
-enum { MOST_HEAD_DIM = 512 }; /* of what kernels do, as above */
+enum { MAX_HEAD_DIM = 512 }; /* of what kernels do, as above */
 
 static bool check_attention(const struct checked *b)
 {
@@ -108,7 +108,7 @@ static bool check_attention(const struct checked *b)
 		                 b->label, s->head_dim);
 	if (s->latent.rank)
 		return check_latent(b);
-	if (!hparam_limit(b->label, "the head dimension", s->head_dim, 2, MOST_HEAD_DIM, b->err))
+	if (!hparam_limit(b->label, "the head dimension", s->head_dim, 2, MAX_HEAD_DIM, b->err))
 		return false;
 	if (s->layer_sizes) /* which check_layers() has looked at */
 		return true;

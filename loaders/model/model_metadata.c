@@ -4,7 +4,7 @@
  * "generation_config.", those of generation_config.json; members of an object in it are behind its name and a dot.
  *
  * Never: refuses a model for what it finds, or grows out of proportion to the files: a path of names longer than
- * MOST_PATH is left out, since each member below it would repeat it.
+ * MAX_PATH is left out, since each member below it would repeat it.
  */
 #include <math.h>
 #include <stdatomic.h>
@@ -14,7 +14,7 @@
 #include "base/json_read.h"
 #include "loaders/model/model_load.h"
 
-enum { MOST_PATH = 255 };
+enum { MAX_PATH = 255 };
 
 struct list {
 	struct model *m;
@@ -186,9 +186,9 @@ static double real_of(const json_t *v)
 	                      : (double)INFINITY;
 }
 
-static bool from_value(struct list *l, char path[MOST_PATH + 1], size_t n, json_t *v);
+static bool from_value(struct list *l, char path[MAX_PATH + 1], size_t n, json_t *v);
 
-static bool from_object(struct list *l, char path[MOST_PATH + 1], size_t n, json_t *object)
+static bool from_object(struct list *l, char path[MAX_PATH + 1], size_t n, json_t *object)
 {
 	const char *name;
 	json_t *v;
@@ -197,7 +197,7 @@ static bool from_object(struct list *l, char path[MOST_PATH + 1], size_t n, json
 	json_object_foreach(object, name, v)
 	{
 		size_t more = strlen(name);
-		if (n + (n > 0) + more > MOST_PATH)
+		if (n + (n > 0) + more > MAX_PATH)
 			continue;
 		if (n)
 			path[n] = '.';
@@ -248,7 +248,7 @@ static struct model_metadata *items_of_json(const json_t *list)
 	return items;
 }
 
-static bool from_value(struct list *l, char path[MOST_PATH + 1], size_t n, json_t *v)
+static bool from_value(struct list *l, char path[MAX_PATH + 1], size_t n, json_t *v)
 {
 	struct model_metadata out = value_of_json(v);
 
@@ -268,7 +268,7 @@ static bool from_value(struct list *l, char path[MOST_PATH + 1], size_t n, json_
 
 static bool from_file(struct list *l, const struct file *f, const char *before)
 {
-	char path[MOST_PATH + 1];
+	char path[MAX_PATH + 1];
 	struct error unused = { 0 };
 	json_t *root = f->base ? json_read(f->base, f->size, JSON_MAX_CONFIG, f->label, &unused) : NULL;
 	bool ok = true;

@@ -14,7 +14,7 @@
 #include "loaders/model/model_hf_fields.h"
 #include "loaders/model/model_never.h"
 
-enum { MOST_ORDER = 1024 }; /* bytes of the samplers' names */
+enum { MAX_ORDER = 1024 }; /* bytes of the samplers' names */
 
 static bool take(struct model_sampling *s, size_t i, const char *label, const char *name, double value,
                  struct error *err)
@@ -31,10 +31,10 @@ static bool take(struct model_sampling *s, size_t i, const char *label, const ch
 static bool take_order(struct model_sampling *s, const char *label, const char *name, const char *text, size_t n,
                        struct error *err)
 {
-	if (n == 0 || n > MOST_ORDER || memchr(text, 0, n))
+	if (n == 0 || n > MAX_ORDER || memchr(text, 0, n))
 		return error_set(err, ERROR_FORMAT,
 		                 "%s: %s has %zu bytes, expected names with ; between them, at most %d bytes", label,
-		                 name, n, MOST_ORDER);
+		                 name, n, MAX_ORDER);
 	s->samplers = strndup(text, n);
 	return s->samplers || error_set(err, ERROR_MEMORY, "%s: no memory for %s", label, name);
 }

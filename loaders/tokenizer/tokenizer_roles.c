@@ -12,13 +12,13 @@
 #define BAR "\357\275\234"
 #define MARK "\342\226\201"
 
-enum { MOST_KEYS = 2, MOST_TEXTS = 12 };
+enum { MOST_KEYS = 2, MAX_TEXTS = 12 };
 /* texts: the first that is a token, and no normal one; behind "" also one that is: a text so long is a single token
  * only where the vocabulary's makers put it there. */
 static const struct {
 	const char *name, *field;
 	const char *key[MOST_KEYS]; /* tokenizer.ggml.KEY_token_id */
-	const char *text[MOST_TEXTS];
+	const char *text[MAX_TEXTS];
 } roles[TOK_ROLES] = {
 	[TOK_ROLE_BOS] = { "bos", NULL, { NULL }, { NULL } },
 	[TOK_ROLE_EOS] = { "eos", NULL, { NULL }, { NULL } },
@@ -88,7 +88,7 @@ static int32_t by_text(const struct tokenizer *t, size_t role)
 {
 	bool normal = false;
 
-	for (size_t i = 0; i < MOST_TEXTS && roles[role].text[i]; i++) {
+	for (size_t i = 0; i < MAX_TEXTS && roles[role].text[i]; i++) {
 		const char *text = roles[role].text[i];
 		int32_t id = *text ? tok_find(t, text, strlen(text)) : -1;
 		normal = normal || !*text;
