@@ -1,21 +1,11 @@
 /* train/layer.c - a layer of a model as a graph of tensors: the form of Llama, and what differs from it by which
  * tensors there are, by scales, bounds and windows. */
-#include "train/layer.h"
+#include "train/layer_parts.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "graph/draw.h"
-
-struct drawing {
-	struct draw d;
-	struct layer_graph *l;
-	const struct model *m;
-	const struct model_spec *s;
-	uint32_t layer, tokens;
-	const struct layer_adapters *adapters;
-	tensor_value cosine, sine, sees;
-};
 
 /* ---- inputs */
 
@@ -23,6 +13,8 @@ tensor_value layer_matrix_input(struct draw *d, const char *name, const struct m
                                 struct shape *s)
 {
 	*s = (struct shape){ 2, { rows, t->type == DTYPE_F32 ? t->cols : t->row_bytes } };
+	if (t->experts)
+		*s = (struct shape){ 3, { t->experts, rows, s->dim[1] } };
 	return tensor_graph_input(d->g, name, t->type == DTYPE_F32 ? JIT_TYPE_F32 : JIT_TYPE_U8, s, d->err);
 }
 
@@ -61,24 +53,28 @@ static tensor_value frozen(struct drawing *w, enum tensor_slot slot, const struc
 		return put_input(w, LAYER_WEIGHT, slot, "", JIT_TYPE_U8, &s);
 	const tensor_value v = layer_matrix_input(&w->d, train_slot_name(slot), t, t->rows, &s);
 	w->l->input[w->l->inputs++] = (struct layer_input){ LAYER_WEIGHT, slot, t->type != DTYPE_F32, s };
-	return layer_unpacked(&w->d, v, t);
+	return t->experts ? v : layer_unpacked(&w->d, v, t);
 }
 
-static const struct model_tensor *tensor_at(const struct drawing *w, enum tensor_slot slot)
+const struct model_tensor *layer_tensor(const struct drawing *w, enum tensor_slot slot)
 {
+	if (slot == TENSOR_SLOTS)
+		return NULL;
 	return train_tensor_of(w->m, w->layer, slot);
 }
 
 /* The tensor in a slot; 0: the layer has none. */
-static tensor_value weight(struct drawing *w, enum tensor_slot slot)
+tensor_value layer_weight(struct drawing *w, enum tensor_slot slot)
 {
-	const struct model_tensor *t = tensor_at(w, slot);
+	const struct model_tensor *t = layer_tensor(w, slot);
 	struct shape s = { 0 };
 
 	if (!t)
 		return 0;
 	if (train_slot_is_matrix(slot) && w->adapters)
 		return frozen(w, slot, t);
+	if (t->experts)
+		s.dim[s.rank++] = t->experts;
 	if (train_slot_is_matrix(slot))
 		s.dim[s.rank++] = t->rows;
 	s.dim[s.rank++] = t->cols;
@@ -88,19 +84,41 @@ static tensor_value weight(struct drawing *w, enum tensor_slot slot)
 
 /* ---- products */
 
-/* s * B (A x), in the shape of W x. */
-static tensor_value low_rank(struct drawing *w, enum tensor_slot slot, tensor_value x, const struct model_tensor *t)
+/* Rows of B for a slot, of all those of the file's tensor. */
+static tensor_value rows_of(struct drawing *w, enum tensor_slot slot, tensor_value all)
+{
+	const uint64_t rows = layer_tensor(w, slot)->rows;
+	struct shape s = { 1, { rows } };
+	struct tensor index;
+
+	if (!all || !tensor_make(&index, JIT_TYPE_I32, &s, w->d.err))
+		return 0;
+	for (uint64_t r = 0; r < rows; r++)
+		((int32_t *)index.data)[r] = (int32_t)train_group_row(w->m, w->layer, slot, r);
+	const tensor_value v = tensor_graph_constant(w->d.g, &index, w->d.err);
+	tensor_free(&index);
+	return v ? draw_take(&w->d, all, v, 0) : 0;
+}
+
+/* s * B (A x), in the shape of W x. Matrices that lie in one tensor have one A. */
+static tensor_value low_rank(struct drawing *w, const struct train_group *group, enum tensor_slot slot, tensor_value x,
+                             const struct model_tensor *t)
 {
 	const struct layer_adapters *a = w->adapters;
-	const struct shape down = { 2, { a->rank, t->cols } }, up = { 2, { t->rows, a->rank } },
+	const enum tensor_slot first = group->first;
+	const struct shape down = { 2, { a->rank, t->cols } }, up = { 2, { group->rows, a->rank } },
 			   mask = { 2, { w->tokens, t->cols } };
 
-	if (a->dropout)
-		x = draw_binary(&w->d, OP_mul, x, put_input(w, LAYER_DROPOUT, slot, ".dropout", JIT_TYPE_F32, &mask));
-	const tensor_value first = put_input(w, LAYER_A, slot, ".lora_a", JIT_TYPE_F32, &down),
-			   second = put_input(w, LAYER_B, slot, ".lora_b", JIT_TYPE_F32, &up);
-	const tensor_value y = draw_dot(&w->d, draw_dot(&w->d, x, first, 1, 1, 0), second, 1, 1, 0);
-	return draw_with(&w->d, OP_mul, y, (double)a->scale);
+	if (!w->up[first]) {
+		if (a->dropout)
+			x = draw_binary(&w->d, OP_mul, x,
+			                put_input(w, LAYER_DROPOUT, first, ".dropout", JIT_TYPE_F32, &mask));
+		const tensor_value matrix = put_input(w, LAYER_A, first, ".lora_a", JIT_TYPE_F32, &down);
+		w->up[first] = put_input(w, LAYER_B, first, ".lora_b", JIT_TYPE_F32, &up);
+		w->down[first] = draw_dot(&w->d, x, matrix, 1, 1, 0);
+	}
+	const tensor_value b = group->by_file ? rows_of(w, slot, w->up[first]) : w->up[first];
+	return draw_with(&w->d, OP_mul, draw_dot(&w->d, w->down[first], b, 1, 1, 0), (double)a->scale);
 }
 
 /* DoRA: each row's result times its magnitude over the norm of the whole row. */
@@ -113,17 +131,23 @@ static tensor_value weighed(struct drawing *w, enum tensor_slot slot, tensor_val
 	return draw_binary(&w->d, OP_mul, y, draw_binary(&w->d, OP_mul, magnitude, norm));
 }
 
-static tensor_value product(struct drawing *w, enum tensor_slot slot, enum tensor_slot bias, tensor_value x)
+tensor_value layer_product(struct drawing *w, enum tensor_slot slot, enum tensor_slot bias, tensor_value x)
 {
-	const struct model_tensor *t = tensor_at(w, slot);
-	tensor_value y = draw_dot(&w->d, x, weight(w, slot), 1, 1, 0);
+	const struct model_tensor *t = layer_tensor(w, slot);
+	const struct train_group group = train_group_of(w->m, w->layer, slot);
+	tensor_value y = draw_dot(&w->d, x, layer_weight(w, slot), 1, 1, 0);
 
-	if (w->adapters && w->adapters->on[slot]) {
-		y = draw_binary(&w->d, OP_add, y, low_rank(w, slot, x, t));
+	if (w->adapters && train_group_on(&group, w->adapters->on)) {
+		if (w->adapters->dora && group.by_file) {
+			error_set(w->d.err, ERROR_UNSUPPORTED,
+			          "DoRA of %.100s, which is several matrices, is not there yet", t->name);
+			return 0;
+		}
+		y = draw_binary(&w->d, OP_add, y, low_rank(w, &group, slot, x, t));
 		if (w->adapters->dora)
 			y = weighed(w, slot, y, t);
 	}
-	return tensor_at(w, bias) ? draw_binary(&w->d, OP_add, y, weight(w, bias)) : y;
+	return layer_tensor(w, bias) ? draw_binary(&w->d, OP_add, y, layer_weight(w, bias)) : y;
 }
 
 /* ---- norms */
@@ -142,7 +166,7 @@ tensor_value layer_normed(struct draw *d, const struct model_spec *s, tensor_val
 /* Behind the norm in a slot, where the layer has one. */
 static tensor_value norm(struct drawing *w, enum tensor_slot slot, tensor_value x, float eps)
 {
-	return tensor_at(w, slot) ? layer_normed(&w->d, w->s, x, weight(w, slot), eps) : x;
+	return layer_tensor(w, slot) ? layer_normed(&w->d, w->s, x, layer_weight(w, slot), eps) : x;
 }
 
 static float head_eps(const struct model_spec *s) { return s->head_eps != 0 ? s->head_eps : s->norm_eps; }
@@ -204,16 +228,23 @@ static tensor_value heads_of(struct drawing *w, tensor_value x, uint64_t heads, 
 	return w->s->norms_rotated ? norm(w, head, x, head_eps(w->s)) : x;
 }
 
-/* A softmax over the last axis. Its greatest number is rounded up, so that no derivative is due for it. */
-static tensor_value softmax(struct draw *d, tensor_value x)
+/* A softmax over the last axis. Its greatest number is rounded up, so that no derivative is due for it. sink: one more
+ * score, whose share goes nowhere; 0: there is none. */
+static tensor_value softmax(struct draw *d, tensor_value x, tensor_value sink)
 {
 	const unsigned last = 1u << (draw_rank(d, x) - 1);
 
 	if (!x)
 		return 0;
-	const tensor_value most = draw_unary(d, OP_ceil, draw_reduce(d, OP_reduce_max, x, last, true));
+	tensor_value most = draw_reduce(d, OP_reduce_max, x, last, true);
+	if (sink)
+		most = draw_binary(d, OP_max, most, sink);
+	most = draw_unary(d, OP_ceil, most);
 	const tensor_value e = draw_unary(d, OP_exp, draw_binary(d, OP_sub, x, most));
-	return draw_binary(d, OP_div, e, draw_reduce(d, OP_reduce_sum, e, last, true));
+	tensor_value sum = draw_reduce(d, OP_reduce_sum, e, last, true);
+	if (sink)
+		sum = draw_binary(d, OP_add, sum, draw_unary(d, OP_exp, draw_binary(d, OP_sub, sink, most)));
+	return draw_binary(d, OP_div, e, sum);
 }
 
 tensor_value layer_bounded(struct draw *d, tensor_value x, const struct model_scale *cap)
@@ -234,8 +265,8 @@ static tensor_value attention(struct drawing *w, tensor_value in)
 	const double scale =
 		w->s->attention_scale.given ? (double)w->s->attention_scale.value : 1 / __builtin_sqrt((double)dim);
 	struct draw *d = &w->d;
-	tensor_value q = product(w, SLOT_q, SLOT_q_bias, in), k = product(w, SLOT_k, SLOT_k_bias, in),
-		     v = product(w, SLOT_v, SLOT_v_bias, in);
+	tensor_value q = layer_product(w, SLOT_q, SLOT_q_bias, in), k = layer_product(w, SLOT_k, SLOT_k_bias, in),
+		     v = layer_product(w, SLOT_v, SLOT_v_bias, in);
 
 	q = heads_of(w, q, w->s->heads, SLOT_q_row_norm, SLOT_q_norm);
 	k = heads_of(w, k, groups, SLOT_k_row_norm, SLOT_k_norm);
@@ -245,9 +276,17 @@ static tensor_value attention(struct drawing *w, tensor_value in)
 	tensor_value scores = draw_with(d, OP_mul, draw_dot_of(d, q, k, 3, 2, 1, 1), scale);
 	scores = layer_bounded(d, scores, &w->s->score_cap);
 	scores = draw_select(d, draw_expand(d, w->sees, 1), scores, draw_number(d, NOT_SEEN, scores));
-	tensor_value out = draw_dot_of(d, softmax(d, scores), v, 3, 0, 0, 1); /* [groups, tokens, each, dim] */
+	const tensor_value sink =
+		layer_tensor(w, SLOT_sinks)
+			? draw_dims(d, layer_weight(w, SLOT_sinks), 4, (uint64_t[]){ groups, 1, each, 1 })
+			: 0;
+	tensor_value out = draw_dot_of(d, softmax(d, scores, sink), v, 3, 0, 0, 1); /* [groups, tokens, each, dim] */
 	out = draw_transpose(d, out, (unsigned[]){ 1, 0, 2, 3 });
-	return draw_dims(d, out, 2, (uint64_t[]){ w->tokens, w->s->heads * dim });
+	out = draw_dims(d, out, 2, (uint64_t[]){ w->tokens, w->s->heads * dim });
+	if (!layer_tensor(w, SLOT_q_gate))
+		return out;
+	const tensor_value gate = layer_product(w, SLOT_q_gate, SLOT_q_gate_bias, in);
+	return draw_binary(d, OP_mul, out, draw_unary(d, OP_logistic, gate));
 }
 
 /* ---- feed-forward */
@@ -261,33 +300,57 @@ static tensor_value activated(struct draw *d, enum model_act act, tensor_value x
 		const tensor_value r = draw_relu(d, x);
 		return draw_binary(d, OP_mul, r, r);
 	}
-	case MODEL_SWIGLU_OAI: /* of mixtures alone */
-		error_set(d->err, ERROR_UNSUPPORTED, "the activation of gpt-oss cannot be trained yet");
-		return 0;
-	default: return draw_binary(d, OP_mul, x, draw_unary(d, OP_logistic, x));
+	default: return layer_silu(d, x);
 	}
+}
+
+/* gpt-oss: both are cut, the gate's sigmoid is steeper, and 1 is added to what is up. */
+static tensor_value gated_and_cut(struct draw *d, tensor_value gate, tensor_value up)
+{
+	enum { MOST = 7 };
+	const double steep = 1.702;
+
+	gate = draw_with(d, OP_min, gate, MOST);
+	up = draw_with(d, OP_max, draw_with(d, OP_min, up, MOST), -MOST);
+	gate = draw_binary(d, OP_mul, gate, draw_unary(d, OP_logistic, draw_with(d, OP_mul, gate, steep)));
+	return draw_binary(d, OP_mul, gate, draw_with(d, OP_add, up, 1));
+}
+
+tensor_value layer_gated(struct draw *d, enum model_act act, tensor_value gate, tensor_value up)
+{
+	if (!gate)
+		return activated(d, act, up);
+	return act == MODEL_SWIGLU_OAI ? gated_and_cut(d, gate, up)
+	                               : draw_binary(d, OP_mul, activated(d, act, gate), up);
 }
 
 static tensor_value feed_forward(struct drawing *w, tensor_value in)
 {
-	const bool gated = tensor_at(w, SLOT_gate);
-	const tensor_value gate = gated ? product(w, SLOT_gate, SLOT_gate_bias, in) : 0,
-			   up = product(w, SLOT_up, SLOT_up_bias, in),
-			   h = gated ? draw_binary(&w->d, OP_mul, activated(&w->d, w->s->act, gate), up)
-	                             : activated(&w->d, w->s->act, up);
+	if (model_layer_routes(w->s, w->layer))
+		return layer_experts(w, in);
+	const tensor_value gate = layer_tensor(w, SLOT_gate) ? layer_product(w, SLOT_gate, SLOT_gate_bias, in) : 0,
+			   up = layer_product(w, SLOT_up, SLOT_up_bias, in);
 
-	return product(w, SLOT_down, SLOT_down_bias, h);
+	return layer_product(w, SLOT_down, SLOT_down_bias, layer_gated(&w->d, w->s->act, gate, up));
 }
 
 /* ---- a layer */
 
 static tensor_value added(struct drawing *w, tensor_value stream, tensor_value x, enum tensor_slot post)
 {
-	if (tensor_at(w, post))
+	if (layer_tensor(w, post))
 		x = norm(w, post, x, w->s->norm_eps);
 	else if (w->s->residual_scale.given)
 		x = draw_with(&w->d, OP_mul, x, (double)w->s->residual_scale.value);
 	return draw_binary(&w->d, OP_add, stream, x);
+}
+
+/* What a layer takes of other tokens. */
+static tensor_value mixed(struct drawing *w, tensor_value in)
+{
+	if (model_layer_mixer(w->s, w->layer) == MIXER_DELTA)
+		return layer_product(w, SLOT_delta_out, TENSOR_SLOTS, layer_delta(w, in));
+	return layer_product(w, SLOT_o, SLOT_o_bias, attention(w, in));
 }
 
 static tensor_value draw_stream(struct drawing *w)
@@ -298,9 +361,10 @@ static tensor_value draw_stream(struct drawing *w)
 
 	w->cosine = draw_expand(&w->d, put_input(w, LAYER_COS, 0, "", JIT_TYPE_F32, &pairs), 1);
 	w->sine = draw_expand(&w->d, put_input(w, LAYER_SIN, 0, "", JIT_TYPE_F32, &pairs), 1);
-	w->sees = seen(w, put_input(w, LAYER_SEGMENT, 0, "", JIT_TYPE_I32, &tokens), window_of(w->s, w->layer));
+	w->segment = put_input(w, LAYER_SEGMENT, 0, "", JIT_TYPE_I32, &tokens);
+	w->sees = seen(w, w->segment, window_of(w->s, w->layer));
 	in = norm(w, SLOT_attn_norm, x, w->s->norm_eps);
-	x = added(w, x, product(w, SLOT_o, SLOT_o_bias, attention(w, in)), SLOT_attn_post_norm);
+	x = added(w, x, mixed(w, in), SLOT_attn_post_norm);
 	if (!w->s->parallel)
 		in = norm(w, SLOT_ffn_norm, x, w->s->norm_eps);
 	return added(w, x, feed_forward(w, in), SLOT_ffn_post_norm);
@@ -329,6 +393,9 @@ bool layer_is_like(const struct model *m, uint32_t a, uint32_t b)
 {
 	const struct model_sizes x = model_sizes_of(&m->spec, a), y = model_sizes_of(&m->spec, b);
 
+	if (model_layer_mixer(&m->spec, a) != model_layer_mixer(&m->spec, b) ||
+	    model_layer_routes(&m->spec, a) != model_layer_routes(&m->spec, b))
+		return false;
 	if (x.kv_heads != y.kv_heads || x.ffn != y.ffn || window_of(&m->spec, a) != window_of(&m->spec, b) ||
 	    (rotation_of(&m->spec, a) == ROTATION_NONE) != (rotation_of(&m->spec, b) == ROTATION_NONE))
 		return false;
@@ -336,7 +403,7 @@ bool layer_is_like(const struct model *m, uint32_t a, uint32_t b)
 		const struct model_tensor *t = train_tensor_of(m, a, (enum tensor_slot)slot),
 					  *u = train_tensor_of(m, b, (enum tensor_slot)slot);
 		if (!t != !u || (t && (t->rows != u->rows || t->cols != u->cols || t->type != u->type ||
-		                       t->plus_one != u->plus_one)))
+		                       t->minus_exp != u->minus_exp || t->plus_one != u->plus_one)))
 			return false;
 	}
 	return true;

@@ -57,6 +57,31 @@ static bool is_known(enum tensor_slot slot)
 	case SLOT_down_bias:
 	case SLOT_q_norm:
 	case SLOT_k_norm:
+	case SLOT_q_gate:
+	case SLOT_q_gate_bias:
+	case SLOT_sinks:
+	case SLOT_router:
+	case SLOT_router_bias:
+	case SLOT_logit_bias:
+	case SLOT_expert_gate:
+	case SLOT_expert_up:
+	case SLOT_expert_down:
+	case SLOT_expert_gate_bias:
+	case SLOT_expert_up_bias:
+	case SLOT_expert_down_bias:
+	case SLOT_shared_router:
+	case SLOT_shared_gate:
+	case SLOT_shared_up:
+	case SLOT_shared_down:
+	case SLOT_delta_qkv:
+	case SLOT_delta_z:
+	case SLOT_delta_b:
+	case SLOT_delta_a:
+	case SLOT_delta_out:
+	case SLOT_delta_norm:
+	case SLOT_delta_decay:
+	case SLOT_delta_dt:
+	case SLOT_taps:
 	case SLOT_q_row_norm:
 	case SLOT_k_row_norm:
 	case SLOT_attn_post_norm:
@@ -72,10 +97,14 @@ static const char *missing(const struct model *m)
 
 	if (s->encodes)
 		return "it encodes texts";
+	if (s->latent.rank)
+		return "it has latent attention";
 	if (s->form != FORM_LLAMA)
 		return "its layers have another form";
-	if (s->experts)
-		return "it is a mixture of experts";
+	if (s->expert_groups)
+		return "its experts are in groups";
+	if (s->experts_beside)
+		return "its experts are beside a feed-forward layer";
 	if (s->layer_input || s->value_norms || s->one_part)
 		return "its layers have inputs, norms or parts of their own";
 	if (s->query_scale != 0)
@@ -86,8 +115,13 @@ static const char *missing(const struct model *m)
 		return "its norms have no weights or biases, or it has embeddings of positions";
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct model_sizes z = model_sizes_of(s, i);
-		if (model_layer_mixer(s, i) != MIXER_ATTENTION)
-			return "not all of its layers have attention";
+		switch (model_layer_mixer(s, i)) {
+		case MIXER_ATTENTION:
+		case MIXER_DELTA: break;
+		case MIXER_CONV: return "it has layers of short convolutions";
+		case MIXER_SCAN: return "it has layers of the selective scan";
+		default: return "it has layers of one part";
+		}
 		if (z.kv_layer != i || z.head_dim != s->head_dim)
 			return "its layers differ in heads, or share keys and values";
 	}
@@ -101,20 +135,80 @@ static bool check_tensor(const struct model_tensor *t, struct error *err)
 	                 dtype_table[t->type].name);
 }
 
-/* Whether a layer's matrices are tensors of their own. */
+/* ---- matrices that lie in one tensor of the file */
+
+static bool is_in(const struct model *m, uint32_t layer, const struct model_tensor *t, enum tensor_slot slot)
+{
+	const struct model_tensor *u = train_slot_is_matrix(slot) ? train_tensor_of(m, layer, slot) : NULL;
+
+	return u && strcmp(t->name, u->name) == 0;
+}
+
+struct train_group train_group_of(const struct model *m, uint32_t layer, enum tensor_slot slot)
+{
+	const struct model_tensor *t = train_tensor_of(m, layer, slot);
+	struct train_group g = { .first = slot, .offset = t->offset, .by_file = t->by_key || t->head_rows };
+	bool any = false;
+
+	for (int i = 0; i < TENSOR_SLOTS; i++) {
+		if (!is_in(m, layer, t, (enum tensor_slot)i))
+			continue;
+		const struct model_tensor *u = train_tensor_of(m, layer, (enum tensor_slot)i);
+		g.first = any ? g.first : (enum tensor_slot)i;
+		g.apart = g.apart || u->offset != t->offset;
+		g.offset = u->offset < g.offset ? u->offset : g.offset;
+		g.rows += u->rows;
+		g.has[i] = true;
+		g.by_file = g.by_file || any;
+		any = true;
+	}
+	return g;
+}
+
+bool train_group_on(const struct train_group *g, const bool on[])
+{
+	for (int i = 0; i < TENSOR_SLOTS; i++)
+		if (g->has[i] && on[i])
+			return true;
+	return false;
+}
+
+uint64_t train_group_row(const struct model *m, uint32_t layer, enum tensor_slot slot, uint64_t row)
+{
+	const struct model_tensor *t = train_tensor_of(m, layer, slot);
+	const struct train_group g = train_group_of(m, layer, slot);
+
+	return (t->offset - g.offset) / t->row_bytes + model_source_row(t, m->spec.head_dim, row);
+}
+
+/* A GGUF file has other matrices in one tensor than safetensors, for which no adapter has a name. */
 static bool check_apart(const struct model *m, const char *path, uint32_t layer, struct error *err)
 {
-	static const uint8_t matrices[] = { SLOT_q, SLOT_k, SLOT_v, SLOT_gate, SLOT_up };
+	for (int i = 0; i < TENSOR_SLOTS; i++) {
+		const struct model_tensor *t =
+			train_slot_is_matrix((enum tensor_slot)i) ? train_tensor_of(m, layer, (enum tensor_slot)i)
+								  : NULL;
+		if (t && !t->experts && (strncmp(t->name, "blk.", 4) == 0 || t->quants) &&
+		    train_group_of(m, layer, (enum tensor_slot)i).apart)
+			return error_set(err, ERROR_UNSUPPORTED,
+			                 "%.200s: a model of %s cannot be trained yet: %.100s is several matrices",
+			                 path, m->spec.arch_name, t->name);
+	}
+	return true;
+}
 
-	for (unsigned i = 0; i < sizeof matrices; i++)
-		for (unsigned k = 0; k < i; k++) {
-			const struct model_tensor *t = train_tensor_of(m, layer, (enum tensor_slot)matrices[i]),
-						  *u = train_tensor_of(m, layer, (enum tensor_slot)matrices[k]);
-			if (t && u && strcmp(t->name, u->name) == 0)
-				return error_set(
-					err, ERROR_UNSUPPORTED,
-					"%.200s: a model of %s cannot be trained yet: %.100s is several matrices", path,
-					m->spec.arch_name, t->name);
+bool train_model_whole(const struct model *m, const char *path, struct error *err)
+{
+	for (uint32_t l = 0; l < m->spec.layers; l++)
+		for (int i = 0; i < TENSOR_SLOTS; i++) {
+			const struct model_tensor *t = train_tensor_of(m, l, (enum tensor_slot)i);
+			const bool is_matrix = train_slot_is_matrix((enum tensor_slot)i);
+			if (t && (t->by_key || (is_matrix && train_group_of(m, l, (enum tensor_slot)i).by_file) ||
+			          (t->experts && !strstr(t->name, ".experts.0."))))
+				return error_set(err, ERROR_UNSUPPORTED,
+				                 "%.200s: all weights cannot be trained yet, as %.100s is several "
+				                 "matrices; an adapter can",
+				                 path, t->name);
 		}
 	return true;
 }
@@ -197,12 +291,12 @@ bool train_read(const struct model *m, const struct model_tensor *t, float *out,
 	uint8_t *raw;
 	bool ok;
 
-	if (t->rows == 1 && !t->heads)
+	if (t->rows == 1 && !t->heads && !t->experts)
 		return read_vector(m, t, out, err);
 	raw = malloc(rows_at_once * t->row_bytes + (size_t)1);
 	ok = raw || error_set(err, ERROR_MEMORY, "there is no memory for rows of %.100s", t->name);
-	for (uint64_t r = 0; ok && r < t->rows; r += rows_at_once) {
-		const uint64_t n = t->rows - r < rows_at_once ? t->rows - r : rows_at_once;
+	for (uint64_t r = 0; ok && r < train_rows(t); r += rows_at_once) {
+		const uint64_t n = train_rows(t) - r < rows_at_once ? train_rows(t) - r : rows_at_once;
 		ok = read_some(m, t, model_source_row(t, m->spec.head_dim, r) * t->row_bytes, n * t->cols, raw,
 		               out + r * t->cols, err);
 	}
@@ -215,8 +309,8 @@ bool train_read_packed(const struct model *m, const struct model_tensor *t, uint
 	const uint64_t rows_at_once = t->rope_dims || t->head_rows || t->by_key ? 1 : 64;
 	bool ok = true;
 
-	for (uint64_t r = 0; ok && r < t->rows; r += rows_at_once) {
-		const uint64_t n = t->rows - r < rows_at_once ? t->rows - r : rows_at_once;
+	for (uint64_t r = 0; ok && r < train_rows(t); r += rows_at_once) {
+		const uint64_t n = train_rows(t) - r < rows_at_once ? train_rows(t) - r : rows_at_once;
 		ok = model_read(m, t, model_source_row(t, m->spec.head_dim, r) * t->row_bytes, n * t->row_bytes,
 		                out + r * t->row_bytes, err);
 	}

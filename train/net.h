@@ -26,6 +26,7 @@ struct net_tensor {
 	uint32_t layer, slot;
 	enum layer_input_kind kind; /* of adapters LAYER_A and so on; of others LAYER_WEIGHT */
 	struct shape shape;
+	bool by_file; /* rows are in the order of the file, else in that of the kernels */
 	uint64_t n;
 	float *value, *gradient; /* value: in `buffer`, where the host reaches that */
 	float *mean, *square;    /* AdamW's moments */

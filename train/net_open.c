@@ -26,7 +26,7 @@ static jit_buffer *open_buffer(struct net *n, uint64_t floats, struct error *err
 /* A tensor of the file, on the device; packed: as the file has it, else as floats. */
 static jit_buffer *open_weight(struct net *n, const struct model_tensor *t, bool packed, struct error *err)
 {
-	const uint64_t size = packed ? t->rows * t->row_bytes : t->rows * t->cols * sizeof(float);
+	const uint64_t size = train_rows(t) * (packed ? t->row_bytes : t->cols * sizeof(float));
 	jit_buffer *b = open_bytes(n, size, err);
 	void *at = b ? jit_buffer_memory(b) : NULL, *own = b && !at ? malloc(size + 1) : NULL;
 	jit_error e = { 0 };
@@ -96,9 +96,12 @@ static void name_of(const struct net *n, uint32_t layer, enum tensor_slot slot, 
 /* Numbers of matrices in the generator of first values. */
 static uint32_t number_of(enum tensor_slot slot)
 {
-	static const uint8_t order[] = { SLOT_q, SLOT_k, SLOT_v, SLOT_o, SLOT_gate, SLOT_up, SLOT_down };
+	static const uint8_t order[] = { SLOT_q,       SLOT_k,       SLOT_v,       SLOT_o,
+		                         SLOT_gate,    SLOT_up,      SLOT_down,    SLOT_delta_qkv,
+		                         SLOT_delta_z, SLOT_delta_b, SLOT_delta_a, SLOT_delta_out };
 	uint32_t i = 0;
 
+	slot = slot == SLOT_q_gate ? SLOT_q : slot;
 	while (i < sizeof order && order[i] != slot)
 		i++;
 	return i;
@@ -128,8 +131,10 @@ static bool add_adapter(struct net *n, uint32_t layer, uint32_t i, const struct 
 	name_of(n, layer, in->slot, base, sizeof base);
 	snprintf(name, sizeof name, "%s%s", base, suffix[in->kind]);
 	struct net_tensor *t = add_tensor(n, name, layer, in->slot, in->kind, &in->shape, b, err);
-	if (t)
+	if (t) {
 		n->place[layer][i].tensor = n->tensors;
+		t->by_file = train_group_of(n->m, layer, in->slot).by_file;
+	}
 	if (t && in->kind == LAYER_A)
 		fill_first(n, t);
 	return t != NULL;
@@ -277,6 +282,10 @@ static bool open_memory(struct net *n, struct error *err)
 		for (uint32_t i = 0; i < n->tensors; i++)
 			sum += n->tensor[i].layer == l ? n->tensor[i].n : 0;
 		scratch = largest(scratch, sum);
+		for (uint32_t i = 0; i < n->classes[n->class_of[l]].graph.inputs; i++)
+			if (n->classes[n->class_of[l]].graph.input[i].kind == LAYER_DROPOUT)
+				scratch = largest(scratch,
+				                  shape_elements(&n->classes[n->class_of[l]].graph.input[i].shape));
 		for (uint32_t i = 0, all = 0; i < n->classes[n->class_of[l]].graph.inputs; i++)
 			if (n->classes[n->class_of[l]].graph.input[i].kind == LAYER_NORM)
 				scratch = largest(scratch,

@@ -10,8 +10,23 @@
 static const struct {
 	enum tensor_slot slot;
 	const char *name;
-} matrices[] = { { SLOT_q, "q_proj" },       { SLOT_k, "k_proj" },   { SLOT_v, "v_proj" },      { SLOT_o, "o_proj" },
-	         { SLOT_gate, "gate_proj" }, { SLOT_up, "up_proj" }, { SLOT_down, "down_proj" } };
+} matrices[] = {
+	{ SLOT_q, "q_proj" },
+	{ SLOT_k, "k_proj" },
+	{ SLOT_v, "v_proj" },
+	{ SLOT_o, "o_proj" },
+	{ SLOT_gate, "gate_proj" },
+	{ SLOT_up, "up_proj" },
+	{ SLOT_down, "down_proj" },
+	/* of the delta rule */
+	{ SLOT_delta_qkv, "in_proj_qkv" },
+	{ SLOT_delta_z, "in_proj_z" },
+	{ SLOT_delta_out, "out_proj" },
+	/* what several of them are in one tensor */
+	{ SLOT_q, "qkv_proj" },
+	{ SLOT_gate, "gate_up_proj" },
+	{ SLOT_delta_qkv, "in_proj_qkvz" }
+};
 enum { MATRICES = sizeof matrices / sizeof *matrices };
 
 bool train_targets(const char *list, struct layer_adapters *a, struct error *err)
@@ -26,11 +41,11 @@ bool train_targets(const char *list, struct layer_adapters *a, struct error *err
 		while (n && i < MATRICES && !(strlen(matrices[i].name) == n && memcmp(matrices[i].name, list, n) == 0))
 			i++;
 		if (i == MATRICES)
-			return error_set(
-				err, ERROR_ARGUMENT,
-				"targets: %.*s, expected q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj or "
-				"down_proj",
-				(int)(n < 64 ? n : 64), list);
+			return error_set(err, ERROR_ARGUMENT,
+			                 "targets: %.*s, expected q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
+			                 "down_proj, in_proj_qkv, in_proj_z or out_proj, or qkv_proj, gate_up_proj or "
+			                 "in_proj_qkvz where they lie in one tensor",
+			                 (int)(n < 64 ? n : 64), list);
 		if (n)
 			a->on[matrices[i].slot] = any = true;
 		list += n + (list[n] != 0);

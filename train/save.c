@@ -21,7 +21,7 @@ uint64_t train_row_in_file(const jit_train *t, const struct net_tensor *x, bool 
 	const uint32_t dim = t->m.spec.head_dim, rotating = t->m.spec.rope.dims;
 	const struct model_tensor as = { .rope_dims = pairs || rotating != dim ? rotating : 0, .rope_pairs = pairs };
 
-	return x->slot == SLOT_q || x->slot == SLOT_k ? model_source_row(&as, dim, row) : row;
+	return !x->by_file && (x->slot == SLOT_q || x->slot == SLOT_k) ? model_source_row(&as, dim, row) : row;
 }
 
 float *train_ordered(const jit_train *t, const struct net_tensor *x, bool pairs, struct error *err)

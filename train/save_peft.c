@@ -8,20 +8,32 @@
 
 static json_t *number(double x) { return x == (double)(int)x ? json_integer((int)x) : json_real(x); }
 
-/* Names as "q_proj", each once. */
+/* "q_proj" of "model.layers.0.self_attn.q_proj.lora_A.weight". */
+static size_t module_of(const struct net_tensor *x, const char **name)
+{
+	const char *end = strstr(x->name, ".lora_"), *begin = end ? end : x->name;
+
+	while (begin > x->name && begin[-1] != '.')
+		begin--;
+	*name = begin;
+	return end ? (size_t)(end - begin) : 0;
+}
+
+/* Names of modules, each once. */
 static json_t *targets(const jit_train *t)
 {
 	json_t *list = json_array();
 
-	for (int slot = 0; slot < TENSOR_SLOTS; slot++) {
-		char name[64];
-		if (!t->net->o.adapters.on[slot])
-			continue;
-		const char *of = strrchr(train_slot_name((enum tensor_slot)slot), '.'), *begin = of;
-		while (begin > train_slot_name((enum tensor_slot)slot) && begin[-1] != '.')
-			begin--;
-		snprintf(name, sizeof name, "%.*s", (int)(of - begin), begin);
-		json_add(list, json_string(name));
+	for (uint32_t i = 0; i < t->net->tensors; i++) {
+		const char *name;
+		const size_t n = module_of(&t->net->tensor[i], &name);
+		json_t *have;
+		size_t k;
+		bool found = false;
+		json_array_foreach(list, k, have) found =
+			found || (json_string_length(have) == n && memcmp(json_string_value(have), name, n) == 0);
+		if (!found && n)
+			json_add(list, json_text(name, n));
 	}
 	return list;
 }

@@ -2,29 +2,66 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "train/save.h"
 
+/* Matrices of experts are files' tensors of their own; taps are those of a convolution with one channel a group. */
+static uint32_t entries_of(const struct net_tensor *x)
+{
+	return x->slot < TENSOR_SLOTS && x->shape.rank == 3 ? (uint32_t)x->shape.dim[0] : 1;
+}
+
+static void fill_entries(const jit_train *t, const struct net_tensor *x, const float *values, char (*name)[600],
+                         struct train_entry *e)
+{
+	const struct model_recurrent *r = &t->m.spec.recurrent;
+	const uint32_t n = entries_of(x);
+	const char *of = strstr(x->name, ".experts.0.");
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct shape s = x->shape;
+		if (n > 1 || s.rank == 3)
+			s = (struct shape){ 2, { x->shape.dim[1], x->shape.dim[2] } };
+		if (x->slot == SLOT_taps)
+			s = (struct shape){ 3, { r->channels, 1, r->taps } };
+		if (of && s.rank == 2)
+			snprintf(name[i], sizeof *name, "%.*s.experts.%u.%s", (int)(of - x->name), x->name, i, of + 11);
+		else
+			snprintf(name[i], sizeof *name, "%s", x->name);
+		e[i] = (struct train_entry){ name[i], s, values + i * (x->n / n) };
+	}
+}
+
 static bool write_tensors(const jit_train *t, const char *folder, struct error *err)
 {
 	const struct arch_row *row = train_arch(t);
-	const uint32_t n = t->net->tensors;
-	struct train_entry *e = calloc(n + (size_t)1, sizeof *e);
-	char path[4096];
-	bool ok = e || error_set(err, ERROR_MEMORY, "there is no memory for the weights");
+	uint32_t all = 0, n = 0;
 
-	for (uint32_t i = 0; ok && i < n; i++) {
+	for (uint32_t i = 0; i < t->net->tensors; i++)
+		all += entries_of(&t->net->tensor[i]);
+	struct train_entry *e = calloc(all + (size_t)1, sizeof *e);
+	float **values = calloc(t->net->tensors + (size_t)1, sizeof *values);
+	char(*name)[600] = calloc(all + (size_t)1, sizeof *name), path[4096];
+	bool ok = (e && values && name) || error_set(err, ERROR_MEMORY, "there is no memory for the weights");
+
+	for (uint32_t i = 0; ok && i < t->net->tensors; i++) {
 		const struct net_tensor *x = &t->net->tensor[i];
-		e[i] = (struct train_entry){ x->name, x->shape, train_ordered(t, x, row && row->hf_pairs, err) };
-		ok = e[i].values != NULL;
+		values[i] = train_ordered(t, x, row && row->hf_pairs, err);
+		ok = values[i] != NULL;
+		if (ok)
+			fill_entries(t, x, values[i], name + n, e + n);
+		n += entries_of(x);
 	}
-	ok = ok && train_path(path, folder, "model.safetensors", err) && train_write_safetensors(path, e, n, err);
-	for (uint32_t i = 0; e && i < n; i++)
-		free((void *)(uintptr_t)e[i].values);
+	ok = ok && train_path(path, folder, "model.safetensors", err) && train_write_safetensors(path, e, all, err);
+	for (uint32_t i = 0; values && i < t->net->tensors; i++)
+		free(values[i]);
 	free(e);
+	free(values);
+	free(name);
 	return ok;
 }
 

@@ -59,6 +59,8 @@ static bool open_all(jit_train *t, const jit_train_options *options, struct erro
 			"%.200s: all weights can be trained of a folder of safetensors alone; a GGUF file can get "
 			"an adapter",
 			t->path);
+	if (t->opened && t->o.full && !train_model_whole(&t->m, t->path, err))
+		return false;
 	return t->opened && open_compute(t, err) && open_net(t, err);
 }
 

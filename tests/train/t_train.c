@@ -16,7 +16,7 @@
 #include "loaders/files/safetensors.h"
 #include "tests/support/shared.h"
 #include "tests/train/train_tests.h"
-#include "train/train.h"
+#include "train/save.h"
 
 /* ---- runs on a model of 260 000 parameters, from the generator's first values */
 
@@ -169,12 +169,15 @@ static void test_known_losses(void **state)
 
 /* ---- runs of PyTorch */
 
+/* far: how far gradients may be. transformers computes the delta rule in float32, in its float64 runs, too. */
 static const struct {
 	const char *name, *base;
-} torch_runs[] = { { "train-llama-lora-a", "golden/llama-a" },
-	           { "train-llama-full-a", "golden/llama-a" },
-	           { "train-gemma3-full-a", "golden/gemma3-a" },
-	           { "train-tale-lora-a", "models/tale-llama" } };
+	double far;
+} torch_runs[] = {
+	{ "train-llama-lora-a", "golden/llama-a", 1e-5 },     { "train-llama-full-a", "golden/llama-a", 1e-5 },
+	{ "train-gemma3-full-a", "golden/gemma3-a", 1e-5 },   { "train-tale-lora-a", "models/tale-llama", 1e-5 },
+	{ "train-mixtral-full-a", "golden/mixtral-a", 1e-5 }, { "train-qwen35-lora-a", "golden/qwen35-a", 5e-5 }
+};
 
 struct tensors {
 	struct safetensors index;
@@ -197,23 +200,57 @@ static void close_tensors(struct tensors *t)
 	free(t->bytes);
 }
 
-/* A name as peft has it in memory: "base_model.model.X.lora_A.default.weight". */
+/* A name as peft has it in memory: "base_model.model.X.lora_A.default.weight"; of a text's part alone. */
 static void torch_name(const char *name, char out[512])
 {
-	const char *adapter = strstr(name, ".lora_");
+	const char *adapter = strstr(name, ".lora_"), *text = strstr(name, "language_model."),
+		   *moe = strstr(name, ".block_sparse_moe.gate.");
 
-	if (adapter)
+	if (adapter && text)
+		snprintf(out, 512, "base_model.model.%.*s%.*s.lora_%c.default.weight", (int)(text - name), name,
+		         (int)(adapter - text - 15), text + 15, adapter[6]);
+	else if (adapter)
 		snprintf(out, 512, "base_model.model.%.*s.lora_%c.default.weight", (int)(adapter - name), name,
 		         adapter[6]);
+	else if (moe)
+		snprintf(out, 512, "%.*s.mlp.gate.weight", (int)(moe - name), name);
 	else
 		snprintf(out, 512, "%s", name);
+}
+
+/* All experts' matrices of Mixtral, which transformers has in two tensors: rows of w1, then of w3, and w2. */
+static const float *experts_named(const struct tensors *t, const char *name, uint64_t elements, const char *moe)
+{
+	static float own[5 * 32 * 64];
+	const int which = moe[strlen(".block_sparse_moe.experts.0.w")] - '0';
+	const uint64_t one = elements / 5;
+	char wanted[512];
+
+	assert_true(elements == sizeof own / sizeof *own);
+	snprintf(wanted, sizeof wanted, "%.*s.mlp.experts.%s_proj", (int)(moe - name), name,
+	         which == 2 ? "down" : "gate_up");
+	for (uint32_t i = 0; i < t->index.n_tensors; i++) {
+		const struct safetensors_tensor *x = &t->index.tensor[i];
+		if (x->name.n != strlen(wanted) || memcmp(x->name.p, wanted, x->name.n) != 0)
+			continue;
+		for (unsigned e = 0; e < 5; e++)
+			memcpy(own + e * one,
+			       t->bytes + x->offset +
+			               (which == 2 ? e * one : e * 2 * one + (which == 3 ? one : 0)) * sizeof *own,
+			       one * sizeof *own);
+		return own;
+	}
+	return NULL;
 }
 
 /* NULL: the file has none of that name. */
 static const float *tensor_named(const struct tensors *t, const char *name, uint64_t elements)
 {
+	const char *moe = strstr(name, ".block_sparse_moe.experts.0.w");
 	char wanted[512];
 
+	if (moe)
+		return experts_named(t, name, elements, moe);
 	torch_name(name, wanted);
 	for (uint32_t i = 0; i < t->index.n_tensors; i++) {
 		const struct safetensors_tensor *x = &t->index.tensor[i];
@@ -262,10 +299,19 @@ static double with_file(jit_train *t, const char *run, enum torch_file which)
 		if (!y)
 			continue;
 		found++;
+		/* Rows that rotate are in the kernels' order. */
+		const struct net_tensor *of = &t->net->tensor[i];
+		const uint64_t rows = of->shape.dim[0], cols = x.elements / rows;
+		float *own = malloc(x.elements * sizeof *own);
+		for (uint64_t r = 0; r < rows; r++)
+			memcpy(own + r * cols,
+			       y + (of->kind == LAYER_A ? r : train_row_in_file(t, of, false, r)) * cols,
+			       cols * sizeof *own);
 		if (which == INITIAL)
-			assert_int_equal(jit_train_set_tensor(t, i, y, x.elements, &e), JIT_OK);
+			assert_int_equal(jit_train_set_tensor(t, i, own, x.elements, &e), JIT_OK);
 		else
-			worst = fmax(worst, distance(which == FINAL ? x.values : x.gradients, y, x.elements));
+			worst = fmax(worst, distance(which == FINAL ? x.values : x.gradients, own, x.elements));
+		free(own);
 	}
 	assert_true(found > 0 && (which != INITIAL || found == jit_train_tensors(t)));
 	close_tensors(&file);
@@ -320,14 +366,20 @@ static jit_train *open_torch_run(const char *base, json_t *j)
 		                .rate = full ? 5e-4f : 2e-3f,
 		                .weight_decay = 0.01f,
 		                .context = (int)json_integer_value(json_object_get(j, "length")) };
+	json_t *modules = json_object_get(lora, "target_modules");
+	char targets[256] = "";
 
+	for (size_t i = 0; i < json_array_size(modules); i++)
+		snprintf(targets + strlen(targets), sizeof targets - strlen(targets), "%s,",
+		         json_string_value(json_array_get(modules, i)));
+	o.targets = *targets ? targets : NULL;
 	jit_train *t = train_open(shared_path(model, base), o);
 	round_as_torch(t->net, ROTATION_MAIN, &t->m.spec.rope);
 	round_as_torch(t->net, ROTATION_WINDOW, &t->m.spec.window_rope);
 	return t;
 }
 
-static void learn_as_torch(const char *name, const char *base)
+static void learn_as_torch(const char *name, const char *base, double most)
 {
 	char relative[256], path[1024];
 	double worst = 0, torch = 0;
@@ -350,8 +402,8 @@ static void learn_as_torch(const char *name, const char *base)
 		if (s == 0) {
 			const double far = with_file(t, name, GRADIENTS);
 			printf("# %s: loss %.1e and gradients %.1e from float64 at step 1\n", name, worst, far);
-			assert_true(worst < 1e-5 && far < 1e-5);
-			assert_true(close_to(r.norm, number_at(j, "float64", "gradient_norm", 0), 1e-5));
+			assert_true(worst < 1e-5 && far < most);
+			assert_true(close_to(r.norm, number_at(j, "float64", "gradient_norm", 0), most));
 		}
 	}
 	printf("# %s: %u losses, at most %.1e from float64, PyTorch's float32 %.1e\n", name, steps, worst, torch);
@@ -367,7 +419,8 @@ static void test_torch(void **state)
 	(void)state;
 
 	for (unsigned i = 0; i < sizeof torch_runs / sizeof *torch_runs; i++)
-		learn_as_torch(torch_runs[i].name, torch_runs[i].base);
+		if (!test_quick() || i < 4) /* the others' loops have many kernels */
+			learn_as_torch(torch_runs[i].name, torch_runs[i].base, torch_runs[i].far);
 }
 
 int main(void)
@@ -380,7 +433,7 @@ int main(void)
 		cmocka_unit_test(test_whole_model),  cmocka_unit_test(test_formats),
 		cmocka_unit_test(test_texts),        cmocka_unit_test(test_conversations),
 		cmocka_unit_test(test_order),        cmocka_unit_test(test_frozen),
-		cmocka_unit_test(test_pieces)
+		cmocka_unit_test(test_pieces),       cmocka_unit_test(test_differences)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -170,13 +170,13 @@ void test_refusals(void **state)
 	int32_t ids[25] = { 0 };
 	(void)state;
 
-	if (!shared_path(model, "golden/llama-a") || !shared_path(other, "golden/mixtral-a"))
+	if (!shared_path(model, "golden/llama-a") || !shared_path(other, "golden/deepseekv3-a"))
 		return;
 	jit_cancel *cancel = jit_cancel_open(NULL);
 	o.size = sizeof o;
 	o.model = other;
 	assert_null(jit_train_open(&o, &e));
-	refused((int)e.code, &e, JIT_ERROR_UNSUPPORTED, "it is a mixture of experts");
+	refused((int)e.code, &e, JIT_ERROR_UNSUPPORTED, "it has latent attention");
 	o.model = "/dev/null/none";
 	assert_null(jit_train_open(&o, &(jit_error){ 0 }));
 	o.model = model;

@@ -21,6 +21,7 @@ void test_state(void **state);
 /* train_files.c */
 void test_frozen(void **state);
 void test_pieces(void **state);
+void test_differences(void **state);
 void test_saved(void **state);
 void test_gguf_order(void **state);
 void test_whole_model(void **state);

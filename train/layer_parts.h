@@ -1,0 +1,37 @@
+/* train/layer_parts.h - what the files that draw a layer share. */
+#ifndef TRAIN_LAYER_PARTS_H
+#define TRAIN_LAYER_PARTS_H
+
+#include "train/layer.h"
+
+struct drawing {
+	struct draw d;
+	struct layer_graph *l;
+	const struct model *m;
+	const struct model_spec *s;
+	uint32_t layer, tokens;
+	const struct layer_adapters *adapters;
+	tensor_value cosine, sine, segment, sees;
+	/* Of matrices that lie in one tensor of the file, by the first one's slot: A x, and B. */
+	tensor_value down[TENSOR_SLOTS], up[TENSOR_SLOTS];
+};
+
+/* ---- layer.c */
+
+const struct model_tensor *layer_tensor(const struct drawing *w, enum tensor_slot slot);
+/* The tensor in a slot; 0: the layer has none. */
+tensor_value layer_weight(struct drawing *w, enum tensor_slot slot);
+/* W x, with the adapter and the bias, where there are any. */
+tensor_value layer_product(struct drawing *w, enum tensor_slot slot, enum tensor_slot bias, tensor_value x);
+/* The activation of a gate, times what is up; gate 0: that of up. */
+tensor_value layer_gated(struct draw *d, enum model_act act, tensor_value gate, tensor_value up);
+static inline tensor_value layer_silu(struct draw *d, tensor_value x)
+{
+	return draw_binary(d, OP_mul, x, draw_unary(d, OP_logistic, x));
+}
+
+/* layer_experts.c: a mixture of experts. layer_delta.c: the gated delta rule, up to its last matrix. */
+tensor_value layer_experts(struct drawing *w, tensor_value in);
+tensor_value layer_delta(struct drawing *w, tensor_value in);
+
+#endif
