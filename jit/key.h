@@ -96,7 +96,7 @@ enum key_flags {
 	X(SILU, "silu") \
 	X(GELU, "gelu") \
 	X(RELU2, "relu2") \
-	X(SIGMOID, "sigmoid") X(SWIGLU_OAI, "swiglu_oai") X(GELU_ERF, "gelu_erf")
+	X(SIGMOID, "sigmoid") X(SWIGLU_OAI, "swiglu_oai") X(GELU_ERF, "gelu_erf") X(RELU, "relu")
 enum key_act {
 	ACT_NONE,
 #define X(id, text) ACT_##id,

@@ -41,7 +41,8 @@ enum model_act {
 	MODEL_GELU, /* its approximation by tanh */
 	MODEL_RELU2,
 	MODEL_SWIGLU_OAI, /* gpt-oss */
-	MODEL_GELU_ERF    /* GELU itself */
+	MODEL_GELU_ERF,   /* GELU itself */
+	MODEL_RELU
 };
 
 /* What a layer rotates queries and keys by. */

@@ -71,6 +71,7 @@
 
 static const struct arch_row rows[] = {
 #include "loaders/model/model_arch_rows.def"
+#include "loaders/model/model_arch_centred.def"
 #include "loaders/model/model_arch_mixtures.def"
 #include "loaders/model/model_arch_encoders.def"
 #include "loaders/model/model_arch_refused.def"
@@ -128,6 +129,10 @@ static const struct arch_off hf_off[] = {
 	{ "residual_multiplier", 1, NULL },
 	{ "compression_ratio", 1, NULL },
 	{ "extrapolation_factor", 1, NULL },
+	{ "do_layer_norm_before", 1, NULL },
+	{ "enable_bias", 1, NULL },
+	{ "layer_norm_elementwise_affine", 1, NULL },
+	{ "scale_attn_weights", 1, NULL },
 };
 
 /* layer_norm_epsilon is for norms that subtract the mean, where there are none of them; finetuned says how a

@@ -46,9 +46,10 @@ enum arch_fused {
 	FUSED_DELTA = 32, /* of the delta rule: what goes through the convolution and the gate, by heads of keys */
 	FUSED_RATES = 64, /* its two matrices with a row for each head of values, by heads of keys */
 	FUSED_BY_COLUMNS =
-		128,       /* experts' rows of gate and up in turn, and of floats columns as rows (model_columns.c) */
-	FUSED_SCAN = 256,  /* of the selective scan: the gate, what goes through the convolution, and the steps */
-	FUSED_SHARED = 512 /* gate and up of the shared expert */
+		128,        /* experts' rows of gate and up in turn, and of floats columns as rows (model_columns.c) */
+	FUSED_SCAN = 256,   /* of the selective scan: the gate, what goes through the convolution, and the steps */
+	FUSED_SHARED = 512, /* gate and up of the shared expert */
+	FUSED_BY_HEADS = 1024 /* with FUSED_QKV: of each head its queries, keys and values */
 };
 
 /* What a family has beyond llama, where tensors alone do not show it. */
@@ -166,6 +167,10 @@ struct arch_row {
 	bool norms_plain;     /* norms have no weights: files have none of them */
 	bool head_biased;     /* so has the output matrix a bias */
 	const char *layers;   /* of safetensors: what stands before a layer's number; NULL: "layers." */
+	/* Of those that generate: embeddings of positions, in safetensors behind `base`, of which the first
+	 * positions_from are of no token; NULL: there are none. Layers then do not rotate (SWITCH_NO_ROPE). */
+	const char *pos_embed;
+	uint32_t positions_from;
 	const char *rotary_dim; /* the field of config.json that says how many values of a head rotate, or NULL */
 	/* What config.json leaves out, as its class has it, where that is not what the reader takes anyway. Words
 	 * "NAME=VALUE", the value as JSON without spaces: in place of a field that is absent or null.
@@ -181,8 +186,10 @@ struct arch_row {
 	enum model_mixer recurrent; /* what layers without attention have; MIXER_ATTENTION: there are none */
 	const char *counts; /* fields of config.json that say how many experts there are; NULL: any of the names */
 	const char *eps;    /* the field of config.json with the norms' epsilon; NULL: rms_norm_eps */
-	const char *base, *embed;  /* of safetensors: what names begin with, and the embedding's; NULL: as others */
-	const char *final_norm[2]; /* the tensor's name in GGUF, and in safetensors; NULL: the usual one */
+	/* Of safetensors: what names begin with, the embedding's, and that of the output matrix; NULL: as others. */
+	const char *base, *embed, *head;
+	const char *kv_one; /* the field of config.json that must say that there is one head of keys and values */
+	const char *final_norm[2];             /* the tensor's name in GGUF, and in safetensors; NULL: the usual one */
 	const struct arch_encoder *encoder;    /* with SWITCH_ENCODES */
 	const char *wrapped, *wrapped_classes; /* model_type and architectures of a config.json that holds this one as
 	                                          its text_config, beside parts for images or sound */

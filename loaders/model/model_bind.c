@@ -175,7 +175,7 @@ bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t col
 		.rows = rows,
 		.cols = cols,
 		.part = t.part,
-		.offset = t.offset + (part ? part->first * row_bytes : 0),
+		.offset = t.offset + (part ? part->first * (vector ? type->bytes : row_bytes) : 0),
 		.bytes = row_bytes * (size_t)rows,
 		.row_bytes = row_bytes
 	};
@@ -295,6 +295,11 @@ static const char *name_of_embed(const struct model_file *f)
 	return f->format == MODEL_HF && f->arch->embed ? f->arch->embed : embed_name[f->format];
 }
 
+static const char *name_of_head(const struct model_file *f)
+{
+	return f->format == MODEL_HF && f->arch->head ? f->arch->head : lm_head_name[f->format];
+}
+
 static bool bind_outer(struct binder *b)
 {
 	struct model_spec *s = &b->m->spec;
@@ -306,7 +311,7 @@ static bool bind_outer(struct binder *b)
 	snprintf(name[0], NAME_CAP, "%s%s", b->base, name_of_embed(b->f));
 	const char *final_norm = b->f->arch->final_norm[form];
 	snprintf(name[1], NAME_CAP, "%s%s", b->base, final_norm ? final_norm : final_norm_name[form]);
-	snprintf(name[2], NAME_CAP, "%s%s", b->head, lm_head_name[form]);
+	snprintf(name[2], NAME_CAP, "%s%s", b->head, name_of_head(b->f));
 	const enum model_need final = s->form == FORM_BERT || b->f->arch->norms_plain ? NEED_NOT : NEED_ALWAYS;
 	if (!bind_tensor(b, name[0], s->vocab, s->hidden, false, NEED_ALWAYS, NULL, &s->embed) ||
 	    !bind_tensor(b, name[1], 1, s->hidden, true, final, NULL, &s->final_norm) ||
@@ -317,7 +322,7 @@ static bool bind_outer(struct binder *b)
 	                                                 : NEED_ALWAYS,
 	                 NULL, &s->lm_head))
 		return false;
-	if (!bind_outer_biases(b, name[1], name[2]))
+	if (!bind_positions(b) || !bind_outer_biases(b, name[1], name[2]))
 		return false;
 	if ((s->layer_input && !bind_inputs(b)) || (s->encodes && !model_bind_encoder(b, b->err)))
 		return false;
@@ -376,7 +381,7 @@ bool model_bind(struct model *m, const char *label, struct error *err)
 	model_move_last_norm(m);
 	bind_plain_norms(m);
 	char head[NAME_CAP], embed[NAME_CAP];
-	snprintf(head, NAME_CAP, "%s%s", b.head, lm_head_name[f->format]);
+	snprintf(head, NAME_CAP, "%s%s", b.head, name_of_head(f));
 	snprintf(embed, NAME_CAP, "%s%s", b.base, name_of_embed(f));
 	return model_check_tied_head(f, head, embed, err) && model_read_classifier(m, err) &&
 	       model_check_left_over(m, err);

@@ -45,6 +45,7 @@ void bind_note_order(const struct binder *b, const struct bind_slot_row *slot, s
 bool bind_plus_one(const struct binder *b);
 /* model_norms.c: the biases of the final norm and of the output matrix, by the names of their weights; and norms
  * without weights. */
+bool bind_positions(struct binder *b); /* of models that generate */
 bool bind_outer_biases(struct binder *b, const char *final_norm, const char *head);
 void bind_plain_norms(struct model *m);
 

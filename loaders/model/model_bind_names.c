@@ -28,6 +28,7 @@ static const struct {
 	const char *name[2];
 } fusions[] = {
 	{ FUSED_QKV, SLOT_q, SLOT_v, { "attn_qkv.weight", "self_attn.qkv_proj.weight" } },
+	{ FUSED_QKV, SLOT_q_bias, SLOT_v_bias, { "attn_qkv.bias", "self_attn.qkv_proj.bias" } },
 	{ FUSED_Q_GATE, SLOT_q_gate, SLOT_q, { "attn_q.weight", "self_attn.q_proj.weight" } },
 	{ FUSED_Q_GATE, SLOT_q_gate_bias, SLOT_q_bias, { "attn_q.bias", "self_attn.q_proj.bias" } },
 	{ FUSED_CONV, SLOT_conv_b, SLOT_conv_x, { "shortconv.in_proj.weight", "conv.in_proj.weight" } },

@@ -64,18 +64,30 @@ bool bind_flatten_taps(struct binder *b, const char *name, struct found_tensor *
 }
 
 /* Whether the slot's rows alternate in the file, head by head, with those of the gate or the queries. */
+static bool is_qkv(enum tensor_slot k)
+{
+	return k == SLOT_q || k == SLOT_k || k == SLOT_v || k == SLOT_q_bias || k == SLOT_k_bias || k == SLOT_v_bias;
+}
+
 bool bind_by_heads(const struct binder *b, enum tensor_slot k)
 {
 	const uint32_t fused = bind_fused(b->f);
 
+	if (fused & FUSED_BY_HEADS && is_qkv(k))
+		return true;
 	return fused & FUSED_Q_GATE && (k == SLOT_q || k == SLOT_q_gate || k == SLOT_q_bias || k == SLOT_q_gate_bias);
 }
 
 void bind_note_heads(const struct binder *b, enum tensor_slot k, struct model_tensor *t)
 {
-	uint32_t dim = b->m->spec.head_dim;
+	const uint32_t dim = b->m->spec.head_dim;
+	const bool qkv = bind_fused(b->f) & FUSED_BY_HEADS;
+	const uint32_t parts = qkv ? 3 : 2;
 
-	t->head_rows = 2 * dim;
-	t->head_first = k == SLOT_q_gate || k == SLOT_q_gate_bias ? dim : 0;
-	t->bytes *= 2; /* all of them */
+	t->head_rows = parts * dim;
+	if (qkv)
+		t->head_first = k == SLOT_q || k == SLOT_q_bias ? 0 : k == SLOT_k || k == SLOT_k_bias ? dim : 2 * dim;
+	else
+		t->head_first = k == SLOT_q_gate || k == SLOT_q_gate_bias ? dim : 0;
+	t->bytes *= parts; /* all of them */
 }

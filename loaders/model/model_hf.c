@@ -80,7 +80,8 @@ static const char *const act_names[] = {
 	[MODEL_GELU] = "gelu_pytorch_tanh gelu_python_tanh gelu_new gelu_fast",
 	[MODEL_RELU2] = "relu2",
 	[MODEL_SWIGLU_OAI] = "silu swish",
-	[MODEL_GELU_ERF] = "gelu gelu_python"
+	[MODEL_GELU_ERF] = "gelu gelu_python",
+	[MODEL_RELU] = "relu"
 };
 
 static bool check_act(struct hf_reader *r, const char *field)
@@ -236,6 +237,18 @@ static bool read_latent(struct hf_reader *r)
 	return true;
 }
 
+static bool read_one_head(struct hf_reader *r)
+{
+	bool one = false;
+
+	if (!hf_get_bool(r, r->root, r->row->kv_one, &one))
+		return false;
+	r->m->spec.kv_heads = 1;
+	return one || error_set(r->err, ERROR_UNSUPPORTED,
+	                        "%s: %s is false, which is not supported, expected true (one head of keys and values)",
+	                        r->label, r->row->kv_one);
+}
+
 static bool read_sizes(struct hf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
@@ -259,6 +272,8 @@ static bool read_sizes(struct hf_reader *r)
 		return false;
 	s->kv_heads = s->heads;
 	s->context_train = 2048;
+	if (r->row->kv_one && !read_one_head(r))
+		return false;
 	if (!hf_get_u32(r, c, "num_key_value_heads", OPTIONAL, MODEL_MAX_HEADS, &s->kv_heads) ||
 	    !hf_get_u32(r, c, "max_position_embeddings", OPTIONAL, UINT32_MAX, &s->context_train) ||
 	    !hf_get_f64(r, c, eps_field, &eps))

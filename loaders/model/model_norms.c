@@ -1,5 +1,6 @@
-/* loaders/model/model_norms.c - norms beyond a weight each: with biases, without weights, and those of a feed-forward
- * layer that stands beside attention. For GGUF and config.json alike. */
+/* loaders/model/model_norms.c - what models that generate have beyond Llama outside of attention: norms with biases or
+ * without weights, feed-forward layers that stand beside attention, embeddings of positions, a bias of the output
+ * matrix. For GGUF and config.json alike. */
 #include <stdio.h>
 #include <string.h>
 
@@ -53,6 +54,21 @@ static struct model_tensor ones(uint64_t cols)
 		.row_bytes = (size_t)cols * 4,
 		.ones = true
 	};
+}
+
+bool bind_positions(struct binder *b)
+{
+	const struct arch_row *row = b->f->arch;
+	struct model_spec *s = &b->m->spec;
+	char name[NAME_CAP];
+
+	if (!row->pos_embed)
+		return true;
+	snprintf(name, sizeof name, "%s%s", b->base,
+	         b->f->format == MODEL_HF ? row->pos_embed : "position_embd.weight");
+	s->positions_from = row->positions_from;
+	return bind_tensor(b, name, (uint64_t)s->context_train + s->positions_from, s->hidden, false, NEED_ALWAYS, NULL,
+	                   &s->pos_embed);
 }
 
 bool bind_outer_biases(struct binder *b, const char *final_norm, const char *head)

@@ -66,6 +66,7 @@ static bool append_chunk(struct jit_batch *b, struct pass *p, const struct batch
 
 	memcpy(buf->ids + first, s->ids + chunk->position, text * sizeof *s->ids);
 	memcpy(buf->ids + first + text, s->speculate.window.ids + 1, chunk->drafts * sizeof *s->ids);
+	plan_fill_positions(buf, &b->model->file.spec, first, chunk->position, chunk->tokens);
 	session_fill_angles(s, buf, first, chunk->position, chunk->tokens);
 	return session_begin_run(s, chunk->position, chunk->tokens, &p->at[i], err);
 }

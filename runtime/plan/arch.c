@@ -3,11 +3,9 @@
 
 enum key_act arch_act(const struct model_spec *spec)
 {
-	static const enum key_act acts[] = { [MODEL_SILU] = ACT_SILU,
-		                             [MODEL_GELU] = ACT_GELU,
-		                             [MODEL_RELU2] = ACT_RELU2,
-		                             [MODEL_SWIGLU_OAI] = ACT_SWIGLU_OAI,
-		                             [MODEL_GELU_ERF] = ACT_GELU_ERF };
+	static const enum key_act acts[] = { [MODEL_SILU] = ACT_SILU,         [MODEL_GELU] = ACT_GELU,
+		                             [MODEL_RELU2] = ACT_RELU2,       [MODEL_SWIGLU_OAI] = ACT_SWIGLU_OAI,
+		                             [MODEL_GELU_ERF] = ACT_GELU_ERF, [MODEL_RELU] = ACT_RELU };
 	return acts[spec->act];
 }
 

@@ -43,6 +43,10 @@ struct plan_buffers {
 	uint64_t handed_room; /* plan_handed_bytes() of the most tokens */
 };
 uint64_t plan_ids_bytes(uint32_t tokens);
+/* The rows of embeddings of positions for n tokens of a text from `position` on, which lie in the lists from `first`
+ * on; nothing where a model has none. */
+void plan_fill_positions(const struct plan_buffers *buf, const struct model_spec *s, uint32_t first, uint64_t position,
+                         uint32_t n);
 uint64_t plan_angles_bytes(const struct model_spec *s, uint32_t tokens);
 
 /* Bytes of a token's records of a context of so many positions (docs/kernel-templates.md, KEY_ATTENTION). */

@@ -83,6 +83,13 @@ uint64_t plan_state_bytes(const struct model_spec *s) { return plan_state_offset
 
 uint64_t plan_ids_bytes(uint32_t tokens) { return (uint64_t)GRAPH_IDS * tokens * sizeof(int32_t); }
 
+void plan_fill_positions(const struct plan_buffers *buf, const struct model_spec *s, uint32_t first, uint64_t position,
+                         uint32_t n)
+{
+	for (uint32_t i = 0; s->pos_embed.bytes && i < n; i++)
+		buf->ids[(size_t)IDS_POSITIONS * buf->tokens + first + i] = (int32_t)(s->positions_from + position + i);
+}
+
 uint64_t plan_angles_bytes(const struct model_spec *s, uint32_t tokens)
 {
 	return (uint64_t)tokens * rope_tables(s) * rope_half(s) * sizeof(float);

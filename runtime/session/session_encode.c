@@ -77,8 +77,8 @@ static bool fill_in(struct encoding *e, size_t first, struct error *err)
 		const jit_embedding_text *t = &e->texts[first + i];
 		const uint32_t at = e->span[i].first, n = e->span[i].tokens;
 		memcpy(buf->ids + at, t->ids, n * sizeof *t->ids);
+		plan_fill_positions(buf, spec, at, 0, n);
 		for (uint32_t k = 0; k < n; k++) {
-			buf->ids[(size_t)IDS_POSITIONS * buf->tokens + at + k] = (int32_t)(spec->positions_from + k);
 			buf->ids[(size_t)IDS_TYPES * buf->tokens + at + k] =
 				spec->token_types && t->types ? t->types[k] : 0;
 		}

@@ -97,7 +97,7 @@ static void take_options(jit_session *s, const jit_session_options *o)
 
 	s->memory.kv.type = encodes ? DTYPE_F32 : options_kv_type(o->kv); /* kept for a layer's time, it may be wide */
 	s->context = o->context ? (uint32_t)o->context : own_usual_context(s->model, s->memory.kv.type);
-	if (encodes && s->context > s->model->file.spec.context_train)
+	if ((encodes || s->model->file.spec.pos_embed.bytes) && s->context > s->model->file.spec.context_train)
 		s->context = s->model->file.spec.context_train; /* positions behind have no rows */
 	if (encodes && !o->context && s->context > PLAN_ENCODED_MOST)
 		s->context = PLAN_ENCODED_MOST;

@@ -32,6 +32,7 @@ bool session_run(jit_session *s, struct plan *p, uint64_t position, const int32_
 	struct plan_sequence at;
 
 	memcpy(buf->ids, ids, p->tokens * sizeof *ids);
+	plan_fill_positions(buf, &s->model->file.spec, 0, position, p->tokens);
 	session_fill_angles(s, buf, 0, position, p->tokens);
 	if (s->engine->shows)
 		session_fill_shown(s, buf, position, p->tokens);

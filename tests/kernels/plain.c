@@ -196,6 +196,7 @@ static float activate(enum key_act act, float x)
 		q = q * plain_exp(-square);
 		return fmaf(-a, q, positive);
 	}
+	case ACT_RELU: return positive;
 	default: assert(false && "an activation function"); return 0;
 	}
 }

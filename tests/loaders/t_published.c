@@ -314,6 +314,9 @@ static const char *quants_refusal(json_t *config)
 	               : NULL;
 }
 
+/* Of these, configurations alone are published; what they lack is the first tensor. */
+static const char bare_types[] = "falcon gpt_neox gptj gpt_bigcode opt";
+
 static const char *expected(json_t *config, const char *type)
 {
 	static const char *const runs[] = {
@@ -339,6 +342,12 @@ static const char *expected(json_t *config, const char *type)
 		return "model_type is missing";
 	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
 		run = run || strcmp(type, runs[i]) == 0;
+	if (is_one_of(type, bare_types) && quants_refusal(config))
+		return quants_refusal(config);
+	if (is_one_of(type, bare_types))
+		return json_is_true(json_object_get(config, "new_decoder_architecture"))
+		               ? "new_decoder_architecture"
+		               : "the tensor";
 	if (!run && !is_one_of(type, routed_types))
 		return refusal(type);
 	if (class && !strstr(class, "ForCausalLM"))

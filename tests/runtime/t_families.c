@@ -70,7 +70,12 @@ static const char *const families[] = {
 	NEXT "stablelm-a",
 	NEXT "nemotron-a",
 	NEXT "olmo-a",
-	NEXT "phi-a"
+	NEXT "phi-a",
+	NEXT "gptj-a",
+	NEXT "gptneox-a",
+	NEXT "falcon-a",
+	NEXT "gptbigcode-a",
+	NEXT "opt-a"
 };
 enum { FAMILIES = sizeof families / sizeof *families, TOKENS = 41 };
 

@@ -206,6 +206,11 @@ static const char *golden[] = {
 	BOTH("stablelm-a"),
 	"golden-next/nemotron-a" /* its GGUF file rotates as much of a head as if it had hidden / heads values */,
 	BOTH("olmo-a"),
+	"golden-next/gptj-a",
+	"golden-next/gptneox-a",
+	"golden-next/falcon-a",
+	BOTH("gptbigcode-a"),
+	"golden-next/opt-a",
 	"golden-next/phi-a" /* its GGUF file says another width of the feed-forward layer than it has */
 #undef BOTH
 };

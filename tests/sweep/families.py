@@ -308,6 +308,54 @@ def phi(r):
     return rope(r, c, kinds=("default", "linear"), partial=[0.4, 0.5, 0.25])
 
 
+def renamed(c, **names):
+    """Fields by the names that older classes have."""
+    return {names.get(k, k): v for k, v in c.items() if names.get(k, k)}
+
+
+def gptj(r):
+    c = sizes(r, head_dims=(16, 32, 64), own_head_dim=False)
+    c["rotary_dim"] = r.choice([8, 16, head_dim_of(c)])
+    c.update(activation_function=r.choice(["gelu_new", "gelu"]), layer_norm_epsilon=c.pop("rms_norm_eps"),
+             n_inner=r.choice([None, c.pop("intermediate_size")]))
+    c.pop("num_key_value_heads")
+    return renamed(c, hidden_size="n_embd", num_hidden_layers="n_layer", num_attention_heads="n_head",
+                   max_position_embeddings="n_positions")
+
+
+def gpt_neox(r):
+    c = centred(r, sizes(r, head_dims=(16, 32, 64, 80), own_head_dim=False))
+    c.pop("num_key_value_heads")
+    c.update(use_parallel_residual=flip(r), attention_bias=flip(r, 0.8), hidden_act=r.choice(["gelu", "gelu_new"]))
+    return rope(r, c, kinds=("default", "linear"), partial=[0.25, 0.5, 1.0])
+
+
+def falcon(r):
+    c = sizes(r, own_head_dim=False)
+    c.update(layer_norm_epsilon=c.pop("rms_norm_eps"), multi_query=True, parallel_attn=True, bias=flip(r, 0.3),
+             alibi=False, new_decoder_architecture=False, ffn_hidden_size=c.pop("intermediate_size"))
+    c.pop("num_key_value_heads")
+    return rope(r, c, kinds=("default", "linear"))
+
+
+def gpt_bigcode(r):
+    c = sizes(r, own_head_dim=False)
+    c.update(layer_norm_epsilon=c.pop("rms_norm_eps"), multi_query=True, n_inner=c.pop("intermediate_size"),
+             activation_function=r.choice(["gelu_pytorch_tanh", "gelu"]), max_position_embeddings=512)
+    c.pop("num_key_value_heads")
+    return renamed(c, hidden_size="n_embd", num_hidden_layers="n_layer", num_attention_heads="n_head",
+                   max_position_embeddings="n_positions")
+
+
+def opt(r):
+    c = sizes(r, own_head_dim=False)
+    c.update(ffn_dim=c.pop("intermediate_size"), activation_function="relu", word_embed_proj_dim=c["hidden_size"],
+             max_position_embeddings=512)
+    for field in ("rms_norm_eps", "num_key_value_heads"):
+        c.pop(field)
+    return c
+
+
 # ---- Gemma
 
 def gemma(r):
@@ -664,4 +712,5 @@ FAMILIES = {f.__name__: f for f in (
     hunyuan_v1_dense, ministral3, gemma, gemma2, gemma3_text, gemma4_text, cohere2, cohere, lfm2, lfm2_moe,
     qwen3_5_text, qwen3_5_moe_text, qwen3_next, granitemoehybrid, nemotron_h, mixtral, qwen3_moe, qwen2_moe, olmoe,
     granitemoe, gpt_oss, glm4_moe, deepseek_v3, deepseek_v2, glm4_moe_lite, mistral4, cwm, helium, dots1, solar_open,
-    minimax_m2, exaone_moe, hunyuan_v1_moe, hy_v3, starcoder2, stablelm, nemotron, olmo, phi)}
+    minimax_m2, exaone_moe, hunyuan_v1_moe, hy_v3, starcoder2, stablelm, nemotron, olmo, phi,
+    gptj, gpt_neox, falcon, gpt_bigcode, opt)}
