@@ -66,7 +66,7 @@ const now = () => performance.now() * 1e6;
 
 class Library {
 	constructor(file) {
-		this.process = spawn(join(options.build, "bench/texts"), ["--worker", file, options.threads],
+		this.process = spawn(resolve(options.build, "bench/texts"), ["--worker", file, options.threads],
 			{ stdio: ["pipe", "pipe", "inherit"] });
 		this.lines = createInterface({ input: this.process.stdout })[Symbol.asyncIterator]();
 	}
@@ -95,7 +95,7 @@ class Server {
 	static async open(program, args) {
 		const s = new Server(), port = await freePort();
 		s.url = `http://127.0.0.1:${port}`;
-		s.process = spawn(program, args(port), { stdio: "ignore" });
+		s.process = spawn(resolve(program), args(port), { stdio: "ignore" });
 		for (let i = 0; ; i++) {
 			const answer = await fetch(s.url + "/health").catch(() => null);
 			if (answer?.ok)

@@ -53,6 +53,7 @@
 	X(onnx) \
 	X(pictures) \
 	X(processor) \
+	X(encoders) \
 	X(graph)
 /* clang-format on */
 
@@ -97,6 +98,7 @@ const char *fuzz_file(unsigned number, const char *name, const uint8_t *p, size_
 const char *fuzz_directory(void);
 
 void fuzz_onnx_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
+void fuzz_encoders_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_graph_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_pictures_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_processor_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);

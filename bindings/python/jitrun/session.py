@@ -201,9 +201,9 @@ class Session(Closable):
             out = (ctypes.c_float * max(sum(rows) * width, 1))()
             list_of = (lib.structs["jit_embedding_text"] * max(len(given), 1))()
             for text, ids, kind_of in zip(list_of, given, kinds):
-                text.ids, text.n = ctypes.cast(ids, type(text.ids)), len(ids)
+                text.ids, text.n = ctypes.addressof(ids), len(ids)
                 if kind_of is not None:
-                    text.types = ctypes.cast(kind_of, type(text.types))
+                    text.types = ctypes.addressof(kind_of)
             options = lib.new("jit_embedding_options", pooling=kind, normalise=bool(normalise))
             self._compute("jit_session_embed_texts", list_of, len(given), ctypes.byref(options), out, sum(rows) * width)
         made, at = [], 0

@@ -359,6 +359,12 @@ class Numbers(unittest.TestCase):
         self.assertAlmostEqual(math.fsum(x * x for x in unit), 1, 5)
         self.assertNotEqual(list(model.embed(ids, pooling="mean")), list(one))
         self.assertEqual(model.embed([]), [])
+        s = model.session(context=64)
+        both = s.embed_texts([ids, ids[:2]], pooling="last")
+        self.assertEqual([list(e) for e in both], [list(one), list(model.embed(ids[:2]))])
+        zeros = [[0] * len(ids), [0, 0]] # types, which a model without such does not look at
+        self.assertEqual([list(e) for e in s.embed_texts([ids, ids[:2]], pooling="last", types=zeros)],
+                         [list(e) for e in both])
 
     def test_logits(self):
         s = model.session(context=32)
