@@ -166,6 +166,7 @@ size_t tok_write_word_piece(const struct tokenizer *t, const struct gguf_str *s,
 	const bool space = !inner && !(t->cleans_up && joins(s->p + skip, s->n - skip));
 
 	out[0] = ' ';
-	memcpy(out + space, s->p + skip, s->n - skip);
+	if (s->n > skip) /* an id that no entry has is nothing, at no address */
+		memcpy(out + space, s->p + skip, s->n - skip);
 	return s->n - skip + space;
 }

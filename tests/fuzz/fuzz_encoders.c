@@ -79,38 +79,40 @@ void fuzz_encoders(const uint8_t *p, size_t n)
 	}
 }
 
+/* clang-format off */
 #define SPECIAL(name, id) "\"" name "\":{\"id\":\"" name "\",\"ids\":[" id "],\"tokens\":[\"" name "\"]}"
 #define PIECE(name, type) "{\"SpecialToken\":{\"id\":\"" name "\",\"type_id\":" type "}}"
 #define TEXT(name, type) "{\"Sequence\":{\"id\":\"" name "\",\"type_id\":" type "}}"
+#define ONE(begin, end) PIECE(begin, "0") "," TEXT("A", "0") "," PIECE(end, "0")
 #define TEMPLATE(begin, end, ids) \
-	"\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[" PIECE(begin, "0") "," TEXT( \
-		"A", "0") "," PIECE(end, "0") "],\"pair\":[" PIECE(begin, "0") "," TEXT("A", "0") "," PIECE(end, \
-	                                                                                                    "0") "," TEXT( \
-		"B", "1") "," PIECE(end, "1") "],\"special_tokens\":{" ids "}}"
+	"\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[" ONE(begin, end) "],\"pair\":[" \
+	ONE(begin, end) "," TEXT("B", "1") "," PIECE(end, "1") "],\"special_tokens\":{" ids "}}"
 #define ADDED(name, id) \
 	"{\"id\":" id ",\"content\":\"" name "\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false," \
 	"\"normalized\":false,\"special\":true}"
 
+/* Two ids have no entry. */
 static const char word_pieces[] =
-	"{\"added_tokens\":[" ADDED("[PAD]", "0") "," ADDED("[UNK]", "1") "," ADDED("[CLS]", "2") "," ADDED(
-		"[SEP]", "3") "],\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,"
-			      "\"handle_chinese_chars\":true,\"strip_accents\":null,\"lowercase\":true},"
-			      "\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"}," TEMPLATE(
-				      "[CLS]", "[SEP]", SPECIAL("[CLS]", "2") "," SPECIAL("[SEP]", "3")) ",\"decoder\":"
-		"{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true},\"model\":{\"type\":\"WordPiece\","
-		"\"unk_token\":\"[UNK]\",\"continuing_subword_prefix\":\"##\",\"max_input_chars_per_word\":100,"
-		"\"vocab\":{\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,\"[SEP]\":3,\"the\":4,\"low\":5,\"##er\":6,\"a\":7,"
-		"\"##b\":8,\"!\":9,\"1\":10,\"##2\":11,\"e\":12}}}";
+	"{\"added_tokens\":[" ADDED("[PAD]", "0") "," ADDED("[UNK]", "1") "," ADDED("[CLS]", "2") ","
+	ADDED("[SEP]", "3") "],\"normalizer\":{\"type\":\"BertNormalizer\",\"clean_text\":true,"
+	"\"handle_chinese_chars\":true,\"strip_accents\":null,\"lowercase\":true},"
+	"\"pre_tokenizer\":{\"type\":\"BertPreTokenizer\"},"
+	TEMPLATE("[CLS]", "[SEP]", SPECIAL("[CLS]", "2") "," SPECIAL("[SEP]", "3"))
+	",\"decoder\":{\"type\":\"WordPiece\",\"prefix\":\"##\",\"cleanup\":true},\"model\":{\"type\":\"WordPiece\","
+	"\"unk_token\":\"[UNK]\",\"continuing_subword_prefix\":\"##\",\"max_input_chars_per_word\":100,"
+	"\"vocab\":{\"[PAD]\":0,\"[UNK]\":1,\"[CLS]\":2,\"[SEP]\":3,\"the\":4,\"low\":5,\"##er\":6,\"a\":7,"
+	"\"##b\":8,\"!\":9,\"1\":10,\"##2\":11,\"e\":14}}}";
 static const char unigrams[] =
-	"{\"added_tokens\":[" ADDED("<s>", "0") "," ADDED("<pad>", "1") "," ADDED("</s>", "2") "," ADDED(
-		"<unk>", "3") "],\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Replace\","
-			      "\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"}]},\"pre_tokenizer\":"
-			      "{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\",\"add_prefix_space\":true}," TEMPLATE(
-				      "<s>", "</s>", SPECIAL("<s>", "0") "," SPECIAL("</s>", "2")) ",\"decoder\":"
-		"{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\",\"add_prefix_space\":true},\"model\":"
-		"{\"type\":\"Unigram\",\"unk_id\":3,\"vocab\":[[\"<s>\",0.0],[\"<pad>\",0.0],[\"</s>\",0.0],"
-		"[\"<unk>\",0.0],[\"\xe2\x96\x81\",-2.5],[\"\xe2\x96\x81the\",-3.25],[\"l\",-4.0],[\"ow\",-5.5],"
-		"[\"er\",-5.75],[\"a\",-4.5],[\"ab\",-6.0],[\"1\",-7.0]]}}";
+	"{\"added_tokens\":[" ADDED("<s>", "0") "," ADDED("<pad>", "1") "," ADDED("</s>", "2") ","
+	ADDED("<unk>", "3") "],\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Replace\","
+	"\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"}]},\"pre_tokenizer\":{\"type\":\"Metaspace\","
+	"\"replacement\":\"\xe2\x96\x81\",\"add_prefix_space\":true},"
+	TEMPLATE("<s>", "</s>", SPECIAL("<s>", "0") "," SPECIAL("</s>", "2"))
+	",\"decoder\":{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\",\"add_prefix_space\":true},\"model\":"
+	"{\"type\":\"Unigram\",\"unk_id\":3,\"vocab\":[[\"<s>\",0.0],[\"<pad>\",0.0],[\"</s>\",0.0],"
+	"[\"<unk>\",0.0],[\"\xe2\x96\x81\",-2.5],[\"\xe2\x96\x81the\",-3.25],[\"l\",-4.0],[\"ow\",-5.5],"
+	"[\"er\",-5.75],[\"a\",-4.5],[\"ab\",-6.0],[\"1\",-7.0]]}}";
+/* clang-format on */
 
 #define BERT \
 	"\"model_type\":\"bert\",\"architectures\":[\"BertModel\"],\"hidden_size\":64,\"num_hidden_layers\":2," \
@@ -123,7 +125,8 @@ void fuzz_encoders_seeds(void (*take)(void *user, const uint8_t *p, size_t n), v
 		"m[{\"idx\":0,\"name\":\"0\",\"path\":\"\",\"type\":\"sentence_transformers.models.Transformer\"},"
 		"{\"idx\":1,\"name\":\"1\",\"path\":\"1_Pooling\",\"type\":\"sentence_transformers.models.Pooling\"},"
 		"{\"idx\":2,\"name\":\"2\",\"path\":\"2_Dense\",\"type\":\"sentence_transformers.models.Dense\"},"
-		"{\"idx\":3,\"name\":\"3\",\"path\":\"3_Normalize\",\"type\":\"sentence_transformers.models.Normalize\"}]",
+		"{\"idx\":3,\"name\":\"3\",\"path\":\"3_Normalize\",\"type\":\"sentence_transformers.models."
+		"Normalize\"}]",
 		"m[{\"type\":\"Pooling\"},{\"type\":\"Dense\",\"path\":\"..\"}]",
 		"m[{\"type\":\"Pooling\"},{\"type\":\"Dense\",\"path\":\"a\\u0000b\"}]",
 		"d{\"in_features\":64,\"out_features\":32,\"bias\":true,\"activation_function\":"
