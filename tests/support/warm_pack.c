@@ -15,8 +15,8 @@ void warm_pack(const char *model, const char *pack, const struct warm_options *o
 {
 	struct error err = { 0 };
 	struct model m;
-	struct key *keys;
-	size_t n, made = 0;
+	struct key *keys = NULL;
+	size_t n = 0, made = 0;
 
 	if (!model_open(&m, model, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err) ||
 	    !warm_keys(&m.spec, o, &keys, &n, &err))
