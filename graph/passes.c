@@ -14,7 +14,7 @@ const struct pass_row pass_rows[PASSES] = {
 	{ "equal", "equal nodes are one" },
 	{ "constants", "what depends on constants alone is computed" },
 	{ "gaps", "convolutions of inputs with gaps are several without" },
-	{ "loops", "linear equations are loops of eliminations" },
+	{ "loops", "equations and sorting are loops" },
 	{ "products", "operands of products lie as kernels read them" },
 	{ "weights", "packed weights are unpacked for each product anew" }
 };
@@ -302,6 +302,27 @@ static bool unpack_again(struct copying *c, struct tensor_node *own, tensor_valu
 	return ok;
 }
 
+static bool name_copy(struct copying *c, const struct tensor_node *n, uint32_t k, tensor_value v)
+{
+	const char *name = c->from->value[n->first + k].name;
+
+	c->is[n->first + k] = v;
+	return !name || c->to->value[v].name || tensor_graph_name_value(c->to, v, name, c->err);
+}
+
+/* False, and no error: it is not done. */
+static bool copy_sort(struct copying *c, const struct tensor_node *n, const struct tensor_node *own)
+{
+	tensor_value out[TENSOR_MAX_RESULTS];
+
+	if (!does(c, PASS_LOOPS) || is_known(c, own) || !passes_put_sort(c, own, out))
+		return false;
+	for (uint32_t k = 0; k < n->results; k++)
+		if (!name_copy(c, n, k, out[k]))
+			return false;
+	return true;
+}
+
 static bool copy_node(struct copying *c, const struct tensor_node *n)
 {
 	tensor_value operand[TENSOR_MAX_OPERANDS], v;
@@ -312,24 +333,26 @@ static bool copy_node(struct copying *c, const struct tensor_node *n)
 	own.operand = operand;
 	if (n->op == OP_dot && does(c, PASS_WEIGHTS) && !unpack_again(c, &own, operand))
 		return false;
+	if (n->op == OP_sort && (copy_sort(c, n, &own) || c->err->code != ERROR_NONE))
+		return c->err->code == ERROR_NONE;
 	if (n->op == OP_constant) {
 		const uint32_t hash = hash_of(n);
 		v = find_same(c, n, hash);
 		if (!v && (v = (c->lends ? tensor_graph_lend : tensor_graph_constant)(c->to, n->constant, c->err)))
 			enter(c, v, hash);
 	} else {
-		v = n->op == OP_conv && does(c, PASS_GAPS)     ? passes_put_conv(c, &own)
-		    : n->op == OP_solve && does(c, PASS_LOOPS) ? passes_put_solve(c, &own)
-		                                               : 0;
+		v = n->op == OP_conv && does(c, PASS_GAPS) ? passes_put_conv(c, &own) : 0;
+		if (does(c, PASS_LOOPS) && !is_known(c, &own))
+			v = n->op == OP_solve ? passes_put_solve(c, &own)
+			    : n->op == OP_scatter_nd || n->op == OP_scatter_along
+			            ? passes_put_scatter(c, &own)
+			            : v;
 		if (!v && c->err->code == ERROR_NONE)
 			v = n->op == OP_dot && does(c, PASS_PRODUCTS) ? put_dot(c, &own) : passes_put(c, &own);
 	}
-	for (uint32_t k = 0; v && k < n->results; k++) {
-		const char *name = c->from->value[n->first + k].name;
-		c->is[n->first + k] = v + k;
-		if (name && !c->to->value[v + k].name && !tensor_graph_name_value(c->to, v + k, name, c->err))
+	for (uint32_t k = 0; v && k < n->results; k++)
+		if (!name_copy(c, n, k, v + k))
 			return false;
-	}
 	return v != 0;
 }
 

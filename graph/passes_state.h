@@ -34,5 +34,11 @@ tensor_value passes_put(struct copying *c, const struct tensor_node *n);
 tensor_value passes_put_conv(struct copying *c, const struct tensor_node *n);
 /* Linear equations as loops of operations that have kernels; 0 as above. */
 tensor_value passes_put_solve(struct copying *c, const struct tensor_node *n);
+/* Sorting as a loop of merges, and elements that are taken by the order that it makes. out: the node's results. False,
+ * and *err is not set: it stays as it is. */
+bool passes_put_sort(struct copying *c, const struct tensor_node *n, tensor_value out[]);
+
+/* A scatter whose indices are i32; 0 as above. */
+tensor_value passes_put_scatter(struct copying *c, const struct tensor_node *n);
 
 #endif

@@ -23,8 +23,24 @@ struct difference {
 
 static bool is_instance(const struct quantity *q) { return q->kind == QUANTITY_INSTANCE; }
 
+/* Unknowns with one factor that need not be 0 are one: their sum may be any number between the sums of their ends. */
+static bool joins(struct difference *d, int64_t by, wide lo, wide hi)
+{
+	for (unsigned i = 0; i < d->n; i++) {
+		struct unknown *u = &d->unknown[i];
+		if (u->must || (u->by != by && u->by != -by))
+			continue;
+		u->lo += u->by == by ? lo : -hi;
+		u->hi += u->by == by ? hi : -lo;
+		return true;
+	}
+	return false;
+}
+
 static void add(struct difference *d, int64_t by, wide lo, wide hi, bool must)
 {
+	if (lo != hi && !must && joins(d, by, lo, hi))
+		return;
 	if (lo != hi)
 		d->unknown[d->n++] = (struct unknown){ by, lo, hi, must };
 	else

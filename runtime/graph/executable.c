@@ -480,7 +480,7 @@ bool executable_run(struct executable *x, const void *const in[], void *const ou
 			if (step->prepare[k].launch &&
 			    !executable_took(jit_launch_run(step->prepare[k].launch, &e), &e, err))
 				return false;
-		if (step->source.is_users && !clear(x, &x->g.node[step->group->node], err))
+		if (step->source.is_users && !step->source.is_whole && !clear(x, &x->g.node[step->group->node], err))
 			return false;
 		if (step->main.launch && !executable_took(jit_launch_run(step->main.launch, &e), &e, err))
 			return false;

@@ -59,9 +59,9 @@ bool partition_is_element(const struct tensor_graph *g, const struct tensor_node
 	const int from = n->operands ? info(g, n->operand[0])->type : 0;
 
 	switch (tensor_ops[n->op].kind) {
-	case KIND_NUMBERS: return !(n->op == OP_rem && tensor_is_float(from));
 	case KIND_BITCAST: return tensor_type_bytes(from) >= 4;
 	case KIND_DEQUANTISE: return partition_knows_weights(n);
+	case KIND_NUMBERS:
 	case KIND_FLOATS:
 	case KIND_BITS:
 	case KIND_INTEGERS:
@@ -77,14 +77,25 @@ bool partition_is_element(const struct tensor_graph *g, const struct tensor_node
 	case KIND_PAD:
 	case KIND_REVERSE:
 	case KIND_TAKE:
-	case KIND_TAKE_ALONG: return true;
+	case KIND_TAKE_ALONG:
+	case KIND_GATHER_ND: return true;
 	case KIND_CONCATENATE: return n->operands <= JOINED_MOST;
 	default: return false;
 	}
 }
 
+static bool has_rows(const struct tensor_graph *g, const struct tensor_node *n)
+{
+	const struct tensor_value_info *at = info(g, n->operand[1]);
+
+	return at->type == JIT_TYPE_I32 &&
+	       (n->op == OP_scatter_along || (at->shape.rank == 2 && at->shape.dim[1] == 1)) &&
+	       (info(g, n->first)->type != JIT_TYPE_BOOL ||
+	        tensor_node_whole(n, ATTRIBUTE_mode, 0, SCATTER_SET) == SCATTER_SET);
+}
+
 /* Whether a kernel can be written for what is no expression. */
-static bool has_kernel(const struct tensor_node *n)
+static bool has_kernel(const struct tensor_graph *g, const struct tensor_node *n)
 {
 	switch (tensor_ops[n->op].kind) {
 	case KIND_REDUCE:
@@ -96,6 +107,9 @@ static bool has_kernel(const struct tensor_node *n)
 	case KIND_WINDOW:
 	case KIND_LOOP:
 	case KIND_KERNEL: return true;
+	/* Sums of bool have none, and indices are such as passes leave. */
+	case KIND_SCATTER_ND:
+	case KIND_SCATTER_ALONG: return has_rows(g, n);
 	default: return false;
 	}
 }
@@ -114,7 +128,7 @@ static bool is_move(const struct tensor_node *n)
 {
 	const uint8_t kind = tensor_ops[n->op].kind;
 
-	return kind >= KIND_IOTA && kind <= KIND_TAKE_ALONG;
+	return kind >= KIND_IOTA && kind <= KIND_GATHER_ND;
 }
 
 static uint32_t own_weight(const struct tensor_node *n)
@@ -265,7 +279,8 @@ static bool list_groups(struct partition *p, const struct tensor_graph *g, struc
 		const struct tensor_node *n = &g->node[i];
 		if (n->op == OP_constant || p->home[n->first] != HOME_STORED)
 			continue;
-		const bool host = !partition_is_element(g, n) && !has_kernel(n);
+		const bool host = !partition_is_element(g, n) && !has_kernel(g, n) &&
+		                  shape_elements(&info(g, n->first)->shape) > 0;
 		const uint32_t product = p->product[n->first];
 		p->group[p->groups++] = (struct group){ i, product ? product - 1 : i, host };
 		p->kernels += !host;

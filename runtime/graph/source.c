@@ -171,6 +171,7 @@ static void put_array(struct source *s, tensor_value v, uint64_t behind, const c
 
 static void put_kernel(struct source *s, const struct tensor_node *n)
 {
+	source_put_remainders(s);
 	bytes_text(&s->text, "kernel ");
 	bytes_text(&s->text, tensor_ops[n->op].name);
 	bytes_text(&s->text, "_(");
@@ -184,9 +185,9 @@ static void put_kernel(struct source *s, const struct tensor_node *n)
 		bytes_print(&s->text, "in %s p%u[%" PRIu64 "], ", source_type(s->g->value[s->prepared[i].from].type), i,
 		            s->prepared[i].elements);
 	if (s->out)
-		bytes_print(&s->text, "out %s o%s", source_type(s->g->value[n->first].type), s->out);
+		bytes_print(&s->text, "%s %s o%s", s->access, source_type(s->g->value[n->first].type), s->out);
 	else
-		put_array(s, n->first, 0, "out", "o");
+		put_array(s, n->first, 0, s->access, "o");
 	bytes_text(&s->text, ") over (");
 	bytes_add(&s->text, s->head.p, s->head.n);
 	bytes_text(&s->text, ") {\n");
@@ -205,6 +206,7 @@ static bool write_users(struct source *s, const struct tensor_node *n, struct er
 	if (!k)
 		return false;
 	s->is_users = true;
+	s->is_whole = tensor_node_whole(n, ATTRIBUTE_whole, 0, 0) != 0;
 	s->kernel = attribute_text(n, ATTRIBUTE_kernel);
 	s->constants = attribute_text(n, ATTRIBUTE_constants);
 	for (size_t i = 0; i < jk_parameters(k) && !s->lost; i++) {
@@ -225,14 +227,19 @@ bool source_write(struct source *s, const struct tensor_graph *g, const struct p
                   unsigned lanes, struct error *err)
 {
 	static void (*const writers[])(struct source * s, const struct tensor_node *n) = {
-		[KIND_REDUCE] = source_reduce, [KIND_REDUCE_BOOL] = source_reduce,
-		[KIND_ARG] = source_arg,       [KIND_SCAN] = source_scan,
-		[KIND_DOT] = source_dot,       [KIND_CONV] = source_conv,
-		[KIND_WINDOW] = source_window
+		[KIND_REDUCE] = source_reduce,
+		[KIND_REDUCE_BOOL] = source_reduce,
+		[KIND_ARG] = source_arg,
+		[KIND_SCAN] = source_scan,
+		[KIND_DOT] = source_dot,
+		[KIND_CONV] = source_conv,
+		[KIND_WINDOW] = source_window,
+		[KIND_SCATTER_ND] = source_scatter,
+		[KIND_SCATTER_ALONG] = source_scatter
 	};
 	const struct tensor_node *n = &g->node[group->node], *first = &g->node[group->product];
 
-	*s = (struct source){ .g = g, .p = p, .lanes = lanes, .end = n, .product = first->first };
+	*s = (struct source){ .g = g, .p = p, .lanes = lanes, .end = n, .product = first->first, .access = "out" };
 	if (n->op == OP_kernel)
 		return write_users(s, n, err);
 	if (shape_elements(&g->value[n->first].shape) > INT32_MAX)

@@ -26,8 +26,10 @@ struct source {
 	struct bytes text;                       /* the kernel, 0 behind its end */
 	struct prepared prepared[PREPARED_MOST]; /* parameters behind read[], p0 and p1 */
 	unsigned n_prepared;
-	const char *kernel, *constants; /* of a user's text, of which read[] are all parameters; NULL: of none */
-	bool is_users;
+	const char *kernel, *constants;        /* of a user's text, of which read[] are all parameters; NULL: of none */
+	bool is_users, is_whole;               /* is_whole: it promises to write every element */
+	unsigned remainders;                   /* functions that the text begins with: 1 of f32, 2 of f64 */
+	const char *access;                    /* of the result: "out", or "inout" */
 	const char *out;                       /* the result's dimensions as a text; NULL: it is flat */
 	const struct tensor_node *end;         /* of the group: whose elements are stored */
 	tensor_value product;                  /* that the group begins with, 0: none */
@@ -92,6 +94,13 @@ uint64_t source_divisor(uint64_t n, uint64_t most);
 enum { SOURCE_ROWS = 8 };
 /* What is stored of the group's last node, where the sum of its product is `sum`. */
 const char *source_finished(struct source *s, const char *sum, struct position at);
+/* Elements at indices that are elements themselves; out of range is 0. */
+const char *source_taken(struct source *s, const struct tensor_node *n, const struct position *at);
+const char *source_gathered(struct source *s, const struct tensor_node *n, const struct position *at);
+/* x - trunc(x / y) * y, of floats. */
+const char *source_remainder(struct source *s, int wide, const char *x, const char *y);
+/* The functions that a text needs for it. */
+void source_put_remainders(struct source *s);
 /* An element of packed weights, whose number in the result is `flat`; of formats that partition_knows_weights(). */
 const char *source_weight(struct source *s, const struct tensor_node *n, const char *flat);
 /* One number of each operand gives one: the operation applied to texts. */
@@ -107,6 +116,7 @@ void source_elements(struct source *s, const struct tensor_node *n);
 void source_reduce(struct source *s, const struct tensor_node *n);
 void source_arg(struct source *s, const struct tensor_node *n);
 void source_scan(struct source *s, const struct tensor_node *n);
+void source_scatter(struct source *s, const struct tensor_node *n);
 void source_dot(struct source *s, const struct tensor_node *n);
 void source_conv(struct source *s, const struct tensor_node *n);
 void source_window(struct source *s, const struct tensor_node *n);

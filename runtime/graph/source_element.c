@@ -42,7 +42,8 @@ const char *source_pair(struct source *s, enum tensor_op op, int wide, const cha
 	case OP_sub: return source_text(s, "(%s - %s)", a, b);
 	case OP_mul: return source_text(s, "(%s * %s)", a, b);
 	case OP_div: return source_text(s, "(%s / %s)", a, b);
-	case OP_rem: return source_text(s, "(%s %% %s)", a, b);
+	case OP_rem:
+		return tensor_is_float(wide) ? source_remainder(s, wide, a, b) : source_text(s, "(%s %% %s)", a, b);
 	case OP_max: return source_text(s, "max(%s, %s)", a, b);
 	case OP_min: return source_text(s, "min(%s, %s)", a, b);
 	case OP_pow: return source_text(s, "pow(%s, %s)", a, b);
@@ -250,31 +251,6 @@ static const char *joined(struct source *s, const struct tensor_node *n, const s
 	return name;
 }
 
-/* Elements at an index that is an element itself; out of range is 0. */
-static const char *taken(struct source *s, const struct tensor_node *n, const struct position *at)
-{
-	const struct shape *from = &info(s, n->operand[0])->shape, *by = &info(s, n->operand[1])->shape;
-	const unsigned axis = (unsigned)tensor_node_whole(n, ATTRIBUTE_axis, 0, 0);
-	const bool along = n->op == OP_take_along;
-	const int type = tensor_wide_type(info(s, n->operand[1])->type),
-		  wide = tensor_wide_type(info(s, n->first)->type);
-	struct position index = { .has_dims = true }, to = { .has_dims = true };
-
-	for (unsigned d = 0; d < by->rank; d++)
-		index.dim[d] = along ? at->dim[d] : at->dim[axis + d];
-	const char *i = source_element(s, n->operand[1], index);
-	const char *inside = source_local(
-		s, "bool",
-		tensor_is_signed(type) ? source_text(s, "(%s >= 0 && %s < %" PRIu64 ")", i, i, from->dim[axis])
-				       : source_text(s, "(%s < %" PRIu64 ")", i, from->dim[axis]));
-	for (unsigned d = 0; d < from->rank; d++)
-		to.dim[d] = along || d < axis ? at->dim[d] : d > axis ? at->dim[d + by->rank - 1] : NULL;
-	to.dim[axis] =
-		source_local(s, "i32", source_text(s, "i32(select(%s, %s, %s))", inside, i, source_number(s, type, 0)));
-	return source_text(s, "select(%s, %s, %s)", inside, source_element(s, n->operand[0], to),
-	                   wide == JIT_TYPE_BOOL ? "false" : source_number(s, wide, 0));
-}
-
 static const char *counted(struct source *s, const struct tensor_node *n, const struct position *at)
 {
 	const unsigned axis = (unsigned)tensor_node_whole(n, ATTRIBUTE_axis, 0, 0);
@@ -366,7 +342,8 @@ static const char *computed(struct source *s, const struct tensor_node *n, struc
 	case OP_pad: return padded(s, n, &at);
 	case OP_concatenate: return joined(s, n, &at);
 	case OP_take:
-	case OP_take_along: return taken(s, n, &at);
+	case OP_take_along: return source_taken(s, n, &at);
+	case OP_gather_nd: return source_gathered(s, n, &at);
 	default: return source_element(s, n->operand[0], moved(s, n, &at));
 	}
 }

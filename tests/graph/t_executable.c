@@ -19,6 +19,7 @@
 #include "runtime/graph/executable.h"
 #include "tests/graph/product_graph.h"
 #include "tests/graph/random_graph.h"
+#include "tests/graph/swept_cases.h"
 #include "tests/kernels/plain.h"
 #include "tests/kernels/plain_quants.h"
 #include "tests/support/shared.h"
@@ -226,6 +227,10 @@ static const char *const texts[] = {
 	/* Parts of a sum, in rows and in columns. */
 	"input x f32[2500,9]\na = reduce_sum x axes=[0]\nb = reduce_max x axes=[0]\noutput a\noutput b\n",
 	"input x f32[3,2500]\na = reduce_sum x axes=[1]\nb = reduce_min x axes=[1]\noutput a\noutput b\n",
+	/* A kernel that writes all, in memory that others used before. */
+	"input x f32[70]\na = cumsum x axis=0\ny = kernel a whole=1 source=\"kernel k(in f32 x[70], out f32 y[70]) "
+	"over (i "
+	"in 70) { y[69 - i] = x[i]; }\"\nd = add y a\noutput d\n",
 	/* Loops: carried values that change places and are given on reshaped, a slice that is what is carried,
 	 * a constant, and no turns. */
 	"input a f32[2,3]\ninput b f32[2,3]\ninput x f32[5,3]\nn = neg a\ns, t, u, y, z, c = scan n b b x "
@@ -272,6 +277,29 @@ static void test_chosen(void **state)
 		check(&g, i + 100, what, 63, random_tensor);
 		tensor_graph_free(&g);
 	}
+}
+
+static void check_swept(const char *text, unsigned number)
+{
+	struct tensor_graph g;
+	struct error err = { 0 };
+	char what[40];
+	const uint32_t before = hosted;
+
+	if (!graph_text_read(&g, "swept", text, strlen(text), NULL, 0, &err))
+		fail_msg("%s\n%s", err.text, text);
+	snprintf(what, sizeof what, "swept graph %u", number);
+	check(&g, number + 7, what, test_quick() ? 1 | 2u << number % 4 : 63, random_tensor);
+	if (hosted != before)
+		say(&g, NULL, what, "a group has no kernel");
+	tensor_graph_free(&g);
+}
+
+/* What has kernels of its own kind is nowhere interpreted on the host. */
+static void test_swept(void **state)
+{
+	(void)state;
+	swept_cases(check_swept, test_quick());
 }
 
 static uint32_t draw(uint32_t n)
@@ -387,9 +415,11 @@ static void test_too_large(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_chosen),         cmocka_unit_test(test_too_large),
-		                            cmocka_unit_test(test_unpacked_again), cmocka_unit_test(test_weights),
-		                            cmocka_unit_test(test_random),         cmocka_unit_test(test_products) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_chosen),  cmocka_unit_test(test_too_large), cmocka_unit_test(test_unpacked_again),
+		cmocka_unit_test(test_weights), cmocka_unit_test(test_random),    cmocka_unit_test(test_products),
+		cmocka_unit_test(test_swept)
+	};
 
 	return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -47,6 +47,8 @@ static const struct refusal refusals[] = {
 	{ UNIFORM "i32 s = 0; each (j in 0..4) { s += j; } o[i] = s; }", "", 122, "s is declared outside of each" },
 	{ UNIFORM "each (j in 0..4) { o[3] = j; } }", "", 111, "several instances may write" },
 	{ UNIFORM "each (j in 0..4) { o[4 * i + j] = j; o[4 * i + 3 - j] = 1; } }", "", 0, "" },
+	{ UNIFORM "each (j in 0..2) { p[4 * i + 2 * j] = j; } p[4 * i + 2 * (x[i] & 3)] = 1; }", "", 0,
+	  "instances may write elements of p that others write" },
 	{ UNIFORM "tile i32 t[8]; each (j in 0..8) { t[j] = j; } o[i] = t[3]; }", "", 145,
 	  "t was written, and nothing waits" },
 	{ UNIFORM "tile i32 t[8]; each (j in 0..8) { t[j] = t[7 - j]; } o[i] = 1; }", "", 126,
@@ -85,6 +87,10 @@ static void test_owned(void **state)
 		"kernel k(out i32 o[8][8]) over (x in 8, y in 8) { o[y][x] = x; }",
 		"kernel k(out i32 o[8][40]) over (r in 8) { for (c in 0..10) { each (j in 0..4) { o[r][c + j] = 1; } } "
 		"}",
+		/* Places in one row, of which neither is known: their difference is too small for another row. */
+		"kernel k(in i32 x[64], inout i32 o[8][2][4]) over (r in 8, c in 4) { each (j in 0..2) { o[r][j][c] = "
+		"j; } "
+		"o[r][x[r * 8 + c] & 1][c] = 3; }",
 		"kernel k(out i32 o[8][4]) over (r in 8) { each (j in 0..4) { o[r][j] = j; } each (j in 0..4) { o[r][3 "
 		"- j] = j; } }",
 	};

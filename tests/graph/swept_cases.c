@@ -1,0 +1,105 @@
+/* tests/graph/swept_cases.c - see swept_cases.h. */
+#include "tests/graph/swept_cases.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* T stands for a type, N for a size, and M for another one. Keys of sort are whole, so that many are equal. */
+static const struct {
+	const char *types, *text;
+} shapes[] = {
+	{ "f32 f64 f16 bf16",
+	  "input x T[3,N]\ninput z f32[3,N]\nk = round x\na, b, c = sort k x z axis=1\noutput a\noutput "
+	  "b\noutput c\nd, e = sort k z axis=1 descending=1\noutput d\noutput e\n" },
+	{ "i8 u8 i16 u16 i32 u32 i64 u64 bool",
+	  "input x T[N,3]\ninput z i64[N,3]\na, b = sort x z axis=0\noutput a\noutput b\n"
+	  "d, e = sort x z axis=0 descending=1\noutput d\noutput e\n" },
+	{ "f32 i64",
+	  "input x T[2,N,3]\ni = iota type=i32 shape=[2,N,3] axis=1\na, b = sort x i axis=1\noutput a\noutput b\n" },
+	{ "f32 f64 f16 i8 u16 i64 bool", "input x T[N,3,2]\ninput i i64[M,2]\na = gather_nd x i\noutput a\ninput k "
+	                                 "u8[M,1]\nb = gather_nd x k\noutput b\n" },
+	{ "f32 u8 bf16",
+	  "input x T[3,N,2]\ninput i i32[3,M,1]\na = gather_nd x i batch=1\noutput a\nb = neg a\n"
+	  "c = reduce_sum b axes=[0]\noutput c\ninput k i16[3,0]\nd = gather_nd x k batch=1\noutput d\n" },
+	{ "f32 f64 f16 bf16 i8 u8 i16 i32 u64",
+	  "input x T[N]\ninput i i32[M,1]\ninput u T[M]\na = scatter_nd x i u mode=add\noutput a\n"
+	  "b = scatter_nd x i u mode=mul\noutput b\nc = scatter_nd x i u mode=min\noutput c\n"
+	  "d = scatter_nd x i u mode=max\noutput d\n" },
+	{ "f32 f16 i8 i64 bool", "input x T[N]\ninput i i64[M,1]\ninput u T[M]\na = scatter_nd x i u\noutput a\n" },
+	{ "f32 bf16 u32", "input x T[5,3,N]\ninput i i8[M,2]\ninput u T[M,N]\na = scatter_nd x i u mode=add\noutput a\n"
+	                  "input k i64[2,0]\ninput v T[2,5,3,N]\nb = scatter_nd x k v mode=add\noutput b\n" },
+	{ "f32 f64 f16 i16 u8",
+	  "input x T[3,N,2]\ninput i i32[2,M,2]\ninput u T[2,M,2]\na = scatter_along x i u axis=1 mode=add\noutput a\n"
+	  "b = scatter_along x i u axis=1 mode=max\noutput b\nc = scatter_along x i u axis=1\noutput c\n" },
+	{ "f32 i32",
+	  "input x T[2,N]\ninput i u16[2,M]\ninput u T[2,M]\na = scatter_along x i u axis=1 mode=mul\noutput a\n"
+	  "input k i64[1,N]\ninput v T[1,N]\nb = scatter_along x k v axis=0 mode=add\noutput b\n" },
+	{ "f32 f64 f16 bf16", "input x T[3,N]\ninput z T[3,N]\na = rem x z\noutput a\nb = mul a a\nc = rem b x\nd = "
+	                      "reduce_max c axes=[1]\noutput d\n" },
+};
+
+/* Every pair of numbers that a remainder may go wrong at. */
+static void put_remainders(void (*each)(const char *text, unsigned number), unsigned *number)
+{
+	static const char *const numbers[][3] = {
+		{ "f32",
+		  "0 -0 inf -inf nan 1e-45 -3e-45 1.17549421e-38 1.17549435e-38 2.5e-38 1 -1 3 0.1 7.5 -7.5 16777215 "
+		  "1e10 "
+		  "3.4028234e38 -1e38",
+		  "20" },
+		{ "f64",
+		  "0 -0 inf -inf nan 4.9406564584124654e-324 1.5e-323 2.2250738585072009e-308 2.2250738585072014e-308 "
+		  "3e-308 1 "
+		  "-1 3 0.1 7.5 -7.5 9007199254740991 1e100 1.7976931348623157e308 -1e308",
+		  "20" }
+	};
+
+	for (int i = 0; i < 2; i++) {
+		char text[1000];
+		const char *t = numbers[i][0];
+		snprintf(text, sizeof text,
+		         "input z %s[20]\nx = constant %s[20] %s\na = broadcast x shape=[20,20] axes=[0]\n"
+		         "b = broadcast x shape=[20,20] axes=[1]\nw = broadcast z shape=[20,20] axes=[1]\nn = add w a\n"
+		         "k = reverse n axes=[]\nm = sub k w\ny = rem a b\nv = rem n b\noutput y\noutput v\noutput m\n",
+		         t, t, numbers[i][1]);
+		each(text, (*number)++);
+	}
+}
+
+static void put_case(void (*each)(const char *text, unsigned number), unsigned number, const char *shape,
+                     const char *type, size_t length, unsigned n)
+{
+	char text[1500];
+	size_t at = 0;
+
+	for (const char *p = shape; *p; p++)
+		if (*p == 'T')
+			at += (size_t)snprintf(text + at, sizeof text - at, "%.*s", (int)length, type);
+		else if (*p == 'N')
+			at += (size_t)snprintf(text + at, sizeof text - at, "%u", n);
+		else if (*p == 'M')
+			at += (size_t)snprintf(text + at, sizeof text - at, "%u", n * 2 % 37);
+		else
+			text[at++] = *p;
+	text[at] = 0;
+	each(text, number);
+}
+
+void swept_cases(void (*each)(const char *text, unsigned number), bool few)
+{
+	static const unsigned sizes[] = { 0, 1, 2, 3, 7, 8, 9, 16, 17, 31, 33, 64, 67 };
+	enum { SIZES = sizeof sizes / sizeof *sizes };
+	unsigned number = 0;
+
+	put_remainders(each, &number);
+	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+		for (const char *type = shapes[i].types; *type; type += strspn(type, " ")) {
+			const size_t length = strcspn(type, " ");
+			for (unsigned k = 0; k < SIZES; k++)
+				if (!few || k == (number + i) % SIZES)
+					put_case(each, number + k, shapes[i].text, type, length, sizes[k]);
+			type += length;
+			number++;
+		}
+}

@@ -1,0 +1,11 @@
+/* tests/graph/swept_cases.h - graphs of sort, gather_nd, scatters and remainders of floats, swept over types and sizes:
+ * 0, 1, primes, and just above a lane width. */
+#ifndef TESTS_GRAPH_SWEPT_CASES_H
+#define TESTS_GRAPH_SWEPT_CASES_H
+
+#include <stdbool.h>
+
+/* Gives each text to `each`; number counts them. few: some of them alone. */
+void swept_cases(void (*each)(const char *text, unsigned number), bool few);
+
+#endif
