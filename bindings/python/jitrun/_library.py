@@ -127,6 +127,22 @@ def _argument(text: str, structs: Dict[str, Type[_Struct]]) -> Any:
     return ctypes.c_void_p
 
 
+def _load_all(paths: List[Path]) -> List[ctypes.CDLL]:
+    """Libraries that need one another, in any order: those that fail are tried again behind those that load."""
+    loaded: List[ctypes.CDLL] = []
+    while paths:
+        left = []
+        for path in paths:
+            try:
+                loaded.append(ctypes.CDLL(str(path)))
+            except OSError:
+                left.append(path)
+        if len(left) == len(paths):
+            ctypes.CDLL(str(left[0]))  # says why
+        paths = left
+    return loaded
+
+
 class Library:
     """The functions by their names, and the structs and constants by theirs."""
 
@@ -137,7 +153,7 @@ class Library:
             raise ImportError(f"{about} is for pointers of {abi['pointer']} bytes")
         bundled = Path(path).resolve().parent / "libs"
         # What libjitrun.so needs and this package contains: loaded before, it is found by its name.
-        self._needed = [ctypes.CDLL(str(p)) for p in sorted(bundled.glob("*.so*"))] if bundled.is_dir() else []
+        self._needed = _load_all(sorted(bundled.glob("*.so*")) if bundled.is_dir() else [])
         try:
             self._so = ctypes.CDLL(path)
         except OSError as e:
