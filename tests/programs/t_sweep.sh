@@ -5,7 +5,7 @@ set -eu
 srcdir=${srcdir:-.}
 command -v python3 >/dev/null || exit 77
 # Without a class of its own in transformers, or with one that is only a part of a larger model's.
-apart=' xverse kimi_k2 qwen3_vl_text '
+apart=' xverse kimi_k2 qwen3_vl_text qwen2_vl_text qwen2_5_vl_text '
 # Encoders, which generate nothing that could be compared; t_text_encoders.c has them.
 apart="$apart bert roberta xlm-roberta distilbert mpnet nomic_bert modernbert eurobert gemma3_text-bidirectional "
 drawn=" $(PYTHONDONTWRITEBYTECODE=1 python3 "$srcdir/tests/sweep/sweep.py" --list | tr '\n' ' ')"
