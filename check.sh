@@ -339,15 +339,15 @@ if [ -x build/jitwarm ] && [ -x build-sanitize/jitwarm ]; then
 	for weights in q8_0 q4_k_m bf16; do
 		for of in build build-sanitize; do
 			$of/jitwarm --shape tiny --weights $weights --activations any --numerics any $targets \
-				--out $of/check.jkp -q || broken "$of: jitwarm"
+				--out "$logs/$of.jkp" -q || broken "$of: jitwarm"
 		done
-		if cmp -s build/check.jkp build-sanitize/check.jkp; then
+		if cmp -s "$logs/build.jkp" "$logs/build-sanitize.jkp"; then
 			passed=$((passed + 1))
 		else
 			broken "gcc and clang: packs of $weights differ"
 		fi
 	done
-	rm -f build/check.jkp build-sanitize/check.jkp
+	rm -f "$logs/build.jkp" "$logs/build-sanitize.jkp"
 fi
 [ $archived = no ] || finish_beside archive
 wait $debian

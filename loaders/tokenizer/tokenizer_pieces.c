@@ -163,10 +163,11 @@ size_t tok_write_word_piece(const struct tokenizer *t, const struct gguf_str *s,
 	const bool inner = mark->n ? s->n > mark->n && memcmp(s->p, mark->p, mark->n) == 0
 	                           : s->n < t->begin.n || memcmp(s->p, t->begin.p, t->begin.n) != 0;
 	const size_t skip = inner ? mark->n : t->begin.n;
-	const bool space = !inner && !(t->cleans_up && joins(s->p + skip, s->n - skip));
+	/* An id that no entry has is nothing, at no address. */
+	const bool space = !inner && !(t->cleans_up && s->n > skip && joins(s->p + skip, s->n - skip));
 
 	out[0] = ' ';
-	if (s->n > skip) /* an id that no entry has is nothing, at no address */
+	if (s->n > skip)
 		memcpy(out + space, s->p + skip, s->n - skip);
 	return s->n - skip + space;
 }

@@ -199,12 +199,10 @@ static void test_embeddings(void **state)
 			text[k][k ? 2 - i : i] = json_dumps(json_object_get(o, "data"), JSON_REAL_PRECISION(17));
 			json_decref(o);
 		}
-	for (int i = 0; i < 3; i++) {
-		if (i)
-			lora_other(strdup(text[0][i]), strdup(text[0][i - 1]), bodies[i]);
-		lora_same(text[0][i], strdup(text[1][i]), bodies[i]);
-		free(text[1][i]);
-	}
+	for (int i = 1; i < 3; i++)
+		lora_other(strdup(text[0][i]), strdup(text[0][i - 1]), bodies[i]);
+	for (int i = 0; i < 3; i++)
+		lora_same(text[0][i], text[1][i], bodies[i]);
 }
 
 /* ---- they come and go */
