@@ -3,7 +3,7 @@
 # error, AddressSanitizer and UBSan. First come checks of the sources themselves: layout, sizes, tables. The last line
 # is "N passed, N failed, N skipped"; the exit status is 0 when nothing failed.
 #
-# Without an option all tests have their quick size. The sanitizers see all but 14 that take long with them;
+# Without an option all tests have their quick size. The sanitizers see all but 17 that take long with them;
 # gcc runs those, what looks at generated code or at what the compiler made, and a quarter of the rest. Continuous
 # integration runs this. --usual and --full have the gcc build run all tests at a larger size, and build a third time
 # with clang, optimised and without sanitizers. The size is the option's alone: what the environment says of
