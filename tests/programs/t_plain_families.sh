@@ -1,0 +1,15 @@
+#!/bin/sh
+# tests/programs/t_plain_families.sh - models of random configurations whose norms subtract the mean, beside plain loops
+# in double precision (tests/sweep/plain.py).
+set -eu
+srcdir=${srcdir:-.}
+python=
+for p in python3 /usr/bin/python3; do
+	command -v "$p" >/dev/null && "$p" -c 'import numpy' 2>/dev/null && { python=$p; break; }
+done
+[ -n "$python" ] || { echo "skipped: python3 has no numpy here"; exit 77; }
+cases=8 prompts=3
+[ -z "${JITRUN_TEST_QUICK:-}" ] || cases=1 prompts=1
+[ -z "${JITRUN_TEST_FULL:-}" ] || cases=100
+export PYTHONDONTWRITEBYTECODE=1
+exec "$python" "$srcdir/tests/sweep/plain.py" --jitrun ./jitrun --number $cases --prompts $prompts
