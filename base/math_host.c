@@ -202,3 +202,14 @@ void math_host_sincos(double x, double *s, double *c)
 		break;
 	}
 }
+
+void math_host_normalise(float *row, size_t n)
+{
+	double squares = 0;
+
+	for (size_t i = 0; i < n; i++)
+		squares += (double)row[i] * (double)row[i];
+	const double length = math_host_sqrt(squares);
+	for (size_t i = 0; i < n && length > 0; i++)
+		row[i] = (float)((double)row[i] / length);
+}

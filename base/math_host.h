@@ -23,5 +23,7 @@ double math_host_log(double x);                        /* x > 0, finite, normal 
 double math_host_pow(double x, double y);              /* x > 0: exp(y log x) */
 double math_host_sqrt(double x);                       /* IEEE */
 void math_host_sincos(double x, double *s, double *c); /* |x| up to 2^30 */
+/* A vector of n numbers becomes one of length 1, by a sum in double; of zeros, it stays. */
+void math_host_normalise(float *row, size_t n);
 
 #endif

@@ -73,17 +73,6 @@ void pooling_row(struct pooling *p, size_t at, const float *row)
 		memcpy(p->row, row, p->hidden * sizeof *row);
 }
 
-static void normalise(float *row, uint32_t n)
-{
-	double squares = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		squares += (double)row[i] * (double)row[i];
-	const double length = math_host_sqrt(squares);
-	for (uint32_t i = 0; i < n && length > 0; i++)
-		row[i] = (float)((double)row[i] / length);
-}
-
 /* What a row of hidden floats becomes, that stands for its text. */
 static bool finish(const struct model *m, const float *row, bool to_length, float *out, struct error *err)
 {
@@ -92,7 +81,7 @@ static bool finish(const struct model *m, const float *row, bool to_length, floa
 	else if (!dense_apply(m, row, out, err))
 		return false;
 	if (to_length)
-		normalise(out, model_embedding(m));
+		math_host_normalise(out, model_embedding(m));
 	return true;
 }
 
@@ -123,7 +112,7 @@ bool pooling_end(struct pooling *p, struct error *err)
 	if (p->options.pooling != JIT_POOL_NONE)
 		return finish(p->model, p->row, p->options.normalise, p->out, err);
 	for (size_t r = 0; p->options.normalise && r < p->n; r++)
-		normalise(p->out + r * p->hidden, p->hidden);
+		math_host_normalise(p->out + r * p->hidden, p->hidden);
 	return true;
 }
 

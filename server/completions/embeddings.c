@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json_write.h"
+#include "base/math_host.h"
 #include "server/api/endpoints.h"
 #include "server/request/fields.h"
 #include "server/api/generate.h"
@@ -74,18 +75,6 @@ static void take(struct reply *r, const struct record *record, const jit_logprob
 	}
 }
 
-/* The first numbers of a vector, as a vector of length 1. */
-static void shorten(float *v, size_t n)
-{
-	double squares = 0;
-
-	for (size_t i = 0; i < n; i++)
-		squares += (double)v[i] * (double)v[i];
-	const double length = sqrt(squares);
-	for (size_t i = 0; i < n && length > 0; i++)
-		v[i] = (float)((double)v[i] / length);
-}
-
 static void end_native(struct embeddings_reply *o)
 {
 	const size_t width = width_of(o->model);
@@ -109,7 +98,7 @@ static void end(struct reply *r)
 	struct embeddings_reply *o = (struct embeddings_reply *)(void *)r;
 
 	for (unsigned i = 0; o->told < width_of(o->model) && i < o->n; i++)
-		shorten(o->vector + o->first[i], o->told);
+		math_host_normalise(o->vector + o->first[i], o->told);
 	if (o->native) {
 		end_native(o);
 		return;
