@@ -135,8 +135,8 @@ bool infer_loop(struct inference *x)
 
 /* ---- meaning */
 
-/* A turn: in[] is what the body is given, of which the carried values are replaced. */
-static bool turn(const struct loop *l, const struct evaluation *e, struct tensor *in, uint64_t place)
+/* An iteration: in[] is what the body is given, of which the carried values are replaced. */
+static bool iteration(const struct loop *l, const struct evaluation *e, struct tensor *in, uint64_t place)
 {
 	const struct tensor *operand[TENSOR_MAX_OPERANDS];
 	struct tensor out[TENSOR_MAX_RESULTS];
@@ -174,7 +174,7 @@ static bool run(const struct loop *l, const struct evaluation *e)
 			memcpy(in[made].data, e->in[made]->data, (size_t)tensor_bytes(&in[made]));
 	}
 	for (uint64_t i = 0; ok && i < l->length; i++)
-		ok = turn(l, e, in, loop_place(l, i));
+		ok = iteration(l, e, in, loop_place(l, i));
 	for (uint32_t i = 0; ok && i < l->carried; i++)
 		if (tensor_bytes(&in[i]))
 			memcpy(e->out[i].data, in[i].data, (size_t)tensor_bytes(&in[i]));

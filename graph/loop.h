@@ -1,10 +1,10 @@
-/* graph/loop.h - scan: a loop with values that are carried from turn to turn, as jax.lax.scan has it.
+/* graph/loop.h - scan: a loop with values that are carried from iteration to iteration, as jax.lax.scan has it.
  *
  * Owns: what a node of scan says. Its body is a graph as text. Operands are first the carried values as they are before
- * the first turn, then stacked ones, of which each turn is given the slice at its place along the first dimension, then
- * those that all turns share; the body's inputs are these, in this order. Its outputs are the carried values for the
- * next turn, and then a slice of each stacked result. Results are the carried values behind the last turn, and the
- * stacked results. In reverse, the first turn has the last slices.
+ * the first iteration, then stacked ones, of which each iteration is given the slice at its place along the first
+ * dimension, then those that all iterations share; the body's inputs are these, in this order. Its outputs are the
+ * carried values for the next iteration, and then a slice of each stacked result. Results are the carried values behind
+ * the last iteration, and the stacked results. In reverse, the first iteration has the last slices.
  */
 #ifndef GRAPH_LOOP_H
 #define GRAPH_LOOP_H
@@ -14,7 +14,7 @@
 struct loop {
 	struct tensor_graph body;
 	uint32_t carried, stacked; /* operands; those behind them are shared */
-	uint64_t length;           /* turns */
+	uint64_t length;           /* iterations */
 	bool reverse;
 };
 
@@ -23,7 +23,7 @@ bool loop_open(struct loop *l, const struct tensor_node *n, const struct shape *
 /* With the operands of a node that is in g. */
 bool loop_of(struct loop *l, const struct tensor_graph *g, const struct tensor_node *n, struct error *err);
 void loop_close(struct loop *l);
-/* The place along the first dimension of turn number i. */
+/* The place along the first dimension of iteration number i. */
 static inline uint64_t loop_place(const struct loop *l, uint64_t i) { return l->reverse ? l->length - 1 - i : i; }
 
 /* The nodes of `from` once more: in[] stands for its inputs, and out[] is given what its outputs are. False: err. */

@@ -1,8 +1,8 @@
 /* graph/loop_rules.c - derivatives and batches of scan: loops whose bodies are derivatives and batches of its body.
  *
  * Forwards, the tangents of what is carried are carried, too. Backwards, a loop goes the other way. It is given what
- * was carried into each turn, which the loop forwards has as stacked results, and carries the cotangents of what is
- * carried, and the sums of those of what is shared.
+ * was carried into each iteration, which the loop forwards has as stacked results, and carries the cotangents of what
+ * is carried, and the sums of those of what is shared.
  */
 #include <stdio.h>
 #include <string.h>
@@ -72,7 +72,7 @@ static tensor_value put_drawn(struct drawn *d)
 	return d->ok ? graph_scan(d->t->to, &d->l, d->operand, d->operands, d->t->err) : 0;
 }
 
-/* ---- forwards, with what each turn is given of what is carried */
+/* ---- forwards, with what each iteration is given of what is carried */
 
 tensor_value loop_put_saving(struct transform *t, const struct tensor_node *n, const tensor_value operand[])
 {
@@ -95,7 +95,8 @@ tensor_value loop_put_saving(struct transform *t, const struct tensor_node *n, c
 
 /* ---- vjp */
 
-/* Whether the gradient by operand i is wanted of each turn: all that is carried, as what is stacked flows into it. */
+/* Whether the gradient by operand i is wanted of each iteration: all that is carried, as what is stacked flows into it.
+ */
 static bool is_wanted(const struct drawn *d, uint32_t i)
 {
 	return is_float(&d->of.body, d->of.body.input[i]) && (i < d->of.carried || vjp_wants(d->t, d->n, i));
@@ -139,7 +140,7 @@ static void add_carried(struct drawn *d, tensor_value sum[])
 		}
 }
 
-/* What it has a slice of, and what its turns share. */
+/* What it has a slice of, and what its iterations share. */
 static void add_others(struct drawn *d)
 {
 	const struct loop *of = &d->of;
@@ -160,7 +161,7 @@ static void add_others(struct drawn *d)
 		d->in[i] = add_input(d, &of->body, of->body.input[i], operand_of(d->t, d->n, i));
 }
 
-/* out: the gradients of one turn. Those of what is carried, the sums, and then the slices. */
+/* out: the gradients of one iteration. Those of what is carried, the sums, and then the slices. */
 static void add_gradients(struct drawn *d, const tensor_value sum[])
 {
 	tensor_value grad[TENSOR_MAX_OPERANDS] = { 0 };
@@ -308,7 +309,7 @@ bool jvp_scan(struct transform *t, const struct tensor_node *n)
 
 /* ---- vmap */
 
-/* The first two dimensions in the other order: sets and turns. */
+/* The first two dimensions in the other order: sets and iterations. */
 static tensor_value put_turned(struct transform *t, tensor_value v)
 {
 	unsigned order[TENSOR_MAX_RANK] = { 1, 0 };

@@ -7,7 +7,7 @@
 #include "graph/passes_state.h"
 #include "graph/text.h"
 
-/* m: a and b side by side. A turn is a step of the elimination. */
+/* m: a and b side by side. An iteration is a step of the elimination. */
 static const char eliminate[] =
 	"size b\nsize n\nsize w\n"
 	"input m %1$s[b,n,w]\ninput k i32[]\n"

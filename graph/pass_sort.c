@@ -1,6 +1,7 @@
 /* graph/pass_sort.c - sort as merges that have kernels, and scatters by plain rows. Sorting is a loop over the widths
- * of what is merged, whose turns make an order of places, and then elements that are taken by that order. Each element
- * of a turn's order is found by itself: how many of the elements before it are of the left half, by halving. */
+ * of what is merged, whose iterations make an order of places, and then elements that are taken by that order. Each
+ * element of an iteration's order is found by itself: how many of the elements before it are of the left half, by
+ * halving. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ static const char *before(int type, bool down)
 	return down ? "x == x && (y != y || y > x)" : "y == y && (x != x || y < x)";
 }
 
-/* The body of a turn: a node of that kernel. */
+/* The body of an iteration: a node of that kernel. */
 static tensor_value put_merge(struct tensor_graph *g, const tensor_value in[3], int type, bool down, uint64_t n,
                               uint64_t total, struct error *err)
 {
@@ -60,16 +61,16 @@ static tensor_value put_merge(struct tensor_graph *g, const tensor_value in[3], 
 	return v;
 }
 
-/* Widths of the turns: 1, 2, 4 and so on. */
-static tensor_value put_widths(struct tensor_graph *g, uint64_t turns, struct error *err)
+/* Widths of the iterations: 1, 2, 4 and so on. */
+static tensor_value put_widths(struct tensor_graph *g, uint64_t iterations, struct error *err)
 {
-	const struct shape s = { .rank = 1, .dim = { turns } };
+	const struct shape s = { .rank = 1, .dim = { iterations } };
 	struct tensor t;
 	tensor_value v = 0;
 
 	if (!tensor_make(&t, JIT_TYPE_I32, &s, err))
 		return 0;
-	for (uint64_t i = 0; i < turns; i++)
+	for (uint64_t i = 0; i < iterations; i++)
 		tensor_put(&t, i, (union number){ .i = INT64_C(1) << i });
 	v = tensor_graph_constant(g, &t, err);
 	tensor_free(&t);

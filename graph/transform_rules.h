@@ -111,7 +111,7 @@ static inline bool vjp_wants(const struct transform *t, const struct tensor_node
 /* Adds v to operand i's cotangent; false: v is 0. */
 bool vjp_give(struct transform *t, const struct tensor_node *n, unsigned i, tensor_value v);
 
-/* A scan that is copied: behind its own results it has, stacked, what is carried into each turn. */
+/* A scan that is copied: behind its own results it has, stacked, what is carried into each iteration. */
 tensor_value loop_put_saving(struct transform *t, const struct tensor_node *n, const tensor_value operand[]);
 
 /* ---- vmap */

@@ -54,7 +54,7 @@ void executable_print(const struct executable *x, FILE *out, bool text)
 			fprintf(out, "%s and ", tensor_ops[x->g.node[step->group->product].op].name);
 		fprintf(out, "%s %s: ", tensor_ops[n->op].name, shape_text(v->type, &v->shape, shape));
 		if (step->loop) {
-			fprintf(out, "a loop, in each turn:\n");
+			fprintf(out, "a loop, in each iteration:\n");
 			executable_print(looping_body(step->loop), out, text);
 			fprintf(out, "end of the loop\n");
 		} else if (step->group->host)

@@ -90,7 +90,7 @@ void looping_close(struct looping *l)
 
 const struct executable *looping_body(const struct looping *l) { return l->body; }
 
-/* ---- turns */
+/* ---- iterations */
 
 struct place {
 	jit_buffer *buffer;
@@ -154,7 +154,7 @@ static uint64_t body_bytes(const struct looping *l, tensor_value v)
 	return shape_elements(&i->shape) * tensor_type_bytes(i->type);
 }
 
-/* Binds what the body is given in the turn at that place. first: what stays from turn to turn, too. */
+/* Binds what the body is given in the iteration at that place. first: what stays from iteration to iteration, too. */
 static bool bind(struct looping *l, uint64_t at, bool first, struct error *err)
 {
 	for (uint32_t i = 0; i < l->n->operands; i++) {
@@ -168,7 +168,7 @@ static bool bind(struct looping *l, uint64_t at, bool first, struct error *err)
 	return true;
 }
 
-/* Slices first: one may be what is carried, as it was before the turn. */
+/* Slices first: one may be what is carried, as it was before the iteration. */
 static bool keep(struct looping *l, uint64_t at, struct error *err)
 {
 	const uint32_t outputs = l->of.body.outputs;

@@ -1,7 +1,8 @@
-/* runtime/graph/loop_run.h - scan on a device: its body as an executable of its own, which is run for each turn.
+/* runtime/graph/loop_run.h - scan on a device: its body as an executable of its own, which is run for each iteration.
  *
- * Owns: the order of a turn. The body's inputs are bound to where the values around it are: what is carried to the
- * loop's results, what is stacked to the turn's slice. What the body gives is copied there behind each turn.
+ * Owns: the order of an iteration. The body's inputs are bound to where the values around it are: what is carried to
+ * the loop's results, what is stacked to the iteration's slice. What the body gives is copied there behind each
+ * iteration.
  */
 #ifndef RUNTIME_GRAPH_LOOP_RUN_H
 #define RUNTIME_GRAPH_LOOP_RUN_H

@@ -160,7 +160,7 @@ void source_scatter(struct source *s, const struct tensor_node *n)
 {
 	const struct scattering w = scattering_of(s, n);
 	const uint64_t outer = shape_elements(&w.outer), inner = shape_elements(&w.inner);
-	const char *turns = w.along ? "" : source_text(s, "each (c in 0..%" PRIu64 ") ", inner), *inside;
+	const char *iterations = w.along ? "" : source_text(s, "each (c in 0..%" PRIu64 ") ", inner), *inside;
 	struct position i = { .flat = "i" }, c = { .flat = "c" }, update = { 0 };
 
 	s->access = "inout";
@@ -173,7 +173,7 @@ void source_scatter(struct source *s, const struct tensor_node *n)
 	if (w.along)
 		source_line(s, "each (r in 0..%" PRIu64 ") { {", w.rows);
 	else
-		source_line(s, "for (r in 0..%" PRIu64 ") { %s{", w.rows, turns);
+		source_line(s, "for (r in 0..%" PRIu64 ") { %s{", w.rows, iterations);
 	source_line(s, "o[i][t][r][c] = %s;",
 	            source_stored(s, info(s, n->first)->type, source_element_at(s, n->operand[0], old)));
 	source_line(s, "} }");
@@ -186,7 +186,7 @@ void source_scatter(struct source *s, const struct tensor_node *n)
 	const char *row = row_of(s, &w, &i, &c, &update, &inside);
 	row = source_local(s, "i32", row);
 	const char *here = w.parts > 1 ? source_text(s, "%s / %" PRIu64 " == t", row, w.rows) : "true";
-	source_line(s, "if (%s && %s) { %s{", inside ? inside : "true", here, turns);
+	source_line(s, "if (%s && %s) { %s{", inside ? inside : "true", here, iterations);
 	if (!w.along) {
 		position_dims(s, &w.inner, &c);
 		memcpy(update.dim + w.by->rank - 1, c.dim, w.inner.rank * sizeof *c.dim);

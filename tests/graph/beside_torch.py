@@ -264,9 +264,9 @@ def scan(*operands, body, carried=0, stacked=0, length=None, reverse=0):
     names = [line.split()[1] for line in lines if line.startswith("input ")]
     outputs = [line.split()[1] for line in lines if line.startswith("output ")]
     state, xs, shared = operands[:carried], operands[carried:carried + stacked], operands[carried + stacked:]
-    turns = range(xs[0].shape[0] if xs else length)
+    iterations = range(xs[0].shape[0] if xs else length)
     slices_of = {}
-    for i in reversed(turns) if reverse else turns:
+    for i in reversed(iterations) if reverse else iterations:
         values = dict(zip(names, (*state, *(x[i] for x in xs), *shared)))
         for line in lines:
             if " = " in line:
@@ -274,8 +274,8 @@ def scan(*operands, body, carried=0, stacked=0, length=None, reverse=0):
         state = [values[name] for name in outputs[:carried]]
         slices_of[i] = [values[name] for name in outputs[carried:]]
     if not slices_of:
-        raise CannotCompute("there are no turns")
-    return *state, *(torch.stack([slices_of[i][k] for i in turns]) for k in range(len(outputs) - carried))
+        raise CannotCompute("there are no iterations")
+    return *state, *(torch.stack([slices_of[i][k] for i in iterations]) for k in range(len(outputs) - carried))
 
 
 OPS = {

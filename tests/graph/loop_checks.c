@@ -1,4 +1,4 @@
-/* tests/graph/loop_checks.c - scan beside the same turns written out, and solve beside LAPACK. */
+/* tests/graph/loop_checks.c - scan beside the same iterations written out, and solve beside LAPACK. */
 #include "tests/graph/loop_checks.h"
 
 #include <setjmp.h>
@@ -25,7 +25,7 @@ static void read_graph(struct tensor_graph *g, const char *text, const struct gr
 		fail_msg("%s\n%s", err.text, text);
 }
 
-/* ---- loops beside the same turns, written one behind the other */
+/* ---- loops beside the same iterations, written one behind the other */
 
 static void random_numbers(struct tensor *t, const struct tensor_value_info *v, uint64_t *seed)
 {
@@ -39,33 +39,33 @@ static void random_numbers(struct tensor *t, const struct tensor_value_info *v, 
 	}
 }
 
-/* A turn: the products of w and the sine of the slice are added to what is carried. */
-static void write_turn(FILE *f, unsigned i, unsigned at)
+/* An iteration: the products of w and the sine of the slice are added to what is carried. */
+static void write_iteration(FILE *f, unsigned i, unsigned at)
 {
 	fprintf(f, "b%u = slice x start=[%u,0] limit=[%u,3]\nx%u = reshape b%u shape=[3]\n", i, at, at + 1, i, i);
 	fprintf(f, "s%u = sin x%u\nd%u = dot s%u w left=[0] right=[0]\nc%u = add c%u d%u\n", i, i, i, i, i + 1, i, i);
 	fprintf(f, "r%u = reshape c%u shape=[1,3]\n", i, i);
 }
 
-static void check_loop(unsigned turns, bool reverse)
+static void check_loop(unsigned iterations, bool reverse)
 {
 	static const char head[] = "size n\ninput c0 f32[3]\ninput x f32[n,3]\ninput w f32[3,3]\n";
 	char *text[2] = { NULL, NULL };
 	size_t bytes;
 	struct tensor in[3], out[2][2];
 	struct error err = { 0 };
-	uint64_t seed = turns;
+	uint64_t seed = iterations;
 
 	for (int which = 0; which < 2; which++) {
 		FILE *f = open_memstream(&text[which], &bytes);
 		fputs(head, f);
-		for (unsigned i = 0; which && i < turns; i++)
-			write_turn(f, i, reverse ? turns - 1 - i : i);
+		for (unsigned i = 0; which && i < iterations; i++)
+			write_iteration(f, i, reverse ? iterations - 1 - i : i);
 		if (which) {
 			fputs("a = concatenate", f);
-			for (unsigned i = 0; i < turns; i++)
-				fprintf(f, " r%u", reverse ? turns - 1 - i : i);
-			fprintf(f, " axis=0\noutput c%u\noutput a\n", turns);
+			for (unsigned i = 0; i < iterations; i++)
+				fprintf(f, " r%u", reverse ? iterations - 1 - i : i);
+			fprintf(f, " axis=0\noutput c%u\noutput a\n", iterations);
 		} else {
 			fprintf(f,
 			        "e, a = scan c0 x w carried=1 stacked=1 length=n reverse=%d body=\"input c f32[3]\\n"
@@ -75,7 +75,7 @@ static void check_loop(unsigned turns, bool reverse)
 		}
 		fclose(f);
 		struct tensor_graph g;
-		read_graph(&g, text[which], &(struct graph_size){ "n", turns }, 1);
+		read_graph(&g, text[which], &(struct graph_size){ "n", iterations }, 1);
 		for (uint32_t i = 0; !which && i < 3; i++)
 			random_numbers(&in[i], &g.value[g.input[i]], &seed);
 		if (!tensor_graph_eval(&g, (const struct tensor *[]){ &in[0], &in[1], &in[2] }, out[which], &err))
@@ -95,11 +95,11 @@ static void check_loop(unsigned turns, bool reverse)
 
 void check_loops(void **state)
 {
-	static const unsigned turns[] = { 1, 2, 7, 31 };
+	static const unsigned iterations[] = { 1, 2, 7, 31 };
 	(void)state;
-	for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
-		check_loop(turns[i], false);
-		check_loop(turns[i], true);
+	for (size_t i = 0; i < sizeof iterations / sizeof *iterations; i++) {
+		check_loop(iterations[i], false);
+		check_loop(iterations[i], true);
 	}
 }
 

@@ -2,7 +2,7 @@
 #ifndef TESTS_GRAPH_LOOP_CHECKS_H
 #define TESTS_GRAPH_LOOP_CHECKS_H
 
-/* scan beside the same turns, written one behind the other, bit for bit. */
+/* scan beside the same iterations, written one behind the other, bit for bit. */
 void check_loops(void **state);
 /* solve beside LAPACK's gesv, which has another order of sums. */
 void check_all_equations(void **state);

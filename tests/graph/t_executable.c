@@ -232,7 +232,7 @@ static const char *const texts[] = {
 	"over (i "
 	"in 70) { y[69 - i] = x[i]; }\"\nd = add y a\noutput d\n",
 	/* Loops: carried values that change places and are given on reshaped, a slice that is what is carried,
-	 * a constant, and no turns. */
+	 * a constant, and no iterations. */
 	"input a f32[2,3]\ninput b f32[2,3]\ninput x f32[5,3]\nn = neg a\ns, t, u, y, z, c = scan n b b x "
 	"carried=3 "
 	"stacked=1 reverse=1 body=\"input a f32[2,3]\\ninput b f32[2,3]\\ninput c f32[2,3]\\ninput x f32[3]\\n"
@@ -244,7 +244,7 @@ static const char *const texts[] = {
 	"input a f32[0]\ninput b u8[3]\ns, t, y = scan a b carried=2 length=4 body=\"input a f32[0]\\ninput b "
 	"u8[3]\\n"
 	"c = mul b b\\noutput a\\noutput c\\noutput b\\n\"\noutput s\noutput t\noutput y\n",
-	/* A loop in a loop, whose result is a constant's kernel too, and what no turn changes. */
+	/* A loop in a loop, whose result is a constant's kernel too, and what no iteration changes. */
 	"input x f32[4,3,5]\ninput w f32[5,5]\ny = scan x w stacked=1 body=\"input x f32[3,5]\\ninput w "
 	"f32[5,5]\\n"
 	"z = constant f32[] 0.5\\nc = broadcast z shape=[5] axes=[]\\ne, f = scan c x w carried=1 stacked=1 "
