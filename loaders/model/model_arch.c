@@ -71,6 +71,7 @@
 
 static const struct arch_row rows[] = {
 #include "loaders/model/model_arch_rows.def"
+#include "loaders/model/model_arch_states.def"
 #include "loaders/model/model_arch_centred.def"
 #include "loaders/model/model_arch_mixtures.def"
 #include "loaders/model/model_arch_encoders.def"
