@@ -50,6 +50,8 @@ static const struct default_case cases[] = {
 	  "attention_scale=0.0625" },
 	{ "qwen2_vl_text", "", "kv_heads=8 head_dim=32 context=32768 eps=1e-05 window=0 theta=1000000 qkv_bias=1" },
 	{ "qwen2_5_vl_text", "", "kv_heads=8 head_dim=32 context=32768 eps=1e-05 window=0 theta=1000000 qkv_bias=1" },
+	{ "qwen2_vl_text", "\"use_sliding_window\": true, \"num_hidden_layers\": 40", "window=0" },
+	{ "qwen2_5_vl_text", "\"use_sliding_window\": true, \"max_window_layers\": 6", "window=4096 kinds=ffffffww" },
 	{ "qwen3_vl_text", "", "kv_heads=32 head_dim=128 context=128000 eps=1e-06 theta=500000" },
 	{ "cohere2", "",
 	  "kv_heads=16 head_dim=32 context=8192 eps=1e-05 tied=1 window=4096 kinds=wwwFwwwF "

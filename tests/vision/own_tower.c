@@ -321,6 +321,7 @@ void test_own_tower(void **state)
 	struct tower *t = tower_open(path, c, &err);
 	if (!t)
 		fail_msg("%s", err.text);
+	assert_int_equal(tower_spec_of(t)->image_token, 151655); /* as the class has it where a file says none */
 	for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
 		struct tower_pixels p = { pixels, 1, sizes[i].height, sizes[i].width };
 		const unsigned n = p.height * p.width;
