@@ -12,6 +12,20 @@
 
 #include "pictures/decode.h"
 
+/* Readers that this build has; the others' formats are known by name alone. */
+#ifndef HAVE_LIBPNG
+#define decode_png NULL
+#endif
+#ifndef HAVE_LIBJPEG
+#define decode_jpeg NULL
+#endif
+#ifndef HAVE_LIBWEBP
+#define decode_webp NULL
+#endif
+#ifndef HAVE_GIFLIB
+#define decode_gif NULL
+#endif
+
 static const struct {
 	const char *name;
 	size_t at, n; /* where the bytes lie that tell it */
@@ -19,26 +33,10 @@ static const struct {
 	bool (*decode)(struct decoding *d); /* NULL: not in this build */
 	const char *reader;
 } formats[] = {
-#ifdef HAVE_LIBPNG
 	{ "PNG", 0, 8, "\x89PNG\r\n\x1a\n", decode_png, "libpng" },
-#else
-	{ "PNG", 0, 8, "\x89PNG\r\n\x1a\n", NULL, "libpng" },
-#endif
-#ifdef HAVE_LIBJPEG
 	{ "JPEG", 0, 3, "\xff\xd8\xff", decode_jpeg, "libjpeg" },
-#else
-	{ "JPEG", 0, 3, "\xff\xd8\xff", NULL, "libjpeg" },
-#endif
-#ifdef HAVE_LIBWEBP
 	{ "WebP", 8, 4, "WEBP", decode_webp, "libwebp" },
-#else
-	{ "WebP", 8, 4, "WEBP", NULL, "libwebp" },
-#endif
-#ifdef HAVE_GIFLIB
 	{ "GIF", 0, 4, "GIF8", decode_gif, "giflib" },
-#else
-	{ "GIF", 0, 4, "GIF8", NULL, "giflib" },
-#endif
 	{ "BMP", 0, 2, "BM", decode_bmp, "" },
 };
 enum { FORMATS = sizeof formats / sizeof *formats };

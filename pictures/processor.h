@@ -55,12 +55,12 @@ struct image_part {
 	uint32_t token_columns; /* of these, in a row of the picture; in rows from the top; a class token is before them
 	                         */
 	uint32_t tile_row, tile_column; /* of a tile, from 0 */
-	bool is_tile;                   /* a piece of the picture, not all of it */
+	bool is_tile;                   /* a segment of the picture, not all of it */
 };
 
 /* What stands for a picture in a prompt, in order: texts, whose special tokens count as such, and places for features.
- * A model's template writes `placeholder` once for each picture; these pieces take its place. */
-struct image_piece {
+ * A model's template writes `placeholder` once for each picture; these segments take its place. */
+struct prompt_segment {
 	char text[64]; /* "" where features are */
 	uint32_t part, first,
 		n; /* features first .. first + n - 1 of this part; each takes the place of one image token */
@@ -77,8 +77,8 @@ struct processed_image {
 	uint32_t tile_rows, tile_columns; /* 0: not cut into tiles */
 	uint32_t width, height;           /* of the picture before anything was done */
 	uint32_t tokens;                  /* features of all parts together */
-	uint32_t n_pieces;
-	struct image_piece *pieces;
+	uint32_t n_segments;
+	struct prompt_segment *segments;
 };
 
 enum { PROCESSOR_TEXT = 40 };
@@ -125,7 +125,7 @@ struct gguf; /* loaders/files/gguf.h */
 /* The same from the keys of llama.cpp's --mmproj files. */
 bool processor_read_gguf(struct image_processor *p, const struct gguf *g, struct error *err);
 
-/* Everything but the numbers for a picture of this size: parts with sizes and tokens, pieces. values stay NULL. */
+/* Everything but the numbers for a picture of this size: parts with sizes and tokens, segments. values stay NULL. */
 bool processor_plan(const struct image_processor *p, uint32_t width, uint32_t height, struct processed_image *out,
                     struct error *err);
 /* The same with the numbers. False with err set: *out is all 0. */

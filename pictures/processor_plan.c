@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_PARTS = 1 << 10, MOST_PIECES = 1 << 16 };
+enum { PARTS_MAX = 1 << 10, SEGMENTS_MAX = 1 << 16 };
 
 /* ---- steps */
 
@@ -147,9 +147,9 @@ static bool plan_parts(const struct image_processor *p, const struct steps *s, s
 	out->patch = p->patch;
 	out->merge = p->merge;
 	out->frames = p->frames;
-	if (tiles >= MOST_PARTS)
+	if (tiles >= PARTS_MAX)
 		return error_set(err, ERROR_UNSUPPORTED, "%u x %u tiles; fewer than %d are expected", s->grid.width,
-		                 s->grid.height, MOST_PARTS);
+		                 s->grid.height, PARTS_MAX);
 	out->n_parts = (uint32_t)tiles + (s->whole.width > 0);
 	out->parts = calloc(out->n_parts, sizeof *out->parts);
 	if (!out->parts)
@@ -169,44 +169,45 @@ static bool plan_parts(const struct image_processor *p, const struct steps *s, s
 	return true;
 }
 
-/* ---- pieces of the prompt */
+/* ---- segments of the prompt */
 
-static bool piece_add(struct processed_image *out, struct image_piece **piece, struct error *err)
+static bool segment_add(struct processed_image *out, struct prompt_segment **segment, struct error *err)
 {
-	if (out->n_pieces % 16 == 0) {
-		struct image_piece *more = realloc(out->pieces, (out->n_pieces + 16) * sizeof *more);
+	if (out->n_segments % 16 == 0) {
+		struct prompt_segment *more = realloc(out->segments, (out->n_segments + 16) * sizeof *more);
 		if (!more)
 			return error_set(err, ERROR_MEMORY, "no memory for a picture's tokens");
-		out->pieces = more;
+		out->segments = more;
 	}
-	*piece = &out->pieces[out->n_pieces++];
-	memset(*piece, 0, sizeof **piece);
+	*segment = &out->segments[out->n_segments++];
+	memset(*segment, 0, sizeof **segment);
 	return true;
 }
 
-/* Texts that follow each other are one piece, as the tokenizer must see them together. */
+/* Texts that follow each other are one segment, as the tokenizer must see them together. */
 static bool add_text(struct processed_image *out, const char *text, struct error *err)
 {
-	struct image_piece *piece = out->n_pieces ? &out->pieces[out->n_pieces - 1] : NULL;
+	struct prompt_segment *segment = out->n_segments ? &out->segments[out->n_segments - 1] : NULL;
 	if (!text[0])
 		return true;
-	if ((!piece || piece->n > 0) && !piece_add(out, &piece, err))
+	if ((!segment || segment->n > 0) && !segment_add(out, &segment, err))
 		return false;
-	size_t n = strlen(piece->text);
-	if (n + strlen(text) >= sizeof piece->text)
-		return piece_add(out, &piece, err) && snprintf(piece->text, sizeof piece->text, "%s", text) >= 0;
-	memcpy(piece->text + n, text, strlen(text) + 1);
+	size_t n = strlen(segment->text);
+	if (n + strlen(text) >= sizeof segment->text)
+		return segment_add(out, &segment, err) &&
+		       snprintf(segment->text, sizeof segment->text, "%s", text) >= 0;
+	memcpy(segment->text + n, text, strlen(text) + 1);
 	return true;
 }
 
 static bool add_features(struct processed_image *out, uint32_t part, uint32_t first, uint32_t n, struct error *err)
 {
-	struct image_piece *piece;
-	if (!piece_add(out, &piece, err))
+	struct prompt_segment *segment;
+	if (!segment_add(out, &segment, err))
 		return false;
-	piece->part = part;
-	piece->first = first;
-	piece->n = n;
+	segment->part = part;
+	segment->first = first;
+	segment->n = n;
 	return true;
 }
 
@@ -215,7 +216,7 @@ static bool add_part(struct processed_image *out, uint32_t part, struct error *e
 	return add_features(out, part, 0, out->parts[part].tokens, err);
 }
 
-static bool pieces_pixtral(const struct image_processor *p, struct processed_image *out, struct error *err)
+static bool segments_pixtral(const struct image_processor *p, struct processed_image *out, struct error *err)
 {
 	const struct image_part *part = &out->parts[0];
 	for (uint32_t at = 0; at < part->tokens; at += part->token_columns)
@@ -226,7 +227,7 @@ static bool pieces_pixtral(const struct image_processor *p, struct processed_ima
 }
 
 /* A mark before each tile, which says where it lies; a line's end behind each row. */
-static bool pieces_idefics3(const struct image_processor *p, struct processed_image *out, struct error *err)
+static bool segments_idefics3(const struct image_processor *p, struct processed_image *out, struct error *err)
 {
 	char mark[PROCESSOR_TEXT + 24];
 	for (uint32_t k = 0; k < out->n_parts; k++) {
@@ -244,7 +245,7 @@ static bool pieces_idefics3(const struct image_processor *p, struct processed_im
 	return add_text(out, p->end, err);
 }
 
-static bool pieces_plain(const struct image_processor *p, struct processed_image *out, struct error *err)
+static bool segments_plain(const struct image_processor *p, struct processed_image *out, struct error *err)
 {
 	char mark[48];
 	if (!add_text(out, p->begin, err))
@@ -273,9 +274,9 @@ bool processor_plan(const struct image_processor *p, uint32_t width, uint32_t he
 	out->width = width;
 	out->height = height;
 	bool ok = steps_plan(p, size_make(width, height), &steps, err) && plan_parts(p, &steps, out, err);
-	ok = ok && (p->kind == PROCESSOR_PIXTRAL    ? pieces_pixtral(p, out, err)
-	            : p->kind == PROCESSOR_IDEFICS3 ? pieces_idefics3(p, out, err)
-	                                            : pieces_plain(p, out, err));
+	ok = ok && (p->kind == PROCESSOR_PIXTRAL    ? segments_pixtral(p, out, err)
+	            : p->kind == PROCESSOR_IDEFICS3 ? segments_idefics3(p, out, err)
+	                                            : segments_plain(p, out, err));
 	if (!ok)
 		processed_image_free(out);
 	return ok;
@@ -285,6 +286,6 @@ void processed_image_free(struct processed_image *image)
 {
 	free(image->parts);
 	free(image->values);
-	free(image->pieces);
+	free(image->segments);
 	memset(image, 0, sizeof *image);
 }

@@ -117,17 +117,17 @@ void seen_free(struct seen *p)
 
 struct assembly {
 	const struct seen *picture;
-	size_t pictures, number; /* number: of the picture whose pieces come next */
-	uint32_t piece, taken;   /* its next piece, and features of that which have a token */
+	size_t pictures, number; /* number: of the picture whose segments come next */
+	uint32_t segment, taken; /* its next segment, and features of that which have a token */
 	size_t room;
 };
 
-/* The piece whose features come next; NULL: there are no more. */
-static const struct image_piece *next_piece(struct assembly *a)
+/* The segment whose features come next; NULL: there are no more. */
+static const struct prompt_segment *next_segment(struct assembly *a)
 {
-	for (; a->number < a->pictures; a->number++, a->piece = 0)
-		for (; a->piece < a->picture[a->number].image.n_pieces; a->piece++) {
-			const struct image_piece *p = &a->picture[a->number].image.pieces[a->piece];
+	for (; a->number < a->pictures; a->number++, a->segment = 0)
+		for (; a->segment < a->picture[a->number].image.n_segments; a->segment++) {
+			const struct prompt_segment *p = &a->picture[a->number].image.segments[a->segment];
 			if (p->n > a->taken)
 				return p;
 			a->taken = 0;
@@ -138,10 +138,10 @@ static const struct image_piece *next_piece(struct assembly *a)
 /* Tokens from `first` on, `n` of which are image tokens. */
 static bool add_runs(struct assembly *a, struct seen_prompt *out, size_t first, size_t n, struct error *err)
 {
-	const struct image_piece *p;
+	const struct prompt_segment *p;
 
 	for (size_t take; n; first += take, n -= take) {
-		if (!(p = next_piece(a)))
+		if (!(p = next_segment(a)))
 			return error_set(err, ERROR_ARGUMENT,
 			                 "the prompt has more image tokens than its %zu pictures have features",
 			                 a->pictures);
@@ -167,7 +167,7 @@ static bool find_runs(const struct seer *s, const struct seen *picture, size_t p
 		if (end > i && !add_runs(&a, out, i, end - i, err))
 			return false;
 	}
-	return !next_piece(&a) ||
+	return !next_segment(&a) ||
 	       error_set(err, ERROR_ARGUMENT, "the prompt has fewer image tokens than its %zu pictures have features",
 	                 pictures);
 }
@@ -205,7 +205,7 @@ static bool add_ids(struct seen_prompt *out, const int32_t *ids, size_t n, struc
 	return true;
 }
 
-/* The first piece of a prompt begins it. */
+/* The first segment of a prompt begins it. */
 static bool add_text(const struct seer *s, struct seen_prompt *out, bool *begun, const char *text, size_t n,
                      bool special, struct error *err)
 {
@@ -235,8 +235,8 @@ static bool add_picture(const struct seer *s, struct seen_prompt *out, bool *beg
 
 	if (!*begun && !add_text(s, out, begun, "", 0, true, err))
 		return false;
-	for (uint32_t i = 0; i < picture->image.n_pieces; i++) {
-		const struct image_piece *p = &picture->image.pieces[i];
+	for (uint32_t i = 0; i < picture->image.n_segments; i++) {
+		const struct prompt_segment *p = &picture->image.segments[i];
 		if (*p->text && !add_text(s, out, begun, p->text, strlen(p->text), true, err))
 			return false;
 		for (uint32_t k = 0; k < p->n; k++)

@@ -1,5 +1,5 @@
 /* tests/fuzz/fuzz_processor.c - arbitrary bytes as the files of an image processor, between them a byte 0: what is read
- * of them makes parts and pieces that agree with each other, of a picture of any size. */
+ * of them makes parts and segments that agree with each other, of a picture of any size. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static void try_size(const struct image_processor *p, uint32_t width, uint32_t h
 	struct error err = { 0 };
 	struct processed_image image;
 	if (!processor_plan(p, width, height, &image, &err)) {
-		need(err.text[0] && !image.parts && !image.pieces);
+		need(err.text[0] && !image.parts && !image.segments);
 		return;
 	}
 	size_t values = 0, tokens = 0, placed = 0;
@@ -27,11 +27,11 @@ static void try_size(const struct image_processor *p, uint32_t width, uint32_t h
 		values += part->n_values;
 		tokens += part->tokens;
 	}
-	for (uint32_t k = 0; k < image.n_pieces; k++) {
-		const struct image_piece *piece = &image.pieces[k];
-		need(piece->part < image.n_parts && memchr(piece->text, 0, sizeof piece->text));
-		need(piece->first + piece->n <= image.parts[piece->part].tokens);
-		placed += piece->n;
+	for (uint32_t k = 0; k < image.n_segments; k++) {
+		const struct prompt_segment *segment = &image.segments[k];
+		need(segment->part < image.n_parts && memchr(segment->text, 0, sizeof segment->text));
+		need(segment->first + segment->n <= image.parts[segment->part].tokens);
+		placed += segment->n;
 	}
 	need(values == image.n_values && tokens == image.tokens && placed == tokens);
 	if (image.n_values < 1 << 16 && (uint64_t)width * height < 1 << 16) {

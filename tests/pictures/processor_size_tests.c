@@ -1,4 +1,4 @@
-/* tests/pictures/processor_size_tests.c - sizes, tiles, crops and pieces: beside hashes of what transformers' own
+/* tests/pictures/processor_size_tests.c - sizes, tiles, crops and segments: beside hashes of what transformers' own
  * functions gave in Python for the same 3 000 sizes, and by hand.
  */
 #include <setjmp.h>
@@ -158,16 +158,16 @@ static void said_of(char *out, size_t cap, const struct image_processor *p, uint
 	if (!processor_plan(p, width, height, &image, &err))
 		fail_msg("%s", err.text);
 	out[0] = 0;
-	for (uint32_t k = 0; k < image.n_pieces; k++)
-		if (image.pieces[k].n > 0)
-			snprintf(out + strlen(out), cap - strlen(out), "{%u:%u+%u}", image.pieces[k].part,
-			         image.pieces[k].first, image.pieces[k].n);
+	for (uint32_t k = 0; k < image.n_segments; k++)
+		if (image.segments[k].n > 0)
+			snprintf(out + strlen(out), cap - strlen(out), "{%u:%u+%u}", image.segments[k].part,
+			         image.segments[k].first, image.segments[k].n);
 		else
-			snprintf(out + strlen(out), cap - strlen(out), "%s", image.pieces[k].text);
+			snprintf(out + strlen(out), cap - strlen(out), "%s", image.segments[k].text);
 	processed_image_free(&image);
 }
 
-void test_pieces(void **state)
+void test_segments(void **state)
 {
 	static const struct {
 		const char *class, *members, *config;

@@ -17,7 +17,7 @@ void test_gguf_beside_folders(void **state);
 void test_all_sizes(void **state);
 void test_known_sizes(void **state);
 void test_refused_sizes(void **state);
-void test_pieces(void **state);
+void test_segments(void **state);
 void test_crops(void **state);
 void test_steps_left_out(void **state);
 

@@ -383,7 +383,7 @@ static void test_processor_no_memory(void **state)
 			break;
 		}
 		assert_int_equal(err.code, ERROR_MEMORY);
-		assert_true(!out.parts && !out.values && !out.pieces);
+		assert_true(!out.parts && !out.values && !out.segments);
 		err = (struct error){ 0 };
 		failed++;
 	}

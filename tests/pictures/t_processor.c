@@ -115,25 +115,25 @@ static void compare_grid(const struct processed_image *image, const struct tenso
 		assert_int_equal(int_at(t, "num_patches", k, 0), image->n_parts);
 }
 
-/* The pieces have each feature once, in order. */
-static void check_pieces(const struct processed_image *image)
+/* The segments have each feature once, in order. */
+static void check_segments(const struct processed_image *image)
 {
 	uint32_t part = 0, next = 0, all = 0;
-	for (uint32_t k = 0; k < image->n_pieces; k++) {
-		const struct image_piece *piece = &image->pieces[k];
-		assert_true((piece->n > 0) != (piece->text[0] != 0));
-		assert_true(k == 0 || piece->n > 0 || image->pieces[k - 1].n > 0);
-		if (piece->n == 0)
+	for (uint32_t k = 0; k < image->n_segments; k++) {
+		const struct prompt_segment *segment = &image->segments[k];
+		assert_true((segment->n > 0) != (segment->text[0] != 0));
+		assert_true(k == 0 || segment->n > 0 || image->segments[k - 1].n > 0);
+		if (segment->n == 0)
 			continue;
-		if (piece->part != part) {
-			assert_int_equal(piece->part, part + 1);
+		if (segment->part != part) {
+			assert_int_equal(segment->part, part + 1);
 			assert_int_equal(next, image->parts[part].tokens);
 			part++;
 			next = 0;
 		}
-		assert_int_equal(piece->first, next);
-		next += piece->n;
-		all += piece->n;
+		assert_int_equal(segment->first, next);
+		next += segment->n;
+		all += segment->n;
 	}
 	assert_int_equal(part + 1, image->n_parts);
 	assert_int_equal(next, image->parts[part].tokens);
@@ -171,7 +171,7 @@ static void judge_folder(const char *name, enum processor_kind kind, int whole)
 		compare_grid(&image, &t, k);
 		compare_values(&p, &image, &t, k, k == whole, &worst);
 		assert_int_equal(find(&t, "features", k)->dim[0], image.tokens);
-		check_pieces(&image);
+		check_segments(&image);
 		assert_true(processor_plan(&p, picture.width, picture.height, &plan, &err));
 		assert_int_equal(plan.n_values, image.n_values);
 		assert_int_equal(plan.tokens, image.tokens);
@@ -218,7 +218,7 @@ int main(void)
 		cmocka_unit_test(test_all_sizes),
 		cmocka_unit_test(test_known_sizes),
 		cmocka_unit_test(test_refused_sizes),
-		cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_segments),
 		cmocka_unit_test(test_crops),
 		cmocka_unit_test(test_steps_left_out),
 	};
