@@ -84,6 +84,8 @@ enum arch_switch {
 	SWITCH_ALPHA = 1 << 28,        /* the rotary scaling "dynamic" is a larger base, by its alpha */
 	SWITCH_LOGIT_CAP = 1 << 27,    /* logits are bounded; with SWITCH_CAPS scores are, too */
 	SWITCH_ENCODES = 1 << 29,      /* arch_row.encoder says more */
+	SWITCH_DEPTH_SCALES = 1 << 30, /* scales of embeddings, of what is added to the stream, and of logits that
+	                                  follow from the number of layers and the width of a smaller model */
 };
 
 /* How a mixture's router works. ROUTING: there may be one; in GGUF alone with ROUTING_GGUF. NORMED, HF_NORMED: shares
@@ -146,6 +148,9 @@ struct arch_row {
 	/* With WINDOW_BY_TYPE: every so many layers one has no window, the last of them, or the first. */
 	uint32_t window_period;
 	bool full_first;
+	const char *layer_bases; /* the field of config.json that lists each layer's rotary base, 0: it does not
+	                            rotate; NULL: there is none */
+	const char *embed_root;  /* the field of config.json that turns SWITCH_EMBED_ROOT on; NULL: it always holds */
 	double window_theta; /* with SWITCH_WINDOW_ROPE: the windows' rotary base where none is said; 0: as others */
 	const char *bias, *o_bias, *mlp_bias; /* the fields of config.json that say there are biases: of Q, K and V, of
 	                                         attention's output, of the feed-forward layer; NULL: never */

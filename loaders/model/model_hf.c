@@ -223,12 +223,14 @@ static bool read_latent(struct hf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
 	struct model_latent *l = &s->latent;
+	const bool depth = r->row->switches & SWITCH_DEPTH_SCALES;
 
+	l->value = depth ? s->hidden / s->heads : 0;
 	if (!hf_get_u32(r, r->root, "kv_lora_rank", REQUIRED, MODEL_MAX_WIDTH, &l->rank) ||
 	    !hf_get_u32(r, r->root, "q_lora_rank", OPTIONAL, MODEL_MAX_WIDTH, &l->query_rank) ||
 	    !hf_get_u32(r, r->root, "qk_nope_head_dim", REQUIRED, MODEL_MAX_HEAD_DIM, &l->rest) ||
 	    !hf_get_u32(r, r->root, "qk_rope_head_dim", REQUIRED, MODEL_MAX_HEAD_DIM, &l->rotating) ||
-	    !hf_get_u32(r, r->root, "v_head_dim", REQUIRED, MODEL_MAX_HEAD_DIM, &l->value))
+	    !hf_get_u32(r, r->root, "v_head_dim", depth ? OPTIONAL : REQUIRED, MODEL_MAX_HEAD_DIM, &l->value))
 		return false;
 	if (!hparam_range(r->label, "kv_lora_rank", l->rank, 1, MODEL_MAX_WIDTH, r->err))
 		return false;

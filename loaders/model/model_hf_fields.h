@@ -48,6 +48,8 @@ bool hf_read_rotating(struct hf_reader *r, uint8_t *rotates); /* which layers do
 bool hf_read_layers(struct hf_reader *r);                     /* model_hf_layers.c; behind the windows */
 bool hf_read_rope(struct hf_reader *r);
 bool hf_read_switches(struct hf_reader *r);
+bool hf_read_scales(struct hf_reader *r);     /* model_hf_scales.c */
+bool hf_read_embed_root(struct hf_reader *r); /* behind model_set_rotations(); drops the scale where the file says so */
 
 /* ---- model_hf_quants.c: of quantised weights */
 bool hf_read_quants(struct hf_reader *r, json_t *root);

@@ -1,5 +1,5 @@
-/* loaders/model/model_hf_rope.c - what config.json says of positions and scales: rotary embedding, and the scales that
- * some families have (enum arch_switch). Defaults are those of the transformers classes. */
+/* loaders/model/model_hf_rope.c - what config.json says of positions: rotary embedding, and which layers rotate by
+ * what. Defaults are those of the transformers classes. */
 #include "loaders/model/model_hf_fields.h"
 
 #include <inttypes.h>
@@ -332,61 +332,7 @@ bool hf_read_rope(struct hf_reader *r)
 	return !(r->row->switches & SWITCH_WINDOW_ROPE) || read_window_rope(r, window, key);
 }
 
-/* ---- scales */
-
-/* A bound: null, and where the class has none, absent, mean that there is none. */
-static bool read_cap(struct hf_reader *r, const char *field, struct model_scale *out)
-{
-	double value = 0;
-
-	if (!hf_get(r, r->root, field))
-		return true;
-	if (!hf_get_f64(r, r->root, field, &value) || !hparam_range(r->label, field, value, 1e-6, 1e6, r->err))
-		return false;
-	*out = model_scale_of((float)value);
-	return true;
-}
-
-/* A factor, `usual` where the file says nothing; or what is divided by, which then is not 0. */
-static bool read_scale(struct hf_reader *r, const char *field, double usual, bool divides, struct model_scale *out)
-{
-	double value = usual;
-
-	if (!hf_get_f64(r, r->root, field, &value))
-		return false;
-	if ((value != 0 || divides) && !hparam_range(r->label, field, value, 1e-6, 1e6, r->err))
-		return false;
-	*out = model_scale_of((float)(divides ? 1 / value : value));
-	return true;
-}
-
-static bool read_scales(struct hf_reader *r)
-{
-	struct model_spec *s = &r->m->spec;
-	double scalar = s->head_dim;
-
-	if (r->row->switches & SWITCH_SCALES)
-		return read_scale(r, "embedding_multiplier", 1, false, &s->embed_scale) &&
-		       read_scale(r, "residual_multiplier", 1, false, &s->residual_scale) &&
-		       read_scale(r, "attention_multiplier", 1, false, &s->attention_scale) &&
-		       read_scale(r, "logits_scaling", 1, true, &s->logit_scale);
-	if (r->row->switches & SWITCH_LOGIT_SCALE)
-		return read_scale(r, "logit_scale", 0.0625, false, &s->logit_scale);
-	if (r->row->switches & SWITCH_CAPS && !read_cap(r, "attn_logit_softcapping", &s->score_cap))
-		return false;
-	if (r->row->switches & (SWITCH_CAPS | SWITCH_LOGIT_CAP) &&
-	    !read_cap(r, "final_logit_softcapping", &s->logit_cap))
-		return false;
-	if (r->row->switches & SWITCH_SCORES_PLAIN)
-		s->attention_scale = model_scale_of(1);
-	if (!(r->row->switches & SWITCH_QUERY_SCALAR))
-		return true;
-	if (!hf_get_f64(r, r->root, "query_pre_attn_scalar", &scalar) ||
-	    !hparam_range(r->label, "query_pre_attn_scalar", scalar, 1e-6, 1e6, r->err))
-		return false;
-	s->attention_scale = model_scale_of((float)(1 / math_host_sqrt(scalar)));
-	return true;
-}
+/* ---- which layers rotate, and by what */
 
 bool hf_read_rotating(struct hf_reader *r, uint8_t *rotates)
 {
@@ -408,10 +354,56 @@ bool hf_read_rotating(struct hf_reader *r, uint8_t *rotates)
 	return true;
 }
 
+/* A layer's rotary base: that of most layers, another one that some have, or 0, by which nothing rotates. */
+static bool read_base(struct hf_reader *r, double base, uint8_t *rotation)
+{
+	struct model_spec *s = &r->m->spec;
+
+	*rotation = base == 0                                     ? ROTATION_NONE
+	            : s->rope.theta == 0 || base == s->rope.theta ? ROTATION_MAIN
+	                                                          : ROTATION_WINDOW;
+	double *theta = *rotation == ROTATION_MAIN ? &s->rope.theta : &s->window_rope.theta;
+	if (*rotation != ROTATION_NONE && *theta != 0 && *theta != base)
+		return error_set(r->err, ERROR_UNSUPPORTED, "%s: %s has more than two bases, %.9g among them", r->label,
+		                 r->row->layer_bases, base);
+	if (*rotation != ROTATION_NONE)
+		*theta = base;
+	return true;
+}
+
+/* In *rotations, malloc'ed, enum model_rotation for each layer; NULL: the file lists no bases. */
+static bool read_layer_bases(struct hf_reader *r, uint8_t **rotations)
+{
+	const char *field = r->row->layer_bases;
+	const json_t *list = field ? hf_get(r, r->root, field) : NULL;
+	struct model_spec *s = &r->m->spec;
+	const double usual = s->rope.theta;
+
+	if (!list)
+		return true;
+	if (!json_is_array(list) || json_array_size(list) != s->layers)
+		return error_set(r->err, ERROR_FORMAT, "%s: %s is %s of %zu elements, expected an array of %" PRIu32,
+		                 r->label, field, json_kind(list), json_array_size(list), s->layers);
+	*rotations = calloc(s->layers ? s->layers : 1, 1);
+	if (!*rotations)
+		return error_set(r->err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " layers", r->label, s->layers);
+	s->rope.theta = s->window_rope.theta = 0;
+	for (uint32_t i = 0; i < s->layers; i++) {
+		const json_t *v = json_array_get(list, i);
+		if (!json_is_number(v))
+			return hf_wrong_kind(r, field, v, "a list of numbers");
+		if (!read_base(r, json_number_value(v), &(*rotations)[i]))
+			return false;
+	}
+	s->rope.theta = s->rope.theta != 0 ? s->rope.theta : usual;
+	s->window_rope.theta = s->window_rope.theta != 0 ? s->window_rope.theta : s->rope.theta;
+	return true;
+}
+
 bool hf_read_switches(struct hf_reader *r)
 {
 	uint8_t *rotates = NULL;
-	bool ok = read_scales(r);
+	bool ok = hf_read_scales(r) && read_layer_bases(r, &rotates);
 
 	model_drop_scales_of_1(&r->m->spec);
 	if (r->row->recurrent == MIXER_ATTENTION) /* GGUF files alone may say otherwise */
@@ -422,7 +414,7 @@ bool hf_read_switches(struct hf_reader *r)
 		             : error_set(r->err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " layers", r->label,
 		                         r->m->spec.layers);
 	}
-	ok = ok && model_set_rotations(r->m, rotates, r->label, r->err);
+	ok = ok && model_set_rotations(r->m, rotates, r->label, r->err) && hf_read_embed_root(r);
 	free(rotates);
 	return ok;
 }

@@ -81,8 +81,11 @@ bool model_borrows(const struct model_spec *s, uint32_t layer, enum tensor_slot 
 enum model_need model_need_of(const struct model_file *f, const struct model_spec *s, uint32_t layer,
                               enum tensor_slot k, enum tensor_group group)
 {
+	const uint32_t fused = f->format == MODEL_HF ? f->arch->hf_fused : f->arch->gguf_fused;
+
+	/* A gate that has a matrix of its own has no bias. */
 	if ((k == SLOT_gate_bias && f->needs.group[GROUP_GATE] == NEED_NOT) ||
-	    (k == SLOT_q_gate_bias && f->needs.group[GROUP_Q_GATE] == NEED_NOT))
+	    (k == SLOT_q_gate_bias && (f->needs.group[GROUP_Q_GATE] == NEED_NOT || !(fused & FUSED_Q_GATE))))
 		return NEED_NOT;
 	if ((k == SLOT_expert_gate || k == SLOT_shared_gate) && f->needs.group[GROUP_GATE] == NEED_NOT)
 		return NEED_NOT;

@@ -6,7 +6,7 @@
  *   model_sources.c  what a model is opened from, given as bytes and asked back
  *   model_gguf.c  GGUF metadata -> hyperparameters; model_gguf_rope.c those of positions and scales;
  *                 model_gguf_fields.c reads keys
- *   model_hf.c    config.json   -> hyperparameters; model_hf_rope.c those of positions and scales;
+ *   model_hf.c    config.json   -> hyperparameters; model_hf_rope.c those of positions, model_hf_scales.c of scales;
  *                 model_hf_fields.c reads fields
  *   model_hf_window.c  windows and which layers have one, from config.json
  *   model_gguf_mixers.c, model_hf_mixers.c  which layers keep a state instead of keys and values

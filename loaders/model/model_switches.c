@@ -151,6 +151,8 @@ static enum model_rotation rotation_of(const struct model *m, uint32_t switches,
 {
 	const struct model_spec *s = &m->spec;
 
+	if (m->file->arch->layer_bases)
+		return rotates ? (enum model_rotation)rotates[layer] : ROTATION_MAIN;
 	if (switches & SWITCH_NO_ROPE)
 		return m->file->rotates ? ROTATION_MAIN : ROTATION_NONE;
 	if (switches & SWITCH_NO_ROPE_LAYERS)
@@ -175,7 +177,9 @@ bool model_set_rotations(struct model *m, const uint8_t *rotates, const char *la
 		s->embed_scale = model_scale_of((float)math_host_sqrt((double)s->hidden));
 	if (switches & SWITCH_NO_ROPE && !m->file->rotates)
 		s->rope.dims = s->window_rope.dims = s->head_dim;
-	if (!(switches & (SWITCH_NO_ROPE | SWITCH_NO_ROPE_LAYERS | SWITCH_WINDOWS_ROTATE | SWITCH_WINDOW_ROPE)) ||
+	const bool listed = m->file->arch->layer_bases && rotates;
+	if ((!listed &&
+	     !(switches & (SWITCH_NO_ROPE | SWITCH_NO_ROPE_LAYERS | SWITCH_WINDOWS_ROTATE | SWITCH_WINDOW_ROPE))) ||
 	    s->layers > MODEL_MAX_LAYERS)
 		return true;
 	m->file->layer_rotation = calloc(s->layers ? s->layers : 1, 1);

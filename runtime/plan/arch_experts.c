@@ -58,18 +58,25 @@ static graph_ref experts(const struct arch *a, graph_ref in, graph_ref choice, g
 	return combine(a, y, choice, ACT_NONE);
 }
 
-/* A shared expert without a logit has no share: it is added as it is, behind the layer's norm if there is one. */
+/* A shared expert without a logit has no share: it is added as it is. Each sum goes to the stream, or all of them
+ * through the layer's norm if there is one. */
 graph_ref arch_experts(const struct arch *a, graph_ref stream, graph_ref in)
 {
 	const struct weights_layer *l = a->l;
 	const graph_ref choice = route(a, in);
-	graph_ref shared, share;
+	graph_ref shared, share, sum = experts(a, in, choice, &shared, &share);
 
-	stream = arch_add(a, stream, experts(a, in, choice, &shared, &share), NULL);
-	if (!shared)
-		return stream;
-	const graph_ref y = graph_matmul(a->g, shared, &l->shared_down, NULL);
-	return arch_add(a, stream, share ? combine(a, y, share, ACT_SIGMOID) : y, NULL);
+	if (!l->ffn_post_norm)
+		stream = arch_add(a, stream, sum, NULL);
+	if (shared) {
+		const graph_ref y = graph_matmul(a->g, shared, &l->shared_down, NULL),
+				shares = share ? combine(a, y, share, ACT_SIGMOID) : y;
+		if (l->ffn_post_norm)
+			sum = graph_add(a->g, sum, shares);
+		else
+			stream = arch_add(a, stream, shares, NULL);
+	}
+	return l->ffn_post_norm ? arch_add(a, stream, sum, l->ffn_post_norm) : stream;
 }
 
 /* Three norms of the stream, which are ops of their own. */

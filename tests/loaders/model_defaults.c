@@ -128,6 +128,33 @@ static const struct default_case cases[] = {
 	  "factor=16 "
 	  "original=8192" },
 	{ "helium", "", "kv_heads=20 head_dim=128 context=4096 eps=1e-08 theta=100000 pairs=1" },
+	{ "flex_olmo", "",
+	  "kv_heads=16 head_dim=32 context=4096 eps=1e-06 theta=500000 experts=7 used=5 expert_ffn=96 normed=0" },
+	{ "flex_olmo", "\"num_local_experts\": 3, \"norm_topk_prob\": true, \"num_experts_per_tok\": 2",
+	  "experts=3 used=2 normed=1" },
+	{ "granite_swa", "",
+	  "kv_heads=4 head_dim=32 context=8192 eps=1e-05 tied=1 window=128 kinds=fwwwfwww theta=10000 "
+	  "attention_scale=1" },
+	{ "granite_swa", "\"layer_rope_theta\": [0, 500, 500, 7, 0, 500, 7, 7]",
+	  "kinds=FwwwFwww theta=500 window_theta=7" },
+	{ "granite_swa", "\"layer_rope_theta\": null, \"rope_theta\": 300, \"sliding_window\": 9",
+	  "window=9 kinds=fwwwfwww theta=300" },
+	{ "afmoe", "",
+	  "kv_heads=16 head_dim=128 context=16384 eps=1e-05 window=1024 kinds=wwwFwwwF theta=10000 embed_scale=-1 "
+	  "experts=64 used=6 expert_ffn=1408 shared_ffn=2816 dense=1 normed=1 router_scale=-1" },
+	{ "afmoe",
+	  "\"mup_enabled\": true, \"global_attn_every_n_layers\": 2, \"route_scale\": 2.5, "
+	  "\"num_shared_experts\": 1, \"num_dense_layers\": 3, \"attention_bias\": true",
+	  "kinds=wFwFwFwF embed_scale=22.627417 router_scale=2.5 shared_ffn=1408 dense=3 qkv_bias=1 o_bias=1" },
+	{ "youtu", "",
+	  "kv_heads=1 head_dim=192 context=131072 eps=1e-06 tied=1 theta=10000 experts=0 rank=512 query_rank=1536 "
+	  "rest=128 value=128 pairs=1" },
+	{ "youtu", "\"q_lora_rank\": null, \"rope_interleave\": false", "query_rank=0 pairs=0" },
+	{ "minicpm3", "",
+	  "kv_heads=1 head_dim=96 context=32768 eps=1e-05 tied=1 theta=10000 rank=256 query_rank=768 rest=64 value=32 "
+	  "pairs=0 embed_scale=12 residual_scale=0.494974747 logit_scale=0.5" },
+	{ "minicpm3", "\"scale_depth\": null, \"dim_model_base\": null, \"q_lora_rank\": null, \"v_head_dim\": 16",
+	  "query_rank=0 value=16 residual_scale=-1 logit_scale=-1" },
 	{ "starcoder2", "\"hidden_act\": null",
 	  "kv_heads=2 head_dim=32 context=4096 eps=1e-05 window=0 tied=1 qkv_bias=1 o_bias=1 theta=10000" },
 	{ "starcoder2", "\"hidden_act\": null, \"use_bias\": false, \"sliding_window\": 64",

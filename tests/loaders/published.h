@@ -29,7 +29,6 @@ static const struct {
 	{ "deepseek_v4", latent },
 	{ "deepseek_ref", latent },
 	{ "glm_moe_dsa", latent },
-	{ "minicpm3", latent },
 	{ "glm-dsa", latent },
 	{ "phi3small", "block-sparse" },
 	{ "chatglm", fused },

@@ -315,7 +315,7 @@ static const char *quants_refusal(json_t *config)
 }
 
 /* Of these, configurations alone are published; what they lack is the first tensor. */
-static const char bare_types[] = "falcon gpt_neox gptj gpt_bigcode opt";
+static const char bare_types[] = "falcon gpt_neox gptj gpt_bigcode opt minicpm3";
 
 static const char *expected(json_t *config, const char *type)
 {

@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/programs/t_plain_families.sh - models of random configurations whose norms subtract the mean, beside plain loops
-# in double precision (tests/sweep/plain.py).
+# tests/programs/t_plain_families.sh - models of random configurations beside plain loops in double precision
+# (tests/sweep/plain.py).
 set -eu
 srcdir=${srcdir:-.}
 python=

@@ -75,7 +75,12 @@ static const char *const families[] = {
 	NEXT "gptneox-a",
 	NEXT "falcon-a",
 	NEXT "gptbigcode-a",
-	NEXT "opt-a"
+	NEXT "opt-a",
+	NEXT "flexolmo-a",
+	NEXT "granitewin-a",
+	NEXT "afmoe-a",
+	NEXT "youtu-a",
+	NEXT "minicpm3-a"
 };
 enum { FAMILIES = sizeof families / sizeof *families, TOKENS = 41 };
 

@@ -211,6 +211,11 @@ static const char *golden[] = {
 	"golden-next/falcon-a",
 	BOTH("gptbigcode-a"),
 	"golden-next/opt-a",
+	"golden-next/flexolmo-a",
+	"golden-next/granitewin-a",
+	BOTH("afmoe-a"),
+	BOTH("youtu-a"),
+	"golden-next/minicpm3-a",
 	"golden-next/phi-a" /* its GGUF file says another width of the feed-forward layer than it has */
 #undef BOTH
 };

@@ -707,10 +707,65 @@ def mistral4(r):
     return c
 
 
+def flex_olmo(r):
+    c = experts(r, attention_bias(r, rope(r, sizes(r, own_head_dim=False))))
+    if flip(r):
+        c["norm_topk_prob"] = flip(r)
+    return c
+
+
+def granite_swa(r):
+    c = granite_scales(r, attention_bias(r, rope(r, sizes(r, own_head_dim=False)), "mlp_bias"))
+    c["sliding_window"] = r.choice(WINDOWS)
+    if flip(r, 0.7):
+        c["layer_types"] = layer_types(r, c)
+    if flip(r, 0.7):
+        bases = r.choice([[10000.0], [10000.0, 0], [500.0, 100000.0], [500.0, 100000.0, 0]])
+        c["layer_rope_theta"] = [r.choice(bases) for _ in range(c["num_hidden_layers"])]
+    return c
+
+
+def afmoe(r):
+    c = sizes(r)
+    c["head_dim"] = head_dim_of(c)
+    c = experts(r, rope(r, attention_bias(r, c)))
+    c.update(num_shared_experts=r.choice([1, 2]), moe_intermediate_size=r.choice([16, 32]),
+             num_dense_layers=r.randint(0, c["num_hidden_layers"]), sliding_window=r.choice(WINDOWS))
+    for field, values in (("route_scale", [1.0, 1, 2.826, 0.5]), ("mup_enabled", [True, False]),
+                          ("global_attn_every_n_layers", [1, 2, 3])):
+        if flip(r, 0.7):
+            c[field] = r.choice(values)
+    if flip(r):
+        c["layer_types"] = layer_types(r, c)
+    return c
+
+
+def youtu(r):
+    c = latent(r, kinds=("default", "default", "yarn"))
+    for field in ("n_routed_experts", "n_group", "topk_group", "n_shared_experts", "routed_scaling_factor",
+                  "norm_topk_prob", "moe_intermediate_size", "first_k_dense_replace", "num_experts_per_tok"):
+        c.pop(field)
+    if flip(r):
+        c["rope_interleave"] = flip(r)
+    return c
+
+
+def minicpm3(r):
+    c = youtu(r)
+    c.pop("rope_interleave", None)
+    if flip(r, 0.3) and c["hidden_size"] // c["num_attention_heads"] in (16, 32):
+        c.pop("v_head_dim")
+    for field, values in (("scale_emb", [1, 6, 12, 0.5]), ("scale_depth", [1.4, 1, 0.3, None]),
+                          ("dim_model_base", [32, 64, 256, None])):
+        if flip(r, 0.8):
+            c[field] = r.choice(values)
+    return c
+
+
 FAMILIES = {f.__name__: f for f in (
     llama, mistral, qwen2, qwen3, ernie4_5, seed_oss, phi3, smollm3, granite, olmo2, olmo3, exaone4, glm4, arcee,
     hunyuan_v1_dense, ministral3, gemma, gemma2, gemma3_text, gemma4_text, cohere2, cohere, lfm2, lfm2_moe,
     qwen3_5_text, qwen3_5_moe_text, qwen3_next, granitemoehybrid, nemotron_h, mixtral, qwen3_moe, qwen2_moe, olmoe,
     granitemoe, gpt_oss, glm4_moe, deepseek_v3, deepseek_v2, glm4_moe_lite, mistral4, cwm, helium, dots1, solar_open,
     minimax_m2, exaone_moe, hunyuan_v1_moe, hy_v3, starcoder2, stablelm, nemotron, olmo, phi,
-    gptj, gpt_neox, falcon, gpt_bigcode, opt)}
+    gptj, gpt_neox, falcon, gpt_bigcode, opt, flex_olmo, granite_swa, afmoe, youtu, minicpm3)}

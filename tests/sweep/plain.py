@@ -3,8 +3,8 @@
 
   tests/sweep/plain.py --jitrun build/jitrun [--families NAME,...] [--number N] [--prompts N] [--seed S]
 
-For families whose norms subtract the mean. Configurations are those that families.py draws, weights are random float32.
-The layers are written here from what the classes of transformers define, so neither torch nor transformers is needed:
+For families whose norms subtract the mean, and those of plain_families.py. Configurations are those that families.py
+draws, weights are random float32. The layers are written here from what the classes of transformers define, so neither torch nor transformers is needed:
 only numpy. All log probabilities of jitrun are compared, as sweep.py does it. Exit status 1: something differs.
 """
 import argparse
@@ -12,7 +12,6 @@ import json
 import math
 import os
 import random
-import struct
 import sys
 import tempfile
 
@@ -21,6 +20,7 @@ import numpy as np
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import sweep  # noqa: E402
 from families import FAMILIES  # noqa: E402
+from plain_families import MODELS, Tensors  # noqa: E402
 
 erf = np.vectorize(math.erf)
 ACTIVATIONS = {
@@ -67,7 +67,7 @@ ONE_HEAD = ("falcon", "gpt_bigcode")
 TIED = ("starcoder2", "falcon", "gpt_bigcode", "opt")
 
 
-class Model:
+class Model(Tensors):
     """The sizes and switches of a configuration, and weights for it."""
 
     def __init__(self, family, c, r):
@@ -112,10 +112,6 @@ class Model:
             self.rotating = 0
         self.pairs = self.family == "gptj"
 
-    def put(self, name, *shape, scale=None, about=0.0):
-        scale = scale or 1.2 / math.sqrt(shape[-1])
-        self.w[name] = (about + scale * self.rng.standard_normal(shape)).astype(np.float32)
-
     def norm_weights(self, name):
         if self.family == "olmo":
             return
@@ -158,18 +154,6 @@ class Model:
         if second is None or (self.family == "stablelm" and self.parallel):
             return (first,)
         return first, second
-
-    def save(self, folder):
-        header, at, blobs = {}, 0, []
-        for name, t in self.w.items():
-            header[name] = {"dtype": "F32", "shape": list(t.shape), "data_offsets": [at, at + t.nbytes]}
-            at += t.nbytes
-            blobs.append(t.tobytes())
-        text = json.dumps(header).encode()
-        with open(os.path.join(folder, "model.safetensors"), "wb") as f:
-            f.write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
-        with open(os.path.join(folder, "config.json"), "w") as f:
-            json.dump(self.c, f)
 
     # ---- the plain computation
 
@@ -262,7 +246,7 @@ def one_case(family, number, seed, prompts):
     """Worst difference of a log probability, as a part of the largest logit; or a sentence."""
     r = random.Random(f"plain:{seed}:{family}:{number}")
     c = plain_rotation(FAMILIES[family](r))
-    model = Model(family, dict(c, model_type=family), r)
+    model = MODELS.get(family, Model)(family, dict(c, model_type=family), r)
     worst = 0.0
     with tempfile.TemporaryDirectory(prefix="plain-") as folder:
         model.save(folder)
@@ -280,7 +264,7 @@ def one_case(family, number, seed, prompts):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--jitrun", default="build/jitrun", help="the program to judge")
-    parser.add_argument("--families", default=",".join(NAMES), help="names with commas between")
+    parser.add_argument("--families", default=",".join([*NAMES, *MODELS]), help="names with commas between")
     parser.add_argument("--number", type=int, default=8, help="cases of each family")
     parser.add_argument("--prompts", type=int, default=3, help="of each case, 1 to 3")
     parser.add_argument("--seed", type=int, default=1)

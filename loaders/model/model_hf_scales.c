@@ -1,0 +1,92 @@
+/* loaders/model/model_hf_scales.c - what config.json says of the scales and bounds that some families have (enum
+ * arch_switch). Defaults are those of the transformers classes. */
+#include "loaders/model/model_hf_fields.h"
+
+#include "base/math_host.h"
+
+/* A bound: null, and where the class has none, absent, mean that there is none. */
+static bool read_cap(struct hf_reader *r, const char *field, struct model_scale *out)
+{
+	double value = 0;
+
+	if (!hf_get(r, r->root, field))
+		return true;
+	if (!hf_get_f64(r, r->root, field, &value) || !hparam_range(r->label, field, value, 1e-6, 1e6, r->err))
+		return false;
+	*out = model_scale_of((float)value);
+	return true;
+}
+
+/* A factor, `usual` where the file says nothing; or what is divided by, which then is not 0. */
+static bool read_scale(struct hf_reader *r, const char *field, double usual, bool divides, struct model_scale *out)
+{
+	double value = usual;
+
+	if (!hf_get_f64(r, r->root, field, &value))
+		return false;
+	if ((value != 0 || divides) && !hparam_range(r->label, field, value, 1e-6, 1e6, r->err))
+		return false;
+	*out = model_scale_of((float)(divides ? 1 / value : value));
+	return true;
+}
+
+/* MiniCPM's: each sum counts by the depth, and logits by the width of the model that its settings were found with. */
+static bool read_depth_scales(struct hf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+	const double root = math_host_sqrt((double)s->layers);
+	double depth = root, width = s->hidden;
+
+	if (!read_scale(r, "scale_emb", 1, false, &s->embed_scale) || !hf_get_f64(r, r->root, "scale_depth", &depth) ||
+	    !hf_get_f64(r, r->root, "dim_model_base", &width) ||
+	    !hparam_range(r->label, "scale_depth", depth, 1e-6, 1e6, r->err) ||
+	    !hparam_range(r->label, "dim_model_base", width, 1, MODEL_MAX_WIDTH, r->err))
+		return false;
+	s->residual_scale = model_scale_of((float)(depth / root));
+	s->logit_scale = model_scale_of((float)(width / s->hidden));
+	return true;
+}
+
+bool hf_read_scales(struct hf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+	double scalar = s->head_dim;
+
+	if (r->row->switches & SWITCH_DEPTH_SCALES)
+		return read_depth_scales(r);
+
+	if (r->row->switches & SWITCH_SCALES)
+		return read_scale(r, "embedding_multiplier", 1, false, &s->embed_scale) &&
+		       read_scale(r, "residual_multiplier", 1, false, &s->residual_scale) &&
+		       read_scale(r, "attention_multiplier", 1, false, &s->attention_scale) &&
+		       read_scale(r, "logits_scaling", 1, true, &s->logit_scale);
+	if (r->row->switches & SWITCH_LOGIT_SCALE)
+		return read_scale(r, "logit_scale", 0.0625, false, &s->logit_scale);
+	if (r->row->switches & SWITCH_CAPS && !read_cap(r, "attn_logit_softcapping", &s->score_cap))
+		return false;
+	if (r->row->switches & (SWITCH_CAPS | SWITCH_LOGIT_CAP) &&
+	    !read_cap(r, "final_logit_softcapping", &s->logit_cap))
+		return false;
+	if (r->row->switches & SWITCH_SCORES_PLAIN)
+		s->attention_scale = model_scale_of(1);
+	if (!(r->row->switches & SWITCH_QUERY_SCALAR))
+		return true;
+	if (!hf_get_f64(r, r->root, "query_pre_attn_scalar", &scalar) ||
+	    !hparam_range(r->label, "query_pre_attn_scalar", scalar, 1e-6, 1e6, r->err))
+		return false;
+	s->attention_scale = model_scale_of((float)(1 / math_host_sqrt(scalar)));
+	return true;
+}
+
+bool hf_read_embed_root(struct hf_reader *r)
+{
+	bool root = false;
+
+	if (!r->row->embed_root)
+		return true;
+	if (!hf_get_bool(r, r->root, r->row->embed_root, &root))
+		return false;
+	if (!root)
+		r->m->spec.embed_scale = (struct model_scale){ false, 0 };
+	return true;
+}
