@@ -106,7 +106,7 @@ static bool constants(struct jk_kernel *k, const struct jk_value *value, size_t 
 
 /* --- what decides the IR */
 
-enum { LANGUAGE_VERSION = 3 }; /* goes up when the same text becomes other IR */
+enum { LANGUAGE_VERSION = 4 }; /* goes up when the same text becomes other IR */
 
 static void identify(struct jk_kernel *k)
 {
@@ -350,6 +350,7 @@ static bool tidied(struct ir *ir, const struct jk_kernel *k, const struct target
 		.steady = l->steady,
 		.loops = t->backend->host_runs,
 		.late_stores = !t->backend->host_runs,
+		.early_reads = l->keeps,
 		.vectors = t->vector_regs / 4 * 3,
 		.scalars = 6,
 	};
@@ -369,6 +370,7 @@ bool jk_build(struct ir *ir, const struct jk_kernel *k, const struct target *t, 
 	l->check = check;
 	l->quick = t->backend->host_runs;
 	l->card = !l->quick;
+	l->keeps = l->card && !t->vector_file;
 	l->registers = t->vector_regs;
 	l->steady = calloc(IR_MAX_REGS / 64, sizeof *l->steady);
 	bool ok =

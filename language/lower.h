@@ -89,6 +89,8 @@ struct lower {
 	uint32_t *ahead;  /* by symbol: the last one that prefetched of it */
 	bool quick;       /* for a CPU: more instructions that take less time */
 	bool card;        /* for a card: reads that do not wait for each other are written together */
+	bool keeps;       /* for a card whose own compiler hands out its registers, and spills where they are too few */
+	unsigned kept;    /* ranges of so many vectors are written without a loop: lower_kept.c */
 	uint64_t *steady; /* a bit for each register: read of an array that no instance writes; NULL: not noted */
 	unsigned lanes, log_lanes;
 

@@ -2,7 +2,7 @@
  */
 #include <stdlib.h>
 
-#include "language/lower.h"
+#include "language/lower_lanes.h"
 
 static uint16_t constant(struct lower *l, int64_t v) { return jk_lower_emit(l, IR_sconst, 0, 0, 0, v); }
 
@@ -127,6 +127,7 @@ static void instances(struct lower *l, uint16_t begin, uint16_t end)
 	const uint32_t scope = jk_lower_scope(l);
 	l->instance = jk_lower_emit(l, IR_sadd, first, t, 0, 0);
 	split(l, l->instance, NULL);
+	l->kept = jk_kept_of(l);
 	l->turns = k->instances;
 	jk_lower_statements(l, k->body);
 	jk_lower_faults_end(l);

@@ -18,8 +18,8 @@ uint16_t jk_lanes_before(struct lower *l, uint16_t n)
 /* An index of lanes: first + at + lane, where at is a scalar, 0 for none, and a constant. */
 struct value jk_index_at(struct lower *l, const struct lanes_of *w, uint16_t at, int64_t constant)
 {
-	/* Where there is a scalar, vectors side by side have addresses that differ by a displacement. */
-	const bool beside = at && constant <= w->hi - w->lo;
+	/* Where there is a scalar, or no loop, vectors side by side have addresses that differ by a displacement. */
+	const bool beside = (at || l->kept) && constant <= w->hi - w->lo;
 	struct linear f = w->first;
 	uint16_t reg;
 
@@ -69,12 +69,17 @@ static void known_lanes(struct lower *l, const struct lanes_of *w)
 	const uint64_t turns = l->turns;
 
 	l->turns *= (uint64_t)full * l->lanes;
-	if (full - left > 1)
-		whole_lanes(l, w, 0, full - left, log_copies);
-	if (left > 1)
-		whole_lanes(l, w, full - left, left, 0);
-	else if (full && (left || full == 1))
-		run(l, w, 0, (full - 1) << l->log_lanes);
+	if (jk_is_kept(l, w)) {
+		for (int64_t k = 0; k < full; k++)
+			run(l, w, 0, k << l->log_lanes);
+	} else {
+		if (full - left > 1)
+			whole_lanes(l, w, 0, full - left, log_copies);
+		if (left > 1)
+			whole_lanes(l, w, full - left, left, 0);
+		else if (full && (left || full == 1))
+			run(l, w, 0, (full - 1) << l->log_lanes);
+	}
 	l->turns = turns;
 	if (!rest)
 		return;
@@ -240,9 +245,12 @@ static void begin_partials(struct lower *l, struct partials *p)
 	const uint16_t first = as_vector(l, &none);
 
 	p->vectors = PARTIALS / l->lanes;
-	for (unsigned q = 0; q < p->vectors; q++)
-		p->v[q] = p->v[q] ? (jk_lower_assign(l, p->v[q], first), p->v[q])
-		                  : jk_lower_variable(l, jk_lower_lane_type(p->type), first);
+	for (unsigned q = 0; q < p->vectors; q++) {
+		if (p->v[q])
+			jk_lower_assign(l, p->v[q], first);
+		else
+			p->v[q] = jk_lower_variable(l, jk_lower_lane_type(p->type), first);
+	}
 }
 
 /* `turns` times 1 << log_copies rows of 32. at: a scalar, or 0. */
@@ -272,10 +280,15 @@ static void take_known(struct lower *l, struct partials *p, uint16_t at, int64_t
 		const unsigned log_copies = jk_log_copies(l, p->n->c, rows);
 		const int64_t left = rows & ((INT64_C(1) << log_copies) - 1), main = rows - left;
 		l->turns *= (uint64_t)rows * l->lanes;
-		if (main)
-			take_rows(l, p, at, constant, jk_constant_scalar(l, main >> log_copies), log_copies);
-		if (left)
-			take_rows(l, p, at, constant + main * PARTIALS, jk_constant_scalar(l, left), 0);
+		if (jk_is_kept(l, &p->w)) {
+			for (int64_t k = 0; k < rows * p->vectors; k++)
+				take(l, p, (unsigned)(k % p->vectors), at, constant + k * l->lanes);
+		} else {
+			if (main)
+				take_rows(l, p, at, constant, jk_constant_scalar(l, main >> log_copies), log_copies);
+			if (left)
+				take_rows(l, p, at, constant + main * PARTIALS, jk_constant_scalar(l, left), 0);
+		}
 		l->turns = turns;
 	}
 	for (unsigned q = 0; q < p->vectors && q * l->lanes < rest; q++) {
@@ -389,6 +402,20 @@ static struct value parts(struct lower *l, struct partials *p)
 	return jk_value_vector(p->type, jk_lower_copy(l, total), false);
 }
 
+/* The same where each part is written by itself. */
+static struct value kept_parts(struct lower *l, struct partials *p)
+{
+	struct value total = jk_identity(p->op, p->type);
+
+	for (int64_t at = 0; at < p->w.n; at += PART) {
+		begin_partials(l, p);
+		take_known(l, p, 0, at, p->w.n - at < PART ? p->w.n - at : PART);
+		const struct value part = end_partials(l, p);
+		total = jk_combined(l, p->n, p->op, total, part);
+	}
+	return jk_value_vector(p->type, jk_lower_to_vector(l, &total), false);
+}
+
 struct value jk_lower_reduction(struct lower *l, const struct node *n)
 {
 	struct partials p = { .n = n, .op = n->op, .type = n->type };
@@ -407,6 +434,8 @@ struct value jk_lower_reduction(struct lower *l, const struct node *n)
 			take_counted(l, &p, jk_constant_scalar(l, 0),
 			             jk_lower_emit(l, IR_smax, p.w.count, jk_constant_scalar(l, 0), 0, 0));
 		r = end_partials(l, &p);
+	} else if (jk_is_kept(l, &p.w)) {
+		r = kept_parts(l, &p);
 	} else {
 		r = parts(l, &p);
 	}

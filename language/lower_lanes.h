@@ -17,6 +17,9 @@ unsigned jk_enter_lanes(struct lower *l, const struct node *n);
 void jk_leave_lanes(struct lower *l);
 /* How many times a loop's turn is written, as a power of two: where its reads need not wait for each other. */
 unsigned jk_log_copies(const struct lower *l, const struct node *body, int64_t turns);
+/* How many vectors a range may have that the kernel's instances keep; whether this one is kept. */
+unsigned jk_kept_of(const struct lower *l);
+bool jk_is_kept(const struct lower *l, const struct lanes_of *w);
 /* What changes no result. */
 struct value jk_identity(unsigned op, unsigned type);
 struct value jk_combined(struct lower *l, const struct node *n, unsigned op, struct value a, struct value b);

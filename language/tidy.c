@@ -10,7 +10,7 @@
 
 #include "language/tidy.h"
 
-enum { BUCKETS = 4096, VARIABLE = 255, MAX_WAITING = 16 };
+enum { BUCKETS = 4096, VARIABLE = 255, MAX_WAITING = 16, MAX_EARLY = 16 };
 static const uint32_t NONE = UINT32_MAX;
 
 struct known {
@@ -35,6 +35,13 @@ struct tidy {
 	unsigned depth, loops;
 	uint32_t waiting[MAX_WAITING]; /* stores, in their order */
 	unsigned n_waiting;
+	struct {
+		uint32_t last,
+			at; /* of reads that stand together: the last one, and how many were written before them */
+		unsigned n;
+	} early;
+	uint32_t *since; /* by register: how many instructions had been written when it was */
+	uint32_t written;
 };
 
 /* ---- the list that becomes the kernel */
@@ -46,6 +53,20 @@ static void append(struct tidy *t, uint32_t k)
 	if (t->last != NONE)
 		t->next[t->last] = k;
 	t->last = k;
+}
+
+static void insert_behind(struct tidy *t, uint32_t at, uint32_t k)
+{
+	const uint32_t later = t->next[at];
+
+	if (later == NONE) {
+		append(t, k);
+		return;
+	}
+	t->before[k] = at;
+	t->next[k] = later;
+	t->next[at] = k;
+	t->before[later] = k;
 }
 
 static void insert_before(struct tidy *t, uint32_t at, uint32_t k)
@@ -134,6 +155,34 @@ static bool has_room(const struct tidy *t, const struct ir_ins *i, struct open *
 	return true;
 }
 
+/* ---- reads that stand together: a card's compiler does not move one to before a division, which has branches in it,
+ * so that each would wait for memory by itself */
+
+static bool is_there(const struct tidy *t, uint16_t reg)
+{
+	return t->level[reg] != VARIABLE && t->since[reg] <= t->early.at;
+}
+
+static void append_read(struct tidy *t, uint32_t k)
+{
+	const struct ir_ins *i = &t->ir->ins[k];
+	const bool together = t->rules->early_reads && t->early.n && t->early.n < MAX_EARLY;
+
+	if (together && is_there(t, i->a) && is_there(t, i->b) && is_there(t, i->c) && is_there(t, i->mask)) {
+		insert_behind(t, t->early.last, k);
+		t->early.last = k;
+		t->early.n++;
+		t->since[i->dst] = t->early.at;
+		return;
+	}
+	append(t, k);
+	if (together) /* what it depends on is read with the others */
+		return;
+	t->early.last = k;
+	t->early.at = t->written;
+	t->early.n = 1;
+}
+
 /* A value that depends on operands alone. */
 static void value(struct tidy *t, uint32_t k, bool moves)
 {
@@ -155,8 +204,10 @@ static void value(struct tidy *t, uint32_t k, bool moves)
 		depth = t->loop[level] - 1u;
 		t->level[i->dst] = (uint8_t)level;
 		insert_before(t, t->open[t->loop[level]].ins, k);
-	} else {
+	} else if (moves) {
 		append(t, k);
+	} else {
+		append_read(t, k);
 	}
 	remember(t, k, depth);
 }
@@ -173,6 +224,7 @@ static void structure(struct tidy *t, uint32_t k)
 	const struct ir_ins *i = &t->ir->ins[k];
 
 	append(t, k);
+	t->early.n = 0;
 	switch (i->op) {
 	case IR_loop:
 		enter(t, k, true);
@@ -236,6 +288,9 @@ static void step(struct tidy *t, uint32_t k)
 	i->mask = t->instead[i->mask];
 	if (waits(t, k))
 		return;
+	t->written++;
+	if (i->dst)
+		t->since[i->dst] = t->written;
 	if (ir_does(i->op, IR_BRANCHES)) {
 		structure(t, k);
 	} else if (i->dst && !is_var && ir_facts[i->op].effects == IR_PURE && i->op != IR_mov) {
@@ -284,7 +339,8 @@ bool jk_tidy(struct ir *ir, const struct jk_tidy_rules *rules)
 	t->next = malloc(n * sizeof *t->next);
 	t->before = malloc(n * sizeof *t->before);
 	t->known = malloc((n + 1) * sizeof *t->known);
-	bool ok = t->instead && t->level && t->next && t->before && t->known;
+	t->since = calloc(ir->n_regs, sizeof *t->since);
+	bool ok = t->instead && t->level && t->next && t->before && t->known && t->since;
 	for (size_t r = 0; ok && r < ir->n_regs; r++) {
 		t->instead[r] = (uint16_t)r;
 		t->level[r] = ir->is_var[r] ? VARIABLE : 0;
@@ -298,6 +354,7 @@ bool jk_tidy(struct ir *ir, const struct jk_tidy_rules *rules)
 	free(t->next);
 	free(t->before);
 	free(t->known);
+	free(t->since);
 	free(t);
 	return ok;
 }

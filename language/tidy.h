@@ -8,6 +8,7 @@ struct jk_tidy_rules {
 	const uint64_t *steady;    /* a bit for each register: read of what no instance writes; NULL: none */
 	bool loops;                /* what a loop does not change is moved out of it */
 	bool late_stores;          /* stores come behind what is read of what no instance writes */
+	bool early_reads;          /* such reads of a block stand together, some at a time */
 	unsigned vectors, scalars; /* at most so many registers for that, of each loop */
 };
 

@@ -11,9 +11,10 @@
 #include "jit/target.h"
 #include "tests/language/run_kernel.h"
 
-/* Of an operation: in all; in any loop; where loops of instances have one; behind a store since the last branch. */
+/* Of an operation: in all; in any loop; where loops of instances have one; behind a store, or a division, since the
+ * last branch. */
 struct counts {
-	unsigned all, in_loops, in_inner_loops, behind_stores;
+	unsigned all, in_loops, in_inner_loops, behind_stores, behind_divisions;
 };
 
 static struct counts count(const struct run *r, const char *target, unsigned op)
@@ -21,7 +22,7 @@ static struct counts count(const struct run *r, const char *target, unsigned op)
 	const struct target *t = target_find(target);
 	struct counts c = { 0 };
 	struct error err = { 0 };
-	unsigned loops = 0, stores = 0;
+	unsigned loops = 0, stores = 0, divisions = 0;
 	struct ir ir;
 
 	if (!(t ? jk_build(&ir, r->kernel, t, false, &err) : jk_build_lanes(&ir, r->kernel, 8, 1, false, &err)))
@@ -35,6 +36,8 @@ static struct counts count(const struct run *r, const char *target, unsigned op)
 		c.in_inner_loops += ir.ins[k].op == op && loops > 2;
 		stores = ir_does(ir.ins[k].op, IR_BRANCHES) ? 0 : stores + (ir.ins[k].op == IR_store);
 		c.behind_stores += ir.ins[k].op == op && stores > 0;
+		divisions = ir_does(ir.ins[k].op, IR_BRANCHES) ? 0 : divisions + (ir.ins[k].op == IR_div);
+		c.behind_divisions += ir.ins[k].op == op && divisions > 0;
 	}
 	ir_free(&ir);
 	return c;
@@ -90,6 +93,57 @@ static void test_late_stores(void **state)
 	assert_int_equal(count(&r, "sm90", IR_load).all, 4);
 	assert_int_equal(count(&r, "sm90", IR_load).behind_stores, 0);
 	assert_int_equal(count(&r, "avx2", IR_load).behind_stores, 3);
+	run_close(&r);
+}
+
+/* And before the first of the divisions, across which a card's compiler moves no read. Those that depend on another
+ * stay behind it, and no more than 16 stand together. */
+static void test_early_reads(void **state)
+{
+	static const char text[] =
+		"const i64 n;\n"
+		"kernel k(in f32 x[n], out f32 y[n]) over (i in n) { y[i] = 3 / x[i]; }\n"
+		"kernel chain(in u32 p[n], in f32 x[n], out f32 y[n]) over (i in n) { y[i] = 1 / x[p[i] & 31]; }\n";
+	struct run r;
+	(void)state;
+
+	run_open(&r, text, "k", "n=1024");
+	assert_int_equal(count(&r, "sm90", IR_load).all, 4);
+	assert_int_equal(count(&r, "sm90", IR_load).behind_divisions, 0);
+	assert_int_equal(count(&r, "gfx1100", IR_load).behind_divisions, 3);
+	assert_int_equal(count(&r, "avx2", IR_load).behind_divisions, 3);
+	run_close(&r);
+	run_open(&r, text, "chain", "n=1024");
+	assert_int_equal(count(&r, "sm90", IR_load).behind_divisions, 0);
+	assert_int_equal(count(&r, "sm90", IR_gather).behind_divisions, 3);
+	for (unsigned i = 0; i < 1024; i++) {
+		((uint32_t *)run_array(&r, "p"))[i] = i * 7;
+		((float *)run_array(&r, "x"))[i] = (float)(i + 1);
+	}
+	run_everywhere(&r, RUN_CARDS);
+	for (unsigned i = 0; i < 1024; i++)
+		assert_true(((float *)run_array(&r, "y"))[i] == 1 / (float)(i * 7 % 32 + 1));
+	run_close(&r);
+}
+
+/* Rows that several reductions read are read once where a card has registers for them, and there is no loop but that of
+ * instances; longer ones are read again. */
+static void test_kept_rows(void **state)
+{
+	struct run r;
+	(void)state;
+
+	run_open_example(&r, "softmax", NULL, "rows=3 n=1000");
+	assert_int_equal(count(&r, "sm90", IR_load).all, 32);
+	assert_int_equal(count(&r, "sm90", IR_loop).all, 1);
+	assert_true(count(&r, "gfx1100", IR_loop).all > 1);
+	run_close(&r);
+	run_open_example(&r, "layernorm", NULL, "rows=3 n=4096");
+	assert_int_equal(count(&r, "sm90", IR_load).all, 3 * 128);
+	assert_int_equal(count(&r, "sm90", IR_loop).all, 1);
+	run_close(&r);
+	run_open_example(&r, "layernorm", NULL, "rows=3 n=4097");
+	assert_true(count(&r, "sm90", IR_loop).all > 3);
 	run_close(&r);
 }
 
@@ -185,9 +239,10 @@ static void test_ahead(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_joined), cmocka_unit_test(test_not_joined),
-		                            cmocka_unit_test(test_moved),  cmocka_unit_test(test_late_stores),
-		                            cmocka_unit_test(test_counts), cmocka_unit_test(test_larger_counts),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_joined),      cmocka_unit_test(test_not_joined),
+		                            cmocka_unit_test(test_moved),       cmocka_unit_test(test_late_stores),
+		                            cmocka_unit_test(test_early_reads), cmocka_unit_test(test_kept_rows),
+		                            cmocka_unit_test(test_counts),      cmocka_unit_test(test_larger_counts),
 		                            cmocka_unit_test(test_ahead) };
 
 	return cmocka_run_group_tests_name("t_tidy", tests, NULL, NULL);
