@@ -9,13 +9,26 @@
 
 /* ---- inputs */
 
+/* Elements that are numbers by themselves are loaded as such, which is faster than byte by byte. */
+static int frozen_type(enum dtype type)
+{
+	switch (type) {
+	case DTYPE_F32: return JIT_TYPE_F32;
+	case DTYPE_F16: return JIT_TYPE_F16;
+	case DTYPE_BF16: return JIT_TYPE_BF16;
+	default: return JIT_TYPE_U8;
+	}
+}
+
 tensor_value layer_matrix_input(struct draw *d, const char *name, const struct model_tensor *t, uint64_t rows,
                                 struct shape *s)
 {
-	*s = (struct shape){ 2, { rows, t->type == DTYPE_F32 ? t->cols : t->row_bytes } };
+	const int type = frozen_type(t->type);
+
+	*s = (struct shape){ 2, { rows, type == JIT_TYPE_U8 ? t->row_bytes : t->cols } };
 	if (t->experts)
 		*s = (struct shape){ 3, { t->experts, rows, s->dim[1] } };
-	return tensor_graph_input(d->g, name, t->type == DTYPE_F32 ? JIT_TYPE_F32 : JIT_TYPE_U8, s, d->err);
+	return tensor_graph_input(d->g, name, type, s, d->err);
 }
 
 tensor_value layer_unpacked(struct draw *d, tensor_value v, const struct model_tensor *t)
@@ -23,7 +36,10 @@ tensor_value layer_unpacked(struct draw *d, tensor_value v, const struct model_t
 	int64_t format = (int64_t)t->type;
 	const struct attribute a = { ATTRIBUTE_format, 1, &format, 0 };
 
-	return v && draw_type(d, v) == JIT_TYPE_U8 ? tensor_graph_add(d->g, OP_dequantise, &v, 1, &a, 1, d->err) : v;
+	if (!v || draw_type(d, v) == JIT_TYPE_F32)
+		return v;
+	return draw_type(d, v) == JIT_TYPE_U8 ? tensor_graph_add(d->g, OP_dequantise, &v, 1, &a, 1, d->err)
+	                                      : draw_convert(d, v, JIT_TYPE_F32);
 }
 
 static tensor_value put_input(struct drawing *w, enum layer_input_kind kind, enum tensor_slot slot, const char *suffix,

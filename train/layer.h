@@ -28,7 +28,7 @@ enum layer_input_kind {
 struct layer_input {
 	enum layer_input_kind kind;
 	enum tensor_slot slot;
-	bool packed; /* u8[rows, bytes], as the file has it */
+	bool packed; /* as the file has it, and not of f32 */
 	struct shape shape;
 };
 enum { LAYER_INPUTS_MOST = 80 };
@@ -60,7 +60,8 @@ bool layer_is_like(const struct model *m, uint32_t a, uint32_t b);
 tensor_value layer_normed(struct draw *d, const struct model_spec *s, tensor_value x, tensor_value by, float eps);
 /* Where there is a bound: bound * tanh(x / bound). */
 tensor_value layer_bounded(struct draw *d, tensor_value x, const struct model_scale *cap);
-/* An input for so many rows of a frozen matrix as the file has it: u8[rows, bytes], of DTYPE_F32 f32[rows, cols]. */
+/* An input for so many rows of a frozen matrix as the file has it: f32, f16 or bf16[rows, cols], else u8[rows, bytes].
+ */
 tensor_value layer_matrix_input(struct draw *d, const char *name, const struct model_tensor *t, uint64_t rows,
                                 struct shape *s);
 /* That matrix as f32. */

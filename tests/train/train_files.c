@@ -327,9 +327,11 @@ void test_frozen(void **state)
 		const struct model_tensor *gate = train_tensor_of(&t->m, 0, SLOT_gate);
 		assert_int_equal(gate->type, cases[i].type);
 		for (uint32_t k = 0; k < t->net->classes[0].graph.inputs; k++) {
-			const struct layer_input *in = &t->net->classes[0].graph.input[k];
-			if (in->kind == LAYER_WEIGHT && in->slot == SLOT_gate)
-				assert_int_equal(shape_elements(&in->shape), gate->bytes);
+			const struct layer_graph *l = &t->net->classes[0].graph;
+			const int type = l->g.value[l->g.input[k]].type;
+			if (l->input[k].kind == LAYER_WEIGHT && l->input[k].slot == SLOT_gate)
+				assert_int_equal(shape_elements(&l->input[k].shape) * tensor_type_bytes(type),
+				                 gate->bytes);
 		}
 		save_unpacked(form, &t->m, in_folder(path, "f32"));
 		jit_train *wide = step_of(path, o);
