@@ -223,6 +223,7 @@ if command -v mold >/dev/null 2>&1; then linker=LDFLAGS=-fuse-ld=mold; fi
 # What tests say counts for nothing here: those that look at what the compiler made look at other code.
 if [ $size = coverage ]; then
 	export JITRUN_TEST_QUICK=1 TEST_CFLAGS=-O0
+	column=gcc
 	check_build "gcc, for gcov" build-coverage all -k -- --disable-static CFLAGS="-O1 --coverage" LDFLAGS=--coverage
 	scripts/coverage.sh build-coverage
 	echo "$passed passed, $failed failed, $skipped skipped"

@@ -53,9 +53,9 @@ static size_t skip_space(const char *p, size_t n)
 /* How many bytes at the end of p may be the beginning of a mark. */
 static size_t partial(const char *p, size_t n, const char *mark)
 {
-	size_t most = strlen(mark) - 1;
+	size_t max = strlen(mark) - 1;
 
-	for (size_t k = n < most ? n : most; k; k--)
+	for (size_t k = n < max ? n : max; k; k--)
 		if (memcmp(p + n - k, mark, k) == 0)
 			return k;
 	return 0;

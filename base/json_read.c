@@ -251,14 +251,14 @@ static void say_why(const struct json_scan *s, const char *label, struct error *
 	          s->at - start + 1, s->problem);
 }
 
-static json_t *read_text(const void *text, uint64_t n, uint64_t most, bool digits, const char *label, struct error *err)
+static json_t *read_text(const void *text, uint64_t n, uint64_t max, bool digits, const char *label, struct error *err)
 {
 	struct maker m = { .digits = digits };
 	json_t *root = NULL;
 	size_t mark;
 
-	if (n > most) {
-		error_set(err, ERROR_FORMAT, "%s: has %" PRIu64 " bytes, expected at most %" PRIu64, label, n, most);
+	if (n > max) {
+		error_set(err, ERROR_FORMAT, "%s: has %" PRIu64 " bytes, expected at most %" PRIu64, label, n, max);
 		return NULL;
 	}
 	const char *other = text_coding(text, n, &mark);
@@ -285,14 +285,14 @@ static json_t *read_text(const void *text, uint64_t n, uint64_t most, bool digit
 	return root;
 }
 
-json_t *json_read(const void *text, uint64_t n, uint64_t most, const char *label, struct error *err)
+json_t *json_read(const void *text, uint64_t n, uint64_t max, const char *label, struct error *err)
 {
-	return read_text(text, n, most, false, label, err);
+	return read_text(text, n, max, false, label, err);
 }
 
-json_t *json_read_digits(const void *text, uint64_t n, uint64_t most, const char *label, struct error *err)
+json_t *json_read_digits(const void *text, uint64_t n, uint64_t max, const char *label, struct error *err)
 {
-	return read_text(text, n, most, true, label, err);
+	return read_text(text, n, max, true, label, err);
 }
 
 /* As deep as json_read() reads. */

@@ -22,13 +22,13 @@ enum { JSON_MAX_VALUES = 1 << 23 };
 /* Bytes a file may have, asked before any of them is read; published tokenizers have up to a fifth of it. */
 enum { JSON_MAX_CONFIG = 1 << 20, JSON_MAX_INDEX = 1 << 25, JSON_MAX_TOKENIZER = 1 << 27 };
 
-/* The tree of n bytes, at most `most`; NULL with err set. label names the file. Any value may be the root. Strings are
+/* The tree of n bytes, at most `max`; NULL with err set. label names the file. Any value may be the root. Strings are
  * valid UTF-8 but for halves of surrogate pairs (json_is_text). A member's name that holds a NUL is refused. */
-json_t *json_read(const void *text, uint64_t n, uint64_t most, const char *label, struct error *err);
+json_t *json_read(const void *text, uint64_t n, uint64_t max, const char *label, struct error *err);
 
 /* The same, but integers beyond 64 bits keep their digits below the members of a JSON Schema that compare values
  * (const, enum, minimum and the other bounds). Only json_digits() and json_spell() know such a value for what it is. */
-json_t *json_read_digits(const void *text, uint64_t n, uint64_t most, const char *label, struct error *err);
+json_t *json_read_digits(const void *text, uint64_t n, uint64_t max, const char *label, struct error *err);
 /* The digits of such an integer, with its sign, else NULL. It is no text, and no number to jansson. */
 const char *json_digits(const json_t *v);
 

@@ -64,7 +64,7 @@ bool json_scan_open(struct json_scan *s, char open, char close)
 /* Length of the UTF-8 character at p, 0 if it is none. */
 static unsigned utf8_length(const unsigned char *p, uint64_t left)
 {
-	static const uint32_t least[5] = { 0, 0, 0x80, 0x800, 0x10000 };
+	static const uint32_t min[5] = { 0, 0, 0x80, 0x800, 0x10000 };
 	unsigned n = p[0] < 0x80             ? 1
 	             : (p[0] & 0xe0) == 0xc0 ? 2
 	             : (p[0] & 0xf0) == 0xe0 ? 3
@@ -81,7 +81,7 @@ static unsigned utf8_length(const unsigned char *p, uint64_t left)
 			return 0;
 		c = c << 6 | (p[i] & 0x3f);
 	}
-	return c < least[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : n;
+	return c < min[n] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? 0 : n;
 }
 
 static int hex_digit(char c)

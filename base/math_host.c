@@ -80,13 +80,13 @@ static inline void exp_lanes(double e[LANES], const double x[LANES])
 		e[l] *= from_bits((to_bits(t[l]) << 52) + 0x3ff0000000000000ull);
 }
 
-double math_host_sum_exp(const float *x, size_t n, float most)
+double math_host_sum_exp(const float *x, size_t n, float max)
 {
 	double sum[LANES] = { 0 }, d[LANES], e[LANES];
 
 	for (size_t i = 0; i < n; i += LANES) {
 		for (size_t l = 0; l < LANES; l++)
-			d[l] = i + l < n ? (double)x[i + l] - most : -700;
+			d[l] = i + l < n ? (double)x[i + l] - max : -700;
 		for (size_t l = 0; l < LANES; l++)
 			d[l] = d[l] > -700 ? d[l] : -700;
 		exp_lanes(e, d);
@@ -96,14 +96,14 @@ double math_host_sum_exp(const float *x, size_t n, float most)
 	return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
-void math_host_exp_below(float *e, const float *x, size_t n, float most)
+void math_host_exp_below(float *e, const float *x, size_t n, float max)
 {
 	double d[LANES], r[LANES];
 
 	for (size_t i = 0; i < n; i += LANES) {
 		size_t count = n - i < LANES ? n - i : LANES;
 		for (size_t l = 0; l < LANES; l++)
-			d[l] = l < count && x[i + l] != most ? (double)x[i + l] - most : 0;
+			d[l] = l < count && x[i + l] != max ? (double)x[i + l] - max : 0;
 		for (size_t l = 0; l < LANES; l++)
 			d[l] = d[l] > -700 ? d[l] : -700;
 		exp_lanes(r, d);

@@ -13,10 +13,10 @@
 double math_host_exp(double x); /* any x; 0 below -745, inf above 709.78 */
 /* exp(x[0] - most) + exp(x[1] - most) + ..., most being the greatest: so it is 1 at least, and terms below e^-700 make
  * no difference. Each within 1.2 units. */
-double math_host_sum_exp(const float *x, size_t n, float most);
-/* e[i] = exp(x[i] - most) as a float, most being the greatest; what equals it gives 1, infinite or not, and what lies
+double math_host_sum_exp(const float *x, size_t n, float max);
+/* e[i] = exp(x[i] - max) as a float, max being the greatest; what equals it gives 1, infinite or not, and what lies
  * far below it gives 0. */
-void math_host_exp_below(float *e, const float *x, size_t n, float most);
+void math_host_exp_below(float *e, const float *x, size_t n, float max);
 /* Each x becomes math_host_exp(x), bit by bit; several are computed side by side. */
 void math_host_exps(double *x, size_t n);
 double math_host_log(double x);                        /* x > 0, finite, normal */

@@ -13,7 +13,7 @@
 #define LIBRARY(low_, high_, usual_, works) .low = low_, .high = high_, .usual = usual_
 #define COMMAND_LINE(name, value, low, high, told, help) .option = name, told
 #define REQUEST(kinds, name, low, high, zero, at, what) \
-	.request = name, .request_low = low, .request_high = high, .zero_is_least = zero
+	.request = name, .request_low = low, .request_high = high, .zero_is_min = zero
 #define MODEL_FILE(hf_, gguf_, low, high) .hf = hf_, .gguf = gguf_, .file_low = low, .file_high = high
 #define IN_NO_FILE .hf = NULL
 

@@ -23,7 +23,7 @@ struct sampling_row {
 
 	const char *request;
 	double request_low, request_high;
-	bool zero_is_least;
+	bool zero_is_min;
 
 	const char *hf, *gguf; /* NULL: it has no name there */
 	double file_low, file_high;

@@ -2,7 +2,7 @@
 
 unsigned text_char(const void *bytes, size_t n, uint32_t *code)
 {
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	static const uint32_t min[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	const unsigned char *p = bytes;
 	unsigned length =
 		n == 0                  ? 0
@@ -20,7 +20,7 @@ unsigned text_char(const void *bytes, size_t n, uint32_t *code)
 			return 0;
 		c = c << 6 | (p[i] & 0x3f);
 	}
-	if (c < least[length] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+	if (c < min[length] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
 		return 0;
 	*code = c;
 	return length;

@@ -47,10 +47,10 @@ static int fail(const char *message)
 
 static long greatest(const struct list *l)
 {
-	long most = 0;
+	long max = 0;
 	for (int i = 0; i < l->n; i++)
-		most = l->value[i] > most ? l->value[i] : most;
-	return most;
+		max = l->value[i] > max ? l->value[i] : max;
+	return max;
 }
 
 /* ---- the model */
@@ -177,14 +177,14 @@ static enum print_format print_format(void)
 /* All tests with one number of threads. */
 static bool run_tests(jit_model *m, struct printer *p, long threads, bool last, jit_error *err)
 {
-	long most = greatest(&opt.list.prompt) > greatest(&opt.list.generate)
-	                    ? greatest(&opt.list.prompt)
-	                    : greatest(&opt.list.generate);
-	most = greatest(&opt.list.small) > most ? greatest(&opt.list.small) : most;
-	if (most == 0)
+	long max = greatest(&opt.list.prompt) > greatest(&opt.list.generate)
+	                   ? greatest(&opt.list.prompt)
+	                   : greatest(&opt.list.generate);
+	max = greatest(&opt.list.small) > max ? greatest(&opt.list.small) : max;
+	if (max == 0)
 		return true;
 	jit_session_options so =
-		JIT_SESSION_OPTIONS(.context = (int)(greatest(&opt.list.depth) + most + 2), .threads = (int)threads,
+		JIT_SESSION_OPTIONS(.context = (int)(greatest(&opt.list.depth) + max + 2), .threads = (int)threads,
 	                            .batch = (int)opt.batch, .kv = kv_type_option(opt.kv_type));
 	struct limits limits = { 0 };
 	struct test_machine t = {

@@ -237,7 +237,7 @@ int jitbench_usage(const char *text)
 	return EXIT_USAGE;
 }
 
-static bool parse_list(const char *name, const char *text, long most, struct list *out)
+static bool parse_list(const char *name, const char *text, long max, struct list *out)
 {
 	const char *at = text;
 
@@ -245,12 +245,12 @@ static bool parse_list(const char *name, const char *text, long most, struct lis
 		char *end;
 		errno = 0;
 		long v = strtol(at, &end, 10);
-		if (end == at || (*end && *end != ',') || errno || v < 0 || v > most || out->n == MAX_LIST) {
+		if (end == at || (*end && *end != ',') || errno || v < 0 || v > max || out->n == MAX_LIST) {
 			char quoted[80];
 			fprintf(stderr,
 			        "jitbench: --%s: \"%s\" is not a list of at most %d whole numbers from 0 to %ld, such "
 			        "as 1,2,3\nTry 'jitbench --help'.\n",
-			        name, error_quote(quoted, sizeof quoted, text, strlen(text)), MAX_LIST, most);
+			        name, error_quote(quoted, sizeof quoted, text, strlen(text)), MAX_LIST, max);
 			return false;
 		}
 		out->value[out->n++] = v;

@@ -8,15 +8,15 @@
 #include "base/text.h"
 #include "base/json_read.h"
 
-/* All bytes of a file or a pipe, or some more than `most`; NULL: err. */
-static char *read_bytes(const char *path, uint64_t most, const char *label, size_t *n, struct error *err)
+/* All bytes of a file or a pipe, or some more than `max`; NULL: err. */
+static char *read_bytes(const char *path, uint64_t max, const char *label, size_t *n, struct error *err)
 {
 	FILE *f = fopen(path, "rbe");
 	char *bytes = NULL, *more;
 	size_t capacity = 0;
 	bool ok = f != NULL;
 
-	for (*n = 0; ok && !feof(f) && *n <= most; ok = !ferror(f)) {
+	for (*n = 0; ok && !feof(f) && *n <= max; ok = !ferror(f)) {
 		if (*n == capacity) {
 			capacity = capacity ? 2 * capacity : 1 << 16;
 			if (!(more = realloc(bytes, capacity))) {
@@ -37,16 +37,16 @@ static char *read_bytes(const char *path, uint64_t most, const char *label, size
 	return NULL;
 }
 
-json_t *json_file_read(const char *path, uint64_t most, struct error *err)
+json_t *json_file_read(const char *path, uint64_t max, struct error *err)
 {
 	char label[200];
 	size_t n, mark = 0;
 
 	error_quote(label, sizeof label, path, strlen(path));
-	char *bytes = read_bytes(path, most, label, &n, err);
+	char *bytes = read_bytes(path, max, label, &n, err);
 	if (bytes)
 		text_coding(bytes, n, &mark); /* another one is refused by json_read() */
-	json_t *o = bytes ? json_read(bytes + mark, n - mark, most, label, err) : NULL;
+	json_t *o = bytes ? json_read(bytes + mark, n - mark, max, label, err) : NULL;
 	free(bytes);
 	return o;
 }

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-/* At most `most` bytes of it are read as a tree (base/json_read.h); one that has more is refused. NULL: err. */
-json_t *json_file_read(const char *path, uint64_t most, struct error *err);
+/* At most `max` bytes of it are read as a tree (base/json_read.h); one that has more is refused. NULL: err. */
+json_t *json_file_read(const char *path, uint64_t max, struct error *err);
 
 #endif

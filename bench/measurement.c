@@ -29,7 +29,7 @@ static struct summary summarise(double *v, long n)
 		s.deviation += (v[i] - s.mean) * (v[i] - s.mean) / (double)(n - 1);
 	s.deviation = sqrt(s.deviation);
 	s.median = quantile(v, n, 0.5);
-	s.least = v[0];
+	s.min = v[0];
 	s.greatest = v[n - 1];
 	s.spread = s.median > 0 ? (quantile(v, n, 0.75) - quantile(v, n, 0.25)) / s.median : 0;
 	return s;

@@ -17,7 +17,7 @@ struct series {
 };
 
 struct summary {
-	double median, least, greatest, mean, deviation, spread;
+	double median, min, greatest, mean, deviation, spread;
 }; /* spread: between the quartiles, of the median */
 
 struct row {

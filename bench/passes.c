@@ -6,7 +6,7 @@
 static const uint32_t prompts[] = { 24, 32, 48, 64, 128, 256 };
 static const uint32_t depths[] = { 64, 256, 512, 1024, 2048, 4096, 8192 };
 enum {
-	FEW = SPECULATE_MOST,
+	FEW = SPECULATE_MAX,
 	PROMPTS = sizeof prompts / sizeof *prompts,
 	DEPTHS = sizeof depths / sizeof *depths,
 	POSITION = 64,
@@ -17,7 +17,7 @@ static const double run_seconds = 0.003;
 /* What is measured in turn with the others; the least of its times. */
 struct watched {
 	struct lab_run run;
-	double least;
+	double min;
 };
 struct table {
 	struct watched row[WATCHED_MAX];
@@ -31,8 +31,8 @@ static bool take_turns(struct lab *l, struct table *t, long rounds, struct error
 			double took = lab_time_for(l, &t->row[i].run, run_seconds, err);
 			if (took < 0)
 				return false;
-			if (r == 0 || took < t->row[i].least)
-				t->row[i].least = took;
+			if (r == 0 || took < t->row[i].min)
+				t->row[i].min = took;
 		}
 	return true;
 }
@@ -81,11 +81,11 @@ static bool tokens_table(struct lab *l, const char *format, long rounds, FILE *o
 	        "takes |\n| ---: | ---: | ---: | ---: |\n",
 	        format);
 	for (uint32_t n = 1; n <= FEW; n++)
-		fprintf(out, "| %u | %.2f | %.2f | %.2f |\n", n, exact[n - 1].least / exact[0].least,
-		        exact[next_width(n) - 1].least / exact[n - 1].least, general[n - 1].least / exact[n - 1].least);
+		fprintf(out, "| %u | %.2f | %.2f | %.2f |\n", n, exact[n - 1].min / exact[0].min,
+		        exact[next_width(n) - 1].min / exact[n - 1].min, general[n - 1].min / exact[n - 1].min);
 	for (int i = 0; i < PROMPTS; i++)
-		fprintf(out, "| %u | %.2f | in passes of 16: %.2f | |\n", prompts[i], prompt[i].least / exact[0].least,
-		        exact[FEW - 1].least * prompts[i] / FEW / prompt[i].least);
+		fprintf(out, "| %u | %.2f | in passes of 16: %.2f | |\n", prompts[i], prompt[i].min / exact[0].min,
+		        exact[FEW - 1].min * prompts[i] / FEW / prompt[i].min);
 	return true;
 }
 
@@ -115,16 +115,16 @@ static bool contexts_table(struct lab *l, uint32_t tokens, long rounds, FILE *ou
 		return false;
 	const struct watched *attention = t.row, *layer = t.row + DEPTHS;
 	double each =
-		(attention[DEPTHS - 1].least - attention[DEPTHS - 2].least) / (depths[DEPTHS - 1] - depths[DEPTHS - 2]);
+		(attention[DEPTHS - 1].min - attention[DEPTHS - 2].min) / (depths[DEPTHS - 1] - depths[DEPTHS - 2]);
 	fprintf(out,
 	        "\n| attention of %u token%s, positions | time for each position, in times of that between %u and %u | "
 	        "of the layer | not spent on positions, of the layer |\n"
 	        "| ---: | ---: | ---: | ---: |\n",
 	        tokens, tokens > 1 ? "s" : "", depths[DEPTHS - 2], depths[DEPTHS - 1]);
 	for (int i = 0; i < DEPTHS; i++) {
-		double seen = depths[i] + (tokens + 1) / 2.0, rest = attention[i].least - seen * each;
-		fprintf(out, "| %u | %.2f | %.1f %% | %.1f %% |\n", depths[i], attention[i].least / seen / each,
-		        100 * attention[i].least / layer[i].least, rest > 0 ? 100 * rest / layer[i].least : 0);
+		double seen = depths[i] + (tokens + 1) / 2.0, rest = attention[i].min - seen * each;
+		fprintf(out, "| %u | %.2f | %.1f %% | %.1f %% |\n", depths[i], attention[i].min / seen / each,
+		        100 * attention[i].min / layer[i].min, rest > 0 ? 100 * rest / layer[i].min : 0);
 	}
 	return true;
 }

@@ -202,12 +202,11 @@ static bool open_plan(struct prediction *p, struct error *err)
 
 /* One launch of a kernel. */
 struct op_cost {
-	double instructions, valu, salu, load, load128, moved,
-		least; /* least: bytes that must come from or go to memory */
-	double weights, cache, least_weights,
-		least_cache; /* of moved and least, what was read of weights and of keys and values */
-	double waves;        /* that have units */
-	double stalls;       /* waits of one wave for memory with nothing else to do */
+	double instructions, valu, salu, load, load128, moved, min; /* bytes that must come from or go to memory */
+	double weights, cache, min_weights,
+		min_cache; /* of moved and min, what was read of weights and of keys and values */
+	double waves;      /* that have units */
+	double stalls;     /* waits of one wave for memory with nothing else to do */
 	double seconds;
 	const char *limit;
 };
@@ -258,13 +257,13 @@ static struct op_cost op_cost_of(const struct prediction *p, const struct plan_o
 	fill_counts(&f, p, find_counted(p, key));
 	uint64_t tokens = kernel_columns(key, l->arg, p->plan.tokens);
 	const struct template_reads reads = template_reads(key, (uint64_t)units, p->o->depth, tokens);
-	f.least = (double)template_traffic(key, (uint64_t)units, p->o->depth, tokens);
-	f.least_weights = (double)reads.weights;
-	f.least_cache = (double)reads.cache;
+	f.min = (double)template_traffic(key, (uint64_t)units, p->o->depth, tokens);
+	f.min_weights = (double)reads.weights;
+	f.min_cache = (double)reads.cache;
 	f.waves = busy * (cooperative ? RDNA_PROGRAM_WAVES : 1);
 	f.stalls /= f.waves;
 	double cus = fmin(busy, c->units), simds = fmin(f.waves, (double)c->units * TARGET_UNIT_SIMDS);
-	slower(&f, f.least / (c->bandwidth * p->assumed.bandwidth_share), "memory");
+	slower(&f, f.min / (c->bandwidth * p->assumed.bandwidth_share), "memory");
 	slower(&f, uneven * f.valu / simds / c->clock, "vector");
 	slower(&f, uneven * f.salu / simds / c->clock, "scalar");
 	slower(&f, uneven * f.load / p->assumed.l0_bytes / cus / c->clock, "L0");
@@ -294,11 +293,11 @@ static void add_op_cost(struct line *line, const struct op_cost *f)
 	line->sum.load += f->load;
 	line->sum.load128 += f->load128;
 	line->sum.moved += f->moved;
-	line->sum.least += f->least;
+	line->sum.min += f->min;
 	line->sum.weights += f->weights;
 	line->sum.cache += f->cache;
-	line->sum.least_weights += f->least_weights;
-	line->sum.least_cache += f->least_cache;
+	line->sum.min_weights += f->min_weights;
+	line->sum.min_cache += f->min_cache;
 	line->sum.seconds += f->seconds;
 	line->sum.waves = f->waves;
 	line->sum.stalls = f->stalls;
@@ -345,7 +344,7 @@ static void print_lines(const struct line *line, size_t n, FILE *out)
 		const struct op_cost *f = &line[i].sum;
 		SAY("| %s | %llu | %.0f | %.0f | %.0f %% | %.2f | %.2f | %.1f | %s | %.1f |\n",
 		    key_text(line[i].key, text, sizeof text), (unsigned long long)line[i].launches, f->waves,
-		    f->instructions, f->load > 0 ? 100 * f->load128 / f->load : 0, f->moved / 0x1p20, f->least / 0x1p20,
+		    f->instructions, f->load > 0 ? 100 * f->load128 / f->load : 0, f->moved / 0x1p20, f->min / 0x1p20,
 		    f->stalls, f->limit, f->seconds * 1e6);
 	}
 }
@@ -374,7 +373,7 @@ static void print_launches(const struct prediction *p, const struct op_cost *tot
 		double seconds = total->seconds + barriers + launching;
 		SAY("| %s | %zu | %zu | %.3f | %.3f | %.3f | %.3f | %.1f | %.0f %% |\n", way[i].name, way[i].launches,
 		    way[i].barriers, total->seconds * 1e3, barriers * 1e3, launching * 1e3, seconds * 1e3, 1 / seconds,
-		    100 * total->least / seconds / p->card.bandwidth);
+		    100 * total->min / seconds / p->card.bandwidth);
 	}
 }
 
@@ -382,14 +381,13 @@ static double ratio(double a, double b) { return b > 0 ? a / b : 1; }
 
 static void print_traffic(const struct op_cost *t, FILE *out)
 {
-	double must = t->weights + t->cache, least = t->least_weights + t->least_cache;
+	double must = t->weights + t->cache, min = t->min_weights + t->min_cache;
 
 	SAY("\nread of weights %.2f MiB, %.3f times the least; of the KV cache %.2f MiB, %.3f times; of both "
 	    "together %.4f times. Everything else %.2f MiB, which is read by many waves and comes from "
 	    "caches. %.1f %% of vector loads by 128 bits; %.0f instructions of waves\n",
-	    t->weights / 0x1p20, ratio(t->weights, t->least_weights), t->cache / 0x1p20,
-	    ratio(t->cache, t->least_cache), ratio(must, least), (t->moved - must) / 0x1p20,
-	    100 * ratio(t->load128, t->load), t->instructions);
+	    t->weights / 0x1p20, ratio(t->weights, t->min_weights), t->cache / 0x1p20, ratio(t->cache, t->min_cache),
+	    ratio(must, min), (t->moved - must) / 0x1p20, 100 * ratio(t->load128, t->load), t->instructions);
 }
 
 static void print_assumptions(const struct prediction *p, FILE *out)

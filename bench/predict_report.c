@@ -12,8 +12,8 @@ enum { UNITS_MAX = 1024, MHZ_MAX = 10000, REPORT_MAX = 1 << 24 };
 #define SECONDS_MAX 10.0
 #define BANDWIDTH_MAX 1e14
 
-/* A number above 0 and not above `most`. `optional`: it may lack, and *out stays. False: err. */
-static bool number(const json_t *in, const char *name, double most, bool optional, double *out, const char *path,
+/* A number above 0 and not above `max`. `optional`: it may lack, and *out stays. False: err. */
+static bool number(const json_t *in, const char *name, double max, bool optional, double *out, const char *path,
                    struct error *err)
 {
 	const json_t *v = json_object_get(in, name);
@@ -25,9 +25,9 @@ static bool number(const json_t *in, const char *name, double most, bool optiona
 		                 "%s: %s is %s, expected a number: is it a report of jitrun doctor --report that got "
 		                 "to its end?",
 		                 path, name, v ? "no number" : "not there");
-	if (!(json_number_value(v) > 0 && json_number_value(v) <= most))
+	if (!(json_number_value(v) > 0 && json_number_value(v) <= max))
 		return error_set(err, ERROR_FORMAT, "%s: %s is %g, expected a number above 0, at most %g", path, name,
-		                 json_number_value(v), most);
+		                 json_number_value(v), max);
 	*out = json_number_value(v);
 	return true;
 }

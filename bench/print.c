@@ -25,7 +25,7 @@ static void markdown_row(const struct row *r)
 	snprintf(threads, sizeof threads, "%d", r->threads);
 	snprintf(value, sizeof value, "%s%s %s", r->noisy[0] ? "~" : "", digits(number, sizeof number, r->value.median),
 	         r->unit);
-	if (r->value.least < r->value.greatest)
+	if (r->value.min < r->value.greatest)
 		snprintf(spread, sizeof spread, "%.*f %%", r->value.spread < 0.0995, 100 * r->value.spread);
 	if (r->work > 0)
 		snprintf(share, sizeof share, "%.*f %%", r->share < 0.0995, 100 * r->share);
@@ -55,7 +55,7 @@ static json_t *fields(const struct printer *p, const struct row *r)
 		bool there;
 	} number[] = {
 		{ "avg_ts", r->value.mean, true },         { "stddev_ts", r->value.deviation, true },
-		{ "median", r->value.median, true },       { "least", r->value.least, true },
+		{ "median", r->value.median, true },       { "least", r->value.min, true },
 		{ "greatest", r->value.greatest, true },   { "work", r->work, r->work > 0 },
 		{ "limit", r->limit.median, r->work > 0 }, { "share", r->share, r->work > 0 },
 	};

@@ -41,7 +41,7 @@ static void add(struct table *t, struct key key, uint32_t schedule)
 /* Schedules that differ from the default in one setting, or in distance from those that sessions try. */
 static void list_kernel(struct table *t, const struct key *usual)
 {
-	uint32_t near[TEMPLATE_SCHEDULES_MOST - 1], quick[TEMPLATE_SCHEDULES_MOST];
+	uint32_t near[TEMPLATE_SCHEDULES_MAX - 1], quick[TEMPLATE_SCHEDULES_MAX];
 	unsigned few = template_schedules(usual, quick);
 
 	for (unsigned q = 0; q < few; q++)

@@ -213,8 +213,8 @@ static bool measure_row(int which, struct error *err)
 			.clients = concurrency[which],
 			.rounds = opt.rounds,
 			.times = times[s][opt.rounds / 2],
-			.least = times[s][0].rate,
-			.most = times[s][opt.rounds - 1].rate
+			.min = times[s][0].rate,
+			.max = times[s][opt.rounds - 1].rate
 		};
 	}
 	return true;

@@ -15,8 +15,8 @@ void serve_print_table(const struct serve_row *row, size_t n, FILE *out)
 		if (i && row[i - 1].clients == r->clients && t->rate > 0)
 			snprintf(beside, sizeof beside, " (1/%.2f)", row[i - 1].times.rate / t->rate);
 		fprintf(out, "| %ld | %s | %.1f%s | %.1f to %.1f | %.0f, %.0f ms | %.1f, %.1f ms |\n", r->clients,
-		        r->server, t->rate, beside, r->least, r->most, 1e3 * t->first50, 1e3 * t->first99,
-		        1e3 * t->next50, 1e3 * t->next99);
+		        r->server, t->rate, beside, r->min, r->max, 1e3 * t->first50, 1e3 * t->first99, 1e3 * t->next50,
+		        1e3 * t->next99);
 	}
 }
 
@@ -27,7 +27,7 @@ void serve_print_csv(const struct serve_row *row, size_t n, FILE *out)
 	for (size_t i = 0; i < n; i++) {
 		const struct serve_times *t = &row[i].times;
 		fprintf(out, "%ld,%s,%ld,%.2f,%.2f,%.2f,%.2f,%.2f,%.2f,%.2f\n", row[i].clients, row[i].server,
-		        row[i].rounds, t->rate, row[i].least, row[i].most, 1e3 * t->first50, 1e3 * t->first99,
+		        row[i].rounds, t->rate, row[i].min, row[i].max, 1e3 * t->first50, 1e3 * t->first99,
 		        1e3 * t->next50, 1e3 * t->next99);
 	}
 }

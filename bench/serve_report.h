@@ -12,7 +12,7 @@ struct serve_row {
 	const char *server;
 	long clients, rounds;
 	struct serve_times times;
-	double least, most; /* tokens a second */
+	double min, max; /* tokens a second */
 };
 
 /* Rows of one number of clients stand together; of two servers, the second one's rate is compared. */

@@ -121,7 +121,7 @@ static bool wanted(struct suite *s, const struct operation *op)
 }
 
 /* Seconds that the operation takes at least when the peaks hold; which of the two it is. */
-static double least_seconds(const struct operation *op, double bandwidth, double peak, bool *memory)
+static double min_seconds(const struct operation *op, double bandwidth, double peak, bool *memory)
 {
 	double by_memory = op->bytes / bandwidth, by_cores = op->flops / peak;
 
@@ -137,15 +137,15 @@ static bool measure(struct suite *s, const struct operation *op, struct row *r, 
 
 	if (lab_time_for(s->lab, &op->run, quiet_seconds, err) < 0)
 		return false;
-	limit[0] = least_seconds(op, bandwidth_sample(s->bandwidth, READINGS), peak_sample(s->peak, op->peak, READINGS),
-	                         memory);
+	limit[0] = min_seconds(op, bandwidth_sample(s->bandwidth, READINGS), peak_sample(s->peak, op->peak, READINGS),
+	                       memory);
 	for (long i = 0; i < s->o->repetitions; i++) {
 		double took = lab_time_for(s->lab, &op->run, run_seconds, err);
 		if (took <= 0)
 			return false;
 		bool ignored;
-		limit[1] = least_seconds(op, bandwidth_sample(s->bandwidth, READINGS),
-		                         peak_sample(s->peak, op->peak, READINGS), &ignored);
+		limit[1] = min_seconds(op, bandwidth_sample(s->bandwidth, READINGS),
+		                       peak_sample(s->peak, op->peak, READINGS), &ignored);
 		v.value[v.n] = 1 / took;
 		v.limit[v.n++] = 1 / (limit[0] < limit[1] ? limit[0] : limit[1]);
 		limit[0] = limit[1];

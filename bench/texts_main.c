@@ -51,13 +51,13 @@ static struct times since(struct times t)
 }
 
 /* n texts of lengths that are spread evenly, the order mixed; returns all their tokens. */
-static size_t take_lengths(struct embedder *e, size_t n, size_t least, size_t most)
+static size_t take_lengths(struct embedder *e, size_t n, size_t min, size_t max)
 {
 	size_t all = 0;
 
 	e->n = n;
 	for (size_t i = 0; i < n; i++) {
-		const size_t tokens = least + (i * 37 % n) * (most - least) / (n > 1 ? n - 1 : 1);
+		const size_t tokens = min + (i * 37 % n) * (max - min) / (n > 1 ? n - 1 : 1);
 		e->texts[i] = (jit_embedding_text){ .ids = ids[i], .n = tokens };
 		all += tokens;
 	}
@@ -76,7 +76,7 @@ static bool embed_all(const struct embedder *e, size_t at_once, jit_error *err)
 /* For all texts, the least of some rounds; < 0: it failed. */
 static struct times time_of(const struct embedder *e, size_t at_once, jit_error *err)
 {
-	struct times least = { -1, -1 };
+	struct times min = { -1, -1 };
 	const struct times begun = now();
 
 	for (int r = 0; r < ROUNDS && (r == 0 || since(begun).wall < enough); r++) {
@@ -84,22 +84,22 @@ static struct times time_of(const struct embedder *e, size_t at_once, jit_error 
 		if (!embed_all(e, at_once, err))
 			return (struct times){ -1, -1 };
 		const struct times took = since(start);
-		least.wall = r == 0 || took.wall < least.wall ? took.wall : least.wall;
-		least.cpu = r == 0 || took.cpu < least.cpu ? took.cpu : least.cpu;
+		min.wall = r == 0 || took.wall < min.wall ? took.wall : min.wall;
+		min.cpu = r == 0 || took.cpu < min.cpu ? took.cpu : min.cpu;
 	}
-	return least;
+	return min;
 }
 
-static bool measure(struct embedder *e, size_t least, size_t most, jit_error *err)
+static bool measure(struct embedder *e, size_t min, size_t max, jit_error *err)
 {
 	enum { N = 32 };
-	const size_t all = take_lengths(e, N, least, most);
+	const size_t all = take_lengths(e, N, min, max);
 	const struct times together = time_of(e, N, err), alone = time_of(e, 1, err);
 	char name[48];
 
 	if (together.wall < 0 || alone.wall < 0)
 		return false;
-	snprintf(name, sizeof name, least == most ? "%zu" : "%zu to %zu", least, most);
+	snprintf(name, sizeof name, min == max ? "%zu" : "%zu to %zu", min, max);
 	printf("%-10s  %10.1f  %10.0f  %10.1f  %10.1f  %10.0f  %10.1f\n", name, N / together.wall,
 	       (double)all / together.wall, N / alone.wall, N / together.cpu, (double)all / together.cpu,
 	       N / alone.cpu);
@@ -122,16 +122,16 @@ static bool measure_all(struct embedder *e, jit_error *err)
 
 static bool work(struct embedder *e, jit_error *err)
 {
-	size_t n, least, most;
+	size_t n, min, max;
 	double ms;
 
-	while (scanf("%zu %zu %zu %lf", &n, &least, &most, &ms) == 4) {
-		if (!n || n > TEXTS || !least || least > most || most > TOKENS_MAX) {
+	while (scanf("%zu %zu %zu %lf", &n, &min, &max, &ms) == 4) {
+		if (!n || n > TEXTS || !min || min > max || max > TOKENS_MAX) {
 			printf("no: 1 to %d texts of 1 to %d tokens\n", TEXTS, TOKENS_MAX);
 			return true;
 		}
 		uint64_t runs = 0;
-		take_lengths(e, n, least, most);
+		take_lengths(e, n, min, max);
 		const struct times start = now();
 		do {
 			if (!embed_all(e, n, err))

@@ -10,7 +10,7 @@
 #include "runtime/session/session_state.h"
 
 enum { STEP = 256, MAX_PASSES = 1000 };
-static const double least_seconds = 0.05; /* of a repetition: short passes are repeated within it */
+static const double min_seconds = 0.05; /* of a repetition: short passes are repeated within it */
 
 /* Of experts, so many. */
 static double elements(const struct model_tensor *t, uint32_t experts)
@@ -112,7 +112,7 @@ static bool repeat(const struct test_machine *t, const struct plan_of_test *p, s
 		seconds = time_passes(t, p, 1, err);
 	if (seconds < 0)
 		return false;
-	double wanted = seconds > 0 ? least_seconds / seconds + 1 : MAX_PASSES;
+	double wanted = seconds > 0 ? min_seconds / seconds + 1 : MAX_PASSES;
 	long passes = wanted > MAX_PASSES ? MAX_PASSES : (long)wanted;
 	double before = limits_read(t->limits, limit_of(p->kind), err);
 	for (out->n = 0; before >= 0 && out->n < t->repetitions; out->n++) {

@@ -73,7 +73,7 @@ bool chat_render(const struct chat_template *t, const struct chat_request *reque
                  bool *refused, struct error *err)
 {
 	struct error why = { 0 };
-	struct run r = { .memory = { .most = CHAT_MAX_MEMORY },
+	struct run r = { .memory = { .max = CHAT_MAX_MEMORY },
 		         .label = t->label,
 		         .err = &why,
 		         .line = 1,

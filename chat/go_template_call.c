@@ -24,11 +24,11 @@ enum function {
 	FUNCTION_TYPE
 };
 
-/* most: SIZE_MAX: any number */
+/* max: SIZE_MAX: any number */
 static const struct row {
 	const char *name;
 	enum function function;
-	size_t least, most;
+	size_t min, max;
 	enum go_wants first, others;
 } rows[] = {
 	{ "and", FUNCTION_AND, 1, SIZE_MAX, GO_WANTS_VALUE, GO_WANTS_VALUE },
@@ -76,16 +76,16 @@ static struct go_value length(struct go_run *g, const struct go_node *n, struct 
 	}
 }
 
-/* A number from 0 to most. */
-static bool read_index(struct go_run *g, const struct go_node *n, const char *what, struct go_value v, size_t most,
+/* A number from 0 to max. */
+static bool read_index(struct go_run *g, const struct go_node *n, const char *what, struct go_value v, size_t max,
                        size_t *out)
 {
 	if (v.kind != GO_INT && v.kind != GO_BYTE) {
 		go_fail(g, n, "%s has an index of type %s, expected an integer", what, go_type_name(v));
 		return false;
 	}
-	if (v.integer < 0 || (uint64_t)v.integer > most) {
-		go_fail(g, n, "%s has the index %" PRId64 ", expected 0 to %zu", what, v.integer, most);
+	if (v.integer < 0 || (uint64_t)v.integer > max) {
+		go_fail(g, n, "%s has the index %" PRId64 ", expected 0 to %zu", what, v.integer, max);
 		return false;
 	}
 	*out = (size_t)v.integer;
@@ -265,9 +265,9 @@ struct go_value go_call_number(struct go_run *g, const struct go_node *n, unsign
 
 	for (a = args; a; a = a->next)
 		count++;
-	if (count < row->least || count > row->most)
+	if (count < row->min || count > row->max)
 		return go_fail(g, n, "%s has %zu arguments, expected %s%zu", row->name, count,
-		               row->most == SIZE_MAX ? "at least " : "", row->least);
+		               row->max == SIZE_MAX ? "at least " : "", row->min);
 	if (row->function == FUNCTION_AND || row->function == FUNCTION_OR)
 		return decide(g, row->function == FUNCTION_OR, args, dot, last);
 	struct go_value *v = run_take(g->r, count * sizeof *v);

@@ -114,14 +114,14 @@ static void hex(struct build *b, const struct text *t, const struct go_format *f
 	}
 }
 
-static const struct text *shortened(struct run *r, const struct text *t, int most)
+static const struct text *shortened(struct run *r, const struct text *t, int max)
 {
 	size_t at = 0;
 	uint32_t c;
 
-	if (most < 0)
+	if (max < 0)
 		return t;
-	for (int k = 0; k < most && at < t->n; k++) {
+	for (int k = 0; k < max && at < t->n; k++) {
 		const unsigned n = text_char(t->p + at, t->n - at, &c);
 		at += n ? n : 1;
 	}

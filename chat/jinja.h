@@ -25,7 +25,7 @@
 struct memory_block;
 struct memory {
 	struct memory_block *last;
-	size_t total, most;
+	size_t total, max;
 };
 
 /* NULL: there is none, or the most is reached (*limit is set then, it may be NULL). */
@@ -464,11 +464,11 @@ struct value find_method(struct run *r, struct value self, const struct text *na
 struct value call_method(struct run *r, const struct method *m, const struct arguments *args);
 typedef struct value method_fn(struct run *r, struct value self, const struct arguments *args);
 /* Of texts (jinja_string.c): split in all its ways, stripping, counting. */
-struct value string_split(struct run *r, const struct text *t, const struct text *by, int64_t most, bool from_right);
+struct value string_split(struct run *r, const struct text *t, const struct text *by, int64_t max, bool from_right);
 struct value string_lines(struct run *r, const struct text *t, bool keep);
 const struct text *string_strip(struct run *r, const struct text *t, const struct text *chars, bool left, bool right);
 const struct text *string_replace(struct run *r, const struct text *t, const struct text *from, const struct text *to,
-                                  int64_t most);
+                                  int64_t max);
 const struct text *string_case(struct run *r, const struct text *t, char how);
 const struct text *string_join(struct run *r, const struct text *by, struct list *items, bool any);
 struct value string_percent(struct run *r, const struct text *t, struct value args);

@@ -142,11 +142,11 @@ static bool slice_number(struct run *r, struct value v, int64_t none, int64_t *o
 	return true;
 }
 
-static int64_t within(int64_t i, int64_t n, int64_t least, int64_t most)
+static int64_t within(int64_t i, int64_t n, int64_t min, int64_t max)
 {
 	if (i < 0)
 		i = i < -n ? -1 : i + n;
-	return i < least ? least : i > most ? most : i;
+	return i < min ? min : i > max ? max : i;
 }
 
 bool slice_bounds(struct run *r, size_t n, struct value from, struct value to, struct value step, int64_t *at,

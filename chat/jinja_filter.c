@@ -106,12 +106,12 @@ static struct value do_replace(struct run *r, struct value v, const struct argum
 {
 	static const char *const names[] = { "old", "new", "count" };
 	struct value a[3];
-	int64_t most = -1;
+	int64_t max = -1;
 
 	if (!bind_arguments(r, "replace", args, names, 3, 2, a) ||
-	    (a[2].kind != KIND_NONE && !want_int(r, "replace", a[2], &most)))
+	    (a[2].kind != KIND_NONE && !want_int(r, "replace", a[2], &max)))
 		return value_of(KIND_ABSENT);
-	const struct text *t = string_replace(r, to_text(r, v), to_text(r, a[0]), to_text(r, a[1]), most);
+	const struct text *t = string_replace(r, to_text(r, v), to_text(r, a[0]), to_text(r, a[1]), max);
 	return t && t->safe ? with_safe(text_copy(r, t), false) : value_text(t);
 }
 

@@ -1,6 +1,6 @@
 /* chat/jinja_memory.c - memory that belongs to a template or to one call, and is given back as a whole.
  *
- * Owns: the blocks, and how much may be taken. What a hostile template does can thus cost no more than `most`.
+ * Owns: the blocks, and how much may be taken. What a hostile template does can thus cost no more than `max`.
  */
 #include <stdlib.h>
 
@@ -20,7 +20,7 @@ void *memory_take(struct memory *m, size_t n, bool *limit)
 {
 	struct memory_block *b = m->last;
 
-	if (n > m->most || m->total > m->most - n) {
+	if (n > m->max || m->total > m->max - n) {
 		if (limit)
 			*limit = true;
 		return NULL;

@@ -122,13 +122,13 @@ static struct value do_unique(struct run *r, struct value v, const struct argume
 	return out;
 }
 
-static struct value extreme(struct run *r, struct value v, const struct arguments *args, bool most)
+static struct value extreme(struct run *r, struct value v, const struct arguments *args, bool max)
 {
 	static const char *const names[] = { "case_sensitive", "attribute" };
 	struct value a[2];
 	size_t best = 0;
 
-	if (!bind_arguments(r, most ? "max" : "min", args, names, 2, 0, a))
+	if (!bind_arguments(r, max ? "max" : "min", args, names, 2, 0, a))
 		return value_of(KIND_ABSENT);
 	struct list *l = iterate(r, v);
 	struct keyed *p = keys_of(r, l, a[1], value_truth(a[0]), false);
@@ -138,8 +138,8 @@ static struct value extreme(struct run *r, struct value v, const struct argument
 		return value_undefined(UNDEFINED_OTHER, text_literal(r, "No aggregated item, sequence was empty."),
 		                       KIND_ABSENT);
 	for (size_t i = 1; i < l->n && !r->failed; i++) {
-		int c = value_compare(r, p[i].key, p[best].key, most ? ">" : "<");
-		if (most ? c > 0 : c < 0)
+		int c = value_compare(r, p[i].key, p[best].key, max ? ">" : "<");
+		if (max ? c > 0 : c < 0)
 			best = i;
 	}
 	return p[best].item;

@@ -234,7 +234,7 @@ struct chat_template *chat_template_parse(const char *text, size_t n, const char
 		return NULL;
 	}
 	if (t) {
-		t->memory.most = (size_t)CHAT_MAX_TEMPLATE * 256; /* a token becomes a node of some 200 bytes */
+		t->memory.max = (size_t)CHAT_MAX_TEMPLATE * 256; /* a token becomes a node of some 200 bytes */
 		t->label = strdup(label);
 	}
 	if (!t || !t->label)

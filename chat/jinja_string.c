@@ -64,14 +64,14 @@ static size_t skip_space_back(const struct text *t, size_t from, size_t to)
 	return to;
 }
 
-static struct value split_spaces(struct run *r, const struct text *t, int64_t most)
+static struct value split_spaces(struct run *r, const struct text *t, int64_t max)
 {
 	struct pieces p = { .r = r, .t = t };
 
 	for (size_t at = skip_space(t, 0); at < t->n && !r->failed; at = skip_space(t, at)) {
 		size_t from = at;
 		uint32_t c;
-		if (most >= 0 && (int64_t)p.n == most) {
+		if (max >= 0 && (int64_t)p.n == max) {
 			add_piece(&p, from, t->n);
 			break;
 		}
@@ -82,13 +82,13 @@ static struct value split_spaces(struct run *r, const struct text *t, int64_t mo
 	return list_of(&p, false);
 }
 
-static struct value split_spaces_back(struct run *r, const struct text *t, int64_t most)
+static struct value split_spaces_back(struct run *r, const struct text *t, int64_t max)
 {
 	struct pieces p = { .r = r, .t = t };
 
 	for (size_t to = skip_space_back(t, 0, t->n); to > 0 && !r->failed; to = skip_space_back(t, 0, to)) {
 		size_t from = to;
-		if (most >= 0 && (int64_t)p.n == most) {
+		if (max >= 0 && (int64_t)p.n == max) {
 			add_piece(&p, 0, to);
 			break;
 		}
@@ -100,7 +100,7 @@ static struct value split_spaces_back(struct run *r, const struct text *t, int64
 	return list_of(&p, true);
 }
 
-struct value string_split(struct run *r, const struct text *t, const struct text *by, int64_t most, bool from_right)
+struct value string_split(struct run *r, const struct text *t, const struct text *by, int64_t max, bool from_right)
 {
 	struct pieces p = { .r = r, .t = t };
 	size_t from = 0, to = t->n, at;
@@ -108,10 +108,10 @@ struct value string_split(struct run *r, const struct text *t, const struct text
 	if (!run_bytes(r, 4 * t->n))
 		return value_of(KIND_ABSENT);
 	if (!by)
-		return from_right ? split_spaces_back(r, t, most) : split_spaces(r, t, most);
+		return from_right ? split_spaces_back(r, t, max) : split_spaces(r, t, max);
 	if (!by->n)
 		return run_fail(r, "empty separator");
-	while (!r->failed && (most < 0 || (int64_t)p.n < most)) {
+	while (!r->failed && (max < 0 || (int64_t)p.n < max)) {
 		at = from_right ? text_find_last(r, t, by, to) : text_find(t, by, from, t->n);
 		if (at == SIZE_MAX)
 			break;
@@ -179,25 +179,25 @@ const struct text *string_strip(struct run *r, const struct text *t, const struc
 }
 
 /* Before every character, and at the end. */
-static void replace_nothing(struct build *b, const struct text *t, const struct text *to, int64_t most)
+static void replace_nothing(struct build *b, const struct text *t, const struct text *to, int64_t max)
 {
 	size_t at = 0;
 	uint32_t c;
 
-	while (at < t->n && most != 0 && !b->r->failed) {
+	while (at < t->n && max != 0 && !b->r->failed) {
 		unsigned n = text_at(t, at, &c);
 		build_text(b, to);
 		build_part(b, t, at, n);
 		at += n;
-		most--;
+		max--;
 	}
-	if (most != 0)
+	if (max != 0)
 		build_text(b, to);
 	build_part(b, t, at, t->n - at);
 }
 
 const struct text *string_replace(struct run *r, const struct text *t, const struct text *from, const struct text *to,
-                                  int64_t most)
+                                  int64_t max)
 {
 	struct build b = { .r = r };
 	size_t at = 0;
@@ -205,10 +205,10 @@ const struct text *string_replace(struct run *r, const struct text *t, const str
 	if (!run_bytes(r, t->n))
 		return NULL;
 	if (from->n == 0) {
-		replace_nothing(&b, t, to, most);
+		replace_nothing(&b, t, to, max);
 		return build_done(&b);
 	}
-	for (size_t hit; most != 0 && !r->failed && (hit = text_find(t, from, at, t->n)) != SIZE_MAX; most--) {
+	for (size_t hit; max != 0 && !r->failed && (hit = text_find(t, from, at, t->n)) != SIZE_MAX; max--) {
 		build_part(&b, t, at, hit - at);
 		build_text(&b, to);
 		at = hit + from->n;

@@ -37,12 +37,12 @@ static struct value do_split(struct run *r, const struct text *t, const struct a
 	static const char *const names[] = { "sep", "maxsplit" };
 	const struct text *by = NULL;
 	struct value v[2];
-	int64_t most = -1;
+	int64_t max = -1;
 
 	if (!bind_arguments(r, from_right ? "rsplit" : "split", args, names, 2, 0, v) ||
-	    !text_or_none(r, "split", v[0], &by) || !want_int(r, "split", v[1], &most))
+	    !text_or_none(r, "split", v[0], &by) || !want_int(r, "split", v[1], &max))
 		return value_of(KIND_ABSENT);
-	return string_split(r, t, by, most, from_right);
+	return string_split(r, t, by, max, from_right);
 }
 
 static struct value do_lines(struct run *r, const struct text *t, const struct arguments *args)
@@ -141,14 +141,14 @@ static struct value do_replace(struct run *r, const struct text *t, const struct
 	static const char *const names[3] = { NULL };
 	const struct text *from = NULL, *to = NULL;
 	struct value v[3];
-	int64_t most = -1;
+	int64_t max = -1;
 
 	if (!bind_arguments(r, "replace", args, names, 3, 2, v) || !want_text(r, "replace() argument 1", v[0], &from) ||
-	    !want_text(r, "replace() argument 2", v[1], &to) || !want_int(r, "replace", v[2], &most))
+	    !want_text(r, "replace() argument 2", v[1], &to) || !want_int(r, "replace", v[2], &max))
 		return value_of(KIND_ABSENT);
 	if (t->safe)
 		return run_fail(r, "the method 'replace' of 'Markup' is not supported");
-	return value_text(string_replace(r, t, from, to, most));
+	return value_text(string_replace(r, t, from, to, max));
 }
 
 static struct value do_partition(struct run *r, const struct text *t, const struct arguments *args, bool from_right)

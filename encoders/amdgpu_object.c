@@ -30,11 +30,11 @@ enum {
 };
 static const uint32_t code_end = 0xbf9f0000; /* s_code_end, the same in every generation */
 
-/* least_sgprs: a wave of 32 lanes must start with so many user and system registers, or the hardware does not set them
+/* min_sgprs: a wave of 32 lanes must start with so many user and system registers, or the hardware does not set them
  * up rightly. */
 static const struct target {
 	char name[8];
-	uint8_t flags, least_sgprs;
+	uint8_t flags, min_sgprs;
 } targets[] = { { "gfx1030", 0x36, 0 }, { "gfx1031", 0x37, 0 },  { "gfx1032", 0x38, 0 }, { "gfx1033", 0x39, 0 },
 	        { "gfx1034", 0x3e, 0 }, { "gfx1035", 0x3d, 0 },  { "gfx1036", 0x45, 0 }, { "gfx1100", 0x41, 16 },
 	        { "gfx1101", 0x46, 0 }, { "gfx1102", 0x47, 16 }, { "gfx1103", 0x44, 0 }, { "gfx1150", 0x43, 0 },
@@ -67,7 +67,7 @@ unsigned amdgpu_first_free_sgpr(const char *target, const struct amdgpu_kernel *
 		 user = 2u * k->dispatch_ptr + 2u * (k->kernarg_bytes > 0) +
 	                2u * (generation(target) == 10 && k->scratch_bytes);
 
-	return t && user + system < t->least_sgprs ? t->least_sgprs - system : user;
+	return t && user + system < t->min_sgprs ? t->min_sgprs - system : user;
 }
 
 /* --- a growing buffer, little-endian */

@@ -398,11 +398,11 @@ static int only_byte(struct machine *m, uint32_t state)
 	return only;
 }
 
-static size_t forced(struct machine *m, uint32_t state, char *out, size_t most)
+static size_t forced(struct machine *m, uint32_t state, char *out, size_t max)
 {
 	size_t n = 0;
 
-	while (n < most && state != MACHINE_DEAD && !machine_ends(m, state)) {
+	while (n < max && state != MACHINE_DEAD && !machine_ends(m, state)) {
 		uint32_t id;
 		bool without;
 		if (m->whole && m->whole->test(m, state, 0, &id, &without))
@@ -416,11 +416,11 @@ static size_t forced(struct machine *m, uint32_t state, char *out, size_t most)
 	return n;
 }
 
-size_t grammar_forced(struct grammar *g, char *out, size_t most)
+size_t grammar_forced(struct grammar *g, char *out, size_t max)
 {
 	struct effort *before;
 	const uint32_t state = aside_begin(g, &before);
-	const size_t n = state == MACHINE_DEAD ? 0 : forced(g->aside.machine, state, out, most);
+	const size_t n = state == MACHINE_DEAD ? 0 : forced(g->aside.machine, state, out, max);
 
 	return aside_end(g, before) ? n : 0;
 }

@@ -49,7 +49,7 @@ bool grammar_is_free(const struct grammar *g);
 bool grammar_take(struct grammar *g, const struct grammar_token *token, struct error *err);
 /* The bytes that come next for sure, at most so many: those that nothing else can stand for, but for white space and
  * other spellings of the same character. */
-size_t grammar_forced(struct grammar *g, char *out, size_t most);
+size_t grammar_forced(struct grammar *g, char *out, size_t max);
 /* How many of these tokens can come next. */
 size_t grammar_fitting(struct grammar *g, const struct grammar_token *token, size_t n);
 /* How many tokens were taken; back to after the first n of them. */

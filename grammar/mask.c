@@ -26,7 +26,7 @@ struct masks {
 	struct leave *found; /* the leaves of the walk under way */
 	size_t n_found, found_room;
 	struct reach {
-		uint32_t state, most[EASY_CLASSES];
+		uint32_t state, max[EASY_CLASSES];
 		bool known[EASY_CLASSES];
 	} reach[REACHES]; /* what machine_easy() said lately */
 };
@@ -103,10 +103,10 @@ static uint32_t reach_of(struct masks *s, uint32_t state, unsigned class)
 	if (r->state != state)
 		*r = (struct reach){ .state = state };
 	if (!r->known[class]) {
-		r->most[class] = machine_easy(s->m, state, (enum easy) class);
+		r->max[class] = machine_easy(s->m, state, (enum easy) class);
 		r->known[class] = true;
 	}
-	return r->most[class];
+	return r->max[class];
 }
 
 /* Goes through the nodes from..to, which are below one at `depth - 1` where the machine is in `state`. */

@@ -322,13 +322,13 @@ unsigned key_distance(const struct key *a, const struct key *b)
 const struct key *key_nearest(const struct key *want, const struct key *list, size_t n)
 {
 	const struct key *best = NULL;
-	unsigned least = 0;
+	unsigned min = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		unsigned d = key_distance(want, &list[i]);
-		if (!best || d < least) {
+		if (!best || d < min) {
 			best = &list[i];
-			least = d;
+			min = d;
 		}
 	}
 	return best;

@@ -79,8 +79,8 @@ static struct known *make(const struct key *kernel, size_t n, struct error *err)
 
 bool program_key(struct key *out, const struct key *kernel, size_t n, struct error *err)
 {
-	if (!n || n > PROGRAM_KERNELS_MOST)
-		return error_set(err, ERROR_UNSUPPORTED, "a program has 1 to %d kernels, not %zu", PROGRAM_KERNELS_MOST,
+	if (!n || n > PROGRAM_KERNELS_MAX)
+		return error_set(err, ERROR_UNSUPPORTED, "a program has 1 to %d kernels, not %zu", PROGRAM_KERNELS_MAX,
 		                 n);
 	struct known *k = make(kernel, n, err);
 	if (!k)
@@ -118,11 +118,11 @@ size_t program_number(const struct key *list, size_t n, const struct key *kernel
 /* ---- what a text says of itself */
 
 static const char mark[] = "// kernel ";
-enum { LINE_MOST = sizeof mark + KEY_TEXT_MAX + 1 };
+enum { LINE_LENGTH_MAX = sizeof mark + KEY_TEXT_MAX + 1 };
 
 bool program_sign(struct object *o, const struct key *list, size_t n, struct error *err)
 {
-	char *text = malloc(n * LINE_MOST + o->code_bytes), name[KEY_TEXT_MAX];
+	char *text = malloc(n * LINE_LENGTH_MAX + o->code_bytes), name[KEY_TEXT_MAX];
 	size_t at = 0;
 
 	if (!text) {
@@ -130,7 +130,8 @@ bool program_sign(struct object *o, const struct key *list, size_t n, struct err
 		return error_set(err, ERROR_MEMORY, "no memory for the text of a program");
 	}
 	for (size_t i = 0; i < n; i++)
-		at += (size_t)snprintf(text + at, LINE_MOST, "%s%s\n", mark, key_text(&list[i], name, sizeof name));
+		at += (size_t)snprintf(text + at, LINE_LENGTH_MAX, "%s%s\n", mark,
+		                       key_text(&list[i], name, sizeof name));
 	memcpy(text + at, o->code, o->code_bytes);
 	free(o->code);
 	o->code = (uint8_t *)text;
@@ -141,12 +142,12 @@ bool program_sign(struct object *o, const struct key *list, size_t n, struct err
 
 bool program_learn(const struct object *o, const struct key *program)
 {
-	struct key *list = malloc(PROGRAM_KERNELS_MOST * sizeof *list), made;
+	struct key *list = malloc(PROGRAM_KERNELS_MAX * sizeof *list), made;
 	const char *at = (const char *)o->code, *end = at + o->code_bytes, *line;
 	char name[KEY_TEXT_MAX];
 	size_t n = 0;
 
-	while (list && n < PROGRAM_KERNELS_MOST && (size_t)(end - at) > sizeof mark &&
+	while (list && n < PROGRAM_KERNELS_MAX && (size_t)(end - at) > sizeof mark &&
 	       memcmp(at, mark, sizeof mark - 1) == 0 && (line = memchr(at, '\n', (size_t)(end - at)))) {
 		at += sizeof mark - 1;
 		if ((size_t)(line - at) >= sizeof name)

@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "jit/key.h"
 
-enum { PROGRAM_KERNELS_MOST = 256 };
-/* The key of a program of n kernels, 1 to PROGRAM_KERNELS_MOST, all of one target; those that stand there twice count
+enum { PROGRAM_KERNELS_MAX = 256 };
+/* The key of a program of n kernels, 1 to PROGRAM_KERNELS_MAX, all of one target; those that stand there twice count
  * once, and their order is of no account. Thread-safe. False: err. */
 bool program_key(struct key *out, const struct key *kernel, size_t n, struct error *err);
 /* The kernels of such a key in the order of their numbers in it, which is that of their bytes; they live as long as the

@@ -65,7 +65,7 @@
  *       gelu(g)  = g / (1 + exp(-z)), z = (g * fma(g * g, NUMERICS_GELU_CUBE, 1)) * NUMERICS_GELU_SLOPE
  *       relu2(g) = max(g, +0) squared
  *       swiglu_oai: act(first) * second is (x / (1 + exp(-(x * NUMERICS_SWIGLU_SLOPE)))) * (y + 1), where
- *                   x = min(first, NUMERICS_SWIGLU_MOST) and y = second clamped to +-NUMERICS_SWIGLU_MOST;
+ *                   x = min(first, NUMERICS_SWIGLU_MAX) and y = second clamped to +-NUMERICS_SWIGLU_MAX;
  *                   act(value) is the first factor
  *       gelu_erf(g) = fma(-a, q, max(g, +0)), where a = |g|. q, the share of the normal distribution that lies beyond
  *                   a, is (t * p) * exp(-(a * (a * 0.5))); t = 1 / fma(a, NUMERICS_ERF_SLOPE, 1), and p is a Horner
@@ -140,7 +140,7 @@
  *
  * 13. BOUNDED. On targets with matrix products, matmuls of F16 and BF16 weights use them for those tokens of a prompt's
  *     pass that fill tiles of 16.
- *     - Activations are rounded to the weights' type, to nearest even (f16: clamped to NUMERICS_F16_MOST first).
+ *     - Activations are rounded to the weights' type, to nearest even (f16: clamped to NUMERICS_F16_MAX first).
  *     - Each span of rule 3 is one chain of matrix products of 16 k's each, ascending, from +0. Products are exact.
  *       Their sum with the accumulator is the card's: no worse than additions one by one, each with an error of one
  *       unit in the last place of f32.
@@ -221,7 +221,7 @@
 #include <stdint.h>
 
 enum { NUMERICS_BLOCK = 32, NUMERICS_SEGMENT = 256, NUMERICS_CHUNK = 128, NUMERICS_MAX_SPANS = 8 };
-#define NUMERICS_F16_MOST 65504.0f
+#define NUMERICS_F16_MAX 65504.0f
 
 static inline uint64_t numerics_pad(uint64_t k) { return (k + 31) & ~(uint64_t)31; }
 
@@ -264,7 +264,7 @@ static inline unsigned numerics_spans(uint64_t k)
 #define NUMERICS_ERF_C7 0.0361948101f
 
 /* Of rule 5's swiglu_oai. */
-#define NUMERICS_SWIGLU_MOST 7.0f
+#define NUMERICS_SWIGLU_MAX 7.0f
 #define NUMERICS_SWIGLU_SLOPE 1.702f
 
 /* Of rule 17. */

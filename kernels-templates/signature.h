@@ -51,7 +51,7 @@ enum kernel_layout {
 	KERNEL_PAGES,    /* in each page of the table that many bytes behind its address: one head after the other */
 	KERNEL_RECORDS,  /* what attention leaves of each chunk */
 	KERNEL_STATE,    /* of fixed size, carried from pass to pass */
-	KERNEL_ROUTES,   /* [token][ROUTE_MOST], or groups of slots */
+	KERNEL_ROUTES,   /* [token][ROUTE_MAX], or groups of slots */
 	KERNEL_LAYOUTS
 };
 

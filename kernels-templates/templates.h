@@ -72,7 +72,7 @@ enum { SCALE_IN, SCALE_OUT, SCALE_BY, SCALE_ARGS };
 
 /* Experts: a token is multiplied by `heads` of `rows` matrices of the same size. A token has a slot for each of them:
  * slot 0 has the first choice. */
-enum { ROUTE_MOST = 32 /* slots of a token */, ROUTE_EXPERTS_MOST = 1024 };
+enum { ROUTE_MAX = 32 /* slots of a token */, ROUTE_EXPERTS_MAX = 1024 };
 struct route_group { /* the columns of one expert, which are adjacent */
 	int32_t expert, first, columns, unused;
 };
@@ -286,14 +286,14 @@ enum { EMBED_W, EMBED_IDS, EMBED_OUT, EMBED_ARGS };
 
 /* Schedules: variants of a kernel that compute the same bits at different speeds. key.schedule 0 is the default
  * (matmul_schedule.h). */
-enum { TEMPLATE_SCHEDULES_MOST = 16 /* in a list */, TEMPLATE_SCHEDULE_FIELDS = 6, TEMPLATE_SCHEDULE_NAME = 256 };
+enum { TEMPLATE_SCHEDULES_MAX = 16 /* in a list */, TEMPLATE_SCHEDULE_FIELDS = 6, TEMPLATE_SCHEDULE_NAME = 256 };
 /* NULL, or why the key cannot have its schedule. The functions below take only keys of plans. */
 const char *template_schedule_refusal(const struct key *key);
 /* The short list that online tuning tries; out[0] is 0. Packs contain these. */
-unsigned template_schedules(const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MOST]);
+unsigned template_schedules(const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MAX]);
 /* All that differ from the key's own in one field. A change of level also changes the distance if that has no meaning
  * at the new level. */
-unsigned template_schedules_near(const struct key *key, unsigned field, uint32_t out[TEMPLATE_SCHEDULES_MOST - 1]);
+unsigned template_schedules_near(const struct key *key, unsigned field, uint32_t out[TEMPLATE_SCHEDULES_MAX - 1]);
 /* Untuned kernels follow the kernel of one column, which is tuned online. This returns its key, without a schedule. */
 struct key template_tuned_like(const struct key *key);
 /* The schedule of such a kernel that corresponds to the one-column kernel's. */

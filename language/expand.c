@@ -22,10 +22,10 @@ struct expander {
 static struct node *copy_expression(struct expander *x, const struct node *n);
 static struct node *copy_statements(struct expander *x, const struct node *n);
 
-static void fail(struct expander *x, struct place at, const char *text, unsigned most)
+static void fail(struct expander *x, struct place at, const char *text, unsigned max)
 {
 	if (!x->failed)
-		jk_message_add(x->m, at, text, most);
+		jk_message_add(x->m, at, text, max);
 	x->failed = true;
 }
 
@@ -71,8 +71,8 @@ static bool constant(struct expander *x, const struct node *n, uint64_t *out)
 	return false;
 }
 
-/* Of an array: extents, and how many elements it has. most: bytes. */
-static void extents(struct expander *x, struct symbol *to, const struct symbol *s, uint64_t most)
+/* Of an array: extents, and how many elements it has. max: bytes. */
+static void extents(struct expander *x, struct symbol *to, const struct symbol *s, uint64_t max)
 {
 	unsigned k = 0;
 
@@ -88,9 +88,9 @@ static void extents(struct expander *x, struct symbol *to, const struct symbol *
 			return;
 		}
 		to->size[k] = v;
-		if (v && to->elements > most / jk_type_bytes(s->type) / v) {
+		if (v && to->elements > max / jk_type_bytes(s->type) / v) {
 			jk_message_add(x->m, n->at, "%.60s has more than %llu bytes; take smaller extents",
-			               s->name->text, (unsigned long long)most);
+			               s->name->text, (unsigned long long)max);
 			x->failed = true;
 			return;
 		}

@@ -7,10 +7,10 @@
 enum { FAR_BYTES = 4096, AHEAD_BYTES = 1024 };
 void jk_note_stream(struct jk_kernel *k, struct symbol *s, int64_t constant)
 {
-	s->least = s->streams && s->least < constant ? s->least : constant;
-	s->most = s->streams && s->most > constant ? s->most : constant;
+	s->min = s->streams && s->min < constant ? s->min : constant;
+	s->max = s->streams && s->max > constant ? s->max : constant;
 	s->streams = true;
-	if (s->most - s->least >= FAR_BYTES / jk_type_bytes(s->type))
+	if (s->max - s->min >= FAR_BYTES / jk_type_bytes(s->type))
 		k->wants_ahead = true;
 }
 
@@ -20,7 +20,7 @@ void jk_fetch_ahead(struct lower *l, const struct spot *at, uint16_t p, int32_t 
 	const struct symbol *s = at->s;
 
 	if (!l->quick || !l->k->wants_ahead || l->some || l->loops || s->kind != SYMBOL_ARRAY ||
-	    at->flat.constant != s->most || l->ahead[s->number] == l->chunk)
+	    at->flat.constant != s->max || l->ahead[s->number] == l->chunk)
 		return;
 	l->ahead[s->number] = l->chunk;
 	ir_emit(l->ir, IR_prefetch, 0, p, 0, 0, disp + AHEAD_BYTES);

@@ -7,10 +7,10 @@
 
 static bool fits(unsigned type, wide lo, wide hi)
 {
-	wide least, most;
+	wide min, max;
 
-	jk_type_range(type, &least, &most);
-	return lo >= least && hi <= most;
+	jk_type_range(type, &min, &max);
+	return lo >= min && hi <= max;
 }
 
 static void set_range(struct value *v, wide lo, wide hi)
@@ -21,8 +21,8 @@ static void set_range(struct value *v, wide lo, wide hi)
 	}
 }
 
-static wide least(wide a, wide b) { return a < b ? a : b; }
-static wide most(wide a, wide b) { return a > b ? a : b; }
+static wide min(wide a, wide b) { return a < b ? a : b; }
+static wide max(wide a, wide b) { return a > b ? a : b; }
 
 static void range_of_product(struct value *v, const struct value *a, const struct value *b)
 {
@@ -31,7 +31,7 @@ static void range_of_product(struct value *v, const struct value *a, const struc
 	if (a->lo < -bound || a->hi > bound || b->lo < -bound || b->hi > bound)
 		return;
 	const wide p[] = { a->lo * b->lo, a->lo * b->hi, a->hi * b->lo, a->hi * b->hi };
-	set_range(v, least(least(p[0], p[1]), least(p[2], p[3])), most(most(p[0], p[1]), most(p[2], p[3])));
+	set_range(v, min(min(p[0], p[1]), min(p[2], p[3])), max(max(p[0], p[1]), max(p[2], p[3])));
 }
 
 static wide all_ones(wide v)
@@ -58,23 +58,23 @@ static void range_of(struct value *v, unsigned op, const struct value *a, const 
 		break;
 	case OP_REM:
 		if (a->lo >= 0 && b->lo > 0)
-			set_range(v, 0, least(a->hi, b->hi - 1));
+			set_range(v, 0, min(a->hi, b->hi - 1));
 		break;
 	case OP_AND:
 		if (a->lo >= 0 || b->lo >= 0)
-			set_range(v, 0, positive ? least(a->hi, b->hi) : a->lo >= 0 ? a->hi : b->hi);
+			set_range(v, 0, positive ? min(a->hi, b->hi) : a->lo >= 0 ? a->hi : b->hi);
 		break;
 	case OP_OR:
 	case OP_XOR:
 		if (positive)
-			set_range(v, 0, all_ones(most(a->hi, b->hi)));
+			set_range(v, 0, all_ones(max(a->hi, b->hi)));
 		break;
 	case OP_SHR:
 		if (jk_value_is_constant(b, &by) && by >= 0 && by < 64 && a->lo >= 0)
 			set_range(v, a->lo >> by, a->hi >> by);
 		break;
-	case OP_MIN: set_range(v, least(a->lo, b->lo), least(a->hi, b->hi)); break;
-	case OP_MAX: set_range(v, most(a->lo, b->lo), most(a->hi, b->hi)); break;
+	case OP_MIN: set_range(v, min(a->lo, b->lo), min(a->hi, b->hi)); break;
+	case OP_MAX: set_range(v, max(a->lo, b->lo), max(a->hi, b->hi)); break;
 	default: break;
 	}
 }
@@ -463,12 +463,12 @@ struct value jk_lower_choose(struct lower *l, struct value c, struct value a, st
 	}
 	if (c.kind == VALUE_CONDITION && !varying && a.kind == VALUE_LINEAR && b.kind == VALUE_LINEAR) {
 		const uint16_t x = jk_lower_scalar(l, &a.linear), y = jk_lower_scalar(l, &b.linear);
-		return jk_value_scalar(l, a.type, jk_lower_emit(l, IR_ssel, c.reg, x, y, 0), (int64_t)least(a.lo, b.lo),
-		                       (int64_t)most(a.hi, b.hi));
+		return jk_value_scalar(l, a.type, jk_lower_emit(l, IR_ssel, c.reg, x, y, 0), (int64_t)min(a.lo, b.lo),
+		                       (int64_t)max(a.hi, b.hi));
 	}
 	const uint16_t mask = jk_lower_to_mask(l, &c), x = jk_lower_to_vector(l, &a), y = jk_lower_to_vector(l, &b);
 	v = jk_value_vector(a.type, jk_lower_emit(l, (enum ir_op)rows[a.type], mask, x, y, 0), varying);
 	if (type_is_int(a.type))
-		set_range(&v, least(a.lo, b.lo), most(a.hi, b.hi));
+		set_range(&v, min(a.lo, b.lo), max(a.hi, b.hi));
 	return v;
 }

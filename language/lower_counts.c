@@ -8,7 +8,7 @@
 #include "language/lower.h"
 
 /* A card's frame is its multiprocessor's own memory, which all waves there share. */
-enum { MOST_BYTES = 16 << 10, CARD_BYTES = 2 << 10, MANY = 64 /* instances for each element */ };
+enum { MAX_BYTES = 16 << 10, CARD_BYTES = 2 << 10, MANY = 64 /* instances for each element */ };
 
 static bool has_copy(const struct lower *l, const struct symbol *s)
 {
@@ -16,7 +16,7 @@ static bool has_copy(const struct lower *l, const struct symbol *s)
 
 	return (l->quick || l->card) && !l->check && s->dims && (s->atomic == OP_ADD || s->atomic == OP_OR) &&
 	       (s->type == JK_I32 || s->type == JK_U32) && elements &&
-	       elements * 4 <= (l->card ? CARD_BYTES : MOST_BYTES) && l->k->instances / MANY >= elements;
+	       elements * 4 <= (l->card ? CARD_BYTES : MAX_BYTES) && l->k->instances / MANY >= elements;
 }
 
 static uint32_t open_loop(struct lower *l, const struct symbol *s, uint16_t *turn)

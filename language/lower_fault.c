@@ -45,7 +45,7 @@ void jk_lower_faults_begin(struct lower *l)
 }
 
 /* The least of all lanes, in each of them. */
-static ir_l least_of_lanes(struct lower *l, ir_l v)
+static ir_l min_of_lanes(struct lower *l, ir_l v)
 {
 	struct ir *b = l->ir;
 
@@ -61,7 +61,7 @@ static void put_fault(struct lower *l, uint16_t to, int32_t disp, ir_m mask, ir_
 {
 	struct ir *b = l->ir;
 	const ir_l none = ir_lconst(b, INT64_MAX), chosen = ir_lsel(b, mask, v, none);
-	const ir_l one = least_of_lanes(l, chosen);
+	const ir_l one = min_of_lanes(l, chosen);
 
 	ir_lstore(b, (ir_a){ to }, one, disp, 1);
 }
@@ -80,9 +80,9 @@ void jk_lower_faults_end(struct lower *l)
 	const ir_l base = ir_lsplat(b, (ir_s){ l->instance }), one = ir_lconst(b, 1), none = ir_lconst(b, INT64_MAX);
 	const ir_l lane = ir_u2l(b, ir_ilane(b)), lanes = l->k->cooperates ? ir_lconst(b, 0) : lane;
 	const ir_l number = ir_ladd(b, ir_ladd(b, base, lanes), one), mine = ir_lsel(b, some, number, none);
-	const ir_l first = least_of_lanes(l, mine), old = ir_lload(b, (ir_a){ to }, 0, 1), wide_zero = ir_lconst(b, 0);
+	const ir_l first = min_of_lanes(l, mine), old = ir_lload(b, (ir_a){ to }, 0, 1), wide_zero = ir_lconst(b, 0);
 	const ir_l tie = ir_lsel(b, ir_mand(b, some, ir_leq(b, number, first)), lane, none),
-		   which = least_of_lanes(l, tie);
+		   which = min_of_lanes(l, tie);
 	const ir_m chosen = ir_leq(b, lane, which), is_first = ir_ilt(b, ir_ilane(b), ir_iconst(b, 1));
 	const ir_m better = ir_mor(b, ir_leq(b, old, wide_zero), ir_llt(b, first, old));
 	jk_lower_open_if(l, ir_any(b, ir_mand(b, better, is_first)).r);

@@ -10,9 +10,9 @@ uint16_t jk_constant_scalar(struct lower *l, int64_t v) { return jk_lower_emit(l
 /* Lanes before the number n, which is a scalar. */
 uint16_t jk_lanes_before(struct lower *l, uint16_t n)
 {
-	const uint16_t lane = jk_lower_emit(l, IR_ilane, 0, 0, 0, 0), most = jk_lower_emit(l, IR_isplat, n, 0, 0, 0);
+	const uint16_t lane = jk_lower_emit(l, IR_ilane, 0, 0, 0, 0), max = jk_lower_emit(l, IR_isplat, n, 0, 0, 0);
 
-	return jk_lower_emit(l, IR_ilt, lane, most, 0, 0);
+	return jk_lower_emit(l, IR_ilt, lane, max, 0, 0);
 }
 
 /* An index of lanes: first + at + lane, where at is a scalar, 0 for none, and a constant. */

@@ -62,9 +62,9 @@ static void keep_lanes(struct lower *l, uint16_t condition)
 }
 
 /* Cards count turns in 32 bits with a sign. */
-static void check_turns(struct lower *l, const struct node *n, int64_t most)
+static void check_turns(struct lower *l, const struct node *n, int64_t max)
 {
-	if (most > INT32_MAX)
+	if (max > INT32_MAX)
 		jk_lower_fail(l, n->at, "a loop of more than 2^31 - 1 turns: not yet");
 }
 
@@ -73,17 +73,17 @@ static void check_turns(struct lower *l, const struct node *n, int64_t most)
 void jk_lower_while(struct lower *l, const struct node *n)
 {
 	const bool is_unsigned = type_is_unsigned(n->b->type);
-	const int64_t most = is_unsigned && n->b->bits > INT64_MAX ? INT64_MAX : (int64_t)n->b->bits;
+	const int64_t max = is_unsigned && n->b->bits > INT64_MAX ? INT64_MAX : (int64_t)n->b->bits;
 	const uint16_t mask = l->mask;
 	const uint64_t turns = l->turns;
 
-	if (most <= 0)
+	if (max <= 0)
 		return;
-	check_turns(l, n, most);
+	check_turns(l, n, max);
 	enter(l, n);
 	jk_lower_hoist(l, n->a, depth_of(l));
 	jk_lower_hoist(l, n->d, depth_of(l));
-	const uint16_t count = jk_lower_emit(l, IR_sconst, 0, 0, 0, most);
+	const uint16_t count = jk_lower_emit(l, IR_sconst, 0, 0, 0, max);
 	open_loop(l, count);
 	const uint32_t scope = jk_lower_scope(l);
 	const struct value c = jk_lower_expression(l, n->a);
@@ -115,8 +115,8 @@ bool jk_lower_for_is_plain(const struct node *n) { return !n->varying && !has_br
 
 struct range {
 	struct value lo, hi;
-	int64_t step, most; /* most: turns */
-	bool known;         /* most is how many there are */
+	int64_t step, max; /* most: turns */
+	bool known;        /* max is how many there are */
 	uint16_t count;
 };
 
@@ -155,11 +155,11 @@ static void find_range(struct lower *l, const struct node *n, struct range *r)
 	if (r->lo.kind != VALUE_LINEAR || r->hi.kind != VALUE_LINEAR || r->step <= 0)
 		jk_lower_fail(l, n->at, "the ends of this range are over 2^63: not yet");
 	const wide span = r->hi.hi - r->lo.lo, turns = span <= 0 ? 0 : (span + r->step - 1) / r->step;
-	r->most = turns > INT64_MAX ? INT64_MAX : (int64_t)turns;
+	r->max = turns > INT64_MAX ? INT64_MAX : (int64_t)turns;
 	r->known = !r->lo.linear.n && !r->hi.linear.n;
 	if (r->known) {
-		check_turns(l, n, r->most);
-		r->count = jk_lower_emit(l, IR_sconst, 0, 0, 0, r->most);
+		check_turns(l, n, r->max);
+		r->count = jk_lower_emit(l, IR_sconst, 0, 0, 0, r->max);
 		return;
 	}
 	struct linear f = r->hi.linear;
@@ -243,12 +243,12 @@ static void copies(struct lower *l, const struct node *n, const struct range *r,
 }
 
 /* turns: of the loop that is written; each has so many of the kernel's, from the number first on. */
-static void turns_of(struct lower *l, const struct node *n, const struct range *r, uint16_t count, int64_t most,
+static void turns_of(struct lower *l, const struct node *n, const struct range *r, uint16_t count, int64_t max,
                      int64_t each, int64_t first)
 {
 	const uint16_t t = open_loop(l, count);
 	const uint32_t scope = jk_lower_scope(l);
-	const uint32_t q = jk_lower_quantity(l, QUANTITY_LOOP, n->symbol->number, t, false, 0, most > 0 ? most - 1 : 0);
+	const uint32_t q = jk_lower_quantity(l, QUANTITY_LOOP, n->symbol->number, t, false, 0, max > 0 ? max - 1 : 0);
 	const struct linear begin = { .constant = first, .n = 1, .term = { { q, each } } };
 
 	copies(l, n, r, &begin, each);
@@ -265,25 +265,25 @@ static void uniform_for(struct lower *l, const struct node *n)
 	struct range r;
 
 	find_range(l, n, &r);
-	if (!r.most)
+	if (!r.max)
 		return;
-	l->turns *= r.known && r.most < 1 << 30 ? (uint64_t)r.most : 1;
-	if (r.known && asked >= r.most && r.most <= 4096 && !has_break(n->d)) {
+	l->turns *= r.known && r.max < 1 << 30 ? (uint64_t)r.max : 1;
+	if (r.known && asked >= r.max && r.max <= 4096 && !has_break(n->d)) {
 		l->turns = turns;
-		copies(l, n, &r, &zero, r.most);
+		copies(l, n, &r, &zero, r.max);
 	} else if (r.known && asked > 1 && asked <= 64 && !has_break(n->d)) {
-		const int64_t main = r.most / asked;
+		const int64_t main = r.max / asked;
 		l->turns /= (uint64_t)asked;
 		turns_of(l, n, &r, jk_lower_emit(l, IR_sconst, 0, 0, 0, main), main, asked, 0);
 		l->turns = turns;
 		struct linear begin = { .constant = main * asked };
-		if (r.most % asked == 1)
+		if (r.max % asked == 1)
 			copies(l, n, &r, &begin, 1);
-		else if (r.most % asked)
-			turns_of(l, n, &r, jk_lower_emit(l, IR_sconst, 0, 0, 0, r.most % asked), r.most % asked, 1,
+		else if (r.max % asked)
+			turns_of(l, n, &r, jk_lower_emit(l, IR_sconst, 0, 0, 0, r.max % asked), r.max % asked, 1,
 			         main * asked);
 	} else {
-		turns_of(l, n, &r, r.count, r.most, 1, 0);
+		turns_of(l, n, &r, r.count, r.max, 1, 0);
 	}
 	l->turns = turns;
 }
@@ -303,7 +303,7 @@ static void varying_for(struct lower *l, const struct node *n)
 	if (span <= 0)
 		return;
 	/* what the ends may be says little of what they are: more turns than cards count are not refused, but cut */
-	const int64_t most = span > INT32_MAX ? INT32_MAX : (int64_t)span;
+	const int64_t max = span > INT32_MAX ? INT32_MAX : (int64_t)span;
 	index.lo = lo.lo;
 	index.hi = hi.hi - 1;
 	/* lanes with a turn to come */
@@ -311,7 +311,7 @@ static void varying_for(struct lower *l, const struct node *n)
 	const uint16_t live = l->loop[l->loops - 1].live;
 	jk_lower_assign(l, live, jk_lower_emit(l, IR_mand, live, jk_lower_to_mask(l, &first), 0, 0));
 	jk_lower_open_if(l, jk_lower_emit(l, IR_any, live, 0, 0, 0));
-	open_loop(l, jk_lower_emit(l, IR_sconst, 0, 0, 0, most));
+	open_loop(l, jk_lower_emit(l, IR_sconst, 0, 0, 0, max));
 	const uint32_t scope = jk_lower_scope(l);
 	jk_lower_remember_symbol(l, n->symbol, &index);
 	body(l, n);

@@ -81,12 +81,12 @@ static void find(struct lower *l, const struct node *n, struct spot *at)
 static uint16_t address(struct lower *l, uint16_t base, const struct linear *form, unsigned bytes, int32_t *disp)
 {
 	struct linear f = { 0 };
-	const int64_t most = 1 << 30;
+	const int64_t max = 1 << 30;
 
 	*disp = 0;
 	if (!jk_linear_add(&f, form, bytes))
 		jk_lower_fail(l, (struct place){ 0 }, "an array is too large for its addresses: not yet");
-	if (f.constant > -most && f.constant < most) {
+	if (f.constant > -max && f.constant < max) {
 		*disp = (int32_t)f.constant;
 		f.constant = 0;
 	}

@@ -240,7 +240,7 @@ static bool check_pair(struct lower *l, const struct access *a, const struct acc
 
 bool jk_own_check(struct lower *l)
 {
-	enum { MOST = 400 }; /* forms that are looked at in pairs */
+	enum { MAX = 400 }; /* forms that are looked at in pairs */
 	uint32_t n = 0;
 
 	for (uint32_t k = 0; k < l->n_access; k++) {
@@ -249,9 +249,9 @@ bool jk_own_check(struct lower *l)
 			known = same_form(l, &l->access[i], &l->access[k]);
 		if (known)
 			continue;
-		if (n == MOST) {
+		if (n == MAX) {
 			jk_message_add(l->m, l->access[k].at,
-			               "the kernel reaches what it writes in more than %d ways; split it", MOST);
+			               "the kernel reaches what it writes in more than %d ways; split it", MAX);
 			return false;
 		}
 		l->access[n++] = l->access[k];

@@ -422,12 +422,12 @@ static unsigned binary_at(const struct parser *p, unsigned *precedence)
 	return OP_NONE;
 }
 
-static struct node *parse_binary(struct parser *p, unsigned least)
+static struct node *parse_binary(struct parser *p, unsigned min)
 {
 	struct node *left = parse_unary(p);
 	unsigned precedence = 0, op;
 
-	while (!p->lost && (op = binary_at(p, &precedence)) != OP_NONE && precedence >= least) {
+	while (!p->lost && (op = binary_at(p, &precedence)) != OP_NONE && precedence >= min) {
 		struct node *n = jk_node_new(p, NODE_BINARY, jk_place_of(p->at));
 		p->at++;
 		n->op = (uint8_t)op;

@@ -64,10 +64,10 @@ struct symbol *jk_declare(struct parser *p, unsigned kind, unsigned type, const 
 /* How many letters differ, up to 3. */
 static unsigned distance(const char *a, size_t n, const char *b, size_t m)
 {
-	enum { MOST = 24 };
-	unsigned row[MOST + 1];
+	enum { MAX = 24 };
+	unsigned row[MAX + 1];
 
-	if (n > MOST || m > MOST || n > m + 2 || m > n + 2)
+	if (n > MAX || m > MAX || n > m + 2 || m > n + 2)
 		return 3;
 	for (unsigned k = 0; k <= m; k++)
 		row[k] = k;
@@ -76,8 +76,8 @@ static unsigned distance(const char *a, size_t n, const char *b, size_t m)
 		row[0] = i;
 		for (unsigned k = 1; k <= m; k++) {
 			const unsigned above = row[k], change = diagonal + (a[i - 1] != b[k - 1]);
-			unsigned least = above < row[k - 1] ? above + 1 : row[k - 1] + 1;
-			row[k] = change < least ? change : least;
+			unsigned min = above < row[k - 1] ? above + 1 : row[k - 1] + 1;
+			row[k] = change < min ? change : min;
 			diagonal = above;
 		}
 	}

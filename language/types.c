@@ -92,7 +92,7 @@ bool jk_number_value(const char *text, uint32_t length, unsigned type, bool nega
 {
 	const bool hex = length > 1 && (text[1] == 'x' || text[1] == 'X');
 	const uint64_t base = hex ? 16 : 10;
-	uint64_t v = 0, most;
+	uint64_t v = 0, max;
 
 	if (type_is_float(type))
 		return real_value(text, length, type, bits);
@@ -103,8 +103,8 @@ bool jk_number_value(const char *text, uint32_t length, unsigned type, bool nega
 			return false;
 		v = v * base + digit;
 	}
-	most = type == JK_U64 ? UINT64_MAX : type == JK_U32 ? UINT32_MAX : type == JK_I64 ? INT64_MAX : INT32_MAX;
-	if (v > most + (negative && !type_is_unsigned(type)))
+	max = type == JK_U64 ? UINT64_MAX : type == JK_U32 ? UINT32_MAX : type == JK_I64 ? INT64_MAX : INT32_MAX;
+	if (v > max + (negative && !type_is_unsigned(type)))
 		return false;
 	*bits = v;
 	return true;

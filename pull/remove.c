@@ -176,8 +176,8 @@ static void drop_folders(const struct cache *c, const char *path)
 	char folder[2 * PATH_BYTES];
 
 	snprintf(folder, sizeof folder, "%s/snapshots/%s", c->folder, path);
-	size_t least = strlen(c->folder) + strlen("/snapshots/");
-	for (char *slash; (slash = strrchr(folder, '/')) && (size_t)(slash - folder) > least;) {
+	size_t min = strlen(c->folder) + strlen("/snapshots/");
+	for (char *slash; (slash = strrchr(folder, '/')) && (size_t)(slash - folder) > min;) {
 		*slash = 0;
 		if (rmdir(folder) != 0)
 			return;

@@ -4,9 +4,9 @@
 
 #include "quantise/super.h"
 
-static const struct fit_levels two_bits = { .least = 0, .most = 3 }, three_bits = { .least = -4, .most = 3 },
-			       four_bits = { .least = 0, .most = 15 }, five_bits = { .least = 0, .most = 31 },
-			       six_bits = { .least = -32, .most = 31 };
+static const struct fit_levels two_bits = { .min = 0, .max = 3 }, three_bits = { .min = -4, .max = 3 },
+			       four_bits = { .min = 0, .max = 15 }, five_bits = { .min = 0, .max = 31 },
+			       six_bits = { .min = -32, .max = 31 };
 
 /* Two bits of 256 numbers: four numbers 32 apart share a byte. */
 static void put_pairs(uint8_t *out, const uint8_t *code)
@@ -24,10 +24,10 @@ static void put_nibbles(uint8_t *out, const uint8_t *code)
 		out[i / 64 * 32 + i % 32] |= (uint8_t)((code[i] & 15) << i / 32 % 2 * 4);
 }
 
-static void codes_of(const struct super *s, int least, uint8_t code[SUPER])
+static void codes_of(const struct super *s, int min, uint8_t code[SUPER])
 {
 	for (int i = 0; i < SUPER; i++)
-		code[i] = (uint8_t)(s->level[i] - least);
+		code[i] = (uint8_t)(s->level[i] - min);
 }
 
 static void q2_k(const struct block *b, uint8_t *out)

@@ -7,8 +7,8 @@
 enum { N = 32, HALF = 16 };
 
 const struct fit_levels block_iq4_levels = {
-	.least = -127,
-	.most = 113,
+	.min = -127,
+	.max = 113,
 	.listed = 16,
 	.list = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 }
 };
@@ -36,16 +36,16 @@ static void put_fifth_bits(uint8_t *out, const uint8_t *code)
 		out[i / 8] |= (uint8_t)((code[i] >> 4 & 1) << i % 8);
 }
 
-static void scaled(const struct block *b, uint8_t *out, float least, uint8_t code[N])
+static void scaled(const struct block *b, uint8_t *out, float min, uint8_t code[N])
 {
-	const struct fit_levels l = { .least = least, .most = -least - 1 };
+	const struct fit_levels l = { .min = min, .max = -min - 1 };
 	struct fit_line line = { 0, 0 };
 	int8_t level[N];
 
 	block_put16(out, block_half(b, fit_scale(&l, b->x, b->w, N), &line.scale));
 	fit_error(&l, line, b->x, b->w, N, level);
 	for (int i = 0; i < N; i++)
-		code[i] = (uint8_t)(level[i] - (int)least);
+		code[i] = (uint8_t)(level[i] - (int)min);
 }
 
 static void q4_0(const struct block *b, uint8_t *out)
@@ -65,10 +65,10 @@ static void q5_0(const struct block *b, uint8_t *out)
 	put_nibbles(out + 6, code);
 }
 
-static void with_minimum(const struct block *b, uint8_t *out, float most, uint8_t code[N])
+static void with_minimum(const struct block *b, uint8_t *out, float max, uint8_t code[N])
 {
-	const struct fit_levels l = { .least = 0, .most = most };
-	struct fit_line line = fit_line(most, false, b->x, b->w, N);
+	const struct fit_levels l = { .min = 0, .max = max };
+	struct fit_line line = fit_line(max, false, b->x, b->w, N);
 	int8_t level[N];
 
 	block_put16(out, block_half(b, line.scale, &line.scale));
@@ -98,11 +98,11 @@ static void q5_1(const struct block *b, uint8_t *out)
  * writer of this type does the same, so files of the same weights are the same. */
 static void q8_0(const struct block *b, uint8_t *out)
 {
-	float most = 0, scale, inverse;
+	float max = 0, scale, inverse;
 
 	for (int i = 0; i < N; i++)
-		most = __builtin_fabsf(b->source[i]) > most ? __builtin_fabsf(b->source[i]) : most;
-	scale = most / 127;
+		max = __builtin_fabsf(b->source[i]) > max ? __builtin_fabsf(b->source[i]) : max;
+	scale = max / 127;
 	inverse = scale > 0x1p-126f ? 1 / scale : 0; /* otherwise it could be infinite, and the stored scale is 0 */
 	block_put16(out, number_to_half(scale));
 	for (int i = 0; i < N; i++) {
@@ -130,7 +130,7 @@ static void iq4_nl(const struct block *b, uint8_t *out)
 
 /* The levels are doubled, as the scale is halved: 2^(e - 128). */
 static const struct fit_levels fp4_levels = {
-	.least = -12, .most = 12, .listed = 15, .list = { -12, -8, -6, -4, -3, -2, -1, 0, 1, 2, 3, 4, 6, 8, 12 }
+	.min = -12, .max = 12, .listed = 15, .list = { -12, -8, -6, -4, -3, -2, -1, 0, 1, 2, 3, 4, 6, 8, 12 }
 };
 
 static uint8_t fp4_code(int8_t level)
@@ -144,7 +144,7 @@ static uint8_t fp4_code(int8_t level)
 static void mxfp4(const struct block *b, uint8_t *out)
 {
 	enum { FIRST = -4, TRIED = 3, LARGEST = 252 /* of which 12 times is still finite */ };
-	float least = 0;
+	float min = 0;
 	int8_t level[N], best[N];
 	uint8_t code[N];
 
@@ -153,8 +153,8 @@ static void mxfp4(const struct block *b, uint8_t *out)
 		stored = stored < 0 ? 0 : stored > LARGEST ? LARGEST : stored;
 		struct fit_line line = { (float)number_power(stored - 128 + b->power), 0 };
 		float error = fit_error(&fp4_levels, line, b->x, b->w, N, level);
-		if (k == 0 || error < least) {
-			least = error;
+		if (k == 0 || error < min) {
+			min = error;
 			out[0] = (uint8_t)stored;
 			memcpy(best, level, N);
 		}
@@ -180,7 +180,7 @@ static uint8_t nvfp4_part(const struct block *b, int part, int8_t level[16])
 	const float *x = b->x + 16 * part, *w = b->w + 16 * part;
 	double factor = number_power(b->power) / 2, liked = (double)fit_scale(&fp4_levels, x, w, 16) / factor;
 	int near = 0, best = 0;
-	float least = 0;
+	float min = 0;
 	int8_t now[16];
 
 	liked = liked < 0 ? -liked : liked;
@@ -191,9 +191,9 @@ static uint8_t nvfp4_part(const struct block *b, int part, int8_t level[16])
 			continue;
 		struct fit_line line = { (float)((double)nvfp4_scale(code) * factor), 0 };
 		float error = fit_error(&fp4_levels, line, x, w, 16, now);
-		if (code > near - AROUND && code > 0 && error >= least)
+		if (code > near - AROUND && code > 0 && error >= min)
 			continue;
-		least = error;
+		min = error;
 		best = code;
 		memcpy(level, now, sizeof now);
 	}

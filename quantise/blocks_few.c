@@ -13,7 +13,7 @@ static void scaled(const struct block *b, uint8_t *half, const struct fit_levels
 	fit_error(l, line, b->x, b->w, n, level);
 }
 
-static const struct fit_levels ternary = { .least = -1, .most = 1 };
+static const struct fit_levels ternary = { .min = -1, .max = 1 };
 
 /* So many numbers, `step` apart, as the digits of base three of a byte, the first the highest of five: as parts of 243
  * they are of 256, rounded up. */
@@ -66,7 +66,7 @@ static void q1_0(const struct block *b, uint8_t *out)
 
 static void q2_0(const struct block *b, uint8_t *out)
 {
-	static const struct fit_levels l = { .least = -1, .most = 2 };
+	static const struct fit_levels l = { .min = -1, .max = 2 };
 	int8_t level[FOUR_N];
 
 	memset(out, 0, 18);

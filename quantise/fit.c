@@ -16,7 +16,7 @@ static float sum_of(__m128 v)
 static inline __m128 nearest(const struct fit_levels *l, __m128 v)
 {
 	if (!l->listed) {
-		v = _mm_min_ps(_mm_max_ps(v, _mm_set1_ps(l->least)), _mm_set1_ps(l->most));
+		v = _mm_min_ps(_mm_max_ps(v, _mm_set1_ps(l->min)), _mm_set1_ps(l->max));
 		return _mm_cvtepi32_ps(_mm_cvtps_epi32(v));
 	}
 	__m128 level = _mm_set1_ps(l->list[0]);
@@ -52,12 +52,12 @@ static float gain_of(struct moments m) { return m.qq > 0 ? m.xq * m.xq / m.qq : 
 
 static float largest(const float *x, int n)
 {
-	float most = 0;
+	float max = 0;
 
 	for (int i = 0; i < n; i++)
-		if (__builtin_fabsf(x[i]) > __builtin_fabsf(most))
-			most = x[i];
-	return most;
+		if (__builtin_fabsf(x[i]) > __builtin_fabsf(max))
+			max = x[i];
+	return max;
 }
 
 float fit_scale(const struct fit_levels *l, const float *x, const float *w, int n)
@@ -69,7 +69,7 @@ float fit_scale(const struct fit_levels *l, const float *x, const float *w, int 
 		return 0;
 	for (int end = 0; end < 2; end++)
 		for (int t = -TRIES; t <= TRIES; t += l->listed ? 2 : 1) { /* lists take longer */
-			float level = (end ? l->most : l->least) * (1 + try_step * (float)t);
+			float level = (end ? l->max : l->min) * (1 + try_step * (float)t);
 			struct moments m = moments_at(l, level / extreme, x, w, n);
 			if (gain_of(m) > gain) {
 				gain = gain_of(m);
@@ -92,10 +92,10 @@ struct line_moments {
 	float w, x, q, qq, xq;
 };
 
-static struct line_moments line_moments_at(float most, float inverse, float minimum, const float *x, const float *w,
+static struct line_moments line_moments_at(float max, float inverse, float minimum, const float *x, const float *w,
                                            int n)
 {
-	const struct fit_levels l = { .least = 0, .most = most };
+	const struct fit_levels l = { .min = 0, .max = max };
 	__m128 sw = _mm_setzero_ps(), sx = sw, sq = sw, sqq = sw, sxq = sw;
 
 	for (int i = 0; i < n; i += 4) {
@@ -139,7 +139,7 @@ static void range_of(const float *x, int n, float *low, float *high)
 	}
 }
 
-struct fit_line fit_line(float most, bool not_above, const float *x, const float *w, int n)
+struct fit_line fit_line(float max, bool not_above, const float *x, const float *w, int n)
 {
 	struct fit_line best, now;
 	double gain = -1, g;
@@ -152,8 +152,8 @@ struct fit_line fit_line(float most, bool not_above, const float *x, const float
 	if (high <= low)
 		return best;
 	for (int t = -TRIES; t <= TRIES; t++) {
-		float inverse = most * (1 + try_step * (float)t) / (high - low);
-		struct line_moments m = line_moments_at(most, inverse, low, x, w, n);
+		float inverse = max * (1 + try_step * (float)t) / (high - low);
+		struct line_moments m = line_moments_at(max, inverse, low, x, w, n);
 		g = solve(&m, not_above, &now);
 		if (g > gain) {
 			gain = g;
@@ -161,7 +161,7 @@ struct fit_line fit_line(float most, bool not_above, const float *x, const float
 		}
 	}
 	for (int r = 0; r < ROUNDS && best.scale > 0; r++) {
-		struct line_moments m = line_moments_at(most, 1 / best.scale, best.minimum, x, w, n);
+		struct line_moments m = line_moments_at(max, 1 / best.scale, best.minimum, x, w, n);
 		g = solve(&m, not_above, &now);
 		if (g <= gain)
 			break;

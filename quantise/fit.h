@@ -18,7 +18,7 @@ enum { FIT_MAX_LEVELS = 16 };
 
 /* Which levels there are: all integers between two, or a list in rising order. */
 struct fit_levels {
-	float least, most;
+	float min, max;
 	int listed; /* 0: all integers */
 	float list[FIT_MAX_LEVELS];
 };
@@ -29,8 +29,8 @@ float fit_scale(const struct fit_levels *l, const float *x, const float *w, int 
 struct fit_line {
 	float scale, minimum;
 };
-/* The same of scale * level + minimum, for integers from 0 to most. not_above: the minimum may not be above 0. */
-struct fit_line fit_line(float most, bool not_above, const float *x, const float *w, int n);
+/* The same of scale * level + minimum, for integers from 0 to max. not_above: the minimum may not be above 0. */
+struct fit_line fit_line(float max, bool not_above, const float *x, const float *w, int n);
 
 /* The levels nearest to the numbers for such scales, and the error that is left. level may be NULL. scale 0: level 0,
  * or the one nearest to it. */

@@ -37,7 +37,7 @@ struct part {
 	const struct points_shape *shape;
 	const struct codebook *book;
 	int groups, shifts;
-	float most, top; /* the largest magnitude, and the level that goes with it */
+	float max, top; /* the largest magnitude, and the level that goes with it */
 	float x[32], w[32];
 	uint8_t sign[4];
 	struct table table[8][SHIFTS]; /* books of four have 8 groups and one shift alone */
@@ -118,14 +118,14 @@ static void make_part(struct part *p, const struct points_shape *s, const struct
 	p->book = book;
 	p->groups = length / book->width;
 	p->shifts = s->shift_over ? SHIFTS : 1;
-	p->most = 0;
+	p->max = 0;
 	p->top = level_of(p, book->levels - 1, 0);
 	memcpy(p->w, b->w + at, (size_t)length * sizeof *p->w);
 	memcpy(p->x, b->x + at, (size_t)length * sizeof *p->x);
 	for (int i = 0; !s->shift_over && i < length / 8; i++)
 		take_signs(p, b, at, i);
 	for (int i = 0; i < length; i++)
-		p->most = __builtin_fabsf(p->x[i]) > p->most ? __builtin_fabsf(p->x[i]) : p->most;
+		p->max = __builtin_fabsf(p->x[i]) > p->max ? __builtin_fabsf(p->x[i]) : p->max;
 	for (int g = 0; g < p->groups; g++)
 		for (int shift = 0; shift < p->shifts; shift++)
 			make_table(p, g, shift);
@@ -135,18 +135,18 @@ static void make_part(struct part *p, const struct points_shape *s, const struct
 static float best_point(const struct table *t, int points, float scale, uint16_t *point)
 {
 	const __m128 s = _mm_set1_ps(scale), s2 = _mm_set1_ps(2 * scale), ss = _mm_mul_ps(s, s);
-	__m128 most = _mm_set1_ps(-__FLT_MAX__), at = _mm_setzero_ps(), now = _mm_setr_ps(0, 1, 2, 3);
+	__m128 max = _mm_set1_ps(-__FLT_MAX__), at = _mm_setzero_ps(), now = _mm_setr_ps(0, 1, 2, 3);
 	float lane[4], number[4];
 	int best = 0;
 
 	for (int k = 0; k < points; k += 4, now = _mm_add_ps(now, _mm_set1_ps(4))) {
 		__m128 gain =
 			_mm_sub_ps(_mm_mul_ps(s2, _mm_loadu_ps(t->a + k)), _mm_mul_ps(ss, _mm_loadu_ps(t->b + k)));
-		__m128 more = _mm_cmpgt_ps(gain, most);
-		most = _mm_max_ps(gain, most);
+		__m128 more = _mm_cmpgt_ps(gain, max);
+		max = _mm_max_ps(gain, max);
 		at = _mm_or_ps(_mm_and_ps(more, now), _mm_andnot_ps(more, at));
 	}
-	_mm_storeu_ps(lane, most);
+	_mm_storeu_ps(lane, max);
 	_mm_storeu_ps(number, at);
 	for (int i = 1; i < 4; i++)
 		if (lane[i] > lane[best] || (lane[i] == lane[best] && number[i] < number[best]))
@@ -195,8 +195,8 @@ static float liked_scale(const struct part *p)
 	float best = 0, gain = 0;
 	struct choice c;
 
-	for (int t = 0; p->most > 0 && t < SCALES; t++) {
-		float scale = p->most * (0.3f + 0.1f * (float)t) / p->top;
+	for (int t = 0; p->max > 0 && t < SCALES; t++) {
+		float scale = p->max * (0.3f + 0.1f * (float)t) / p->top;
 		for (int r = 0; r <= REFINED; r++) {
 			choose(p, scale, &c);
 			if (c.gain <= gain)
@@ -237,22 +237,22 @@ static void keep(struct fitting *f, const struct part *p, int part, int i, const
 /* The integer around the one it would like, with which the part has the least error. */
 static void choose_part(struct fitting *f, struct part *p, int part)
 {
-	int most = f->shape->most, best = 0;
+	int max = f->shape->max, best = 0;
 	float want = f->scale > 0 ? (f->liked[part] / f->scale - 1) * 0.5f : 0;
-	int near = want <= 0 ? 0 : want >= (float)most ? most : (int)(want + 0.5f);
-	struct choice c, least = { .gain = -__FLT_MAX__ };
+	int near = want <= 0 ? 0 : want >= (float)max ? max : (int)(want + 0.5f);
+	struct choice c, min = { .gain = -__FLT_MAX__ };
 
 	make_part(p, f->shape, f->block, part);
 	for (int i = near - 1; i <= near + 1; i++) {
-		if (i < 0 || i > most)
+		if (i < 0 || i > max)
 			continue;
 		choose(p, f->scale * (float)(2 * i + 1), &c);
-		if (c.gain <= least.gain)
+		if (c.gain <= min.gain)
 			continue;
-		least = c;
+		min = c;
 		best = i;
 	}
-	keep(f, p, part, best, &least);
+	keep(f, p, part, best, &min);
 }
 
 void points_fit(const struct points_shape *s, const struct block *b, struct points *out)
@@ -260,7 +260,7 @@ void points_fit(const struct points_shape *s, const struct block *b, struct poin
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct fitting f = { .shape = s, .block = b };
 	struct part p;
-	float most = 0;
+	float max = 0;
 	double gain = 0;
 
 	pthread_once(&once, make_codes);
@@ -268,9 +268,9 @@ void points_fit(const struct points_shape *s, const struct block *b, struct poin
 	for (int part = 0; part < s->parts; part++) {
 		make_part(&p, s, b, part);
 		f.liked[part] = liked_scale(&p);
-		most = f.liked[part] > most ? f.liked[part] : most;
+		max = f.liked[part] > max ? f.liked[part] : max;
 	}
-	f.scale = most / (float)(2 * s->most + 1);
+	f.scale = max / (float)(2 * s->max + 1);
 	for (int r = 0; r < ROUNDS; r++) {
 		float half;
 		f.now.scale = block_half(b, f.scale / s->unit, &half);

@@ -15,7 +15,7 @@ enum { POINTS_N = 256, POINTS_MAX_PARTS = 16, POINTS_MAX = 64, POINTS_EIGHTS = P
 struct points_shape {
 	enum codebook_name book;
 	int parts;       /* 8 or 16 */
-	int most;        /* n = 2 i + 1, i from 0 to this */
+	int max;         /* n = 2 i + 1, i from 0 to this */
 	int shift_over;  /* numbers that share a shift; 0: levels are magnitudes */
 	bool even_signs; /* the number of minuses of eight is even */
 	float unit;

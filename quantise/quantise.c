@@ -18,7 +18,7 @@ static block_encoder encoder_of(enum dtype type)
 
 bool quantise_supported(enum dtype type) { return quantise_readable(type) || encoder_of(type); }
 
-float quantise_most(enum dtype type)
+float quantise_max(enum dtype type)
 {
 	const float half = 65504;
 
@@ -103,14 +103,14 @@ static void weigh(struct block *b, const float *importance, int n)
 
 static void make_ready(struct block *b, const float *x, const float *importance, int n)
 {
-	uint32_t most = 0;
+	uint32_t max = 0;
 
 	b->source = x;
 	for (int i = 0; i < n; i++) {
 		uint32_t magnitude = number_bits(x[i]) & 0x7fffffff;
-		most = magnitude > most ? magnitude : most;
+		max = magnitude > max ? magnitude : max;
 	}
-	b->power = most ? -number_exponent(number_of_bits(most)) : 0;
+	b->power = max ? -number_exponent(number_of_bits(max)) : 0;
 	double factor = number_power(b->power);
 	for (int i = 0; i < n; i++)
 		b->x[i] = (float)((double)x[i] * factor);

@@ -25,8 +25,8 @@
 /* Whether rows can be made of this type. */
 bool quantise_supported(enum dtype type);
 /* The largest magnitude that the type can hold; 0: not supported. */
-float quantise_most(enum dtype type);
-/* One row of n numbers, a multiple of the type's block, all finite and none beyond quantise_most(). importance: for
+float quantise_max(enum dtype type);
+/* One row of n numbers, a multiple of the type's block, all finite and none beyond quantise_max(). importance: for
  * each column how much a squared error there counts, finite and not negative, or NULL: all the same. out: the row's
  * blocks. */
 void quantise_row(enum dtype type, const float *x, const float *importance, uint64_t n, uint8_t *out);

@@ -13,11 +13,11 @@ struct search {
 	struct super now;
 };
 
-static int nearest_integer(float v, int least, int most)
+static int nearest_integer(float v, int min, int max)
 {
 	float half = v < 0 ? -0.5f : 0.5f;
 
-	return v <= (float)least ? least : v >= (float)most ? most : (int)(v + half);
+	return v <= (float)min ? min : v >= (float)max ? max : (int)(v + half);
 }
 
 static float part_error(const struct search *s, int part, int n, int m, int8_t *level)
@@ -32,20 +32,20 @@ static float part_error(const struct search *s, int part, int n, int m, int8_t *
 static float choose(struct search *s, int part)
 {
 	const struct super_shape *h = s->shape;
-	float least = 0;
-	int want = s->scale != 0 ? nearest_integer(s->line[part].scale / s->scale, h->least, h->most) : 0;
-	int want_m = s->minimum != 0 ? nearest_integer(-s->line[part].minimum / s->minimum, 0, h->most) : 0;
+	float min = 0;
+	int want = s->scale != 0 ? nearest_integer(s->line[part].scale / s->scale, h->min, h->max) : 0;
+	int want_m = s->minimum != 0 ? nearest_integer(-s->line[part].minimum / s->minimum, 0, h->max) : 0;
 	bool any = false;
 
 	for (int n = want - 1; n <= want + 1; n++)
 		for (int m = want_m - h->minima; m <= want_m + h->minima; m++) {
-			if (n < h->least || n > h->most || m < 0 || m > h->most)
+			if (n < h->min || n > h->max || m < 0 || m > h->max)
 				continue;
 			float error = part_error(s, part, n, m, NULL);
-			if (any && error >= least)
+			if (any && error >= min)
 				continue;
 			any = true;
-			least = error;
+			min = error;
 			s->now.n[part] = n;
 			s->now.m[part] = m;
 		}
@@ -82,21 +82,21 @@ static void fit_parts(struct search *s)
 
 	for (int p = 0; p < h->parts; p++) {
 		const float *x = s->block->x + p * s->length, *w = s->block->w + p * s->length;
-		s->line[p] = h->minima ? fit_line(h->levels->most, true, x, w, s->length)
+		s->line[p] = h->minima ? fit_line(h->levels->max, true, x, w, s->length)
 		                       : (struct fit_line){ fit_scale(h->levels, x, w, s->length), 0 };
 		if (__builtin_fabsf(s->line[p].scale) > __builtin_fabsf(scale))
 			scale = s->line[p].scale;
 		minimum = -s->line[p].minimum > minimum ? -s->line[p].minimum : minimum;
 	}
 	/* the largest gets the integer farthest from 0 */
-	s->scale = scale / (float)(h->least < 0 ? h->least : h->most);
-	s->minimum = minimum / (float)h->most;
+	s->scale = scale / (float)(h->min < 0 ? h->min : h->max);
+	s->minimum = minimum / (float)h->max;
 }
 
 void super_fit(const struct super_shape *shape, const struct block *b, struct super *out)
 {
 	struct search s = { .shape = shape, .block = b, .length = SUPER / shape->parts };
-	float least = 0;
+	float min = 0;
 
 	fit_parts(&s);
 	for (int r = 0; r < ROUNDS; r++) {
@@ -105,9 +105,9 @@ void super_fit(const struct super_shape *shape, const struct block *b, struct su
 		s.now.minimum = block_half(b, s.minimum, &s.minimum);
 		for (int p = 0; p < shape->parts; p++)
 			error += choose(&s, p);
-		if (r > 0 && error >= least)
+		if (r > 0 && error >= min)
 			break;
-		least = error;
+		min = error;
 		*out = s.now;
 		solve(&s);
 	}

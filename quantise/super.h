@@ -13,7 +13,7 @@ enum { SUPER = 256, SUPER_MAX_PARTS = 16 };
 struct super_shape {
 	const struct fit_levels *levels;
 	int parts;
-	int least, most; /* of n, and of m where there are minima */
+	int min, max; /* of n, and of m where there are minima */
 	bool minima;
 };
 

@@ -72,6 +72,8 @@ function choose_name_words(   k) {
 	name_regex = name_regex == "" ? "" : "(^|[^a-z])(" name_regex ")([^a-z]|$)"
 }
 function judge_part(name,   k) {
+	if (name in is_listed)
+		return
 	for (k = 1; k <= n_name_words; k++)
 		if ((is_constant[k] ? name : tolower(name)) ~ ("(^|_)(" name_word[k] ")(_|$)") &&
 		    is_in_rooms(FILENAME, name_rooms[k])) {

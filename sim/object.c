@@ -29,7 +29,7 @@ static const struct {
 	const char *name;
 	uint8_t gen, sub;
 	uint32_t mach;
-	uint8_t least_sgprs;
+	uint8_t min_sgprs;
 } targets[] = {
 	{ "gfx1030", 0, 0, 0x36, 0 },  { "gfx1031", 0, 0, 0x37, 0 },  { "gfx1032", 0, 0, 0x38, 0 },
 	{ "gfx1033", 0, 0, 0x39, 0 },  { "gfx1034", 0, 0, 0x3e, 0 },  { "gfx1035", 0, 0, 0x3d, 0 },
@@ -60,7 +60,7 @@ struct sim_device *sim_open(const char *target, struct error *err)
 	dev->gen = targets[i].gen;
 	dev->sub = targets[i].sub;
 	dev->mach = targets[i].mach;
-	dev->least_sgprs = targets[i].least_sgprs;
+	dev->min_sgprs = targets[i].min_sgprs;
 	bool avx2 = sim_have_avx2();
 	dev->lanes = avx2 ? sim_lanes_avx2 : sim_lanes_base;
 	dev->kit = avx2 ? &sim_kit_avx2 : &sim_kit_base;
@@ -171,10 +171,10 @@ static bool make_kernel(struct sim_object *o, const char *name, uint64_t kd, str
 		return error_set(err, ERROR_UNSUPPORTED,
 		                 "kernel %s is for waves of 64 lanes, and the simulator runs 32", name);
 	unsigned sgprs = (k.rsrc2 >> 1 & 31) + (unsigned)__builtin_popcount(k.rsrc2 >> 7 & 15);
-	if (sgprs < o->dev->least_sgprs)
+	if (sgprs < o->dev->min_sgprs)
 		return error_set(err, ERROR_UNSUPPORTED,
 		                 "kernel %s starts with %u user and system registers, and %s needs at least %u", name,
-		                 sgprs, o->dev->target, o->dev->least_sgprs);
+		                 sgprs, o->dev->target, o->dev->min_sgprs);
 	if (k.lds_size > 65536)
 		return error_set(err, ERROR_FORMAT, "kernel %s has %u bytes of LDS, expected at most 65536", name,
 		                 k.lds_size);

@@ -41,8 +41,8 @@ void ptx_text_free(struct ptx_text *t);
 bool ptx_text_has(const struct ptx_text *t, const char *entry);
 /* Whether it orders accesses of several cards (scope .sys). */
 bool ptx_text_is_for_cards(const struct ptx_text *t);
-/* How many parameters an entry has (NULL: the first one), and how many bytes each of the first `most` has. */
-size_t ptx_text_params(const struct ptx_text *t, const char *entry, unsigned bytes[], size_t most);
+/* How many parameters an entry has (NULL: the first one), and how many bytes each of the first `max` has. */
+size_t ptx_text_params(const struct ptx_text *t, const char *entry, unsigned bytes[], size_t max);
 
 struct ptx_memory *ptx_memory_open(void); /* NULL: no memory */
 void ptx_memory_close(struct ptx_memory *m);

@@ -91,14 +91,14 @@ static double cut(double x, double unit) { return trunc(x / unit) * unit; }
 
 static float cut_sum(const double term[], unsigned n)
 {
-	double most = 0, sum = 0;
+	double max = 0, sum = 0;
 	int exponent;
 
 	for (unsigned i = 0; i < n; i++)
-		most = fabs(term[i]) > most ? fabs(term[i]) : most;
-	frexp(most, &exponent);
+		max = fabs(term[i]) > max ? fabs(term[i]) : max;
+	frexp(max, &exponent);
 	for (unsigned i = 0; i < n; i++)
-		sum += isfinite(most) && most > 0 ? cut(term[i], ldexp(1, exponent - 24)) : term[i];
+		sum += isfinite(max) && max > 0 ? cut(term[i], ldexp(1, exponent - 24)) : term[i];
 	frexp(sum, &exponent);
 	exponent = exponent < -125 ? -125 : exponent;
 	return isfinite(sum) && sum != 0 ? (float)cut(sum, ldexp(1, exponent - 24)) : (float)sum;

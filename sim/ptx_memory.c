@@ -324,16 +324,16 @@ bool ptx_is_ordered(struct ptx_block *b, struct ptx_warp *w, const struct ptx_st
 /* Whether no two lanes store to the same byte: a card would keep either. Most stores go upwards. */
 static bool are_apart(const uint64_t *at, uint32_t mask, size_t bytes)
 {
-	const int most = mask ? 31 - __builtin_clz(mask) : 0;
+	const int max = mask ? 31 - __builtin_clz(mask) : 0;
 	bool upwards = true;
 	int last = -1;
 
-	for (int l = 0; l <= most; l++)
+	for (int l = 0; l <= max; l++)
 		if (mask >> l & 1) {
 			upwards &= last < 0 || at[l] >= at[last] + bytes;
 			last = l;
 		}
-	for (int l = 0; !upwards && l <= most; l++)
+	for (int l = 0; !upwards && l <= max; l++)
 		for (int k = 0; mask >> l & 1 && k < l; k++)
 			if (mask >> k & 1 && at[l] < at[k] + bytes && at[k] < at[l] + bytes)
 				return false;

@@ -449,11 +449,11 @@ bool ptx_text_has(const struct ptx_text *t, const char *entry) { return ptx_text
 
 bool ptx_text_is_for_cards(const struct ptx_text *t) { return t->has_cards; }
 
-size_t ptx_text_params(const struct ptx_text *t, const char *entry, unsigned bytes[], size_t most)
+size_t ptx_text_params(const struct ptx_text *t, const char *entry, unsigned bytes[], size_t max)
 {
 	const struct ptx_function *f = ptx_text_entry(t, entry);
 
-	for (unsigned i = 0; f && i < f->n_params && i < most; i++)
+	for (unsigned i = 0; f && i < f->n_params && i < max; i++)
 		bytes[i] = f->param[i].bytes;
 	return f ? f->n_params : 0;
 }

@@ -226,8 +226,8 @@ struct sim_region {
 };
 struct sim_device {
 	char target[16];
-	uint8_t gen, sub;    /* gen 0 gfx10, 1 gfx11, 2 gfx12; sub 5: gfx115x */
-	uint8_t least_sgprs; /* user and system registers that a wave must start with */
+	uint8_t gen, sub;  /* gen 0 gfx10, 1 gfx11, 2 gfx12; sub 5: gfx115x */
+	uint8_t min_sgprs; /* user and system registers that a wave must start with */
 	uint32_t mach;
 	uint16_t table[FMT_COUNT][1024];
 	uint16_t vopd[2][32];

@@ -13,12 +13,12 @@
 
 /* ---- mandelbrot */
 
-static int turns_of(float c_re, float c_im, int most)
+static int turns_of(float c_re, float c_im, int max)
 {
 	float re = c_re, im = c_im;
 	int k;
 
-	for (k = 0; k < most; k++) {
+	for (k = 0; k < max; k++) {
 		if (re * re + im * im > 4.f)
 			break;
 		const float new_re = re * re - im * im, new_im = 2.f * re * im;

@@ -7,22 +7,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 1 << 16 };
-static char messages[MOST];
+enum { MAX = 1 << 16 };
+static char messages[MAX];
 
 /* A message at the end of the JSON array. False: there is no room. */
 static int add_message(const char *role, const char *text)
 {
 	size_t n = strlen(messages) - 1; /* without the bracket at the end */
-	n += (size_t)snprintf(messages + n, MOST - n, "%s{\"role\":\"%s\",\"content\":\"", n > 1 ? "," : "", role);
+	n += (size_t)snprintf(messages + n, MAX - n, "%s{\"role\":\"%s\",\"content\":\"", n > 1 ? "," : "", role);
 
-	for (; *text && n + 16 < MOST; text++)
+	for (; *text && n + 16 < MAX; text++)
 		if ((unsigned char)*text < 32)
-			n += (size_t)snprintf(messages + n, MOST - n, "\\u%04x", (unsigned)*text);
+			n += (size_t)snprintf(messages + n, MAX - n, "\\u%04x", (unsigned)*text);
 		else
-			n += (size_t)snprintf(messages + n, MOST - n, *text == '"' || *text == '\\' ? "\\%c" : "%c",
+			n += (size_t)snprintf(messages + n, MAX - n, *text == '"' || *text == '\\' ? "\\%c" : "%c",
 			                      *text);
-	snprintf(messages + n, MOST - n, "\"}]");
+	snprintf(messages + n, MAX - n, "\"}]");
 	return *text == 0;
 }
 

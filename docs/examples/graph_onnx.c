@@ -32,8 +32,8 @@ static void print(const jit_tensor *t, const float *x)
 
 int main(int argc, char **argv)
 {
-	enum { MOST = 32 };
-	void *in[MOST] = { NULL }, *out[MOST] = { NULL };
+	enum { MAX = 32 };
+	void *in[MAX] = { NULL }, *out[MAX] = { NULL };
 	jit_tensor t = JIT_TENSOR();
 	jit_error err = { 0 };
 
@@ -45,16 +45,16 @@ int main(int argc, char **argv)
 		   : jit_graph_open(&JIT_GRAPH_OPTIONS(.path = argv[1], .sizes = argc > 2 ? argv[2] : NULL), &err);
 	jit_executable *e = c && g ? jit_executable_open(c, g, &err) : NULL;
 	const size_t inputs = jit_graph_inputs(g), outputs = jit_graph_outputs(g);
-	for (size_t i = 0; e && i < inputs && i < MOST && jit_graph_input(g, i, &t, &err) == JIT_OK; i++)
+	for (size_t i = 0; e && i < inputs && i < MAX && jit_graph_input(g, i, &t, &err) == JIT_OK; i++)
 		in[i] = made(&t);
-	for (size_t i = 0; e && i < outputs && i < MOST && jit_graph_output(g, i, &t, &err) == JIT_OK; i++)
+	for (size_t i = 0; e && i < outputs && i < MAX && jit_graph_output(g, i, &t, &err) == JIT_OK; i++)
 		out[i] = malloc(t.bytes ? (size_t)t.bytes : 1);
 	if (e && jit_executable_run(e, (const void *const *)in, inputs, out, outputs, &err) == JIT_OK)
 		for (size_t i = 0; i < outputs && jit_graph_output(g, i, &t, &err) == JIT_OK; i++)
 			print(&t, out[i]);
 	if (err.code)
 		fprintf(stderr, "%s\n", err.message);
-	for (int i = 0; i < MOST; i++)
+	for (int i = 0; i < MAX; i++)
 		free(in[i]), free(out[i]);
 	jit_executable_close(e);
 	jit_graph_close(g);

@@ -204,13 +204,13 @@ static uint32_t easy(struct machine *machine, uint32_t state, enum easy class)
 {
 	struct thread t[THREADS_MAX];
 	const size_t n = threads_of(&of(machine)->threads, state, t);
-	uint32_t most = 0;
+	uint32_t max = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		uint32_t here = call_value_easy(of(machine), &t[i], class);
-		most = here > most ? here : most;
+		max = here > max ? here : max;
 	}
-	return most;
+	return max;
 }
 
 static size_t bytes(const struct machine *machine)

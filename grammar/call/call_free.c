@@ -215,14 +215,14 @@ static uint32_t easy(struct machine *machine, uint32_t state, enum easy class)
 	struct free_machine *m = of(machine);
 	struct thread t[THREADS_MAX];
 	const size_t n = threads_of(&m->threads, state, t);
-	uint32_t most = 0, before = UINT32_MAX;
+	uint32_t max = 0, before = UINT32_MAX;
 	bool any = false;
 
 	for (size_t i = 0; i < n; i++) {
 		uint32_t here = 0;
 		if (t[i].mode == MODE_CALL)
 			here = machine_easy(m->call, t[i].inner, class);
-		most = here > most ? here : most;
+		max = here > max ? here : max;
 		any |= t[i].mode == MODE_FREE;
 		here = t[i].mode == MODE_OPENING ? before_end(m->opening[t[i].aux].text + t[i].at, class) : UINT32_MAX;
 		before = here < before ? here : before;
@@ -231,7 +231,7 @@ static uint32_t easy(struct machine *machine, uint32_t state, enum easy class)
 		const uint32_t here = m->opening[i].first ? UINT32_MAX : before_end(m->opening[i].text, class);
 		before = here < before ? here : before;
 	}
-	return any && before > most ? before : most;
+	return any && before > max ? before : max;
 }
 
 static size_t bytes(const struct machine *machine)
@@ -294,13 +294,13 @@ static bool read_opening(struct free_machine *m, const json_t *o, struct error *
 static bool read_all(struct free_machine *m, const json_t *o, struct error *err)
 {
 	const json_t *openings = json_object_get(o, "openings"), *one;
-	const size_t most = json_array_size(openings);
+	const size_t max = json_array_size(openings);
 	size_t i;
 
-	if (!most || most > OPENINGS_MAX)
-		return error_set(err, ERROR_ARGUMENT, "the calls have %zu openings, expected 1 to %d", most,
+	if (!max || max > OPENINGS_MAX)
+		return error_set(err, ERROR_ARGUMENT, "the calls have %zu openings, expected 1 to %d", max,
 		                 (int)OPENINGS_MAX);
-	m->opening = effort_calloc(most, sizeof *m->opening);
+	m->opening = effort_calloc(max, sizeof *m->opening);
 	m->close = copy(json_string_value(json_object_get(o, "close")));
 	if (!m->opening || !m->close)
 		return error_set(err, ERROR_MEMORY, "no memory for a grammar");

@@ -331,7 +331,7 @@ uint32_t call_value_easy(struct call_machine *m, const struct thread *t, enum ea
 	/* A text with < needs CDATA where there is such a thing. */
 	if (t->mode == THREAD_TEXT && m->mark[MARK_CDATA][0] && class < EASY_WORD)
 		left = 0;
-	uint32_t most = left ? machine_easy(m->json, t->inner, class) : 0;
+	uint32_t max = left ? machine_easy(m->json, t->inner, class) : 0;
 
-	return most < left ? most : left;
+	return max < left ? max : left;
 }

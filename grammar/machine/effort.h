@@ -45,15 +45,12 @@ static inline void effort_give(struct effort *e, uint64_t steps)
 	e->left = e->ask_at = steps;
 	e->bytes = EFFORT_BYTES;
 }
-static inline void effort_cut(struct effort *e, uint64_t most)
-{
-	e->left = e->ask_at = e->left < most ? e->left : most;
-}
+static inline void effort_cut(struct effort *e, uint64_t max) { e->left = e->ask_at = e->left < max ? e->left : max; }
 /* Some more, up to so many. */
-static inline void effort_add(struct effort *e, uint64_t steps, uint64_t most)
+static inline void effort_add(struct effort *e, uint64_t steps, uint64_t max)
 {
-	if (e->left < most)
-		e->left = e->left + steps < most ? e->left + steps : most;
+	if (e->left < max)
+		e->left = e->left + steps < max ? e->left + steps : max;
 	e->ask_at = e->left;
 }
 /* Whether the account was enough; else err says so, instead of what it said before. */

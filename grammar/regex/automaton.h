@@ -33,11 +33,11 @@ uint32_t automaton_step(struct automaton *a, uint32_t state, uint8_t byte);
  * Where that takes long to find out, less. */
 uint32_t automaton_reach(struct automaton *a, uint32_t state, enum easy class);
 /* The smaller of both; a state that is dead already cannot become it. */
-static inline uint32_t automaton_shorter(struct automaton *a, uint32_t state, enum easy class, uint32_t most)
+static inline uint32_t automaton_shorter(struct automaton *a, uint32_t state, enum easy class, uint32_t max)
 {
 	uint32_t reach = state == AUTOMATON_DEAD ? UINT32_MAX : automaton_reach(a, state, class);
 
-	return reach < most ? reach : most;
+	return reach < max ? reach : max;
 }
 /* Marks bytes that are told apart from the one before. */
 void automaton_borders(const struct automaton *a, bool border[256]);

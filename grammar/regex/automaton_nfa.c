@@ -58,13 +58,13 @@ static uint32_t build_loop(struct nfa *p, const struct expression *x, uint32_t n
 static uint32_t build_repeat(struct nfa *p, const struct expression *x, const struct expression_node *e, uint32_t next,
                              unsigned depth)
 {
-	uint32_t optional = e->most == REPEAT_ANY ? 0 : e->most - e->least, end = next;
+	uint32_t optional = e->max == REPEAT_ANY ? 0 : e->max - e->min, end = next;
 
-	if (e->most == REPEAT_ANY)
+	if (e->max == REPEAT_ANY)
 		next = build_loop(p, x, e->first, next, depth);
 	for (uint32_t i = 0; i < optional && next != NO_NFA_STATE; i++)
 		next = add_split(p, build(p, x, e->first, next, depth), end);
-	for (uint32_t i = 0; i < e->least && next != NO_NFA_STATE; i++)
+	for (uint32_t i = 0; i < e->min && next != NO_NFA_STATE; i++)
 		next = build(p, x, e->first, next, depth);
 	return next;
 }
@@ -117,7 +117,7 @@ static uint32_t build_ahead(struct nfa *p, const struct expression *x, const str
 	p->looks = true;
 	return other == NO_NFA_STATE || next == NO_NFA_STATE
 	               ? NO_NFA_STATE
-	               : nfa_add_state(p, (struct nfa_state){ .kind = e->least ? NFA_AHEAD_NOT : NFA_AHEAD,
+	               : nfa_add_state(p, (struct nfa_state){ .kind = e->min ? NFA_AHEAD_NOT : NFA_AHEAD,
 	                                                      .out = next,
 	                                                      .other = other });
 }
@@ -142,8 +142,7 @@ static uint32_t build(struct nfa *p, const struct expression *x, uint32_t node, 
 	case EXPRESSION_BYTE: return add_bytes(p, e->first, e->rest, next);
 	case EXPRESSION_TOKEN:
 		return nfa_add_state(
-			p,
-			(struct nfa_state){ .kind = NFA_TOKEN, .low = e->least != 0, .out = next, .other = e->first });
+			p, (struct nfa_state){ .kind = NFA_TOKEN, .low = e->min != 0, .out = next, .other = e->first });
 	case EXPRESSION_RULE:
 		return nfa_add_state(p, (struct nfa_state){ .kind = NFA_RULE, .out = next, .other = e->first });
 	}
@@ -212,7 +211,7 @@ static uint64_t weight(const struct expression *x, uint32_t node, unsigned depth
 		else if (e->kind == EXPRESSION_AHEAD)
 			all += weight(x, e->first, depth + 1) + 2;
 		else if (e->kind == EXPRESSION_REPEAT) {
-			times = e->most == REPEAT_ANY ? (uint64_t)e->least + 1 : e->most;
+			times = e->max == REPEAT_ANY ? (uint64_t)e->min + 1 : e->max;
 			all += times ? times * (weight(x, e->first, depth + 1) + 1) : 1;
 		} else {
 			all++;

@@ -78,10 +78,9 @@ uint32_t expression_either(struct expression *x, uint32_t first, uint32_t rest)
 	return add(x, (struct expression_node){ .kind = EXPRESSION_EITHER, .first = first, .rest = rest });
 }
 
-uint32_t expression_repeat(struct expression *x, uint32_t node, uint32_t least, uint32_t most)
+uint32_t expression_repeat(struct expression *x, uint32_t node, uint32_t min, uint32_t max)
 {
-	return add(x,
-	           (struct expression_node){ .kind = EXPRESSION_REPEAT, .first = node, .least = least, .most = most });
+	return add(x, (struct expression_node){ .kind = EXPRESSION_REPEAT, .first = node, .min = min, .max = max });
 }
 
 uint32_t expression_byte(struct expression *x, uint8_t low, uint8_t high)
@@ -101,12 +100,12 @@ uint32_t expression_rule(struct expression *x, uint32_t number)
 
 uint32_t expression_token(struct expression *x, uint32_t id, bool without)
 {
-	return add(x, (struct expression_node){ .kind = EXPRESSION_TOKEN, .first = id, .least = without });
+	return add(x, (struct expression_node){ .kind = EXPRESSION_TOKEN, .first = id, .min = without });
 }
 
 uint32_t expression_ahead(struct expression *x, uint32_t node, bool without)
 {
-	return add(x, (struct expression_node){ .kind = EXPRESSION_AHEAD, .first = node, .least = without });
+	return add(x, (struct expression_node){ .kind = EXPRESSION_AHEAD, .first = node, .min = without });
 }
 
 void expression_clear(struct expression *x)

@@ -21,15 +21,15 @@ enum expression_kind {
 	EXPRESSION_SET,    /* one character out of ranges; none at all where there is no range */
 	EXPRESSION_JOIN,   /* first, then rest */
 	EXPRESSION_EITHER, /* first, or rest */
-	EXPRESSION_REPEAT, /* first, least to most times */
+	EXPRESSION_REPEAT, /* first, min to max times */
 	EXPRESSION_BEGIN,  /* the empty text at the beginning */
 	EXPRESSION_END,    /* the empty text at the end */
 	EXPRESSION_BYTE,   /* one byte out of first..rest */
-	EXPRESSION_TOKEN,  /* the token `first`, or with `least` any other one (gbnf.h) */
+	EXPRESSION_TOKEN,  /* the token `first`, or with `min` any other one (gbnf.h) */
 	EXPRESSION_RULE,   /* a text of the rule whose number is `first` (gbnf.h) */
-	EXPRESSION_AHEAD,  /* the empty text where a text of `first` follows, or with `least` where none does */
+	EXPRESSION_AHEAD,  /* the empty text where a text of `first` follows, or with `min` where none does */
 };
-enum { REPEAT_ANY = UINT32_MAX }; /* as `most`: there is no bound */
+enum { REPEAT_ANY = UINT32_MAX }; /* as `max`: there is no bound */
 
 struct character_range {
 	uint32_t low, high;
@@ -37,7 +37,7 @@ struct character_range {
 struct expression_node {
 	enum expression_kind kind;
 	uint32_t first, rest; /* nodes; of a set: its ranges are first..first + rest - 1 */
-	uint32_t least, most; /* of a repetition, whose `rest` is 1 where Lark wants as few as possible (lark_lazy.c) */
+	uint32_t min, max;    /* of a repetition, whose `rest` is 1 where Lark wants as few as possible (lark_lazy.c) */
 };
 struct expression {
 	struct expression_node *node;
@@ -55,7 +55,7 @@ uint32_t expression_character(struct expression *x, uint32_t code);
 uint32_t expression_text(struct expression *x, const char *text, size_t n);
 uint32_t expression_join(struct expression *x, uint32_t first, uint32_t rest);
 uint32_t expression_either(struct expression *x, uint32_t first, uint32_t rest);
-uint32_t expression_repeat(struct expression *x, uint32_t node, uint32_t least, uint32_t most);
+uint32_t expression_repeat(struct expression *x, uint32_t node, uint32_t min, uint32_t max);
 uint32_t expression_byte(struct expression *x, uint8_t low, uint8_t high);
 uint32_t expression_edge(struct expression *x, enum expression_kind begin_or_end);
 uint32_t expression_rule(struct expression *x, uint32_t number);

@@ -47,14 +47,14 @@ static bool digits(struct regex *r, uint32_t *value)
 }
 
 /* {2} {2,} {2,5}. False: these are no counts, and the brace is a character. */
-static bool counts(struct regex *r, uint32_t *least, uint32_t *most)
+static bool counts(struct regex *r, uint32_t *min, uint32_t *max)
 {
 	size_t from = r->at;
-	bool ok = regex_take(r, "{") && digits(r, least);
+	bool ok = regex_take(r, "{") && digits(r, min);
 
-	*most = *least;
-	if (ok && regex_take(r, ",") && !digits(r, most))
-		*most = REPEAT_ANY;
+	*max = *min;
+	if (ok && regex_take(r, ",") && !digits(r, max))
+		*max = REPEAT_ANY;
 	ok = ok && regex_take(r, "}");
 	if (!ok)
 		r->at = from;
@@ -63,19 +63,19 @@ static bool counts(struct regex *r, uint32_t *least, uint32_t *most)
 
 static bool repeat(struct regex *r, uint32_t *node)
 {
-	uint32_t least = 0, most = REPEAT_ANY;
+	uint32_t min = 0, max = REPEAT_ANY;
 	bool bounded = false;
 
 	if (regex_take(r, "+"))
-		least = 1;
+		min = 1;
 	else if (regex_take(r, "?"))
-		most = 1;
-	else if (!regex_take(r, "*") && !(bounded = counts(r, &least, &most)))
+		max = 1;
+	else if (!regex_take(r, "*") && !(bounded = counts(r, &min, &max)))
 		return true;
 	regex_take(r, "?"); /* as few as possible: the same texts */
-	if (bounded && (least > REPEAT_MAX || (most != REPEAT_ANY && (most > REPEAT_MAX || most < least))))
+	if (bounded && (min > REPEAT_MAX || (max != REPEAT_ANY && (max > REPEAT_MAX || max < min))))
 		return regex_fail(r, "a repetition whose counts are too large or in the wrong order");
-	*node = expression_repeat(r->x, *node, least, most);
+	*node = expression_repeat(r->x, *node, min, max);
 	return true;
 }
 

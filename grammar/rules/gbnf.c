@@ -99,30 +99,30 @@ static bool count(struct gbnf_reader *r, uint32_t *value)
 }
 
 /* Behind a brace. */
-static bool counts(struct gbnf_reader *r, bool lines, uint32_t *least, uint32_t *most)
+static bool counts(struct gbnf_reader *r, bool lines, uint32_t *min, uint32_t *max)
 {
 	skip(r, lines);
-	if (!count(r, least))
+	if (!count(r, min))
 		return false;
-	*most = *least;
+	*max = *min;
 	skip(r, lines);
 	if (gbnf_take(r, ',')) {
 		skip(r, lines);
-		*most = REPEAT_ANY;
-		if (peek(r) != '}' && !count(r, most))
+		*max = REPEAT_ANY;
+		if (peek(r) != '}' && !count(r, max))
 			return false;
 		skip(r, lines);
 	}
 	if (!gbnf_take(r, '}'))
 		return gbnf_wrong(r, "a number of repetitions without }");
-	return *least <= *most || gbnf_wrong(r, "a repetition whose most is below its least");
+	return *min <= *max || gbnf_wrong(r, "a repetition whose most is below its least");
 }
 
 /* All repetitions of an item that stand behind it. */
 static bool repeat(struct gbnf_reader *r, bool lines, bool nothing, uint32_t *node)
 {
 	for (;; skip(r, lines)) {
-		uint32_t least = 0, most = REPEAT_ANY;
+		uint32_t min = 0, max = REPEAT_ANY;
 		char c = peek(r);
 		if (c != '*' && c != '+' && c != '?' && c != '{')
 			return true;
@@ -130,12 +130,12 @@ static bool repeat(struct gbnf_reader *r, bool lines, bool nothing, uint32_t *no
 			return gbnf_wrong(r, "a repetition of nothing");
 		r->at++;
 		if (c == '+')
-			least = 1;
+			min = 1;
 		else if (c == '?')
-			most = 1;
-		else if (c == '{' && !counts(r, lines, &least, &most))
+			max = 1;
+		else if (c == '{' && !counts(r, lines, &min, &max))
 			return false;
-		*node = expression_repeat(&r->g->x, *node, least, most);
+		*node = expression_repeat(&r->g->x, *node, min, max);
 	}
 }
 

@@ -133,26 +133,26 @@ static bool count(struct lark *r, uint32_t *value)
 
 static bool repeat(struct lark *r, uint32_t *node)
 {
-	uint32_t least = 0, most = REPEAT_ANY;
+	uint32_t min = 0, max = REPEAT_ANY;
 
 	if (lark_is(r, '~')) {
 		const size_t at = r->now.word.at;
-		if (!lark_next(r) || !count(r, &least))
+		if (!lark_next(r) || !count(r, &min))
 			return false;
-		most = least;
-		if (r->now.word.kind == LARK_RANGE && (!lark_next(r) || !count(r, &most)))
+		max = min;
+		if (r->now.word.kind == LARK_RANGE && (!lark_next(r) || !count(r, &max)))
 			return false;
-		if (most < least)
+		if (max < min)
 			return lark_wrong(r, at, "a repetition whose most is below its least");
 	} else if (lark_is(r, '?') || lark_is(r, '*') || lark_is(r, '+')) {
-		least = lark_is(r, '+');
-		most = lark_is(r, '?') ? 1 : REPEAT_ANY;
+		min = lark_is(r, '+');
+		max = lark_is(r, '?') ? 1 : REPEAT_ANY;
 		if (!lark_next(r))
 			return false;
 	} else {
 		return true;
 	}
-	*node = expression_repeat(tree(r), *node, least, most);
+	*node = expression_repeat(tree(r), *node, min, max);
 	return !(lark_is(r, '~') || lark_is(r, '?') || lark_is(r, '*') || lark_is(r, '+')) ||
 	       lark_wrong_here(r, "a repetition of a repetition, which needs ( and )");
 }

@@ -53,12 +53,12 @@ static uint32_t rewrite(struct unlazy *u, uint32_t node, uint32_t follows)
 		node = expression_either(x, first, rest);
 	} else {
 		const uint32_t more = expression_join(x, expression_repeat(x, e.first, 0, REPEAT_ANY), follows);
-		const uint32_t most = e.most == REPEAT_ANY ? REPEAT_ANY : e.most - e.least;
+		const uint32_t max = e.max == REPEAT_ANY ? REPEAT_ANY : e.max - e.min;
 		first = rewrite(u, e.first, more);
 		rest = expression_join(x, expression_ahead(x, follows, true), first);
-		node = !e.rest ? expression_repeat(x, first, e.least, e.most)
-		               : expression_join(x, expression_repeat(x, first, e.least, e.least),
-		                                 expression_repeat(x, rest, 0, most));
+		node = !e.rest ? expression_repeat(x, first, e.min, e.max)
+		               : expression_join(x, expression_repeat(x, first, e.min, e.min),
+		                                 expression_repeat(x, rest, 0, max));
 	}
 	u->depth--;
 	return node;

@@ -50,16 +50,16 @@ static bool digits(struct lark_regex *x, uint32_t *value)
 }
 
 /* {2} {2,} {,5} {2,5}. False: these are no counts, and the brace is a character. */
-static bool counts(struct lark_regex *x, uint32_t *least, uint32_t *most)
+static bool counts(struct lark_regex *x, uint32_t *min, uint32_t *max)
 {
 	const size_t from = x->at;
 	bool ok = lark_regex_take(x, "{") && peek(x) != '}';
 
-	ok = ok && (digits(x, least), true);
-	*most = *least;
+	ok = ok && (digits(x, min), true);
+	*max = *min;
 	if (ok && lark_regex_take(x, ",")) {
-		if (!digits(x, most))
-			*most = REPEAT_ANY;
+		if (!digits(x, max))
+			*max = REPEAT_ANY;
 	} else if (ok && x->at == from + 1) {
 		ok = false;
 	}
@@ -72,22 +72,22 @@ static bool counts(struct lark_regex *x, uint32_t *least, uint32_t *most)
 static bool repeat(struct lark_regex *x, uint32_t *node)
 {
 	struct expression *tree = &x->r->g->x;
-	uint32_t least = 0, most = REPEAT_ANY;
+	uint32_t min = 0, max = REPEAT_ANY;
 	const size_t from = x->at;
 
 	skip(x);
 	if (lark_regex_take(x, "+"))
-		least = 1;
+		min = 1;
 	else if (lark_regex_take(x, "?"))
-		most = 1;
-	else if (!lark_regex_take(x, "*") && !counts(x, &least, &most))
+		max = 1;
+	else if (!lark_regex_take(x, "*") && !counts(x, &min, &max))
 		return true;
-	if (least > REPEAT_MAX || (most != REPEAT_ANY && most > REPEAT_MAX))
+	if (min > REPEAT_MAX || (max != REPEAT_ANY && max > REPEAT_MAX))
 		return lark_lacks(x->r, from, "more than 2000 repetitions, which are not supported");
-	if (most < least)
+	if (max < min)
 		return lark_wrong(x->r, from, "a repetition whose most is below its least");
-	*node = expression_repeat(tree, *node, least, most);
-	if (lark_regex_take(x, "?") && least != most) {
+	*node = expression_repeat(tree, *node, min, max);
+	if (lark_regex_take(x, "?") && min != max) {
 		tree->node[*node].rest = *node != 0;
 		x->r->now.is_lazy = true;
 	} else if (peek(x) == '+') {

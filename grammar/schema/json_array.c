@@ -62,7 +62,7 @@ void array_fail_full(const struct json_machine *m, struct frame *f)
 	const struct group *g = frame_group(m, f);
 
 	for (uint32_t i = 0; i < g->n; i++)
-		if (frame_rest(m, f)[ITEMS] >= m->schema->node[g->node[i]].length_of_array.most)
+		if (frame_rest(m, f)[ITEMS] >= m->schema->node[g->node[i]].length_of_array.max)
 			set_bit(frame_failed(f), i);
 }
 
@@ -116,9 +116,9 @@ struct outcome array_end(struct json_machine *m, struct frame *f)
 
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct schema_node *n = &m->schema->node[g->node[i]];
-		bool ok = rest[ITEMS] >= n->length_of_array.least;
+		bool ok = rest[ITEMS] >= n->length_of_array.min;
 		if (n->contains != SCHEMA_NONE) {
-			ok &= *contained >= n->n_contained.least && *contained <= n->n_contained.most;
+			ok &= *contained >= n->n_contained.min && *contained <= n->n_contained.max;
 			contained++;
 		}
 		if (!ok)
@@ -136,7 +136,7 @@ bool array_possible(struct json_machine *m, struct frame *f)
 		return false;
 	if (items_count(frame_group(m, f)))
 		return array_can_end(m, f) || m->machine.failed;
-	for (uint32_t n = 0; n <= frame_group(m, f)->items_most + 1; n++) {
+	for (uint32_t n = 0; n <= frame_group(m, f)->items_max + 1; n++) {
 		if (n == ITEMS_LOOKED_AT)
 			return true;
 		memcpy(trial.w, f->w, f->n * sizeof *f->w);
@@ -202,11 +202,11 @@ void array_count(const struct json_machine *m, struct frame *f, const uint32_t *
 			continue;
 		for (uint32_t k = 0; k < n_roots; k++)
 			failed |= root[k] == n->contains && bit(failed_roots, k);
-		uint32_t enough = n->n_contained.most == COUNT_ANY ? n->n_contained.least : n->n_contained.most + 1;
+		uint32_t enough = n->n_contained.max == COUNT_ANY ? n->n_contained.min : n->n_contained.max + 1;
 		*contained += !failed && !bit(frame_failed(f), i) && *contained < enough;
 		contained++;
 	}
-	frame_rest(m, f)[ITEMS] += frame_rest(m, f)[ITEMS] < g->items_most;
+	frame_rest(m, f)[ITEMS] += frame_rest(m, f)[ITEMS] < g->items_max;
 }
 
 /* Whether the next item is to be held against a value. The schemas for items are known where nothing can fail and all

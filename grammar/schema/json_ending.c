@@ -277,8 +277,8 @@ static struct bounds lengths_of(const struct json_machine *m, struct frame *f)
 		const struct bounds *b = &m->schema->node[g->node[i]].length;
 		if (bit(frame_failed(f), i))
 			continue;
-		all.least = b->least > all.least ? b->least : all.least;
-		all.most = b->most < all.most ? b->most : all.most;
+		all.min = b->min > all.min ? b->min : all.min;
+		all.max = b->max < all.max ? b->max : all.max;
 	}
 	return all;
 }
@@ -301,8 +301,8 @@ bool string_can_succeed(struct json_machine *m, const struct frame *frame)
 		return false;
 	/* Characters to the end: at most as many as bytes, and if it has one, at least one. */
 	const struct bounds b = lengths_of(m, &f);
-	uint32_t most = distance - 1, least = most > 0;
-	if (count + least >= b.least && (b.most == COUNT_ANY || count + most <= b.most))
+	uint32_t max = distance - 1, min = max > 0;
+	if (count + min >= b.min && (b.max == COUNT_ANY || count + max <= b.max))
 		return true;
 	return whole_can_succeed(m, &f);
 }
@@ -366,14 +366,14 @@ uint32_t string_can_succeed_for(struct json_machine *m, const struct frame *fram
 	const struct bounds b = lengths_of(m, &f);
 	if (!bare)
 		return 0;
-	if (frame_group(m, &f)->mixed || count < b.least)
+	if (frame_group(m, &f)->mixed || count < b.min)
 		return reach_whole(m, &f, class);
 	if (!m->endings.of[bare].easy[class].known)
 		find_easy(m, bare, class);
 	uint32_t reach = m->endings.of[bare].easy[class].reach, far = m->endings.of[bare].easy[class].farthest - 1;
-	if (b.most == COUNT_ANY)
+	if (b.max == COUNT_ANY)
 		return reach;
-	uint32_t left = b.most > count + far ? b.most - count - far : 0;
+	uint32_t left = b.max > count + far ? b.max - count - far : 0;
 	return reach < left ? reach : left;
 }
 

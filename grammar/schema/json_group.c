@@ -94,10 +94,10 @@ uint32_t group_index(const struct group *g, uint32_t node)
 	return low < g->n && g->node[g->by_number[low]] == node ? g->by_number[low] : UINT32_MAX;
 }
 
-static void raise_to(uint32_t *most, uint32_t value)
+static void raise_to(uint32_t *max, uint32_t value)
 {
-	if (value != COUNT_ANY && value > *most)
-		*most = value;
+	if (value != COUNT_ANY && value > *max)
+		*max = value;
 }
 
 static int compare_names(const struct schema *s, uint32_t a, uint32_t b)
@@ -166,9 +166,9 @@ static bool sum_up(struct group *g, const struct schema *s)
 
 	for (uint32_t i = 0; i < g->n && ok; i++) {
 		const struct schema_node *n = &s->node[g->node[i]];
-		raise_to(&g->length_most, n->length.least);
-		if (n->length.most != COUNT_ANY)
-			raise_to(&g->length_most, n->length.most + 1);
+		raise_to(&g->length_max, n->length.min);
+		if (n->length.max != COUNT_ANY)
+			raise_to(&g->length_max, n->length.max + 1);
 		g->automata += n->texts.n;
 		g->unique |= n->unique;
 		g->wholes |= n->whole;
@@ -176,14 +176,14 @@ static bool sum_up(struct group *g, const struct schema *s)
 		          n->multiple_of != SCHEMA_NONE;
 		g->n_patterns += n->patterns.n;
 		/* One member is there, or none, however often its name comes. */
-		g->counts |= n->members.least > 1 || (n->members.most != COUNT_ANY && n->members.most > 0);
-		raise_to(&g->members_most, n->members.least);
-		if (n->members.most != COUNT_ANY)
-			raise_to(&g->members_most, n->members.most + 1);
-		raise_to(&g->items_most, n->first_items.n);
-		raise_to(&g->items_most, n->length_of_array.least);
-		if (n->length_of_array.most != COUNT_ANY)
-			raise_to(&g->items_most, n->length_of_array.most + 1);
+		g->counts |= n->members.min > 1 || (n->members.max != COUNT_ANY && n->members.max > 0);
+		raise_to(&g->members_max, n->members.min);
+		if (n->members.max != COUNT_ANY)
+			raise_to(&g->members_max, n->members.max + 1);
+		raise_to(&g->items_max, n->first_items.n);
+		raise_to(&g->items_max, n->length_of_array.min);
+		if (n->length_of_array.max != COUNT_ANY)
+			raise_to(&g->items_max, n->length_of_array.max + 1);
 		g->n_contains += n->contains != SCHEMA_NONE;
 		g->asks_items |= n->first_items.n || n->items != SCHEMA_NONE;
 		ok = collect_names(g, s, n, &room);
@@ -213,11 +213,11 @@ static void find_joint(struct group *g, const struct schema *s)
 	g->mixed = wants_failures(g);
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct schema_node *n = &s->node[g->node[i]];
-		texts += n->texts.n + (n->length.least > 0 || n->length.most != COUNT_ANY);
+		texts += n->texts.n + (n->length.min > 0 || n->length.max != COUNT_ANY);
 		numbers += n->whole + (n->numbers.n > 0) + (n->minimum != SCHEMA_NONE) + (n->maximum != SCHEMA_NONE) +
 		           (n->multiple_of != SCHEMA_NONE) + (n->unlike.n > 0);
 		g->mixed |= n->one_of.n || n->not_this != SCHEMA_NONE || n->condition != SCHEMA_NONE;
-		if (n->length.least > n->length.most)
+		if (n->length.min > n->length.max)
 			texts++;
 	}
 	g->joint = texts > 1 || (texts && g->mixed);

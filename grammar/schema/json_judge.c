@@ -70,7 +70,7 @@ static enum verdict judge_dependent(struct judge *j, const struct schema_node *n
 static bool has_passed(const struct judge *j, const struct schema_node *n)
 {
 	if (!j->f->seen || n->properties.n || n->patterns.n || n->other != SCHEMA_NONE || n->names != SCHEMA_NONE ||
-	    n->members.least || n->members.most != COUNT_ANY || n->dependent.n)
+	    n->members.min || n->members.max != COUNT_ANY || n->dependent.n)
 		return false;
 	effort_take(n->required.n);
 	for (uint32_t k = 0; k < n->required.n; k++) {
@@ -84,16 +84,16 @@ static bool has_passed(const struct judge *j, const struct schema_node *n)
 static bool asks_nothing(const struct schema_node *n, unsigned kind)
 {
 	switch (kind) {
-	case JSON_IS_STRING: return !n->texts.n && n->length.least == 0 && n->length.most == COUNT_ANY;
+	case JSON_IS_STRING: return !n->texts.n && n->length.min == 0 && n->length.max == COUNT_ANY;
 	case JSON_IS_NUMBER:
 		return !n->whole && !n->numbers.n && !n->unlike.n && n->minimum == SCHEMA_NONE &&
 		       n->maximum == SCHEMA_NONE && n->multiple_of == SCHEMA_NONE;
 	case JSON_IS_ARRAY:
 		return !n->first_items.n && n->items == SCHEMA_NONE && n->contains == SCHEMA_NONE && !n->unique &&
-		       n->length_of_array.least == 0 && n->length_of_array.most == COUNT_ANY;
+		       n->length_of_array.min == 0 && n->length_of_array.max == COUNT_ANY;
 	case JSON_IS_OBJECT:
 		return !n->properties.n && !n->patterns.n && n->other == SCHEMA_NONE && n->names == SCHEMA_NONE &&
-		       !n->required.n && !n->dependent.n && n->members.least == 0 && n->members.most == COUNT_ANY;
+		       !n->required.n && !n->dependent.n && n->members.min == 0 && n->members.max == COUNT_ANY;
 	}
 	return kind != 0;
 }

@@ -386,12 +386,12 @@ uint32_t key_easy(struct json_machine *m, uint32_t number, enum easy class)
 		       *pattern = rest + KEY_SEEN + 2 * bits_words(g->n_names) + bits_words(g->n);
 	if (peril)
 		return meets && reach && reach != UINT32_MAX ? reach - 1 : reach;
-	uint32_t most = other && !m->machine.failed ? string_easy(m, rest[KEY_INNER], class) : 0;
+	uint32_t max = other && !m->machine.failed ? string_easy(m, rest[KEY_INNER], class) : 0;
 
-	for (uint32_t i = 0; most && i < g->n; i++) {
+	for (uint32_t i = 0; max && i < g->n; i++) {
 		struct part p = s->node[g->node[i]].patterns;
-		for (uint32_t k = 0; most && k < p.n; k++, pattern++)
-			most = automaton_shorter(s->automaton[s->pattern[p.at + k].automaton], *pattern, class, most);
+		for (uint32_t k = 0; max && k < p.n; k++, pattern++)
+			max = automaton_shorter(s->automaton[s->pattern[p.at + k].automaton], *pattern, class, max);
 	}
-	return meets && most && most != UINT32_MAX ? most - 1 : most;
+	return meets && max && max != UINT32_MAX ? max - 1 : max;
 }

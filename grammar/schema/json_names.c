@@ -299,16 +299,16 @@ bool key_can_end(struct json_machine *m, const struct frame *f)
 	return n.found > 0;
 }
 
-uint32_t key_names(struct json_machine *m, uint32_t key, uint32_t most)
+uint32_t key_names(struct json_machine *m, uint32_t key, uint32_t max)
 {
 	enum { COUNTED_MAX = 64 };
-	struct naming n = { .m = m, .wanted = most < COUNTED_MAX ? most : COUNTED_MAX };
+	struct naming n = { .m = m, .wanted = max < COUNTED_MAX ? max : COUNTED_MAX };
 	struct frame f;
 
 	frame_load(m, key, &f);
 	if (!frame_group(m, &f)->few_names)
-		return most;
+		return max;
 	key_open_all(m, &f);
 	count_names(&n, &f, 0);
-	return n.found < n.wanted ? n.found : most;
+	return n.found < n.wanted ? n.found : max;
 }

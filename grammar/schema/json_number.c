@@ -39,23 +39,23 @@ struct span {
 
 static bool span_meets(const struct span *v, bool negative, const struct schema *s, const struct schema_node *n)
 {
-	struct decimal least = v->low, most = v->high;
+	struct decimal min = v->low, max = v->high;
 	/* A negative number's largest size is its least value. */
 	bool open_below = negative && !v->closed, open_above = !negative && !v->closed;
 
 	if (negative) {
-		least = v->high;
-		most = v->low;
-		least.negative = least.n > 0;
-		most.negative = most.n > 0;
+		min = v->high;
+		max = v->low;
+		min.negative = min.n > 0;
+		max.negative = max.n > 0;
 	}
 	if (n->maximum != SCHEMA_NONE && !(negative && v->unbounded)) {
-		int c = decimal_compare(&least, &s->decimal[n->maximum]);
+		int c = decimal_compare(&min, &s->decimal[n->maximum]);
 		if (c > 0 || (c == 0 && (n->less_than_maximum || open_below)))
 			return false;
 	}
 	if (n->minimum != SCHEMA_NONE && !(!negative && v->unbounded)) {
-		int c = decimal_compare(&most, &s->decimal[n->minimum]);
+		int c = decimal_compare(&max, &s->decimal[n->minimum]);
 		if (c < 0 || (c == 0 && (n->more_than_minimum || open_above)))
 			return false;
 	}

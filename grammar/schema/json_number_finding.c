@@ -285,7 +285,7 @@ static void try_signed(struct number_finder *d, bool negative, bool fractions)
 	const char *from = d->text + (d->n && d->text[0] == '-'), *end = d->text + d->n;
 	const char *point = memchr(from, '.', (size_t)(end - from));
 	const int32_t had = point ? (int32_t)(end - point) - 1 : 0;
-	int32_t most = 0;
+	int32_t max = 0;
 	wide digits = from == end ? -1 : 0;
 
 	for (const char *p = from; p < end; p++) {
@@ -296,11 +296,11 @@ static void try_signed(struct number_finder *d, bool negative, bool fractions)
 		digits += *p - '0';
 	}
 	for (unsigned i = 0; i < d->n_spoken; i++)
-		most = decimal_places(d->spoken[i]) > most ? decimal_places(d->spoken[i]) : most;
+		max = decimal_places(d->spoken[i]) > max ? decimal_places(d->spoken[i]) : max;
 	for (unsigned i = 0; i < d->n_divisors; i++)
-		most = decimal_places(d->divisor[i]) > most ? decimal_places(d->divisor[i]) : most;
-	most = !fractions ? 0 : (most > had ? most : had) + MORE_PLACES;
-	for (int32_t places = had; places <= most && places <= SPELLED_WHOLE && !number_over(d); places++) {
+		max = decimal_places(d->divisor[i]) > max ? decimal_places(d->divisor[i]) : max;
+	max = !fractions ? 0 : (max > had ? max : had) + MORE_PLACES;
+	for (int32_t places = had; places <= max && places <= SPELLED_WHOLE && !number_over(d); places++) {
 		try_places(d, negative, places, digits, point != NULL);
 		if (point && !multiply(&digits, 10))
 			return;

@@ -83,14 +83,14 @@ bool number_may_begin(const struct number_finder *d)
 /* Integers are digits, as many as 64 bits hold. */
 static bool is_integer(const struct number_finder *d, const char *text, size_t n)
 {
-	static const char most[] = SPELLED_INTEGER;
+	static const char max[] = SPELLED_INTEGER;
 	const size_t minus = text[0] == '-', digits = n - minus;
 	const bool power = memchr(text, 'e', n) != NULL;
 
 	if (d->exponents)
 		return power || !memchr(text, '.', n);
 	return strspn(text + minus, "0123456789") >= digits &&
-	       (digits < sizeof most - 1 || (digits == sizeof most - 1 && memcmp(text + minus, most, digits) <= 0));
+	       (digits < sizeof max - 1 || (digits == sizeof max - 1 && memcmp(text + minus, max, digits) <= 0));
 }
 
 /* Whether a node wants the number otherwise. */

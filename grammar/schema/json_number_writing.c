@@ -53,10 +53,10 @@ static bool is_any_whole(struct json_machine *m, struct frame *f)
  * So all others are taken for one of them: the frame is the same. */
 static void forget_digits(struct written *w)
 {
-	static const char most[] = SPELLED_INTEGER;
+	static const char max[] = SPELLED_INTEGER;
 	char *digit = w->text + (w->text[0] == '-');
 	const size_t n = (size_t)(w->text + w->n - digit);
-	const int c = n && n < sizeof most ? memcmp(digit, most, n) : 0;
+	const int c = n && n < sizeof max ? memcmp(digit, max, n) : 0;
 
 	if (c && *digit != '0') {
 		memset(digit, c < 0 ? '0' : '9', n);

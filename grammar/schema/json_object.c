@@ -30,14 +30,14 @@ static void mark_full(const struct json_machine *m, struct frame *f, uint32_t mo
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct schema_node *n = &s->node[g->node[i]];
 		uint32_t missing = 0;
-		if (n->members.most == COUNT_ANY)
+		if (n->members.max == COUNT_ANY)
 			continue;
 		effort_take(4 * n->required.n);
 		for (uint32_t k = 0; k < n->required.n; k++)
 			missing += !bit(seen_of(m, f), group_name(s, g, s->list[n->required.at + k]));
 		/* The member that comes may be one of those that are missing. */
 		missing = !required ? missing + more : missing > more ? missing : more;
-		if (have + missing > n->members.most)
+		if (have + missing > n->members.max)
 			set_bit(marks, i);
 	}
 }
@@ -162,7 +162,7 @@ static bool has_what_it_needs(const struct json_machine *m, struct frame *f, con
 	const struct group *g = frame_group(m, f);
 	const struct schema *s = m->schema;
 	const uint32_t *seen = seen_of(m, f);
-	bool ok = frame_rest(m, f)[MEMBERS] >= n->members.least;
+	bool ok = frame_rest(m, f)[MEMBERS] >= n->members.min;
 
 	effort_take(4 * n->required.n);
 	for (uint32_t k = 0; k < n->required.n && ok; k++)
@@ -253,10 +253,9 @@ static void fail_few(struct json_machine *m, struct frame *f, uint32_t key)
 {
 	for (uint32_t i = 0; i < frame_group(m, f)->n; i++) {
 		const struct schema_node *n = &m->schema->node[frame_group(m, f)->node[i]];
-		const uint32_t least = n->members.least;
+		const uint32_t min = n->members.min;
 		const bool listed = key_lists(m, frame_group(m, f), i) && !n->patterns.n;
-		if (least > 1 && !bit(frame_failed(f), i) &&
-		    (listed ? n->properties.n : key_names(m, key, least)) < least)
+		if (min > 1 && !bit(frame_failed(f), i) && (listed ? n->properties.n : key_names(m, key, min)) < min)
 			set_bit(frame_failed(f), i);
 	}
 }
@@ -368,7 +367,7 @@ static uint32_t resume_name(struct json_machine *m, struct frame *f, const uint3
 		const uint32_t next = rank == RANK_NONE ? g->n_ranked : rank + 1;
 		rest[ORDER] = next > rest[ORDER] ? next : rest[ORDER];
 	}
-	rest[MEMBERS] += rest[MEMBERS] < g->members_most;
+	rest[MEMBERS] += rest[MEMBERS] < g->members_max;
 	mark_full(m, f, 0, true, frame_failed(f));
 	uint32_t child = value_group(m, f, r, &n);
 	const struct facts facts = facts_of(m, f);

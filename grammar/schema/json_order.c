@@ -96,12 +96,12 @@ struct turns {
 };
 
 /* Name: an index of the group's. */
-static void need_name(struct turns *t, uint32_t name, uint32_t *least)
+static void need_name(struct turns *t, uint32_t name, uint32_t *min)
 {
 	if (bit(t->of->seen, name) || t->g->rank[name] == RANK_NONE)
 		return;
 	set_bit(t->wanted, name);
-	*least = t->g->rank[name] < *least ? t->g->rank[name] : *least;
+	*min = t->g->rank[name] < *min ? t->g->rank[name] : *min;
 }
 
 static int downwards(const void *a, const void *b)
@@ -112,12 +112,12 @@ static int downwards(const void *a, const void *b)
 }
 
 /* Where a node lists its names and wants so many: the rank behind which too few are left. */
-static void need_count(struct turns *t, uint32_t i, uint32_t *least)
+static void need_count(struct turns *t, uint32_t i, uint32_t *min)
 {
 	const struct schema *s = t->m->schema;
 	const struct schema_node *n = &s->node[t->g->node[i]];
 	const struct part all = n->properties; /* nodes may be moved below, and groups */
-	const uint32_t missing = n->members.least > t->of->members ? n->members.least - t->of->members : 0;
+	const uint32_t missing = n->members.min > t->of->members ? n->members.min - t->of->members : 0;
 	uint32_t found = 0, *rank;
 
 	if (!missing || !key_lists(t->m, t->g, i))
@@ -145,9 +145,9 @@ static void need_count(struct turns *t, uint32_t i, uint32_t *least)
 	}
 	qsort(rank, found, sizeof *rank, downwards);
 	if (found < missing)
-		*least = 0;
-	else if (rank[missing - 1] < *least)
-		*least = rank[missing - 1];
+		*min = 0;
+	else if (rank[missing - 1] < *min)
+		*min = rank[missing - 1];
 	free(rank);
 }
 
@@ -157,19 +157,19 @@ static void find_needs(struct turns *t)
 
 	for (uint32_t i = 0; i < t->g->n; i++) {
 		const struct schema_node *n = &s->node[t->g->node[i]];
-		uint32_t least = RANK_NONE;
+		uint32_t min = RANK_NONE;
 		if (bit(t->of->failed, i) || !effort_take(1 + 8 * n->required.n))
 			continue;
 		for (uint32_t k = 0; k < n->required.n; k++)
-			need_name(t, group_name(s, t->g, s->list[n->required.at + k]), &least);
+			need_name(t, group_name(s, t->g, s->list[n->required.at + k]), &min);
 		for (uint32_t k = 0; k < n->dependent.n; k++) {
 			const struct schema_dependency *d = &s->dependency[n->dependent.at + k];
 			if (d->needs != SCHEMA_NONE && bit(t->of->seen, group_name(s, t->g, d->name)))
-				need_name(t, group_name(s, t->g, d->needs), &least);
+				need_name(t, group_name(s, t->g, d->needs), &min);
 		}
-		need_count(t, i, &least);
-		if (least != RANK_NONE)
-			t->need[t->n++] = (struct need){ least, i };
+		need_count(t, i, &min);
+		if (min != RANK_NONE)
+			t->need[t->n++] = (struct need){ min, i };
 	}
 }
 

@@ -54,17 +54,17 @@ struct group {
 	/* Up to GOAL_TABLE roots: a bit for each set of failed ones, 1 where the text can still be right; more: a bit
 	 * for each root, 1 where it must not fail. */
 	uint32_t *goal;
-	uint32_t length_most; /* characters of a string are counted up to here; 0: nobody asks */
-	uint32_t automata;    /* of all nodes */
-	bool joint;           /* strings must be looked at by all nodes together (json_ending.c) */
-	bool mixed;           /* what one of the nodes refuses may be right */
-	bool joint_numbers;   /* as joint, for numbers (json_number.c) */
-	uint8_t *class_of;    /* [byte]: of all automata; NULL: not known yet */
-	bool numbers;         /* somebody looks at the value of a number */
-	bool wholes;          /* and nobody asks more of it than to be whole */
+	uint32_t length_max; /* characters of a string are counted up to here; 0: nobody asks */
+	uint32_t automata;   /* of all nodes */
+	bool joint;          /* strings must be looked at by all nodes together (json_ending.c) */
+	bool mixed;          /* what one of the nodes refuses may be right */
+	bool joint_numbers;  /* as joint, for numbers (json_number.c) */
+	uint8_t *class_of;   /* [byte]: of all automata; NULL: not known yet */
+	bool numbers;        /* somebody looks at the value of a number */
+	bool wholes;         /* and nobody asks more of it than to be whole */
 	/* Objects. */
 	uint32_t *name; /* that some node names, sorted by their bytes */
-	uint32_t n_names, n_patterns, members_most;
+	uint32_t n_names, n_patterns, members_max;
 	bool *closed;      /* [name]: no value is right for it */
 	int perilous;      /* json_names.c: -1 not known yet */
 	uint32_t *rank;    /* [name]: its place in the order of the schemas; RANK_NONE: it has none (json_order.c) */
@@ -72,7 +72,7 @@ struct group {
 	uint32_t **known;  /* [node]: bits of names that a closed one takes; NULL: it is not closed (json_closed.c) */
 	bool counts;       /* somebody counts members: none may come twice */
 	bool few_names;    /* and patterns say which names there are, so that they can come to an end */
-	uint32_t items_most, n_contains;
+	uint32_t items_max, n_contains;
 	bool asks_items; /* somebody asks something of an item */
 	bool unique;     /* somebody asks that items differ */
 	int begins;      /* whether any value can be right: -1 not known yet */
@@ -359,7 +359,7 @@ bool group_find_known(struct json_machine *m, struct group *g);
 uint32_t key_begin(struct json_machine *m, struct frame *object, const struct members_so_far *so_far,
                    const uint32_t *full, uint32_t names);
 /* How many names there can be from such a frame on, as far as that is known: at most so many. */
-uint32_t key_names(struct json_machine *m, uint32_t key, uint32_t most);
+uint32_t key_names(struct json_machine *m, uint32_t key, uint32_t max);
 /* Whether a name, an index of the group's, can be that of such a frame, its turn or not. */
 bool key_possible(struct json_machine *m, uint32_t key, uint32_t name);
 /* Whether a node, an index of the group's, leaves a value for a name, whatever other nodes do. */

@@ -41,12 +41,12 @@ static bool fraction_step(struct spelling *s, uint8_t byte)
 /* Whether an exponent that begins with these digits, or has them all, can be large enough, or small. */
 static bool exponent_fits(const struct spelling *s, bool all)
 {
-	const unsigned least = s->below ? SMALL : LARGE;
+	const unsigned min = s->below ? SMALL : LARGE;
 	unsigned low = s->exponent, high = s->exponent;
 
-	for (; !all && high < least; low *= 10)
+	for (; !all && high < min; low *= 10)
 		high = 10 * high + 9;
-	return all ? low >= least && low <= SPELLED_EXPONENT : low <= SPELLED_EXPONENT;
+	return all ? low >= min && low <= SPELLED_EXPONENT : low <= SPELLED_EXPONENT;
 }
 
 bool spelling_step(struct spelling *s, uint8_t byte)

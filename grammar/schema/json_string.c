@@ -52,9 +52,9 @@ void string_count(const struct json_machine *m, struct frame *f)
 	const struct group *g = frame_group(m, f);
 	uint32_t *n = &frame_rest(m, f)[STRING_COUNT];
 
-	*n += *n < g->length_most;
+	*n += *n < g->length_max;
 	for (uint32_t i = 0; i < g->n; i++)
-		if (*n > m->schema->node[g->node[i]].length.most)
+		if (*n > m->schema->node[g->node[i]].length.max)
 			set_bit(frame_failed(f), i);
 }
 
@@ -94,7 +94,7 @@ static void fail_ends(const struct json_machine *m, struct frame *f, bool length
 
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct schema_node *n = &s->node[g->node[i]];
-		bool ok = !length || rest[STRING_COUNT] >= n->length.least;
+		bool ok = !length || rest[STRING_COUNT] >= n->length.min;
 		for (uint32_t k = 0; k < n->texts.n; k++)
 			ok &= automaton_accepts(s->automaton[s->list[n->texts.at + k]], *state++);
 		if (!ok)
@@ -136,7 +136,7 @@ struct outcome string_step(struct json_machine *m, struct frame *f, uint8_t byte
 		string_count(m, f);
 	if (e == TEXT_INSIDE && !text_escape_ends(&t, m->writes, takes, &(struct trial){ m, f }))
 		return dies();
-	if (e == TEXT_BYTES && frame_group(m, f)->length_most) { /* the character that is begun counts, too */
+	if (e == TEXT_BYTES && frame_group(m, f)->length_max) { /* the character that is begun counts, too */
 		struct frame next;
 		memcpy(next.w, f->w, f->n * sizeof *next.w);
 		next.n = f->n;
@@ -155,7 +155,7 @@ uint32_t string_easy(struct json_machine *m, uint32_t number, enum easy class)
 	const uint32_t *frame = interner_get(&m->frames, number, NULL);
 	const struct group *g = &m->group[frame[1]];
 	const uint32_t *rest = frame + FRAME_HEAD + bits_words(g->n), *state = rest + STRING_AUTOMATA;
-	uint32_t most = UINT32_MAX;
+	uint32_t max = UINT32_MAX;
 
 	if (rest[STRING_TEXT] || rest[STRING_TEXT + 1] || rest[STRING_TEXT + 2])
 		return 0;
@@ -166,13 +166,13 @@ uint32_t string_easy(struct json_machine *m, uint32_t number, enum easy class)
 	}
 	for (uint32_t i = 0; i < g->n; i++) {
 		const struct schema_node *n = &s->node[g->node[i]];
-		uint32_t bound = n->length.most;
+		uint32_t bound = n->length.max;
 		if (bound != COUNT_ANY && !bit(frame + FRAME_HEAD, i))
-			most = bound < rest[STRING_COUNT]          ? 0
-			       : bound - rest[STRING_COUNT] < most ? bound - rest[STRING_COUNT]
-			                                           : most;
-		for (uint32_t k = 0; most && k < n->texts.n; k++)
-			most = automaton_shorter(s->automaton[s->list[n->texts.at + k]], *state++, class, most);
+			max = bound < rest[STRING_COUNT]         ? 0
+			      : bound - rest[STRING_COUNT] < max ? bound - rest[STRING_COUNT]
+			                                         : max;
+		for (uint32_t k = 0; max && k < n->texts.n; k++)
+			max = automaton_shorter(s->automaton[s->list[n->texts.at + k]], *state++, class, max);
 	}
-	return most;
+	return max;
 }

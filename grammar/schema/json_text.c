@@ -148,7 +148,7 @@ static bool some_code(uint32_t low, uint32_t high, text_test *ok, void *user)
 	} kinds[] = {
 		{ 0, 0x7f, 1, 1 }, { 0xc2, 0xdf, 2, 1 << 6 }, { 0xe0, 0xef, 3, 1 << 12 }, { 0xf0, 0xf4, 4, 1 << 18 }
 	};
-	static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
+	static const uint32_t min[] = { 0, 0x80, 0x800, 0x10000 };
 	static const uint8_t usual[] = "a0 A-_"; /* most texts take one of them */
 	uint8_t bytes[4];
 
@@ -158,7 +158,7 @@ static bool some_code(uint32_t low, uint32_t high, text_test *ok, void *user)
 
 	for (unsigned k = 0; k < 4; k++)
 		for (unsigned lead = kinds[k].lead; lead <= kinds[k].last; lead++) {
-			const struct search s = { low > least[k] ? low : least[k], high, ok, user };
+			const struct search s = { low > min[k] ? low : min[k], high, ok, user };
 			unsigned value = k == 0 ? lead : lead & (0x3fu >> k);
 			bytes[0] = (uint8_t)lead;
 			if (s.low <= high &&

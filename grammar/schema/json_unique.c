@@ -19,7 +19,7 @@ enum { TEXT_AT = 5 };
 /* Which of the items before are to be looked at. */
 struct looks {
 	bool numbers;
-	uint32_t least_characters; /* texts of so many and more; 0: all, COUNT_ANY: none */
+	uint32_t min_characters; /* texts of so many and more; 0: all, COUNT_ANY: none */
 };
 
 bool items_have(const struct json_machine *m, uint32_t list, uint32_t value)
@@ -44,14 +44,14 @@ uint32_t items_with(struct json_machine *m, uint32_t list, uint32_t value)
 static struct looks looks_of(const struct json_machine *m, uint32_t group)
 {
 	const struct group *g = &m->group[group];
-	struct looks l = { .numbers = g->numbers, .least_characters = COUNT_ANY };
+	struct looks l = { .numbers = g->numbers, .min_characters = COUNT_ANY };
 
 	for (uint32_t i = 0; i < g->n; i++) {
-		const uint32_t most = m->schema->node[g->node[i]].length.most;
-		l.least_characters = most < l.least_characters ? most : l.least_characters;
+		const uint32_t max = m->schema->node[g->node[i]].length.max;
+		l.min_characters = max < l.min_characters ? max : l.min_characters;
 	}
 	if (g->automata || g->mixed)
-		l.least_characters = 0;
+		l.min_characters = 0;
 	return l;
 }
 
@@ -76,7 +76,7 @@ static bool is_held(const uint8_t *bytes, size_t n, const struct looks *l)
 	case 'z':
 	case 'f':
 	case 't': return true;
-	case 's': return characters(bytes + TEXT_AT, n - TEXT_AT) >= l->least_characters;
+	case 's': return characters(bytes + TEXT_AT, n - TEXT_AT) >= l->min_characters;
 	case 'n':
 	case 'm': return l->numbers;
 	}
@@ -165,8 +165,8 @@ static uint32_t make(struct json_machine *m, uint32_t list, const struct looks *
 		m->schema->node[node].kinds = o.kinds;
 		m->schema->node[node].texts = texts;
 		m->schema->node[node].unlike = numbers;
-		m->schema->node[node].members.least = o.empty_object;
-		m->schema->node[node].length_of_array.least = o.empty_array;
+		m->schema->node[node].members.min = o.empty_object;
+		m->schema->node[node].length_of_array.min = o.empty_array;
 	}
 	expression_clear(&o.x);
 	free(o.numbers.p);
@@ -177,7 +177,7 @@ static uint32_t make(struct json_machine *m, uint32_t list, const struct looks *
 uint32_t items_others(struct json_machine *m, uint32_t list, uint32_t group)
 {
 	const struct looks l = looks_of(m, group);
-	const uint32_t w[] = { list, l.numbers, l.least_characters };
+	const uint32_t w[] = { list, l.numbers, l.min_characters };
 	struct values *v = &m->values;
 	void *node = v->node;
 	int made;

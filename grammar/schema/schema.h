@@ -45,7 +45,7 @@ struct part {
 	uint32_t at, n;
 };
 struct bounds {
-	uint32_t least, most;
+	uint32_t min, max;
 };
 
 struct schema_node {

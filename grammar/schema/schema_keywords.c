@@ -15,12 +15,12 @@ static struct schema_node *node_of(const struct schema_reader *r, const struct f
 	{ \
 		return schema_count(r, value, &node_of(r, f)->field); \
 	}
-COUNT(read_min_items, length_of_array.least)
-COUNT(read_max_items, length_of_array.most)
-COUNT(read_min_contains, n_contained.least)
-COUNT(read_max_contains, n_contained.most)
-COUNT(read_min_members, members.least)
-COUNT(read_max_members, members.most)
+COUNT(read_min_items, length_of_array.min)
+COUNT(read_max_items, length_of_array.max)
+COUNT(read_min_contains, n_contained.min)
+COUNT(read_max_contains, n_contained.max)
+COUNT(read_min_members, members.min)
+COUNT(read_max_members, members.max)
 
 static bool child(struct schema_reader *r, const json_t *value, uint32_t *node)
 {
@@ -386,17 +386,17 @@ static unsigned values_of_type(const json_t *type)
 
 static unsigned whole_numbers(const json_t *schema)
 {
-	const json_t *least = json_object_get(schema, "minimum"), *most = json_object_get(schema, "maximum");
+	const json_t *min = json_object_get(schema, "minimum"), *max = json_object_get(schema, "maximum");
 	const char *type = json_string_value(json_object_get(schema, "type"));
 
-	if (!type || strcmp(type, "integer") != 0 || !json_is_integer(least) || !json_is_integer(most))
+	if (!type || strcmp(type, "integer") != 0 || !json_is_integer(min) || !json_is_integer(max))
 		return MANY;
-	const double n = (double)json_integer_value(most) - (double)json_integer_value(least) + 1;
+	const double n = (double)json_integer_value(max) - (double)json_integer_value(min) + 1;
 	return n < 0 ? 0 : n < MANY ? (unsigned)n : MANY;
 }
 
 /* Values that are right by a schema: so many at most. */
-static unsigned most_values(const json_t *schema)
+static unsigned max_values(const json_t *schema)
 {
 	const json_t *all = json_object_get(schema, "enum"), *type = json_object_get(schema, "type");
 	unsigned n = json_is_false(schema) ? 0 : MANY, some = 0;
@@ -425,7 +425,7 @@ static bool too_few_to_differ(const struct schema_node *n, const json_t *schema)
 {
 	return n->unique && !json_object_get(schema, "prefixItems") &&
 	       json_is_object(json_object_get(schema, "items")) &&
-	       most_values(json_object_get(schema, "items")) < n->length_of_array.least;
+	       max_values(json_object_get(schema, "items")) < n->length_of_array.min;
 }
 
 static bool applied_first(const json_t *schema)

@@ -85,8 +85,8 @@ bool schema_count(struct schema_reader *r, const json_t *value, uint32_t *count)
 	{ \
 		return schema_count(r, value, &node_of(r, f)->field); \
 	}
-COUNT(read_min_length, length.least)
-COUNT(read_max_length, length.most)
+COUNT(read_min_length, length.min)
+COUNT(read_max_length, length.max)
 
 static bool read_number(struct schema_reader *r, const json_t *value, uint32_t *decimal)
 {

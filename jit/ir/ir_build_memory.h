@@ -63,9 +63,9 @@ static inline ir_i ir_to_f16(struct ir *b, ir_f v)
 	const ir_m is_small = ir_igt(b, ir_iconst(b, 0x38800000), size),
 		   is_large = ir_igt(b, size, ir_iconst(b, 0x477fffff)),
 		   is_nan = ir_igt(b, size, ir_iconst(b, 0x7f800000));
-	const ir_i some = ir_isel(b, is_small, small, normal), most = ir_isel(b, is_large, ir_iconst(b, 0x7c00), some);
+	const ir_i some = ir_isel(b, is_small, small, normal), max = ir_isel(b, is_large, ir_iconst(b, 0x7c00), some);
 
-	return ir_ior(b, ir_isel(b, is_nan, nan, most), sign);
+	return ir_ior(b, ir_isel(b, is_nan, nan, max), sign);
 }
 
 /* --- elements side by side */

@@ -72,9 +72,9 @@ static inline ir_f ir_fexp(struct ir *b, ir_f x)
 	static const float series[] = {
 		0x1.6a2434p-10f, 0x1.1239e2p-7f, 0x1.5558f2p-5f, 0x1.555492p-3f, 0x1.fffffcp-2f, 1, 1
 	};
-	const ir_f least = ir_fconst(b, -150), most = ir_fconst(b, 100), per_ln2 = ir_fconst(b, 0x1.715476p+0f),
+	const ir_f min = ir_fconst(b, -150), max = ir_fconst(b, 100), per_ln2 = ir_fconst(b, 0x1.715476p+0f),
 		   ln2 = ir_fconst(b, -IR_LN2_F32), ln2_rest = ir_fconst(b, -IR_LN2_REST_F32);
-	const ir_f inside = ir_fmin(b, ir_fmax(b, x, least), most);
+	const ir_f inside = ir_fmin(b, ir_fmax(b, x, min), max);
 	const ir_f k = ir_fround(b, ir_fmul(b, inside, per_ln2));
 	const ir_f near = ir_ffma(b, k, ln2, inside), r = ir_ffma(b, k, ln2_rest, near);
 	const ir_f sum = ir_series_f32(b, r, series, sizeof series / sizeof *series);
@@ -113,9 +113,9 @@ static inline ir_f ir_flog(struct ir *b, ir_f x)
 /* 1 - 2 / (e^2|x| + 1) with x's sign; near 0, where that would cancel, x - x^3 / 3. Beyond 20 the result is 1. */
 static inline ir_f ir_ftanh(struct ir *b, ir_f x)
 {
-	const ir_d one = ir_dconst(b, 1), two = ir_dconst(b, 2), most = ir_dconst(b, 40), limit = ir_dconst(b, 0x1p-12),
+	const ir_d one = ir_dconst(b, 1), two = ir_dconst(b, 2), max = ir_dconst(b, 40), limit = ir_dconst(b, 0x1p-12),
 		   third = ir_dconst(b, -1.0 / 3);
-	const ir_d size = ir_dabs(b, ir_f2d(b, x)), twice = ir_dmin(b, ir_dadd(b, size, size), most);
+	const ir_d size = ir_dabs(b, ir_f2d(b, x)), twice = ir_dmin(b, ir_dadd(b, size, size), max);
 	const ir_d above = ir_dadd(b, ir_exp_wide(b, twice), one), far = ir_dsub(b, one, ir_ddiv(b, two, above));
 	const ir_d cube = ir_dmul(b, ir_dmul(b, size, size), size), near = ir_dfma(b, cube, third, size);
 	const ir_m is_near = ir_dlt(b, size, limit);

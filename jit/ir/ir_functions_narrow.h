@@ -50,14 +50,14 @@ static inline ir_d ir_pow_short(struct ir *b, ir_d size, ir_d y)
 		                                    1.0 / 6,     0.5,        1,         1 };
 	const ir_d one = ir_dconst(b, 1), ln2 = ir_dconst(b, 0x1.62e42fefa39efp-1),
 		   per_ln2 = ir_dconst(b, 0x1.71547652b82fep0), minus_ln2 = ir_dconst(b, -0x1.62e42fefa39efp-1),
-		   least = ir_dconst(b, -120), most = ir_dconst(b, 100), whole = ir_dconst(b, 0x1.8p52);
+		   min = ir_dconst(b, -120), max = ir_dconst(b, 100), whole = ir_dconst(b, 0x1.8p52);
 	const ir_l bits = ir_lbits(b, size), from = ir_lconst(b, 0x3fe6a09e667f3bcd);
 	const ir_l e = ir_lsar(b, ir_lsub(b, bits, from), 52);
 	const ir_d m = ir_dbits(b, ir_lsub(b, bits, ir_lshl(b, e, 52)));
 	const ir_d s = ir_ddiv(b, ir_dsub(b, m, one), ir_dadd(b, m, one));
 	const ir_d sum = IR_SERIES(b, ir_dmul(b, s, s), odd), of_m = ir_dmul(b, s, sum);
 	const ir_d log = ir_dfma(b, ir_l2d(b, e), ln2, of_m), product = ir_dmul(b, y, log);
-	const ir_d p = ir_dmin(b, ir_dmax(b, product, least), most), t = ir_dfma(b, p, per_ln2, whole);
+	const ir_d p = ir_dmin(b, ir_dmax(b, product, min), max), t = ir_dfma(b, p, per_ln2, whole);
 	const ir_d r = ir_dfma(b, ir_dsub(b, t, whole), minus_ln2, p), power = IR_SERIES(b, r, inverse_factorial);
 
 	return ir_dbits(b, ir_ladd(b, ir_lbits(b, power), ir_lshl(b, ir_lbits(b, t), 52)));

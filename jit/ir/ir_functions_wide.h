@@ -45,8 +45,8 @@ static inline ir_d ir_exp_of_sum(struct ir *b, ir_d x, ir_d rest)
 	static const double inverse_factorial[] = { 1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800,
 		                                    1.0 / 362880,     1.0 / 40320,     1.0 / 5040,     1.0 / 720,
 		                                    1.0 / 120,        1.0 / 24,        1.0 / 6,        0.5 };
-	const ir_d least = ir_dconst(b, -746), most = ir_dconst(b, 710), one = ir_dconst(b, 1);
-	const ir_d inside = ir_dmin(b, ir_dmax(b, x, least), most);
+	const ir_d min = ir_dconst(b, -746), max = ir_dconst(b, 710), one = ir_dconst(b, 1);
+	const ir_d inside = ir_dmin(b, ir_dmax(b, x, min), max);
 	const ir_d per_ln2 = ir_dconst(b, 0x1.71547652b82fep0), ln2 = ir_dconst(b, -0x1.62e42fefa39efp-1),
 		   ln2_rest = ir_dconst(b, -0x1.abc9e3b39803fp-56);
 	const ir_d k = ir_dround(b, ir_dmul(b, inside, per_ln2));
@@ -346,9 +346,9 @@ static inline struct ir_whole ir_whole_of(struct ir *b, ir_d y)
 /* x^y of x > 0 that is finite, and of finite y. */
 static inline ir_d ir_pow_finite(struct ir *b, ir_d x, ir_d y)
 {
-	const ir_d most = ir_dconst(b, 0x1p70), least = ir_dconst(b, -0x1p70);
+	const ir_d max = ir_dconst(b, 0x1p70), min = ir_dconst(b, -0x1p70);
 	const struct ir_pair log = ir_log_pair(b, x);
-	const ir_d by = ir_dmin(b, ir_dmax(b, y, least), most); /* so large a power is infinite or 0 all the same */
+	const ir_d by = ir_dmin(b, ir_dmax(b, y, min), max); /* so large a power is infinite or 0 all the same */
 	const struct ir_pair product = ir_exact_product(b, by, log.high);
 	const ir_d low = ir_dfma(b, by, log.low, product.low), zero = ir_dconst(b, 0);
 	/* beyond what exp takes, its rest must not count */

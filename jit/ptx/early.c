@@ -85,7 +85,7 @@ static bool is_known(const struct ptx_emitter *e, const struct ir_ins *i)
 	       ptx_slot(e, i);
 }
 
-enum { DEPTH_MOST = 64 };
+enum { DEPTH_MAX = 64 };
 
 /* What register r holds when instruction k is first reached, computed apart from the kernel's own registers. number: by
  * instruction, its result's register plus 1. False: that is not known before the kernel runs. */
@@ -93,7 +93,7 @@ static bool first_value(struct ptx_emitter *e, uint32_t *number, uint16_t r, siz
 {
 	size_t at = writer_of(e, r, k);
 
-	if (at == SIZE_MAX || depth == DEPTH_MOST || !is_known(e, &e->ir->ins[at]))
+	if (at == SIZE_MAX || depth == DEPTH_MAX || !is_known(e, &e->ir->ins[at]))
 		return false;
 	struct ir_ins i = e->ir->ins[at];
 	const op *slot = ptx_slot(e, &i);
@@ -133,7 +133,7 @@ struct stretch {
 	uint16_t root;
 	int64_t from, to;
 };
-enum { STRETCHES = 4, PIECE = 16, STRETCH_MOST = 1 << 16 };
+enum { STRETCHES = 4, PIECE = 16, STRETCH_MAX = 1 << 16 };
 
 static bool is_piece(const struct ptx_emitter *e, size_t k)
 {
@@ -196,7 +196,7 @@ static int64_t bytes_of(const struct ptx_emitter *e, const struct stretch *s, si
 		if (ir_row(i) == IR_aaddi && i->dst == s->root && i->a == s->root && i->imm == bytes)
 			bytes *= e->ir->ins[count].imm;
 	}
-	return bytes < STRETCH_MOST ? bytes : STRETCH_MOST;
+	return bytes < STRETCH_MAX ? bytes : STRETCH_MAX;
 }
 
 /* Lane 0, where all loops around k have a turn. False: that is not known. */

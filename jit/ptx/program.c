@@ -396,7 +396,7 @@ bool ptx_program(struct object *out, const struct ir *const kernels[], size_t n,
                  struct error *err)
 {
 	struct program p = { .n = (unsigned)n, .cards = t->cards };
-	uint32_t most = 0;
+	uint32_t max = 0;
 	bool ok = true;
 
 	*out = (struct object){ 0 };
@@ -404,7 +404,7 @@ bool ptx_program(struct object *out, const struct ir *const kernels[], size_t n,
 	ptx_begin_module(&p.w, &p.text, true);
 	for (size_t k = 0; ok && k < n; k++) {
 		ok = ir_verify(kernels[k], err) && put_function(&p.text, (unsigned)k, kernels[k], t, err);
-		most = shared_bytes(kernels[k], t) > most ? shared_bytes(kernels[k], t) : most;
+		max = shared_bytes(kernels[k], t) > max ? shared_bytes(kernels[k], t) : max;
 	}
 	if (ok) {
 		put_entry(&p, t);
@@ -412,7 +412,7 @@ bool ptx_program(struct object *out, const struct ir *const kernels[], size_t n,
 	}
 	if (ok) {
 		ptx_take_text(out, &p.text);
-		out->shared_bytes = rings_bytes(t) + most;
+		out->shared_bytes = rings_bytes(t) + max;
 		out->cooperative = true;
 	} else {
 		free(p.text.text);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGN_MOST = 6, LOOK_AHEAD = 96 };
+enum { ALIGN_MAX = 6, LOOK_AHEAD = 96 };
 
 /* Backward: what has no effect, writes no variable and has no live use. */
 static void find_dead(struct ptx_scan *s, const struct ir *ir)
@@ -29,11 +29,11 @@ static void find_dead(struct ptx_scan *s, const struct ir *ir)
 	}
 }
 
-static unsigned least(unsigned a, unsigned b) { return a < b ? a : b; }
+static unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 
 static unsigned align_of(int64_t value)
 {
-	return value ? least((unsigned)__builtin_ctzll((uint64_t)value), ALIGN_MOST) : ALIGN_MOST;
+	return value ? min((unsigned)__builtin_ctzll((uint64_t)value), ALIGN_MAX) : ALIGN_MAX;
 }
 
 /* Of a pointer that is loaded. */
@@ -52,17 +52,17 @@ static unsigned result_align(const struct ir *ir, const struct ptx_scan *s, cons
 	case IR_add:
 	case IR_sub:
 	case IR_min:
-	case IR_max: return least(a, b);
-	case IR_addi: return least(a, align_of(i->imm));
-	case IR_mul: return least(a + b, ALIGN_MOST);
-	case IR_muli: return least(a + align_of(i->imm), ALIGN_MOST);
-	case IR_shl: return least(a + (unsigned)i->imm, ALIGN_MOST);
+	case IR_max: return min(a, b);
+	case IR_addi: return min(a, align_of(i->imm));
+	case IR_mul: return min(a + b, ALIGN_MAX);
+	case IR_muli: return min(a + align_of(i->imm), ALIGN_MAX);
+	case IR_shl: return min(a + (unsigned)i->imm, ALIGN_MAX);
 	case IR_andi: return a > align_of(i->imm) ? a : align_of(i->imm);
-	case IR_sar: return a > i->imm && a < ALIGN_MOST ? a - (unsigned)i->imm : 0;
+	case IR_sar: return a > i->imm && a < ALIGN_MAX ? a - (unsigned)i->imm : 0;
 	case IR_mov: return a;
 	case IR_local:
-	case IR_shared: return ALIGN_MOST;
-	case IR_arg: return s->shared_arg ? ALIGN_MOST : 3;
+	case IR_shared: return ALIGN_MAX;
+	case IR_arg: return s->shared_arg ? ALIGN_MAX : 3;
 	case IR_uload: return i->type == IR_TYPE_a ? loaded_align(ir, s, i) : 0;
 	default: return 0;
 	}
@@ -77,7 +77,7 @@ static bool moves_address(const struct ir_ins *i)
 static bool find_addresses(struct ptx_scan *s, const struct ir *ir, struct error *err)
 {
 	for (size_t r = 0; r < ir->n_regs; r++)
-		s->reg[r].align = ALIGN_MOST;
+		s->reg[r].align = ALIGN_MAX;
 	for (bool changed = true; changed;) {
 		changed = false;
 		for (size_t k = 0; k < ir->n_ins; k++) {
@@ -85,7 +85,7 @@ static bool find_addresses(struct ptx_scan *s, const struct ir *ir, struct error
 			if (!i->dst || (ir->type[i->dst] != IR_TYPE_s && ir->type[i->dst] != IR_TYPE_a))
 				continue;
 			struct ptx_register *d = &s->reg[i->dst];
-			unsigned align = least(d->align, result_align(ir, s, i));
+			unsigned align = min(d->align, result_align(ir, s, i));
 			bool shared = d->shared || ir_does(i->op, IR_FRAMES) || (i->op == IR_arg && s->shared_arg) ||
 			              (moves_address(i) && s->reg[i->a].shared);
 			changed |= align != d->align || shared != d->shared;
@@ -200,7 +200,7 @@ static bool is_word(const struct ir *ir, const struct ptx_scan *s, size_t k, str
 	*w = (struct word){ .stride = strided ? ir_x_stride(i->imm) : 0, .disp = ir_disp(i) };
 	w->root = ptx_root(s, i->a, &w->disp);
 	unsigned by_stride = align_of(w->stride);
-	w->align = least(s->reg[w->root].align, by_stride);
+	w->align = min(s->reg[w->root].align, by_stride);
 	if (strided && by_stride >= 4)
 		w->align = 4;
 	return true;

@@ -14,9 +14,9 @@
 
 static const struct {
 	const char *text, *operands;
-	unsigned least;
+	unsigned min;
 } table[PTX_OP_COUNT] = {
-#define PTX(id, text, operands, least) [PTX_##id] = { text, operands, least },
+#define PTX(id, text, operands, min) [PTX_##id] = { text, operands, min },
 #include "jit/ptx/ptx.def"
 #undef PTX
 };
@@ -125,7 +125,7 @@ static void put_operand(struct ptx_writer *w, const struct ptx_operand *o, char 
 void ptx_put(struct ptx_writer *w, enum ptx_op op, const struct ptx_operand *operand, unsigned n)
 {
 	const char *letters = table[op].operands;
-	bool fit = strlen(letters) == n && table[op].least <= w->capability;
+	bool fit = strlen(letters) == n && table[op].min <= w->capability;
 
 	for (unsigned k = 0; fit && k < n; k++)
 		fit = fits(&operand[k], letters[k]);

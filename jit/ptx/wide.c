@@ -18,10 +18,10 @@ static void choose(struct ptx_emitter *e, const struct ir_ins *i, enum ptx_op co
 /* The instructions take counts of 32 bits, and those beyond the width as the width. */
 static void shift_by(struct ptx_emitter *e, const struct ir_ins *i, enum ptx_op shift)
 {
-	op most = ptx_new(&e->w, PTX_B64), count = ptx_new(&e->w, PTX_B32);
+	op max = ptx_new(&e->w, PTX_B64), count = ptx_new(&e->w, PTX_B32);
 
-	PTX_PUT(&e->w, MIN_U64, most, ptx_reg(e, i->b), ptx_imm(64));
-	PTX_PUT(&e->w, CVT_U32_U64, count, most);
+	PTX_PUT(&e->w, MIN_U64, max, ptx_reg(e, i->b), ptx_imm(64));
+	PTX_PUT(&e->w, CVT_U32_U64, count, max);
 	PTX_PUT_OP(&e->w, shift, ptx_reg(e, i->dst), ptx_reg(e, i->a), count);
 }
 

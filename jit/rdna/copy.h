@@ -10,7 +10,7 @@
 
 #define RDNA_COPY_PIECES "copy16" /* pieces of 16 bytes, between addresses aligned to that */
 #define RDNA_COPY_BYTES "copy1"
-enum { RDNA_COPY_ITEMS = 256 /* in a workgroup */, RDNA_COPY_MOST = 1 << 27 /* pieces or bytes of a launch */ };
+enum { RDNA_COPY_ITEMS = 256 /* in a workgroup */, RDNA_COPY_MAX = 1 << 27 /* pieces or bytes of a launch */ };
 
 struct rdna_copy_args {
 	uint64_t to, from;

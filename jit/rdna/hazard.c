@@ -333,7 +333,7 @@ static void step(void *user, void *state, size_t at)
 		rule_denorm(s, u->facts, i->op, i->s[0].value, f);
 }
 
-static bool most(uint8_t *into, const uint8_t *from, size_t n)
+static bool max(uint8_t *into, const uint8_t *from, size_t n)
 {
 	bool changed = false;
 	if (memcmp(into, from, n) == 0)
@@ -350,14 +350,14 @@ static bool join(void *user, void *into, void *from)
 {
 	struct state *a = into;
 	const struct state *b = from;
-	bool changed = most(a->trans_valus, b->trans_valus, sizeof a->trans_valus);
-	changed |= most(a->trans_trans, b->trans_trans, sizeof a->trans_trans);
-	most(&a->trans, &b->trans, 1);
+	bool changed = max(a->trans_valus, b->trans_valus, sizeof a->trans_valus);
+	changed |= max(a->trans_trans, b->trans_trans, sizeof a->trans_trans);
+	max(&a->trans, &b->trans, 1);
 	changed |= (b->by_salu & ~a->by_salu) || (b->by_valu & ~a->by_valu);
 	a->by_salu |= b->by_salu;
 	a->by_valu |= b->by_valu;
-	changed |= most(&a->cmpx, &b->cmpx, 1);
-	changed |= most(&a->atomic, &b->atomic, 1);
+	changed |= max(&a->cmpx, &b->cmpx, 1);
+	changed |= max(&a->atomic, &b->atomic, 1);
 	if (b->matrix_n && a->matrix_n != ANY_MATRIX &&
 	    (a->matrix_n != b->matrix_n || a->matrix_reg != b->matrix_reg)) {
 		a->matrix_n = ANY_MATRIX;

@@ -19,9 +19,9 @@ static unsigned clause_kind(const struct rdna_lir_ins *i)
 /* How many from instruction `at` on are one; 1: none is. */
 static size_t clause_at(const struct rdna_lir *l, size_t at)
 {
-	size_t n = 1, most_of = l->gen == RDNA_GFX10_3 ? 63 : 32;
+	size_t n = 1, max_of = l->gen == RDNA_GFX10_3 ? 63 : 32;
 	unsigned kind = clause_kind(&l->ins[at]);
-	while (kind && n < most_of && at + n < l->n_ins && clause_kind(&l->ins[at + n]) == kind &&
+	while (kind && n < max_of && at + n < l->n_ins && clause_kind(&l->ins[at + n]) == kind &&
 	       l->ins[at + n].exec == l->ins[at].exec)
 		n++;
 	return n;

@@ -29,7 +29,7 @@ enum {
 
 /* A slot's score is what `issued` was after its last access; outstanding if above `done`, and then its bit in pending
  * is set. The scores of others are 0. Small numbers, as states are copied for every loop; normalise() keeps them so. */
-enum { MAP_WORDS = (SLOTS + 63) / 64, MOST_ISSUED = UINT16_MAX };
+enum { MAP_WORDS = (SLOTS + 63) / 64, MAX_ISSUED = UINT16_MAX };
 struct state {
 	uint64_t pending[COUNTERS][MAP_WORDS];
 	uint32_t issued[COUNTERS], done[COUNTERS];
@@ -283,7 +283,7 @@ static void issue(const struct facts *f, struct state *s)
 	enum counter c = f->counter;
 	if (c == COUNTERS)
 		return;
-	if (s->issued[c] == MOST_ISSUED)
+	if (s->issued[c] == MAX_ISSUED)
 		normalise(s);
 	s->issued[c]++;
 	for (unsigned reg = f->d.reg; reg < f->d.reg + (unsigned)f->d.n; reg++)
@@ -294,7 +294,7 @@ static void issue(const struct facts *f, struct state *s)
 		access_slot(s, c, SLOT_GLOBAL);
 }
 
-static void least(struct need *n, const struct need *other)
+static void min(struct need *n, const struct need *other)
 {
 	for (unsigned c = 0; c < COUNTERS; c++)
 		if (other->left[c] < n->left[c])
@@ -311,7 +311,7 @@ static void look_closely(struct waiter *w, struct state *s, size_t at, const str
 	if (f->effects)
 		want_in_order(f, s, &n);
 	if (w->loops[at] > at)
-		least(&n, &w->flush[at]);
+		min(&n, &w->flush[at]);
 	if (memcmp(&n, &nothing, sizeof n)) {
 		tighten(w->l, s, &n);
 		arrive(s, &n);

@@ -13,7 +13,7 @@
 
 #include "base/array.h"
 
-enum { MAX_DEPTH = 64, MOST_USES = 8 /* of an instruction: all its operands, one of them twice */, USUAL_USES = 3 };
+enum { MAX_DEPTH = 64, MAX_USES = 8 /* of an instruction: all its operands, one of them twice */, USUAL_USES = 3 };
 
 struct walk {
 	const struct rdna_lir *l;
@@ -292,10 +292,10 @@ static bool follow(struct walk *w)
 		if (u >= full) {
 			size_t n = (size_t)(u - v->use);
 			if (!array_grow((void **)&v->use, &v->use_capacity,
-			                n + MOST_USES + USUAL_USES * (l->n_ins - w->at), sizeof *v->use))
+			                n + MAX_USES + USUAL_USES * (l->n_ins - w->at), sizeof *v->use))
 				return false;
 			u = v->use + n;
-			full = v->use + v->use_capacity - MOST_USES + 1;
+			full = v->use + v->use_capacity - MAX_USES + 1;
 		}
 		v->use_from[w->at] = (uint32_t)(u - v->use);
 		u = step(w, i, u);

@@ -160,7 +160,7 @@ static size_t rgroup_take(const struct rgroup *g, size_t from, unsigned limit, u
 /* Most scalar registers filled at a time by the scalar loads of the run begin..end-1, in tuples of at most `limit`. */
 static int32_t rgroup_peak(struct rgroup *g, unsigned limit, uint32_t begin, uint32_t end)
 {
-	int32_t now = 0, most = 0;
+	int32_t now = 0, max = 0;
 
 	if (!g->n || g->load[0].family != RSCAN_SCALAR) /* they come first */
 		return 0;
@@ -179,9 +179,9 @@ static int32_t rgroup_peak(struct rgroup *g, unsigned limit, uint32_t begin, uin
 	}
 	for (uint32_t k = 0; k <= end - begin; k++) {
 		now += g->pressure[k];
-		most = now > most ? now : most;
+		max = now > max ? now : max;
 	}
-	return most;
+	return max;
 }
 
 static bool rgroup_record(struct rgroup *g, size_t from, size_t n, unsigned words)

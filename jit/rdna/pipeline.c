@@ -16,7 +16,7 @@
  * groups to a compute unit, hide what one waits for; more would leave too few registers for tiles. */
 enum { WAVES_PER_SIMD = 8 };
 
-static unsigned at_most(unsigned wanted, unsigned most) { return wanted && wanted < most ? wanted : most; }
+static unsigned at_most(unsigned wanted, unsigned max) { return wanted && wanted < max ? wanted : max; }
 
 /* What is tried one after the other. What the scheduler placed together may need more registers than there are, when
  * in the order it was written the kernel still fits; rdna_emit may want scalar registers of its own: two pairs for each

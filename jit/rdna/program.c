@@ -415,7 +415,7 @@ uint32_t rdna_program_lds(const struct object *o)
 	return (o->frame_bytes ? (o->shared_bytes + 63) & ~63u : o->shared_bytes) + RDNA_PROGRAM_WAVES * o->frame_bytes;
 }
 
-static uint32_t most(uint32_t a, uint32_t b) { return a > b ? a : b; }
+static uint32_t max(uint32_t a, uint32_t b) { return a > b ? a : b; }
 
 static bool describe(struct amdgpu_object *out, const struct rdna *r, size_t driver, const struct target *target,
                      const struct object *const f[], size_t n, struct error *err)
@@ -433,9 +433,9 @@ static bool describe(struct amdgpu_object *out, const struct rdna *r, size_t dri
 	uint32_t lds = 0, vgprs = DRIVER_VGPRS, sgprs = DRIVER_SGPRS;
 
 	for (size_t i = 0; i < n; i++) {
-		lds = most(lds, rdna_program_lds(f[i]));
-		vgprs = most(vgprs, f[i]->vector_regs);
-		sgprs = most(sgprs, f[i]->scalar_regs);
+		lds = max(lds, rdna_program_lds(f[i]));
+		vgprs = max(vgprs, f[i]->vector_regs);
+		sgprs = max(sgprs, f[i]->scalar_regs);
 	}
 	struct amdgpu_kernel k = driver_kernel;
 	k.code = r->code;

@@ -149,7 +149,7 @@ static bool schedule(struct sched *s, unsigned vgprs)
 {
 	enum {
 		SGPRS = 86,
-		MOST_SGPRS = RDNA_ABI_SGPRS - 6
+		MAX_SGPRS = RDNA_ABI_SGPRS - 6
 	}; /* some are left to tuples' alignment and to loops' counters */
 	struct rdna_lir *l = s->l;
 	struct rdna_regs before, after = { 0 };
@@ -158,7 +158,7 @@ static bool schedule(struct sched *s, unsigned vgprs)
 		return !l->n_ins;
 	vgprs = !vgprs || vgprs > RDNA_ABI_VGPRS ? RDNA_ABI_VGPRS : vgprs;
 	s->budget = COUNTS(SGPRS, vgprs);
-	unsigned allowed = vgprs, scalar = MOST_SGPRS;
+	unsigned allowed = vgprs, scalar = MAX_SGPRS;
 	bool fits = false, latest = true; /* the latest trial was of the new order */
 	for (unsigned attempt = 0; !fits && !s->failed && attempt < ATTEMPTS; attempt++) {
 		if (attempt)

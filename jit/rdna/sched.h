@@ -66,7 +66,7 @@ struct held {
 	bool tuple;
 };
 struct node {
-	counts most; /* words it may take */
+	counts max; /* words it may take */
 	const struct rdna_use *uses, *uses_end;
 	struct node *next; /* of those that wait for the same moment */
 	uint32_t at;       /* the instruction */

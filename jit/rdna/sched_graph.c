@@ -85,7 +85,7 @@ static inline void depend_on_words(struct sched *s, struct node *n)
 	}
 	for (; u < to; u++) {
 		struct word *word = words + u->word, *end = word + u->n;
-		n->most += u->takes ? s->reg[u->reg].named : 0;
+		n->max += u->takes ? s->reg[u->reg].named : 0;
 		do
 			write_word(s, word, n);
 		while (++word < end);
@@ -213,13 +213,13 @@ bool rsched_depend(struct sched *s)
 static uint32_t find_heights(struct sched *s)
 {
 	struct node *const node = s->node;
-	uint32_t most = 0;
+	uint32_t max = 0;
 	for (const struct edge *e = s->edge + s->n_edges; --e > s->edge;) {
 		uint32_t height = node[e->to].height + e->latency, *from = &node[e->from].height;
 		*from = *from < height ? height : *from;
-		most = most < height ? height : most;
+		max = max < height ? height : max;
 	}
-	return most;
+	return max;
 }
 
 /* Sorts nodes by a byte of their heights, which has so many values, the highest first, keeping their order
@@ -241,12 +241,12 @@ static void sort_by_byte(size_t n, struct node *const *from, struct node **to, u
 
 void rsched_find_ranks(struct sched *s)
 {
-	uint32_t most = find_heights(s);
+	uint32_t max = find_heights(s);
 	for (size_t k = 0; k < s->n; k++)
 		s->by_rank[k] = &s->node[k];
-	for (unsigned shift = 0; shift < 32 && most >> shift; shift += 8) {
+	for (unsigned shift = 0; shift < 32 && max >> shift; shift += 8) {
 		struct node **sorted = s->by_height;
-		sort_by_byte(s->n, s->by_rank, sorted, shift, most >> shift > 255 ? 256 : (most >> shift) + 1);
+		sort_by_byte(s->n, s->by_rank, sorted, shift, max >> shift > 255 ? 256 : (max >> shift) + 1);
 		s->by_height = s->by_rank;
 		s->by_rank = sorted;
 	}

@@ -94,7 +94,7 @@ static bool fits_counted(struct sched *s, const struct node *n, counts spare)
  * leave. */
 static inline bool fits_surely(const struct sched *s, const struct node *n, counts spare)
 {
-	return within(s->held + n->most + spare, s->budget);
+	return within(s->held + n->max + spare, s->budget);
 }
 
 static inline bool fits(struct sched *s, const struct node *n, counts spare)
@@ -275,11 +275,11 @@ static void list_schedule(struct sched *s)
 /* By how many registers the order just made exceeds what is allowed, the worse of the classes. */
 static unsigned excess(const struct sched *s, counts allowed)
 {
-	unsigned most = 0;
+	unsigned max = 0;
 	for (unsigned c = 0; c < RDNA_CLASSES; c++)
-		if (count_of(s->peak, c) > count_of(allowed, c) && count_of(s->peak, c) - count_of(allowed, c) > most)
-			most = count_of(s->peak, c) - count_of(allowed, c);
-	return most;
+		if (count_of(s->peak, c) > count_of(allowed, c) && count_of(s->peak, c) - count_of(allowed, c) > max)
+			max = count_of(s->peak, c) - count_of(allowed, c);
+	return max;
 }
 
 /* Walks the old order, or the new one, and sets its live ranges. Returns the register pressure. */

@@ -361,10 +361,10 @@ void rsel_less(struct rsel *s, const struct rsel_value *a, const struct rsel_val
 	rsel_salu(s, RDNA_S_SUB_CO_CI_U32, rest, x, y);
 }
 
-static void choose(struct rsel *s, bool most, const struct rsel_value *d, const struct rsel_value *a,
+static void choose(struct rsel *s, bool max, const struct rsel_value *d, const struct rsel_value *a,
                    const struct rsel_value *b)
 {
-	const struct rsel_value *yes = most ? b : a, *no = most ? a : b;
+	const struct rsel_value *yes = max ? b : a, *no = max ? a : b;
 
 	rsel_less(s, a, b);
 	rsel_salu(s, RDNA_S_CSELECT_B32, d->o, yes->o, no->o);
@@ -374,21 +374,21 @@ static void choose(struct rsel *s, bool most, const struct rsel_value *d, const 
 static void rsel_minmax(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	struct rsel_value a = rsel_scalar(s, i->a), b = rsel_scalar(s, i->b);
-	bool most = r->extra, narrow = rsel_is_narrow(&a) && rsel_is_narrow(&b),
+	bool max = r->extra, narrow = rsel_is_narrow(&a) && rsel_is_narrow(&b),
 	     small = rsel_is_int32(&a) && rsel_is_int32(&b);
-	int64_t low = most ? (a.low > b.low ? a.low : b.low) : a.low < b.low ? a.low : b.low;
-	int64_t top = most ? (a.top > b.top ? a.top : b.top) : a.top < b.top ? a.top : b.top;
+	int64_t low = max ? (a.low > b.low ? a.low : b.low) : a.low < b.low ? a.low : b.low;
+	int64_t top = max ? (a.top > b.top ? a.top : b.top) : a.top < b.top ? a.top : b.top;
 	struct rsel_value d = rsel_scalar_dst(s, i, low, top, !narrow && !small);
 
 	if (narrow) {
-		rsel_salu(s, most ? RDNA_S_MAX_U32 : RDNA_S_MIN_U32, d.o, a.o, b.o);
+		rsel_salu(s, max ? RDNA_S_MAX_U32 : RDNA_S_MIN_U32, d.o, a.o, b.o);
 		clear_high(s, &d);
 	} else if (small) {
-		rsel_salu(s, most ? RDNA_S_MAX_I32 : RDNA_S_MIN_I32, d.o, a.o, b.o);
+		rsel_salu(s, max ? RDNA_S_MAX_I32 : RDNA_S_MIN_I32, d.o, a.o, b.o);
 		if (has_high(&d))
 			rsel_salu(s, RDNA_S_ASHR_I32, d.high, d.o, rdna_lir_imm(31));
 	} else {
-		choose(s, most, &d, &a, &b);
+		choose(s, max, &d, &a, &b);
 	}
 }
 

@@ -181,7 +181,7 @@ static void wide_select(struct rsel *s, const struct ir_ins *i, const struct rse
 }
 
 /* op: the comparison that says "take a". */
-static void wide_least(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
+static void wide_min(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	rsel_op a = pair_of(s, i->a), b = pair_of(s, i->b), mask = mask_of(s, r->op, a, b);
 
@@ -227,8 +227,8 @@ static void wide_shift(struct rsel *s, const struct ir_ins *i, const struct rsel
 /* The instructions take counts modulo 64. */
 static void wide_shift_by(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	rsel_op a = pair_of(s, i->a), n = pair_of(s, i->b), most = constant(s, 64);
-	rsel_op inside = mask_of(s, RDNA_V_CMP_LT_U64, n, most), count = word(n, 0);
+	rsel_op a = pair_of(s, i->a), n = pair_of(s, i->b), max = constant(s, 64);
+	rsel_op inside = mask_of(s, RDNA_V_CMP_LT_U64, n, max), count = word(n, 0);
 
 	if (i->op == IR_sar_by) {
 		count = rsel_new_vgpr(s);
@@ -409,8 +409,8 @@ const struct rsel_rule rsel_wide_rules[IR_ROWS] = {
 	[IR_dfma] = WIDE(wide_fma, V_FMA_F64),
 	[IR_ddiv] = { .select = wide_divide },
 	[IR_dsqrt] = { .select = wide_sqrt },
-	[IR_dmin] = WIDE(wide_least, V_CMP_LT_F64),
-	[IR_dmax] = WIDE(wide_least, V_CMP_GT_F64),
+	[IR_dmin] = WIDE(wide_min, V_CMP_LT_F64),
+	[IR_dmax] = WIDE(wide_min, V_CMP_GT_F64),
 	[IR_dabs] = { .select = wide_sign, .op = RDNA_V_AND_B32, .extra = 0x7fffffffu },
 	[IR_dneg] = { .select = wide_sign, .op = RDNA_V_XOR_B32, .extra = 0x80000000u },
 	[IR_dround] = WIDE(wide_unary, V_RNDNE_F64),
@@ -448,10 +448,10 @@ const struct rsel_rule rsel_wide_rules[IR_ROWS] = {
 	[IR_lshlv] = WIDE(wide_shift_by, V_LSHLREV_B64),
 	[IR_lshrv] = WIDE(wide_shift_by, V_LSHRREV_B64),
 	[IR_lsarv] = WIDE(wide_shift_by, V_ASHRREV_I64),
-	[IR_lmin] = WIDE(wide_least, V_CMP_LT_I64),
-	[IR_lmax] = WIDE(wide_least, V_CMP_GT_I64),
-	[IR_lumin] = WIDE(wide_least, V_CMP_LT_U64),
-	[IR_lumax] = WIDE(wide_least, V_CMP_GT_U64),
+	[IR_lmin] = WIDE(wide_min, V_CMP_LT_I64),
+	[IR_lmax] = WIDE(wide_min, V_CMP_GT_I64),
+	[IR_lumin] = WIDE(wide_min, V_CMP_LT_U64),
+	[IR_lumax] = WIDE(wide_min, V_CMP_GT_U64),
 	[IR_llt] = WIDE(wide_compare, V_CMP_LT_I64),
 	[IR_lle] = WIDE(wide_compare, V_CMP_LE_I64),
 	[IR_leq] = WIDE(wide_compare, V_CMP_EQ_I64),

@@ -82,9 +82,9 @@ static bool check_header(struct container *c, const uint8_t *h, uint64_t *index,
 	*index = record_get64(h + CONTAINER_AT_INDEX);
 	if (*index > c->bytes || *index < CONTAINER_HEADER)
 		return damaged(c, "offset of the index", *index, c->bytes, err);
-	uint64_t most = c->n * (uint64_t)(CONTAINER_RECORD + 8) + container_chunks(c->bytes) * 8;
-	if (c->bytes - *index > most)
-		return damaged(c, "size of the index", c->bytes - *index, most, err);
+	uint64_t max = c->n * (uint64_t)(CONTAINER_RECORD + 8) + container_chunks(c->bytes) * 8;
+	if (c->bytes - *index > max)
+		return damaged(c, "size of the index", c->bytes - *index, max, err);
 	return true;
 }
 

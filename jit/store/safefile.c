@@ -69,7 +69,7 @@ static bool write_all(int fd, const uint8_t *p, size_t n)
 /* --- temporary files: how old one is says that its writer had time to lock it, the lock that the writer lives. A
  * rename comes before the lock is given back */
 
-enum { YOUNG_SECONDS = 5, STALE_SECONDS = 3600, NAME_MOST = 200 };
+enum { YOUNG_SECONDS = 5, STALE_SECONDS = 3600, NAME_LENGTH_MAX = 200 };
 const char safefile_temporary[] = ".tmp";
 
 static void temporary_name(char out[NAME_MAX + 1], const char *name)
@@ -79,7 +79,7 @@ static void temporary_name(char out[NAME_MAX + 1], const char *name)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	/* the time tells processes apart that share a number because they live in different containers */
-	snprintf(out, NAME_MAX + 1, ".%.*s-%ld-%llu-%09ld%s", NAME_MOST, name, (long)getpid(),
+	snprintf(out, NAME_MAX + 1, ".%.*s-%ld-%llu-%09ld%s", NAME_LENGTH_MAX, name, (long)getpid(),
 	         (unsigned long long)number++, (long)now.tv_nsec, safefile_temporary);
 }
 
@@ -127,9 +127,9 @@ void safefile_sweep(int dir, const char *name)
 
 bool safefile_may_grow_to(uint64_t bytes)
 {
-	struct rlimit most;
+	struct rlimit max;
 
-	if (getrlimit(RLIMIT_FSIZE, &most) || most.rlim_cur == RLIM_INFINITY || bytes <= most.rlim_cur)
+	if (getrlimit(RLIMIT_FSIZE, &max) || max.rlim_cur == RLIM_INFINITY || bytes <= max.rlim_cur)
 		return true;
 	errno = EFBIG;
 	return false;
@@ -237,10 +237,10 @@ int safefile_directory(const char *path, const char *what, const char **name, ch
 
 	*name = slash ? slash + 1 : path;
 	error_quote(quoted, 256, path, strlen(path));
-	if (!**name || strlen(*name) > NAME_MOST) {
+	if (!**name || strlen(*name) > NAME_LENGTH_MAX) {
 		error_set(err, ERROR_ARGUMENT,
 		          "%s is no name for %s: it has %zu bytes after its last slash, expected 1 to %d", quoted, what,
-		          strlen(*name), NAME_MOST);
+		          strlen(*name), NAME_LENGTH_MAX);
 		return -1;
 	}
 	char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");

@@ -25,7 +25,7 @@
  *   ...
  * Results of another code generator are another kernel's, those of another form mean something else: both go with the
  * next writing. */
-enum { FILE_MOST = 1 << 20, LINE_MOST = KEY_TEXT_MAX + 64 };
+enum { FILE_MAX = 1 << 20, LINE_LENGTH_MAX = KEY_TEXT_MAX + 64 };
 static const char first_line[] = "jitrun schedules 2\n";
 
 struct tune {
@@ -127,7 +127,7 @@ static enum record_answer read_open_file(struct tune *t, int fd)
 
 	if (fstat(fd, &st))
 		return RECORD_FAILED;
-	if (!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > FILE_MOST ||
+	if (!S_ISREG(st.st_mode) || st.st_size <= 0 || st.st_size > FILE_MAX ||
 	    !safefile_trusted(&st, "the file of schedules", t->name, NULL))
 		return RECORD_DAMAGED;
 	char *text = malloc((size_t)st.st_size + 1);
@@ -243,7 +243,7 @@ static bool merge_and_write(struct tune *t, int dir)
 		return false; /* and what was kept stays */
 	char *text = file_text(t, &n);
 	errno = text ? EFBIG : ENOMEM;
-	bool ok = text && n <= FILE_MOST &&
+	bool ok = text && n <= FILE_MAX &&
 	          safefile_replace(dir, t->name, 0600, &(struct safefile_part){ text, n }, 1) == SAFEFILE_DONE;
 	int why = errno;
 	free(text);

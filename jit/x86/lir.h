@@ -132,13 +132,13 @@ struct lir_tiles {
 	uint32_t config;               /* what ldtilecfg reads: bytes of the pool */
 };
 /* The imm of DOTS: rows, and displacements of a and b. */
-enum { LIR_DOTS_MOST_DISP = 0xffffff };
+enum { LIR_DOTS_MAX_DISP = 0xffffff };
 static inline int64_t lir_dots(unsigned rows, int32_t disp_a, int32_t disp_b)
 {
 	return (int64_t)(rows | (uint64_t)disp_a << 16 | (uint64_t)disp_b << 40);
 }
 static inline unsigned lir_dots_rows(int64_t imm) { return (unsigned)imm & 0xff; }
-static inline int32_t lir_dots_disp_a(int64_t imm) { return (int32_t)((uint64_t)imm >> 16 & LIR_DOTS_MOST_DISP); }
+static inline int32_t lir_dots_disp_a(int64_t imm) { return (int32_t)((uint64_t)imm >> 16 & LIR_DOTS_MAX_DISP); }
 static inline int32_t lir_dots_disp_b(int64_t imm) { return (int32_t)((uint64_t)imm >> 40); }
 
 struct lir {

@@ -15,9 +15,9 @@ static const uint8_t vector_order[32] = {
 
 static const uint8_t mask_order[7] = { 1, 2, 3, 4, 5, 6, 7 };
 
-static unsigned limit(unsigned wanted, unsigned least, unsigned most)
+static unsigned limit(unsigned wanted, unsigned min, unsigned max)
 {
-	return !wanted || wanted > most ? most : wanted < least ? least : wanted;
+	return !wanted || wanted > max ? max : wanted < min ? min : wanted;
 }
 
 static bool allocate(struct lir *l, const struct target *t, const struct compile_options *o, struct regalloc_result *r,

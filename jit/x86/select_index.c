@@ -150,14 +150,14 @@ static uint32_t in_order(struct sel *s, uint32_t v, bool has_sign)
 static void exchange_until(struct sel *s, const struct ir_ins *i, uint32_t v, struct lir_ins to)
 {
 	const bool has_sign = i->op == IR_atomic_min || i->op == IR_atomic_max,
-		   most = i->op == IR_atomic_max || i->op == IR_atomic_max_unsigned;
+		   max = i->op == IR_atomic_max || i->op == IR_atomic_max_unsigned;
 	uint32_t turns = sel_scalar_constant(s, lir_reg(s->l, LIR_GPR), INT64_MAX), put = lir_reg(s->l, LIR_GPR),
 		 done = lir_reg(s->l, LIR_GPR);
 	sel_ins(s, LIR_LOOP, X86_TEST, 0, 0, 0, sel_no_place);
 	sel_ins(s, LIR_SMOV, X86_MOV, put, v, 0, sel_no_place);
 	at_lane(sel_ins(s, LIR_XCHG, X86_XCHG, v, v, 0, sel_no_place), to);
 	uint32_t was = in_order(s, v, has_sign), is = in_order(s, put, has_sign);
-	sel_ins(s, LIR_SCMP, X86_SETLE, done, most ? was : is, most ? is : was, sel_no_place);
+	sel_ins(s, LIR_SCMP, X86_SETLE, done, max ? was : is, max ? is : was, sel_no_place);
 	sel_ins(s, LIR_BREAK, X86_JNE, 0, done, 0, sel_no_place);
 	sel_ins(s, LIR_SOPI, X86_ADD, turns, turns, 0, sel_no_place)->imm = -1;
 	sel_ins(s, LIR_ENDLOOP, X86_JNE, 0, turns, 0, sel_no_place);

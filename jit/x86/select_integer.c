@@ -80,14 +80,14 @@ void sel_not_equal(struct sel *s, const struct ir_ins *i, const struct sel_rule 
 
 void sel_below(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	uint32_t a = sel_vec(s, i->a), b = sel_vec(s, i->b), least = sel_op3(s, r->op, a, b);
-	turn_over(s, i, sel_op3(s, X86_VPCMPEQD, least, b));
+	uint32_t a = sel_vec(s, i->a), b = sel_vec(s, i->b), min = sel_op3(s, r->op, a, b);
+	turn_over(s, i, sel_op3(s, X86_VPCMPEQD, min, b));
 }
 
 void sel_not_above(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	uint32_t a = sel_vec(s, i->a), b = sel_vec(s, i->b), least = sel_op3(s, r->op, a, b);
-	sel_ins(s, LIR_OP3C, X86_VPCMPEQD, sel_dst(s, i), least, a, sel_no_place);
+	uint32_t a = sel_vec(s, i->a), b = sel_vec(s, i->b), min = sel_op3(s, r->op, a, b);
+	sel_ins(s, LIR_OP3C, X86_VPCMPEQD, sel_dst(s, i), min, a, sel_no_place);
 }
 
 /* --- products and bits */
@@ -235,10 +235,10 @@ void sel_from_unsigned(struct sel *s, const struct ir_ins *i, const struct sel_r
 void sel_to_int_cut(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	enum { NOT_LESS = 0x1d, ORDERED = 0x07 };
-	uint32_t a = sel_vec(s, i->a), limit = splat(s, f32_bits(0x1p31f)), most = splat(s, INT32_MAX),
+	uint32_t a = sel_vec(s, i->a), limit = splat(s, f32_bits(0x1p31f)), max = splat(s, INT32_MAX),
 		 zero = splat(s, 0);
 	uint32_t cut = sel_op2(s, r->op, a), large = compared(s, NOT_LESS, a, limit);
-	uint32_t number = compared(s, ORDERED, a, a), near = chosen(s, large, most, cut);
+	uint32_t number = compared(s, ORDERED, a, a), near = chosen(s, large, max, cut);
 	give(s, i, chosen(s, number, near, zero));
 }
 

@@ -196,7 +196,7 @@ void sel_wide_binary(struct sel *s, const struct ir_ins *i, const struct sel_rul
 void sel_wide_unary(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_wide_fma(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_wide_sign(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
-void sel_wide_least(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
+void sel_wide_min(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_wide_multiply(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_wide_shift_down(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_wide_constants(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);

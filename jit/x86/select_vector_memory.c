@@ -312,7 +312,7 @@ void sel_prefetch(struct sel *s, const struct ir_ins *i, const struct sel_rule *
 static struct sel_place sel_factor(struct sel *s, uint16_t r)
 {
 	struct sel_place p = sel_place(s, r, 0);
-	if (p.mem == LIR_AT_BASE && p.disp >= 0 && p.disp <= LIR_DOTS_MOST_DISP)
+	if (p.mem == LIR_AT_BASE && p.disp >= 0 && p.disp <= LIR_DOTS_MAX_DISP)
 		return p;
 	return (struct sel_place){ LIR_AT_BASE, false, sel_gpr(s, r), 0 };
 }

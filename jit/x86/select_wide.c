@@ -204,12 +204,12 @@ void sel_wide_sign(struct sel *s, const struct ir_ins *i, const struct sel_rule 
 }
 
 /* lmin, lmax and so on: a where it is less than b, or b less than a. */
-void sel_wide_least(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
+void sel_wide_min(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	struct sel_pair a = sel_wide(s, i->a), b = sel_wide(s, i->b), d = sel_dst_pair(s, i);
-	const bool least = i->op == IR_min || i->op == IR_min_unsigned;
+	const bool min = i->op == IR_min || i->op == IR_min_unsigned;
 	for (unsigned k = 0; k < 2; k++) {
-		uint32_t x = least ? a.v[k] : b.v[k], y = least ? b.v[k] : a.v[k];
+		uint32_t x = min ? a.v[k] : b.v[k], y = min ? b.v[k] : a.v[k];
 		choose(s, d.v[k], compared_ints(s, LESS, !is_unsigned(i->op), x, y), a.v[k], b.v[k]);
 	}
 }
@@ -360,10 +360,10 @@ static uint32_t of_numbers(struct sel *s, uint32_t a)
 void sel_narrow_int_cut(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	struct sel_pair a = sel_wide(s, i->a);
-	uint32_t least = number(s, -0x1p31), most = number(s, 0x1p31 - 1);
+	uint32_t min = number(s, -0x1p31), max = number(s, 0x1p31 - 1);
 	for (unsigned k = 0; k < 2; k++) {
-		uint32_t above = sel_op3(s, X86_VMAXPD, of_numbers(s, a.v[k]), least);
-		a.v[k] = sel_op3(s, X86_VMINPD, above, most);
+		uint32_t above = sel_op3(s, X86_VMAXPD, of_numbers(s, a.v[k]), min);
+		a.v[k] = sel_op3(s, X86_VMINPD, above, max);
 	}
 	give_joined(s, i, narrowed(s, r->op, a));
 }
@@ -372,9 +372,9 @@ void sel_narrow_int_cut(struct sel *s, const struct ir_ins *i, const struct sel_
 void sel_narrow_unsigned_cut(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	struct sel_pair a = sel_wide(s, i->a);
-	uint32_t least = sel_constant(s, SEL_SPLAT, 0), most = number(s, 0x1p32 - 1);
+	uint32_t min = sel_constant(s, SEL_SPLAT, 0), max = number(s, 0x1p32 - 1);
 	for (unsigned k = 0; k < 2; k++)
-		a.v[k] = sel_op3(s, X86_VMINPD, sel_op3(s, X86_VMAXPD, a.v[k], least), most);
+		a.v[k] = sel_op3(s, X86_VMINPD, sel_op3(s, X86_VMAXPD, a.v[k], min), max);
 	if (has_masks(s)) {
 		give_joined(s, i, narrowed(s, r->op, a));
 		return;
@@ -413,17 +413,17 @@ static uint32_t whole_words(struct sel *s, uint32_t t, bool has_sign)
 
 static uint32_t to_int_cut(struct sel *s, uint32_t a)
 {
-	uint32_t end = number(s, 0x1p63), first = number(s, -0x1p63), most = sel_wide_constant(s, INT64_MAX),
-		 least = sel_wide_constant(s, UINT64_C(1) << 63), zero = sel_constant(s, SEL_SPLAT, 0);
+	uint32_t end = number(s, 0x1p63), first = number(s, -0x1p63), max = sel_wide_constant(s, INT64_MAX),
+		 min = sel_wide_constant(s, UINT64_C(1) << 63), zero = sel_constant(s, SEL_SPLAT, 0);
 	if (has_masks(s)) { /* the instruction gives the least number for all that it cannot convert */
 		enum { ORDERED = 7 };
 		uint32_t large = compared(s, X86_VCMPPD, NOT_LESS, a, end);
 		uint32_t is_number = compared(s, X86_VCMPPD, ORDERED, a, a);
-		return chosen(s, is_number, chosen(s, large, most, sel_op2(s, X86_VCVTTPD2QQ, a)), zero);
+		return chosen(s, is_number, chosen(s, large, max, sel_op2(s, X86_VCVTTPD2QQ, a)), zero);
 	}
 	uint32_t t = sel_op2i(s, X86_VROUNDPD, of_numbers(s, a), CUT);
 	uint32_t large = compared(s, X86_VCMPPD, NOT_LESS, t, end), small = compared(s, X86_VCMPPD, IS_LESS, t, first);
-	return chosen(s, small, least, chosen(s, large, most, whole_words(s, t, true)));
+	return chosen(s, small, min, chosen(s, large, max, whole_words(s, t, true)));
 }
 
 static uint32_t to_unsigned_cut(struct sel *s, uint32_t a)

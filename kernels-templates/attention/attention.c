@@ -216,10 +216,10 @@ unsigned template_attention_tile_n(const struct target *target, uint32_t heads, 
 {
 	enum { ROWS = 16, MANY = 64 /* columns, whose tiles are enough for a card */ };
 	unsigned n = 1, own = target->waves > 1 ? attention_wave_columns(target, heads, kv_heads) : 0,
-		 most = target->waves > 1 ? attention_wave_rows(target->waves, head_dim) : ROWS;
+		 max = target->waves > 1 ? attention_wave_rows(target->waves, head_dim) : ROWS;
 	if (own && columns >= MANY)
 		return own;
-	while (n * 2 <= columns && n * 2 * (heads / kv_heads) <= most)
+	while (n * 2 <= columns && n * 2 * (heads / kv_heads) <= max)
 		n *= 2;
 	return n;
 }
@@ -297,8 +297,8 @@ static unsigned run_of(const struct attention *t)
 {
 	unsigned bytes = NUMERICS_CHUNK * t->row_bytes, wanted = (PIECE_BYTES + bytes - 1) / bytes;
 	unsigned room = RUN_BYTES / (attention_q_bytes(t) + attention_state_bytes(t) + attention_o_bytes(t)),
-		 most = wanted < t->kv_heads ? wanted : t->kv_heads;
-	return t->columns > 1 || t->latent || room < 2 ? 1 : most < room ? most : room;
+		 max = wanted < t->kv_heads ? wanted : t->kv_heads;
+	return t->columns > 1 || t->latent || room < 2 ? 1 : max < room ? max : room;
 }
 
 /* One column whose values, a whole row at a time, have registers for the sums of all heads: both caches are then read

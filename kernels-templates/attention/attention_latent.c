@@ -140,10 +140,10 @@ static void some_rows(const struct attention *t, const struct place *rows, const
 
 void attention_latent_values(const struct attention *t)
 {
-	unsigned most = (t->regs >= MAX_REGS ? 16u : 8u) / t->parts;
+	unsigned max = (t->regs >= MAX_REGS ? 16u : 8u) / t->parts;
 
 	for (int whole = 0; whole < 2; whole++) {
 		bool which = whole;
-		attention_each_tile(t, t->rows, most, false, some_rows, &which);
+		attention_each_tile(t, t->rows, max, false, some_rows, &which);
 	}
 }

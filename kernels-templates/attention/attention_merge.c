@@ -8,7 +8,7 @@
 
 #include "kernels-templates/emit/heads.h"
 
-enum { VECTOR = 32 /* dimensions */, AT_ONCE = 8 /* chunks */, MOST_PARTS = 4 };
+enum { VECTOR = 32 /* dimensions */, AT_ONCE = 8 /* chunks */, MAX_PARTS = 4 };
 
 struct merge {
 	struct ir *b;

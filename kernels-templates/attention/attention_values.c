@@ -215,9 +215,9 @@ void attention_value_rests(const struct attention *t, bool head)
 {
 	struct ir *b = t->b;
 	enum { VECTORS = 8 };
-	ir_s most = head ? ir_ssub(b, attention_common_begin(t), attention_chunk_begin(t))
-	                 : ir_ssub(b, attention_chunk_end(t), attention_common_end(t));
-	ir_s some = ir_smin(b, ir_smax(b, most, ir_sconst(b, 0)), ir_sconst(b, 1));
+	ir_s max = head ? ir_ssub(b, attention_common_begin(t), attention_chunk_begin(t))
+	                : ir_ssub(b, attention_chunk_end(t), attention_common_end(t));
+	ir_s some = ir_smin(b, ir_smax(b, max, ir_sconst(b, 0)), ir_sconst(b, 1));
 	ir_s column = ir_loop(b, ir_smuli(b, some, t->columns));
 
 	for (unsigned first = 0; first < t->vectors; first += VECTORS)

@@ -17,11 +17,11 @@
 
 static ir_s load_slot(const struct spread *t, unsigned slot) { return ir_sload64(t->b, t->arg, (int32_t)(slot * 8)); }
 
-static ir_s at_least(const struct spread *t, ir_s v, int64_t least) { return ir_smax(t->b, v, ir_sconst(t->b, least)); }
-static ir_s at_most(const struct spread *t, ir_s v, int64_t most) { return ir_smin(t->b, v, ir_sconst(t->b, most)); }
-static ir_s clamp(const struct spread *t, ir_s v, int64_t least, int64_t most)
+static ir_s at_least(const struct spread *t, ir_s v, int64_t min) { return ir_smax(t->b, v, ir_sconst(t->b, min)); }
+static ir_s at_most(const struct spread *t, ir_s v, int64_t max) { return ir_smin(t->b, v, ir_sconst(t->b, max)); }
+static ir_s clamp(const struct spread *t, ir_s v, int64_t min, int64_t max)
 {
-	return at_most(t, at_least(t, v, least), most);
+	return at_most(t, at_least(t, v, min), max);
 }
 
 /* ---- rows */
@@ -145,7 +145,7 @@ ir_s attention_wave_in_launch(const struct spread *t, ir_s position, unsigned co
 struct state {
 	struct row row;
 	ir_a out;
-	ir_f max, sum, o[MOST_VECTORS];
+	ir_f max, sum, o[MAX_VECTORS];
 };
 
 static void merge_one(const struct spread *t, const struct state *s, ir_s chunk, ir_s from)
@@ -330,9 +330,9 @@ static unsigned slot_bytes(unsigned dims)
 
 static unsigned rows_in(unsigned bytes, unsigned waves, unsigned head_dim)
 {
-	unsigned most = bytes / (waves * (slot_bytes(head_dim) + MARK_BYTES)),
-		 limit = waves < MOST_ROWS ? waves : MOST_ROWS;
-	return most < limit ? most : limit;
+	unsigned max = bytes / (waves * (slot_bytes(head_dim) + MARK_BYTES)),
+		 limit = waves < MAX_ROWS ? waves : MAX_ROWS;
+	return max < limit ? max : limit;
 }
 
 unsigned attention_wave_rows(unsigned waves, unsigned head_dim)
@@ -370,7 +370,7 @@ unsigned attention_wave_columns(const struct target *target, unsigned heads, uns
 
 	while (n * 2 * group <= ROWS && n * 2 * target->waves <= TEMPLATE_MAX_QUERIES)
 		n *= 2;
-	return target->has_parts && group <= MOST_ROWS ? target->waves * n : 0;
+	return target->has_parts && group <= MAX_ROWS ? target->waves * n : 0;
 }
 
 static struct spread spread_of(struct ir *b, const struct key *key, const struct target *target)
@@ -415,7 +415,7 @@ bool attention_wave_apart(const struct key *key, const struct target *target)
 {
 	struct spread t = spread_of(NULL, key, target);
 
-	return key->rows && t.waves > 1 && t.columns <= t.all && t.rows <= MOST_ROWS &&
+	return key->rows && t.waves > 1 && t.columns <= t.all && t.rows <= MAX_ROWS &&
 	       attention_wave_split_copies(&t, target, query_bytes(t.rows, t.dims));
 }
 
@@ -435,9 +435,9 @@ void attention_wave_build(struct ir *b, const struct key *key, const struct targ
 	unsigned queries = t.rotates ? query_bytes(t.rows, t.dims) : 0;
 
 	unsigned beside = t.columns > 1 ? 0 : queries; /* else there is more room */
-	unsigned most = rows_in(TARGET_SHARED_BYTES - beside, t.waves, t.out_dims);
+	unsigned max = rows_in(TARGET_SHARED_BYTES - beside, t.waves, t.out_dims);
 	if (!t.apart) {
-		t.tiles = (t.rows + most - 1) / most;
+		t.tiles = (t.rows + max - 1) / max;
 		t.tile = (t.rows + t.tiles - 1) / t.tiles;
 	}
 	t.arg = ir_arg(b);

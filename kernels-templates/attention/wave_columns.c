@@ -54,7 +54,7 @@ static void merge_rows(const struct columns *c, ir_s chunk)
 	     old_sum = ir_fbcast(b, state, max_at(t) + 4);
 	ir_f new_max = ir_fmax(b, old_max, max), keep = math_exp(b, ir_fsub(b, old_max, new_max)),
 	     join = math_exp(b, ir_fsub(b, max, new_max)), total = ir_ffma(b, old_sum, keep, ir_fmul(b, sum, join));
-	ir_f joined[MOST_VECTORS];
+	ir_f joined[MAX_VECTORS];
 
 	for (unsigned v = 0; v < t->vectors; v++) {
 		ir_f old = ir_fload(b, state, (int32_t)(v * LANES * 4), 0);

@@ -7,7 +7,7 @@
 #include "kernels-templates/attention/attention_wave.h"
 
 struct latent {
-	ir_f p[MOST_ROWS][BLOCKS], o[MOST_ROWS]; /* o: variables: of 32 dimensions, one in each lane */
+	ir_f p[MAX_ROWS][BLOCKS], o[MAX_ROWS]; /* o: variables: of 32 dimensions, one in each lane */
 	ir_m seen[BLOCKS];
 	ir_i lane; /* variable: the lane's dimension less that at hand */
 };

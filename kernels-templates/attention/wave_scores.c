@@ -8,8 +8,8 @@
 /* sum[row][block], and what advances them: addresses that walk along the dimensions. Rows of one column lie side by
  * side and share one. */
 struct scores {
-	ir_f sum[MOST_ROWS][BLOCKS];
-	ir_a query[MOST_ROWS];
+	ir_f sum[MAX_ROWS][BLOCKS];
+	ir_a query[MAX_ROWS];
 	unsigned queries;
 };
 

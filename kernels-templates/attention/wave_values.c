@@ -5,7 +5,7 @@
 
 /* values: of the chunk. */
 struct values {
-	ir_f o[MOST_ROWS][MOST_VECTORS];
+	ir_f o[MAX_ROWS][MAX_VECTORS];
 	ir_a values;
 };
 
@@ -18,7 +18,7 @@ static ir_f one_word(const struct spread *t, ir_a at, int32_t disp)
 }
 
 /* The position n behind the one at `at`. */
-static void load_value(const struct spread *t, ir_a at, unsigned n, ir_f out[MOST_VECTORS])
+static void load_value(const struct spread *t, ir_a at, unsigned n, ir_f out[MAX_VECTORS])
 {
 	struct ir *b = t->b;
 	int32_t row = (int32_t)(n * t->row_bytes), scales = (int32_t)((t->out_dims + LANES - 1) / LANES * 4);
@@ -36,10 +36,10 @@ static void load_value(const struct spread *t, ir_a at, unsigned n, ir_f out[MOS
 }
 
 /* By pieces: the eight positions at `at`; one position, of a number known only when the kernel runs. */
-static void load_piece(const struct spread *t, ir_a at, ir_f out[PIECE][MOST_VECTORS])
+static void load_piece(const struct spread *t, ir_a at, ir_f out[PIECE][MAX_VECTORS])
 {
 	struct ir *b = t->b;
-	ir_i word[MOST_VECTORS][PIECE / 2];
+	ir_i word[MAX_VECTORS][PIECE / 2];
 
 	for (unsigned i = 0; i < t->vectors; i++)
 		for (unsigned n = 0; n < PIECE / 2; n++)
@@ -49,7 +49,7 @@ static void load_piece(const struct spread *t, ir_a at, ir_f out[PIECE][MOST_VEC
 			out[n][i] = ir_fhalf(b, word[i][n / 2], n % 2);
 }
 
-static void load_of_piece(const struct spread *t, const struct values *v, ir_s position, ir_f out[MOST_VECTORS])
+static void load_of_piece(const struct spread *t, const struct values *v, ir_s position, ir_f out[MAX_VECTORS])
 {
 	struct ir *b = t->b;
 	ir_s in_piece = ir_sandi(b, position, PIECE - 1), even = ir_sshli(b, ir_sshri(b, in_piece, 1), 2);
@@ -65,7 +65,7 @@ static void load_of_piece(const struct spread *t, const struct values *v, ir_s p
 static void add_values(const struct spread *t, struct values *v, ir_s from, ir_s count, unsigned n)
 {
 	struct ir *b = t->b;
-	ir_f value[MANY * PIECE][MOST_VECTORS], p[PIECE];
+	ir_f value[MANY * PIECE][MAX_VECTORS], p[PIECE];
 	ir_a at = ir_var_a(b, ir_aadd(b, v->values, ir_smuli(b, from, t->row_bytes))),
 	     scores = ir_var_a(b, ir_aadd(b, t->own, ir_sshli(b, from, 2)));
 
@@ -96,7 +96,7 @@ static void add_values(const struct spread *t, struct values *v, ir_s from, ir_s
 static void add_some(const struct spread *t, struct values *v, ir_s start, ir_s from, ir_s to, bool left)
 {
 	struct ir *b = t->b;
-	ir_f value[MOST_VECTORS];
+	ir_f value[MAX_VECTORS];
 
 	ir_s before = left ? ir_ssub(b, start, t->ahead->pos0) : start, n = ir_loop(b, ir_ssub(b, to, from)),
 	     position = ir_sadd(b, from, n);

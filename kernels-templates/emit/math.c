@@ -38,7 +38,7 @@ static ir_f sigmoid(struct ir *b, ir_f x)
 /* The first of gpt-oss's two factors. */
 static ir_f swiglu_oai(struct ir *b, ir_f x)
 {
-	ir_f cut = ir_fmin(b, x, ir_fconst(b, NUMERICS_SWIGLU_MOST)),
+	ir_f cut = ir_fmin(b, x, ir_fconst(b, NUMERICS_SWIGLU_MAX)),
 	     slope = ir_fmul(b, cut, ir_fconst(b, NUMERICS_SWIGLU_SLOPE));
 	return ir_fdiv(b, cut, ir_fadd(b, ir_fconst(b, 1.0f), math_exp(b, ir_fneg(b, slope))));
 }
@@ -90,11 +90,11 @@ ir_f math_act(struct ir *b, enum key_act act, ir_f x)
 
 ir_f math_gate(struct ir *b, enum key_act act, ir_f first, ir_f second)
 {
-	ir_f most = ir_fconst(b, NUMERICS_SWIGLU_MOST), least = ir_fconst(b, -NUMERICS_SWIGLU_MOST);
+	ir_f max = ir_fconst(b, NUMERICS_SWIGLU_MAX), min = ir_fconst(b, -NUMERICS_SWIGLU_MAX);
 
 	first = math_act(b, act, first);
 	if (act == ACT_SWIGLU_OAI)
-		second = ir_fadd(b, ir_fmax(b, ir_fmin(b, second, most), least), ir_fconst(b, 1.0f));
+		second = ir_fadd(b, ir_fmax(b, ir_fmin(b, second, max), min), ir_fconst(b, 1.0f));
 	return ir_fmul(b, first, second);
 }
 

@@ -19,14 +19,14 @@ enum codebook_name {
 	CODEBOOKS
 };
 
-enum { CODEBOOK_MOST_LEVELS = 8 };
+enum { CODEBOOK_MAX_LEVELS = 8 };
 
 struct codebook {
 	uint16_t points;
 	uint8_t width;        /* digits of a point: 8 or 4 */
 	uint8_t levels;       /* 3 or 8 */
 	const uint8_t *digit; /* [points][width] */
-	int8_t level[CODEBOOK_MOST_LEVELS];
+	int8_t level[CODEBOOK_MAX_LEVELS];
 };
 
 /* Never NULL. */

@@ -88,10 +88,10 @@ static inline void weight_add_product(struct ir *b, const struct weight_tile *t,
  * Group g (0..7) is k's 4g..4g+3 of the unit; groups 0..3 are its first half. A weight is scale * (quant - offset), or
  * scale * quant + minimum. */
 struct weight_quants {
-	uint8_t most, offset; /* quants are 0..most, most at most 63 */
-	bool is_signed;       /* quants are -127..127 instead, offset 0 */
-	bool is_wide;         /* quants are 0..255 instead, offset 0 */
-	bool halves;          /* each half has its own scale and minimum */
+	uint8_t max, offset; /* quants are 0..most, most at most 63 */
+	bool is_signed;      /* quants are -127..127 instead, offset 0 */
+	bool is_wide;        /* quants are 0..255 instead, offset 0 */
+	bool halves;         /* each half has its own scale and minimum */
 	bool minimum;
 	bool as_they_lie;  /* signed, and words of memory: nothing is gained by writing them down elsewhere */
 	uint8_t registers; /* vector registers that a product takes with a target of few, beside the sums */

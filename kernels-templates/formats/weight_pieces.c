@@ -138,8 +138,8 @@ static struct period period_of(struct weight_reader *r, unsigned units)
 		            .bytes = units * weight_pieces_lane(r->format),
 		            .pieces.format = r->format };
 
-	if (units > r->most_units)
-		for (p.turn = r->most_units; units % p.turn;)
+	if (units > r->max_units)
+		for (p.turn = r->max_units; units % p.turn;)
 			p.turn--;
 	return p;
 }

@@ -79,7 +79,7 @@ struct weight_reader {
 	struct ir *b;
 	const struct weight_format *format;
 	uint32_t row_units, span_units;
-	unsigned most_units; /* of a turn */
+	unsigned max_units; /* of a turn */
 	bool at_once;    /* all that a period has is loaded at its start, but where a shorter one goes through the same
 	                    code; weight_pieces_fit() must be all of it */
 	bool rest_apart; /* a shorter last period has code of its own, and leaves more scalar registers */

@@ -54,7 +54,7 @@ void weight_load(const struct weight_format *f, struct ir *b, const struct weigh
 bool weight_has_int8(const struct weight_format *f) { return f->dot_int8 || f->quants; }
 
 /* Pairs of products that may be added in 16 bits. */
-static unsigned pairs_that_fit(const struct weight_quants *q) { return (unsigned)(32767 / (2 * 127 * q->most)); }
+static unsigned pairs_that_fit(const struct weight_quants *q) { return (unsigned)(32767 / (2 * 127 * q->max)); }
 
 unsigned weight_int8_registers(const struct weight_format *f) { return f->quants ? f->quants->registers : 4; }
 

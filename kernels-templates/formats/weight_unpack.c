@@ -80,7 +80,7 @@ void weight_unpacked_init(struct weight_unpacked *u, const struct weight_format 
 	for (unsigned i = 0; i < WEIGHT_MAX_ARRAYS && from->array[i].count; i++)
 		u->packed_quants = from->array[i].disp;
 	u->quants = *q;
-	u->quants.registers = q->is_wide || (q->offset && q->most > 15) ? 7 : 5;
+	u->quants.registers = q->is_wide || (q->offset && q->max > 15) ? 7 : 5;
 	u->quants.pair = NULL;
 	u->quants.bytes = u->in_place ? q->bytes : read_bytes;
 	u->quants.scale = u->in_place   ? read_scale_in_place

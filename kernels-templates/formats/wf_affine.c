@@ -126,13 +126,13 @@ static void awq4_to_f32(float *out, const void *row, uint64_t k) { awq4(out, row
 static void awq4_bf16_to_f32(float *out, const void *row, uint64_t k) { awq4(out, row, k, false); }
 
 static const struct weight_quants mlx8_quants = {
-	.most = 255, .is_wide = true, .minimum = true, .registers = 8, .bytes = mlx8_bytes, .scale = mlx8_scale
+	.max = 255, .is_wide = true, .minimum = true, .registers = 8, .bytes = mlx8_bytes, .scale = mlx8_scale
 };
 static const struct weight_quants mlx8_f16_quants = {
-	.most = 255, .is_wide = true, .minimum = true, .registers = 8, .bytes = mlx8_bytes, .scale = mlx8_f16_scale
+	.max = 255, .is_wide = true, .minimum = true, .registers = 8, .bytes = mlx8_bytes, .scale = mlx8_f16_scale
 };
 static const struct weight_quants awq4_quants = {
-	.most = 15,
+	.max = 15,
 	.minimum = true,
 	.registers = 6,
 	.bytes = awq4_bytes,
@@ -141,7 +141,7 @@ static const struct weight_quants awq4_quants = {
 	.scale = awq4_scale
 };
 static const struct weight_quants awq4_bf16_quants = {
-	.most = 15,
+	.max = 15,
 	.minimum = true,
 	.registers = 6,
 	.bytes = awq4_bytes,

@@ -191,10 +191,10 @@ static void m_to_f32(float *out, const void *row, uint64_t k)
 }
 
 static const struct weight_quants s_quants = {
-	.most = 2, .minimum = true, .registers = 6, .bytes = s_bytes, .scale = s_scale
+	.max = 2, .minimum = true, .registers = 6, .bytes = s_bytes, .scale = s_scale
 };
 static const struct weight_quants m_quants = {
-	.most = 18, .offset = M_OFFSET, .halves = true, .registers = 8, .bytes = m_bytes, .scale = m_scale
+	.max = 18, .offset = M_OFFSET, .halves = true, .registers = 8, .bytes = m_bytes, .scale = m_scale
 };
 
 const struct weight_format wf_iq1_s = {

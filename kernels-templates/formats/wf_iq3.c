@@ -153,7 +153,7 @@ static const struct weight_quants xxs_quants = {
 	.is_signed = true, .registers = 7, .bytes = xxs_bytes, .scale = xxs_scale
 };
 static const struct weight_quants s_quants = {
-	.most = 30,
+	.max = 30,
 	.offset = S_OFFSET,
 	.registers = 8,
 	.bytes = s_bytes,

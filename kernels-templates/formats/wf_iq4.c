@@ -199,10 +199,10 @@ static const struct weight_quants xs_quants = {
 	.is_signed = true, .registers = 7, .bytes = xs_bytes, .scale = xs_scale
 };
 static const struct weight_quants fp4_quants = {
-	.most = 24, .offset = FP4_OFFSET, .registers = 8, .bytes = fp4_bytes, .scale = fp4_scale
+	.max = 24, .offset = FP4_OFFSET, .registers = 8, .bytes = fp4_bytes, .scale = fp4_scale
 };
 static const struct weight_quants nv_quants = {
-	.most = 24, .offset = FP4_OFFSET, .halves = true, .registers = 8, .bytes = nv_bytes, .scale = nv_scale
+	.max = 24, .offset = FP4_OFFSET, .halves = true, .registers = 8, .bytes = nv_bytes, .scale = nv_scale
 };
 
 const struct weight_format wf_iq4_nl = {

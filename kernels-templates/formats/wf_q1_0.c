@@ -85,10 +85,10 @@ static void q2_to_f32(float *out, const void *row, uint64_t k)
 }
 
 static const struct weight_quants q1_quants = {
-	.most = 2, .offset = 1, .registers = 5, .bytes = q1_bytes, .scale = scale
+	.max = 2, .offset = 1, .registers = 5, .bytes = q1_bytes, .scale = scale
 };
 static const struct weight_quants q2_quants = {
-	.most = 3, .offset = 1, .registers = 5, .bytes = q2_bytes, .scale = scale
+	.max = 3, .offset = 1, .registers = 5, .bytes = q2_bytes, .scale = scale
 };
 
 const struct weight_format wf_q1_0 = {

@@ -137,10 +137,10 @@ static void q3_to_f32(float *out, const void *row, uint64_t k)
 }
 
 static const struct weight_quants q2_quants = {
-	.most = 3, .halves = true, .minimum = true, .registers = 5, .bytes = q2_bytes, .scale = q2_scale
+	.max = 3, .halves = true, .minimum = true, .registers = 5, .bytes = q2_bytes, .scale = q2_scale
 };
 static const struct weight_quants q3_quants = {
-	.most = 7, .offset = 4, .halves = true, .registers = 7, .bytes = q3_bytes, .scale = q3_scale
+	.max = 7, .offset = 4, .halves = true, .registers = 7, .bytes = q3_bytes, .scale = q3_scale
 };
 
 const struct weight_format wf_q2_k = {

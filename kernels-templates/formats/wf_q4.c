@@ -109,7 +109,7 @@ static void mlx4_to_f32(float *out, const void *row, uint64_t k)
 }
 
 static const struct weight_quants q4_0_quants = {
-	.most = 15,
+	.max = 15,
 	.offset = 8,
 	.registers = 5,
 	.bytes = q4_0_bytes,
@@ -118,7 +118,7 @@ static const struct weight_quants q4_0_quants = {
 	.scale = q4_0_scale
 };
 static const struct weight_quants q4_1_quants = {
-	.most = 15,
+	.max = 15,
 	.minimum = true,
 	.registers = 5,
 	.bytes = q4_1_bytes,
@@ -127,7 +127,7 @@ static const struct weight_quants q4_1_quants = {
 	.scale = q4_1_scale
 };
 static const struct weight_quants mlx4_quants = {
-	.most = 15,
+	.max = 15,
 	.minimum = true,
 	.registers = 5,
 	.bytes = q4_1_bytes,

@@ -135,7 +135,7 @@ static void q4_to_f32(float *out, const void *row, uint64_t k) { to_f32(out, row
 static void q5_to_f32(float *out, const void *row, uint64_t k) { to_f32(out, row, k, true); }
 
 static const struct weight_quants q4_quants = {
-	.most = 15,
+	.max = 15,
 	.minimum = true,
 	.registers = 5,
 	.bytes = q4_bytes,
@@ -144,7 +144,7 @@ static const struct weight_quants q4_quants = {
 	.scale = scale
 };
 static const struct weight_quants q5_quants = {
-	.most = 31,
+	.max = 31,
 	.minimum = true,
 	.registers = 8,
 	.bytes = q5_bytes,

@@ -98,7 +98,7 @@ static void q5_1_to_f32(float *out, const void *row, uint64_t k)
 }
 
 static const struct weight_quants q5_0_quants = {
-	.most = 31,
+	.max = 31,
 	.offset = 16,
 	.registers = 8,
 	.bytes = q5_0_bytes,
@@ -107,7 +107,7 @@ static const struct weight_quants q5_0_quants = {
 	.scale = q5_0_scale
 };
 static const struct weight_quants q5_1_quants = {
-	.most = 31,
+	.max = 31,
 	.minimum = true,
 	.registers = 8,
 	.bytes = q5_1_bytes,

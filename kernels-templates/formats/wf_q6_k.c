@@ -107,7 +107,7 @@ static void to_f32(float *out, const void *row, uint64_t k)
 }
 
 static const struct weight_quants quants = {
-	.most = 63,
+	.max = 63,
 	.offset = 32,
 	.halves = true,
 	.registers = 8,

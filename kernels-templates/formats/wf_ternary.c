@@ -102,7 +102,7 @@ static void tq1_to_f32(float *out, const void *row, uint64_t k)
 	}
 }
 
-static const struct weight_quants quants = { .most = 3, .offset = 1, .registers = 5, .bytes = bytes, .scale = scale };
+static const struct weight_quants quants = { .max = 3, .offset = 1, .registers = 5, .bytes = bytes, .scale = scale };
 
 #define COMMON \
 	.unit_k = 32, .unit_bytes = UNIT, .array = { { 0, 4, 2 } }, .head_units = PARTS, .head_bytes = HEAD, \

@@ -84,10 +84,10 @@ struct down {
 /* Four rows, from d->matrix on, in n columns. */
 static void dot_rows(const struct down *d, unsigned n, unsigned first)
 {
-	enum { MOST = ADAPT_RANKS * 4 * MATH_MAX_PARTS };
+	enum { MAX = ADAPT_RANKS * 4 * MATH_MAX_PARTS };
 	struct ir *b = d->t->b;
 	const unsigned parts = math_parts(b), rows = d->rows;
-	ir_f sum[MOST];
+	ir_f sum[MAX];
 	ir_a w = ir_var_a(b, ir_aaddi(b, d->matrix, first * (int64_t)d->kp * type_bytes[d->type])),
 	     x = ir_var_a(b, d->in);
 

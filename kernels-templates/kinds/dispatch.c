@@ -7,12 +7,12 @@
 #include "kernels-templates/emit/build.h"
 #include "kernels-templates/emit/math.h"
 
-enum { SLOT_BYTES = ROUTE_MOST * 4 };
+enum { SLOT_BYTES = ROUTE_MAX * 4 };
 
 static const char *refuse_slots(const struct key *key)
 {
-	return key->heads == 0 || key->heads > ROUTE_MOST ? "a token goes to one expert at least, and not to so many"
-	                                                  : NULL;
+	return key->heads == 0 || key->heads > ROUTE_MAX ? "a token goes to one expert at least, and not to so many"
+	                                                 : NULL;
 }
 
 /* ---- the order */
@@ -99,7 +99,7 @@ bool dispatch_build(struct ir *b, const struct key *key, const struct target *ta
 {
 	const char *why = refuse_slots(key);
 
-	if (why || key->rows == 0 || key->rows > ROUTE_EXPERTS_MOST || key->flags)
+	if (why || key->rows == 0 || key->rows > ROUTE_EXPERTS_MAX || key->flags)
 		return build_refuse(key, err, why ? why : "there is an expert at least, not so many, and no flag");
 	ir_a arg = ir_arg(b), counters = ir_local(b, (int64_t)numerics_pad(key->rows) * 4);
 	ir_s begin = ir_begin(b);

@@ -97,7 +97,7 @@ static void copy_span(const struct row_copy *to, uint32_t kp, unsigned spans, ir
 	struct row_copy c = *to;
 	struct ir *b = c.b;
 	const struct weight_format *f = c.format;
-	struct weight_reader r = { .b = b, .format = f, .span_units = kp / spans / PIECES_UNIT_K, .most_units = TURN };
+	struct weight_reader r = { .b = b, .format = f, .span_units = kp / spans / PIECES_UNIT_K, .max_units = TURN };
 	const struct weight_visitor v = { .context = &c, .unit = copy_unit, .walk = copy_walk };
 	ir_a from = ir_aadd(b, block, ir_smuli(b, span, (int64_t)r.span_units * weight_pieces_unit(f)));
 

@@ -270,7 +270,7 @@ static void scale_apart(const struct norm *t, ir_f scale, const struct norm *at,
 
 	for (unsigned i = 0; i < SCALED_AT_ONCE; i++)
 		y[i] = ir_var_f(b, weigh(t, ir_fmul(b, less_mean(t, p->x[i]), scale), p->weight[i], p->bias[i]));
-	ir_s most = ir_sconst(b, SCALED_AT_ONCE), n = p->all ? most : ir_smin(b, p->left, most),
+	ir_s max = ir_sconst(b, SCALED_AT_ONCE), n = p->all ? max : ir_smin(b, p->left, max),
 	     bytes = ir_smuli(b, n, t->waves * 128);
 	ir_loop(b, n);
 	store_next(t, at, y);

@@ -18,11 +18,11 @@ static ir_f sum_of(struct ir *b, ir_f x, unsigned lanes)
 
 static ir_f scale_of(struct ir *b, const ir_f x[4])
 {
-	ir_f most[4];
+	ir_f max[4];
 
 	for (unsigned i = 0; i < 4; i++)
-		most[i] = ir_fabs(b, x[i]);
-	ir_f low = ir_fmax(b, most[0], most[1]), high = ir_fmax(b, most[2], most[3]), all = ir_fmax(b, low, high);
+		max[i] = ir_fabs(b, x[i]);
+	ir_f low = ir_fmax(b, max[0], max[1]), high = ir_fmax(b, max[2], max[3]), all = ir_fmax(b, low, high);
 	for (unsigned i = 1; i < 8; i *= 2)
 		all = ir_fmax(b, all, ir_fxor(b, all, i));
 	return ir_fdiv(b, all, ir_fconst(b, 127.0f));
@@ -34,8 +34,8 @@ static ir_f scale_of(struct ir *b, const ir_f x[4])
  * nothing overflows, and what underflows is of a quotient that becomes 0 anyway. */
 static void quotients(struct ir *b, const ir_f x[4], ir_f d, ir_i q[4])
 {
-	ir_f zero = ir_fconst(b, 0.0f), one = ir_fconst(b, 1.0f), most = ir_fconst(b, 127.0f),
-	     least = ir_fconst(b, -127.0f);
+	ir_f zero = ir_fconst(b, 0.0f), one = ir_fconst(b, 1.0f), max = ir_fconst(b, 127.0f),
+	     min = ir_fconst(b, -127.0f);
 	ir_m some = ir_flt(b, zero, d), is_small = ir_flt(b, d, ir_fconst(b, 0x1p-64f)),
 	     is_large = ir_flt(b, ir_fconst(b, 0x1p64f), d), is_finite = ir_flt(b, d, ir_fconst(b, INFINITY));
 	ir_f down = ir_fsel(b, is_large, ir_fconst(b, 0x1p-64f), one),
@@ -49,7 +49,7 @@ static void quotients(struct ir *b, const ir_f x[4], ir_f d, ir_i q[4])
 			y = ir_ffma(b, left, reciprocal, y);
 		}
 		y = ir_fsel(b, is_finite, y, ir_fsub(b, x[i], x[i])); /* by infinity */
-		y = ir_fmax(b, ir_fmin(b, y, most), least);
+		y = ir_fmax(b, ir_fmin(b, y, max), min);
 		q[i] = ir_f2i(b, ir_fsel(b, some, y, zero));
 	}
 }

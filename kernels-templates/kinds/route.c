@@ -46,9 +46,9 @@ static ir_f logistic(struct ir *b, ir_f x)
 static ir_i order_of(struct ir *b, ir_f x)
 {
 	ir_f plus = ir_fadd(b, x, ir_fconst(b, 0.0f));
-	ir_i bits = ir_ibits(b, plus), least = ir_iconst(b, TAKEN + 1);
+	ir_i bits = ir_ibits(b, plus), min = ir_iconst(b, TAKEN + 1);
 	ir_i turned = ir_ixor(b, bits, ir_iand(b, ir_isar(b, bits, 31), ir_iconst(b, INT32_MAX)));
-	return ir_isel(b, ir_fle(b, plus, plus), ir_imax(b, turned, least), least);
+	return ir_isel(b, ir_fle(b, plus, plus), ir_imax(b, turned, min), min);
 }
 
 /* Lanes of a block that are experts, the first of which has the number `first`. */
@@ -318,7 +318,7 @@ static ir_f keep_slots(const struct route *r, unsigned v, ir_f x, float pad)
 }
 
 /* The sum of exp(l - m) over all experts. */
-static ir_f sum_of_all(const struct route *r, ir_f most)
+static ir_f sum_of_all(const struct route *r, ir_f max)
 {
 	struct ir *b = r->b;
 	ir_a in = ir_var_a(b, r->logits);
@@ -329,7 +329,7 @@ static ir_f sum_of_all(const struct route *r, ir_f most)
 		part[v] = ir_var_f(b, zero);
 	ir_loop(b, ir_sconst(b, r->blocks));
 	for (unsigned v = 0; v < r->parts; v++) {
-		ir_f e = math_exp(b, ir_fsub(b, ir_fload(b, in, part_at(r, v), 0), most));
+		ir_f e = math_exp(b, ir_fsub(b, ir_fload(b, in, part_at(r, v), 0), max));
 		if (r->key->rows % 32)
 			e = ir_fsel(b, ir_igt(b, ir_iconst(b, (int32_t)r->key->rows), number), e, ir_fconst(b, 0.0f));
 		ir_set_f(b, part[v], ir_fadd(b, part[v], e));
@@ -347,10 +347,10 @@ static void share_softmax(const struct route *r, ir_f share[])
 
 	for (unsigned v = 0; v < r->parts; v++)
 		kept[v] = keep_slots(r, v, r->value[v], -INFINITY);
-	ir_f most = math_lane_max(b, kept);
+	ir_f max = math_lane_max(b, kept);
 	for (unsigned v = 0; v < r->parts; v++)
-		share[v] = keep_slots(r, v, math_exp(b, ir_fsub(b, kept[v], most)), 0);
-	ir_f sum = r->key->flags & KEY_OF_ALL ? sum_of_all(r, most) : math_lane_sum(b, share);
+		share[v] = keep_slots(r, v, math_exp(b, ir_fsub(b, kept[v], max)), 0);
+	ir_f sum = r->key->flags & KEY_OF_ALL ? sum_of_all(r, max) : math_lane_sum(b, share);
 	for (unsigned v = 0; v < r->parts; v++)
 		share[v] = ir_fdiv(b, share[v], sum);
 }
@@ -387,11 +387,11 @@ static void store_slots(const struct route *r, ir_a chosen, ir_a shares, ir_f sc
 
 static const char *refuse_groups(const struct key *key)
 {
-	const uint32_t groups = key->kv_heads, least = key->flags & KEY_SIGMOID ? 2 : 1;
+	const uint32_t groups = key->kv_heads, min = key->flags & KEY_SIGMOID ? 2 : 1;
 
 	if (groups == 0)
 		return key->k ? "without groups there are none to choose" : NULL;
-	if (groups > ROUTE_MOST || key->k == 0 || key->k > groups || key->rows % groups || key->rows / groups < least)
+	if (groups > ROUTE_MAX || key->k == 0 || key->k > groups || key->rows % groups || key->rows / groups < min)
 		return "groups have the same number of experts, and some of them are chosen";
 	return key->heads > key->k * (key->rows / groups) ? "the chosen groups have too few experts" : NULL;
 }
@@ -406,9 +406,9 @@ static const char *refuse(const struct key *key)
 		return "these flags do not go together";
 	if (key->kv_heads && flags & KEY_SCALED)
 		return "experts in groups have no numbers of their own";
-	if (key->rows == 0 || key->rows > ROUTE_EXPERTS_MOST)
+	if (key->rows == 0 || key->rows > ROUTE_EXPERTS_MAX)
 		return "there is an expert at least, and not so many";
-	if (key->heads == 0 || key->heads > key->rows || key->heads > ROUTE_MOST)
+	if (key->heads == 0 || key->heads > key->rows || key->heads > ROUTE_MAX)
 		return "a token goes to one expert at least, and not to so many";
 	return refuse_groups(key);
 }

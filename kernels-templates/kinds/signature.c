@@ -9,7 +9,7 @@
 
 #include "kernels-templates/kinds/signature_spans.h"
 
-enum { ARGS_MOST = 24 };
+enum { ARGS_MAX = 24 };
 
 static uint32_t handed(const struct key *k, uint32_t access)
 {
@@ -76,7 +76,7 @@ static void put_spans(struct kernel_use *use, struct spans spans) { memcpy(use->
 #include "kernels-templates/kinds/signature.def"
 #undef ARG
 
-static const struct kernel_arg args[KEY_KIND_COUNT][ARGS_MOST] = {
+static const struct kernel_arg args[KEY_KIND_COUNT][ARGS_MAX] = {
 #define ARG(kind, slot, access_, type_, layout_, span_, meaning) \
 	[KEY_##kind][kind##_##slot] = { #slot, meaning, use_##kind##_##slot },
 #include "kernels-templates/kinds/signature.def"
@@ -89,7 +89,7 @@ const struct kernel_arg *kernel_arg(const struct key *key, unsigned slot)
 {
 	const struct kernel_arg *arg = &args[key->kind][slot];
 
-	assert(slot < template_args(key) && slot < ARGS_MOST && arg->use);
+	assert(slot < template_args(key) && slot < ARGS_MAX && arg->use);
 	return arg;
 }
 

@@ -10,7 +10,7 @@
 #include "kernels-templates/emit/heads.h"
 #include "kernels-templates/signature.h"
 
-enum { SLOTS_BYTES = ROUTE_MOST * 4 };
+enum { SLOTS_BYTES = ROUTE_MAX * 4 };
 
 struct spans {
 	struct kernel_span s[KERNEL_SPANS];

@@ -26,7 +26,7 @@ const char *template_schedule_refusal(const struct key *key)
 	                          : NULL;
 }
 
-unsigned template_schedules(const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MOST])
+unsigned template_schedules(const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MAX])
 {
 	if (has_schedules(key))
 		return matmul_schedules(key, out);
@@ -34,7 +34,7 @@ unsigned template_schedules(const struct key *key, uint32_t out[TEMPLATE_SCHEDUL
 	return 1;
 }
 
-unsigned template_schedules_near(const struct key *key, unsigned field, uint32_t out[TEMPLATE_SCHEDULES_MOST - 1])
+unsigned template_schedules_near(const struct key *key, unsigned field, uint32_t out[TEMPLATE_SCHEDULES_MAX - 1])
 {
 	return has_schedules(key) ? matmul_schedules_near(key, field, out) : 0;
 }

@@ -103,12 +103,12 @@ uint64_t traffic_layer_inputs(const struct key *k, uint64_t units, uint64_t posi
 
 uint64_t traffic_route(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
-	return units * (numerics_pad(k->rows) * 4 + 2 * ROUTE_MOST * 4);
+	return units * (numerics_pad(k->rows) * 4 + 2 * ROUTE_MAX * 4);
 }
 
 uint64_t traffic_dispatch(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
-	return columns * 2 * ROUTE_MOST * 4 + k->rows * sizeof(struct route_group);
+	return columns * 2 * ROUTE_MAX * 4 + k->rows * sizeof(struct route_group);
 }
 
 uint64_t traffic_scatter(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)

@@ -69,7 +69,7 @@ void matmul_finish(const struct matmul_results *r, ir_s block, ir_s tile);
 void matmul_finish_column(const struct matmul_results *r, ir_s block, ir_s column);
 
 /* So many columns from there on, whose loads are under way together; on targets with 32 lanes, not by head. */
-enum { MATMUL_MOST_AT_ONCE = 16 };
+enum { MATMUL_MAX_AT_ONCE = 16 };
 void matmul_finish_several(const struct matmul_results *r, unsigned n, ir_s block, ir_s column);
 
 /* A word of two BF16 a lane, of the 2 * W f32 at `from`: the even k in the low half. */
@@ -157,7 +157,7 @@ void matmul_await_blocks(const struct matmul_group *g);
  * MATMUL_MADE_BLOCK bytes a block. */
 void matmul_quantise_quad(const struct matmul_group *g, ir_s number, const ir_f x[4]);
 /* The most k's of one column that awaits a norm. */
-uint32_t matmul_await_most(const struct target *target);
+uint32_t matmul_await_max(const struct target *target);
 /* Zeroes for the columns that a tile lacks to as many as an operand has strips. */
 void matmul_stage_no_columns(const struct matmul_group *g);
 /* Fills the shared bytes with the input of a tile of several columns, and has the group meet. */

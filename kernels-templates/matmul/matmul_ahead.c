@@ -11,13 +11,13 @@
 static unsigned heads_of_span(const struct matmul_ahead *a)
 {
 	const unsigned units = a->format->head_units;
-	unsigned most = 0;
+	unsigned max = 0;
 
 	for (unsigned s = 0; s < a->g->recipe->spans; s++) {
 		unsigned from = s * a->span_units, n = (from + a->span_units - 1) / units - from / units + 1;
-		most = n > most ? n : most;
+		max = n > max ? n : max;
 	}
-	return most;
+	return max;
 }
 
 static uint32_t heads_bytes(const struct matmul_ahead *a)

@@ -9,7 +9,7 @@
 #include "kernels-templates/emit/math.h"
 #include "kernels-templates/matmul/matmul.h"
 
-enum { QUAD = 128 /* words */, QUADS_MOST = 17 /* of a wave */, STRAIGHT = 2 /* quads whose code stands apart */ };
+enum { QUAD = 128 /* words */, QUADS_MAX = 17 /* of a wave */, STRAIGHT = 2 /* quads whose code stands apart */ };
 
 /* Neighbouring words: a column's floats, or the bytes or scales of int8 blocks. */
 struct stage {
@@ -23,10 +23,10 @@ struct stage {
 	ir_a from, raw; /* shared: raw */
 	ir_s wave;
 	struct norm_scale scale;
-	uint32_t first;              /* vector of a batch of blocks, */
-	uint32_t column_vectors;     /* of which a column has so many, with COLUMN_PAD bytes behind them; 0: no pads */
-	ir_f x[QUADS_MOST][4], left; /* this wave's: its quads', and its vector behind them */
-	ir_f weight[QUADS_MOST][4], left_weight;
+	uint32_t first;             /* vector of a batch of blocks, */
+	uint32_t column_vectors;    /* of which a column has so many, with COLUMN_PAD bytes behind them; 0: no pads */
+	ir_f x[QUADS_MAX][4], left; /* this wave's: its quads', and its vector behind them */
+	ir_f weight[QUADS_MAX][4], left_weight;
 };
 
 /* The number of this wave's quad i; of its vector behind the quads. */
@@ -71,7 +71,7 @@ static void load_all(struct stage *s)
 {
 	struct ir *b = s->b;
 	ir_a x = s->from, weight = s->norm ? matmul_group_arg(s->g, MATMUL_NORM) : x;
-	ir_s number[QUADS_MOST], rest = { 0 };
+	ir_s number[QUADS_MAX], rest = { 0 };
 
 	for (unsigned i = 0; i < s->mine; i++)
 		number[i] = quad_number(s, i);
@@ -188,7 +188,7 @@ static void finish_quad(const struct stage *s, ir_s number, const ir_f x[4], con
 static void quantise_in_turn(struct stage *s)
 {
 	struct ir *b = s->b;
-	ir_f x[QUADS_MOST][4], weight[QUADS_MOST][4];
+	ir_f x[QUADS_MAX][4], weight[QUADS_MAX][4];
 	unsigned some = last_quads(s);
 
 	for (unsigned i = 0; i < s->mine; i++)
@@ -246,7 +246,7 @@ static void quantise_all(struct stage *s)
 
 /* ---- all of it */
 
-uint32_t matmul_await_most(const struct target *target) { return QUADS_MOST * QUAD * target->waves; }
+uint32_t matmul_await_max(const struct target *target) { return QUADS_MAX * QUAD * target->waves; }
 
 /* So many words from `from` on, and whole vectors of them. */
 static struct stage stage_of(const struct matmul_group *g, uint32_t k, uint32_t vectors, ir_a from, ir_a raw)
@@ -276,15 +276,15 @@ static void copy_part(const struct stage *s)
 }
 
 /* As many words as the registers of a group hold. */
-static uint32_t batch_words(const struct matmul_group *g) { return (QUADS_MOST - 1) * g->waves * QUAD; }
+static uint32_t batch_words(const struct matmul_group *g) { return (QUADS_MAX - 1) * g->waves * QUAD; }
 
 /* The words of all columns that a batch has, or what is left behind those before it. column_bytes: where columns have
  * pads. */
 static struct stage batch_of(const struct matmul_group *g, uint32_t words, uint32_t number, unsigned slot, ir_a to,
                              uint32_t column_bytes)
 {
-	const uint32_t most = batch_words(g), first = number * most < words ? number * most : words,
-		       n = words - first < most ? words - first : most;
+	const uint32_t max = batch_words(g), first = number * max < words ? number * max : words,
+		       n = words - first < max ? words - first : max;
 	struct stage s = stage_of(g, n, n / 32, ir_aaddi(g->b, matmul_group_arg(g, slot), (int64_t)first * 4), to);
 
 	s.first = first / 32;
@@ -333,7 +333,7 @@ void matmul_await_stage(struct matmul_group *g)
 		matmul_await_blocks(g);
 		return;
 	}
-	if (!g->recipe->normed && key->k > QUADS_MOST * QUAD * g->waves) {
+	if (!g->recipe->normed && key->k > QUADS_MAX * QUAD * g->waves) {
 		await_floats(g);
 		return;
 	}

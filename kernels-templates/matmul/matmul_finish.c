@@ -29,11 +29,11 @@ static void keep_greatest(const struct matmul_results *m, const struct epilogue 
 {
 	struct ir *b = m->b;
 	ir_f infinity = ir_fconst(b, INFINITY);
-	ir_f most = ir_fsel(b, ir_flt(b, ir_fabs(b, y), infinity), y, infinity);
+	ir_f max = ir_fsel(b, ir_flt(b, ir_fabs(b, y), infinity), y, infinity);
 
 	for (unsigned by = 1; by < b->lanes; by *= 2)
-		most = ir_fmax(b, most, ir_fxor(b, most, by));
-	ir_fstore(b, e->greatest, most, 0, 1);
+		max = ir_fmax(b, max, ir_fxor(b, max, by));
+	ir_fstore(b, e->greatest, max, 0, 1);
 }
 
 /* lanes: so many are stored; 0: all. old: what the destination holds, where it is loaded already. */
@@ -173,9 +173,9 @@ void matmul_finish_several(const struct matmul_results *m, unsigned n, ir_s bloc
 	struct ir *b = m->b;
 	const int64_t width = (int64_t)matmul_out_width(m->key);
 	const bool reads = m->recipe->epilogue & (KEY_RESIDUAL | KEY_GATED);
-	struct epilogue first = find_results(m, block, column, 1), e[MATMUL_MOST_AT_ONCE];
-	ir_f old[MATMUL_MOST_AT_ONCE] = { 0 }, y[MATMUL_MOST_AT_ONCE];
-	ir_a q[MATMUL_MOST_AT_ONCE], s[MATMUL_MOST_AT_ONCE];
+	struct epilogue first = find_results(m, block, column, 1), e[MATMUL_MAX_AT_ONCE];
+	ir_f old[MATMUL_MAX_AT_ONCE] = { 0 }, y[MATMUL_MAX_AT_ONCE];
+	ir_a q[MATMUL_MAX_AT_ONCE], s[MATMUL_MAX_AT_ONCE];
 
 	for (unsigned i = 0; i < n; i++) {
 		e[i] = first;

@@ -24,13 +24,13 @@ struct matmul_group matmul_group_of(struct ir *b, const struct key *key, const s
 	};
 }
 
-/* A loop over this wave's share of n things, which are as many as `most` at most; returns the thing's number. */
-static ir_s share(const struct matmul_group *g, ir_s n, unsigned most)
+/* A loop over this wave's share of n things, which are as many as `max` at most; returns the thing's number. */
+static ir_s share(const struct matmul_group *g, ir_s n, unsigned max)
 {
 	struct ir *b = g->b;
 	unsigned shift = (unsigned)__builtin_ctz(g->waves);
 
-	if (most <= g->waves) {
+	if (max <= g->waves) {
 		matmul_begin_below(b, g->wave, n);
 		return g->wave;
 	}
@@ -77,9 +77,9 @@ static void loop_if_own(const struct matmul_group *g, ir_s tile, ir_s column)
 static unsigned columns_at_once(const struct matmul_group *g)
 {
 	const unsigned n = g->key->tile_n,
-		       most = g->recipe->epilogue & (KEY_RESIDUAL | KEY_GATED) ? MATMUL_MOST_AT_ONCE
-	                                                                       : MATMUL_MOST_AT_ONCE / 2;
-	unsigned at_once = n < most ? n : most;
+		       max = g->recipe->epilogue & (KEY_RESIDUAL | KEY_GATED) ? MATMUL_MAX_AT_ONCE
+	                                                                      : MATMUL_MAX_AT_ONCE / 2;
+	unsigned at_once = n < max ? n : max;
 
 	while (n % at_once)
 		at_once--;

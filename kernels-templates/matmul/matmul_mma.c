@@ -194,7 +194,7 @@ static struct weight_reader reader_of(const struct mma *m)
 	return (struct weight_reader){ .b = m->b,
 		                       .format = m->recipe->format,
 		                       .span_units = m->group.span_units,
-		                       .most_units = m->recipe->awaited ? units : 2,
+		                       .max_units = m->recipe->awaited ? units : 2,
 		                       .rest_apart = true };
 }
 

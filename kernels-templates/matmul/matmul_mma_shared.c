@@ -13,7 +13,7 @@
  */
 #include "kernels-templates/matmul/matmul_mma_shared.h"
 
-enum { WAVES_OF_HALF = 4, TILE_BYTES = MMA_SIDE * MMA_SIDE * 4, MOST_WAITING = 2 /* totals */ };
+enum { WAVES_OF_HALF = 4, TILE_BYTES = MMA_SIDE * MMA_SIDE * 4, MAX_WAITING = 2 /* totals */ };
 
 /* ---- a step's products */
 
@@ -261,7 +261,7 @@ void matmul_mma_shared_build(struct ir *b, const struct key *key, const struct t
 	m.product = matmul_product_of(b, r, MMA_SIDE / IR_TILE);
 	m.group.room = MMA_HALVES * mma_half_bytes(&m);
 	if (m.spans > 1)
-		m.own = ir_local(b, (m.spans > 2 ? MOST_WAITING : 1) * TILE_BYTES);
+		m.own = ir_local(b, (m.spans > 2 ? MAX_WAITING : 1) * TILE_BYTES);
 	ir_s wave = ir_wave(b);
 	m.row_side = ir_sandi(b, wave, 1);
 	m.brings = ir_sandi(b, wave, WAVES_OF_HALF - 1);

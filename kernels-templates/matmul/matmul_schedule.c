@@ -40,7 +40,7 @@ enum {
 	STRETCH_USUAL = 18 << 10,
 	TURN_LEAST = 16,
 	TURN_TIMES = 4,
-	APART_MOST = 1 << 28,
+	APART_MAX = 1 << 28,
 	FEW_COLUMNS = 4,
 	MANY_REGISTERS = 9 /* of 16, for a product */
 };
@@ -82,10 +82,10 @@ static bool part_fits(const struct matmul_shape *s, unsigned sums_at_once, unsig
 {
 	/* Beside the accumulators: with int8 the integer sums side by side and the registers that make a product; with
 	 * floats a few k's of weights and inputs. */
-	unsigned most = s->regs < 32 ? 8 : 16;
+	unsigned max = s->regs < 32 ? 8 : 16;
 	unsigned sums = vectors * columns <= sums_at_once ? vectors * columns : columns;
 	unsigned beside = s->int8 ? sums + weight_int8_registers(s->format) : 0;
-	return vectors * columns <= most && vectors * columns + beside <= s->regs;
+	return vectors * columns <= max && vectors * columns + beside <= s->regs;
 }
 
 struct matmul_parts matmul_parts(const struct matmul_shape *s, unsigned columns)
@@ -115,8 +115,8 @@ unsigned matmul_stretch(const struct matmul_shape *s, const struct matmul_schedu
 		return s->segment_k;
 	if (matmul_single_part(s, p))
 		return s->span_k;
-	unsigned most = c->k_block_bytes / f->unit_bytes * f->unit_k / NUMERICS_BLOCK * NUMERICS_BLOCK;
-	for (unsigned n = most; n >= NUMERICS_SEGMENT / 2; n -= NUMERICS_BLOCK)
+	unsigned max = c->k_block_bytes / f->unit_bytes * f->unit_k / NUMERICS_BLOCK * NUMERICS_BLOCK;
+	for (unsigned n = max; n >= NUMERICS_SEGMENT / 2; n -= NUMERICS_BLOCK)
 		if (s->span_k % n == 0 && n % whole == 0)
 			return n;
 	/* To count turns as well as heads takes more registers than there are. */
@@ -207,7 +207,7 @@ static const char *refuse_blocks(const struct matmul_shape *s, const struct matm
 		return "only single columns take row blocks side by side";
 	if (s->blocks < 2)
 		return "there are not so many row blocks";
-	if (weight_run_bytes(s->format, (uint64_t)s->span_k * s->spans) > APART_MOST)
+	if (weight_run_bytes(s->format, (uint64_t)s->span_k * s->spans) > APART_MAX)
 		return "row blocks are too far apart";
 	if (s->format->head_bytes && !s->aligned)
 		return "units are counted in one row block where heads come in the middle of a span";

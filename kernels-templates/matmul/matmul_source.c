@@ -73,7 +73,7 @@ static struct matmul_route load_slot(struct ir *b, const struct key *key, ir_a r
 	ir_s token = ir_sdivi(b, slot, key->heads);
 	/* From the first slot of its token. */
 	ir_s within = ir_ssub(b, slot, ir_smuli(b, token, key->heads));
-	ir_s at = ir_sadd(b, ir_smuli(b, token, ROUTE_MOST * 4), ir_sshli(b, within, 2));
+	ir_s at = ir_sadd(b, ir_smuli(b, token, ROUTE_MAX * 4), ir_sshli(b, within, 2));
 
 	return (struct matmul_route){ .expert = ir_sload32(b, ir_aadd(b, routes, at), 0),
 		                      .in = key->kv_heads == key->heads ? token

@@ -125,10 +125,10 @@ static unsigned unit_code(const struct wave *m)
 /* As many units as code of a bearable size does; with int8 two at least, so that all arrays come by pieces. */
 static unsigned interleave_units(const struct wave *m)
 {
-	unsigned least = m->recipe->int8 ? 2 : 1;
+	unsigned min = m->recipe->int8 ? 2 : 1;
 	unsigned code = unit_code(m) + m->columns * (m->recipe->int8 ? 22 : 2 * PIECES_UNIT_K),
 		 n = weight_pieces_fit(m->recipe->format);
-	while (n > least && n * code > m->turn_code)
+	while (n > min && n * code > m->turn_code)
 		n /= 2;
 	return n;
 }
@@ -142,7 +142,7 @@ static struct weight_reader reader_of(const struct wave *m)
 	return (struct weight_reader){ .b = m->b,
 		                       .format = m->recipe->format,
 		                       .span_units = m->group.span_units,
-		                       .most_units = interleave_units(m),
+		                       .max_units = interleave_units(m),
 		                       .at_once = at_once,
 		                       .rest_apart = m->columns > WAVE_ALIKE_COLUMNS };
 }

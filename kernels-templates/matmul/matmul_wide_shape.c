@@ -10,7 +10,7 @@ enum { WIDE_BLOCK_BYTES = 640 << 10 };
 /* Wider tiles take Q8_0 as signed bytes, with corrections of their sums that are made for a row block before its first
  * tile: that goes at memory's pace and nothing is multiplied meanwhile, so that it takes more tiles than these to pay.
  */
-enum { WIDE_PLAIN_MOST = 16, WIDE_PLAIN_TILES = 4 };
+enum { WIDE_PLAIN_MAX = 16, WIDE_PLAIN_TILES = 4 };
 
 /* Registers beside sums and weights. */
 static unsigned beside_int8(const struct wide *m)
@@ -55,8 +55,8 @@ static unsigned segment_k(const struct wide *m, uint32_t stretch)
 		const unsigned whole = NUMERICS_SEGMENT / NUMERICS_BLOCK * m->block_k;
 		return whole < m->span_k ? whole : m->span_k;
 	}
-	unsigned most = stretch / m->format->unit_bytes * m->format->unit_k;
-	for (unsigned n = most - most % m->turn_k; n > m->turn_k; n -= m->turn_k)
+	unsigned max = stretch / m->format->unit_bytes * m->format->unit_k;
+	for (unsigned n = max - max % m->turn_k; n > m->turn_k; n -= m->turn_k)
 		if (m->span_k % n == 0)
 			return n;
 	return m->turn_k;
@@ -69,16 +69,16 @@ static bool copies_format(const struct weight_format *f, bool int8) { return int
 static bool unpacks_format(const struct weight_format *f, bool int8, const struct target *target, unsigned columns)
 {
 	return copies_format(f, int8) ||
-	       (int8 && columns > WIDE_PLAIN_MOST && target->has_vnni && f->quants && f->quants->as_they_lie);
+	       (int8 && columns > WIDE_PLAIN_MAX && target->has_vnni && f->quants && f->quants->as_they_lie);
 }
 
 /* Whether few columns are no reason to prepare weights that can be read as they lie: where registers hold parts wide
  * enough to have them changed in each, and nothing faster asks for that. */
 static bool spares_unpacking(const struct weight_format *f, const struct target *target, unsigned columns)
 {
-	return columns <= WIDE_PLAIN_TILES * WIDE_PLAIN_MOST && target->vector_regs >= 32 &&
+	return columns <= WIDE_PLAIN_TILES * WIDE_PLAIN_MAX && target->vector_regs >= 32 &&
 	       !weight_by_tiles(f, target) && unpacks_format(f, true, target, WIDE_MANY) &&
-	       !unpacks_format(f, true, target, WIDE_PLAIN_MOST);
+	       !unpacks_format(f, true, target, WIDE_PLAIN_MAX);
 }
 
 /* int8 takes several parts, so that weights come from the second-level cache once for all of them; floats need less of
@@ -86,7 +86,7 @@ static bool spares_unpacking(const struct weight_format *f, const struct target 
 static unsigned tile_n(const struct target *target, enum dtype weight, enum dtype activation, unsigned columns)
 {
 	if (activation == DTYPE_Q8_0)
-		return spares_unpacking(weight_format_find(weight), target, columns) ? WIDE_PLAIN_MOST : WIDE_MANY;
+		return spares_unpacking(weight_format_find(weight), target, columns) ? WIDE_PLAIN_MAX : WIDE_MANY;
 	if (columns <= WIDE_MANY)
 		return WIDE_MANY;
 	return target->vector_regs < 32 ? 10 : 12;

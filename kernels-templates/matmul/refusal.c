@@ -32,18 +32,18 @@ static uint64_t made_bytes(const struct matmul_recipe *r) { return r->floats_byt
 static const char *refuse_staged(const struct question *q)
 {
 	/* Products of matrices have what copies ahead leave, which are of so many bytes of each wave at least. */
-	enum { COPIES_LEAST = 3 << 10, MOST_K = 1 << 16 };
+	enum { COPIES_LEAST = 3 << 10, MAX_K = 1 << 16 };
 	const struct target *t = q->target;
 	const bool products = q->r->awaited && by_products(q);
 	uint64_t totals = totals_bytes(q, jobs_of(q), q->r->columns), own = products ? ir_local_size(q->r->own) : 0;
-	const uint64_t most = products ? t->block_bytes - t->waves * COPIES_LEAST : matmul_shared(t);
+	const uint64_t max = products ? t->block_bytes - t->waves * COPIES_LEAST : matmul_shared(t);
 
 	/* More of those that have several row blocks side by side. */
 	if (!q->r->int8 && t->has_parts && !q->r->awaited)
 		totals = totals_bytes(q, t->waves * MATMUL_SIDES, q->key->tile_n);
 	if (q->r->source != MATMUL_STAGED || q->key->tile_n > TEMPLATE_MAX_COLUMNS)
 		return "inputs of several columns are staged by groups of waves with many shared bytes";
-	return q->key->k <= MOST_K && made_bytes(q->r) + totals + t->waves * own <= most
+	return q->key->k <= MAX_K && made_bytes(q->r) + totals + t->waves * own <= max
 	               ? NULL
 	               : "what is staged does not fit the shared bytes of a group";
 }
@@ -84,7 +84,7 @@ static const char *refuse_awaited(const struct question *q)
 	if (q->r->int8 && key->k % 32)
 		return "int8 blocks that are awaited are whole";
 	/* Norms have all words in registers; others come in batches. */
-	return (!q->r->normed || key->k <= matmul_await_most(q->target)) &&
+	return (!q->r->normed || key->k <= matmul_await_max(q->target)) &&
 	                       made_bytes(q->r) + totals_bytes(q, jobs_of(q), 1) <= matmul_shared(q->target)
 	               ? NULL
 	               : "what is awaited does not fit the shared bytes of a group";
@@ -121,7 +121,7 @@ static const char *refuse_experts(const struct question *q)
 		               : NULL;
 	if (key->tile_n & (key->tile_n - 1) || key->tile_n > MATMUL_EXPERTS_COLUMNS || key->row_blocks != 1)
 		return "weights chosen by data have tiles of a power of two, and a row block";
-	if (key->tile_n == 1 ? key->heads == 0 || key->heads > ROUTE_MOST || key->kv_heads == 0 ||
+	if (key->tile_n == 1 ? key->heads == 0 || key->heads > ROUTE_MAX || key->kv_heads == 0 ||
 	                               key->kv_heads > key->heads || key->heads % key->kv_heads
 	                     : key->heads || key->kv_heads)
 		return "slots are those of whole columns, and only tiles of one column have them";

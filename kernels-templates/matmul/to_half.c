@@ -32,9 +32,8 @@ static void narrow_bf16(struct ir *b, ir_a from, ir_a to)
 /* Beyond the largest f16 to that; what fmin and fmax give is b where either is a NaN. */
 static void narrow_f16(struct ir *b, ir_a from, ir_a to)
 {
-	ir_f x = ir_fload(b, from, 0, 0), most = ir_fconst(b, NUMERICS_F16_MOST),
-	     least = ir_fconst(b, -NUMERICS_F16_MOST);
-	ir_fstore_h(b, to, ir_fmax(b, least, ir_fmin(b, most, x)), 0, 0);
+	ir_f x = ir_fload(b, from, 0, 0), max = ir_fconst(b, NUMERICS_F16_MAX), min = ir_fconst(b, -NUMERICS_F16_MAX);
+	ir_fstore_h(b, to, ir_fmax(b, min, ir_fmin(b, max, x)), 0, 0);
 }
 
 bool narrow_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)

@@ -131,17 +131,17 @@ static uint64_t cost(const struct target *target, const struct key *key, uint32_
 /* The sides of least cost, of which fewer are chosen where they are as good. */
 static uint64_t best_sides(const struct target *target, struct key *key, uint32_t tokens)
 {
-	uint64_t least = UINT64_MAX;
+	uint64_t min = UINT64_MAX;
 	uint32_t best = 0;
 
 	for (unsigned sides = matrices_of(key->flags); sides <= MATMUL_SIDES; sides *= 2) {
 		key->schedule = TEMPLATE_SIDE_BY_SIDE | sides;
 		const uint64_t c = cost(target, key, tokens);
-		best = c < least ? key->schedule : best;
-		least = c < least ? c : least;
+		best = c < min ? key->schedule : best;
+		min = c < min ? c : min;
 	}
 	key->schedule = best;
-	return least;
+	return min;
 }
 
 static void set_floats(struct matmul_widths *w, const struct key *of, const struct target *target, uint32_t tokens)
@@ -161,7 +161,7 @@ static void set_floats(struct matmul_widths *w, const struct key *of, const stru
 		           .tile_n = TEMPLATE_MAX_COLUMNS,
 		           .flags = of->flags & KEY_PAIR,
 		           .schedule = TEMPLATE_SIDE_BY_SIDE | MATMUL_SIDES };
-	uint64_t least = UINT64_MAX;
+	uint64_t min = UINT64_MAX;
 
 	if (tokens < FEW || matmul_recipe(&key, target).engine != MATMUL_SIDE_BY_SIDE)
 		return;
@@ -169,8 +169,8 @@ static void set_floats(struct matmul_widths *w, const struct key *of, const stru
 		key.tile_n = widths[i];
 		const uint32_t rest = matmul_recipe(&key, target).short_last ? 0 : tokens % key.tile_n;
 		const uint64_t c = best_sides(target, &key, tokens) + (rest ? LAUNCH : 0);
-		if (c < least) {
-			least = c;
+		if (c < min) {
+			min = c;
 			w->side_by_side = key.tile_n;
 			w->schedule = key.schedule;
 		}

@@ -37,7 +37,7 @@ void allocator_give_back(void)
 const char *malloc_conf = "narenas:1,tcache:false";
 
 enum {
-	CACHES_MOST = 64,
+	CACHES_MAX = 64,
 	CACHE_BYTES = 40 << 10
 }; /* a cache takes 28 KiB; the rest is for what threads ask for before they have one */
 
@@ -59,7 +59,7 @@ static void thread_begins(void)
 {
 	if (!set("thread.arena", &arena, sizeof arena))
 		return;
-	if (atomic_fetch_add(&caches, 1) < CACHES_MOST && pthread_setspecific(ending, &arena) == 0 && use_cache(true))
+	if (atomic_fetch_add(&caches, 1) < CACHES_MAX && pthread_setspecific(ending, &arena) == 0 && use_cache(true))
 		return;
 	atomic_fetch_sub(&caches, 1);
 }
@@ -72,7 +72,7 @@ static bool set_aside(void)
 
 	if (!set("arena.0.dirty_decay_ms", &never, sizeof never))
 		return false;
-	room = mallocx((size_t)CACHES_MOST * CACHE_BYTES, MALLOCX_ARENA(0) | MALLOCX_TCACHE_NONE);
+	room = mallocx((size_t)CACHES_MAX * CACHE_BYTES, MALLOCX_ARENA(0) | MALLOCX_TCACHE_NONE);
 	if (!room)
 		return false;
 	dallocx(room, MALLOCX_TCACHE_NONE);

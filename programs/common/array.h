@@ -14,12 +14,12 @@
 #include "programs/common/npy.h"
 
 /* type: JIT_TYPE_F32 and so on. data: `bytes` of them, the caller's. */
-enum { ARRAY_MOST_DIMS = 8 };
+enum { ARRAY_MAX_DIMS = 8 };
 struct array {
 	const char *name;
 	int type;
 	unsigned dims;
-	uint64_t extent[ARRAY_MOST_DIMS], elements, bytes;
+	uint64_t extent[ARRAY_MAX_DIMS], elements, bytes;
 	uint8_t *data;
 };
 

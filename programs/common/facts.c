@@ -31,13 +31,13 @@ static unsigned word_columns(const char *text, size_t n)
 
 static void wrap(FILE *out, const char *text)
 {
-	const unsigned columns = (unsigned)output_columns(out), most = columns < FACTS_WIDTH ? columns : FACTS_WIDTH;
+	const unsigned columns = (unsigned)output_columns(out), max = columns < FACTS_WIDTH ? columns : FACTS_WIDTH;
 	unsigned at = FACTS_NAME;
 
 	while (*text) {
 		size_t n = strcspn(text, " ");
 		unsigned width = word_columns(text, n);
-		if (at > FACTS_NAME && at + 1 + width > most) {
+		if (at > FACTS_NAME && at + 1 + width > max) {
 			fprintf(out, "\n%*s", FACTS_NAME, "");
 			at = FACTS_NAME;
 		} else if (at > FACTS_NAME) {

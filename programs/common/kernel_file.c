@@ -8,15 +8,15 @@
 
 char *kernel_file_read(const char *path, const char *given, size_t *n, struct error *err)
 {
-	enum { MOST = (1 << 20) + 1 };
+	enum { MAX = (1 << 20) + 1 };
 	FILE *f = given ? fmemopen((void *)(uintptr_t)given, *n, "rb") : fopen(path, "rb");
-	char *text = f ? malloc(MOST + 1) : NULL;
+	char *text = f ? malloc(MAX + 1) : NULL;
 
 	if (!f) {
 		error_set(err, ERROR_IO, "%.300s: %s", path, strerror(errno));
 		return NULL;
 	}
-	*n = text ? fread(text, 1, MOST, f) : 0;
+	*n = text ? fread(text, 1, MAX, f) : 0;
 	bool failed = !text || ferror(f);
 	if (failed)
 		error_set(err, ERROR_IO, "%.300s: cannot be read: %s", path, strerror(errno));
@@ -51,7 +51,7 @@ void kernel_file_close(struct kernel_file *f)
 	*f = (struct kernel_file){ 0 };
 }
 
-static bool split(const struct option_list *constants, struct jk_value value[OPTION_LIST_MOST], char *names, size_t cap,
+static bool split(const struct option_list *constants, struct jk_value value[OPTION_LIST_MAX], char *names, size_t cap,
                   struct error *err)
 {
 	for (int i = 0; i < constants->n; i++) {
@@ -71,7 +71,7 @@ static bool split(const struct option_list *constants, struct jk_value value[OPT
 struct jk_kernel *kernel_file_bind(struct kernel_file *f, const char *kernel, const struct option_list *constants,
                                    struct error *err)
 {
-	struct jk_value value[OPTION_LIST_MOST];
+	struct jk_value value[OPTION_LIST_MAX];
 	char names[8192];
 
 	if (!split(constants, value, names, sizeof names, err))

@@ -90,14 +90,14 @@ static bool read_safetensors(struct model_facts *f, struct file *file, struct er
 }
 
 /* A text beside the weights. NULL: err. */
-static json_t *read_beside(const char *dir, const char *name, uint64_t most, struct error *err)
+static json_t *read_beside(const char *dir, const char *name, uint64_t max, struct error *err)
 {
 	struct file file = { 0 };
 	char *path = model_join(dir, name, err);
 	json_t *root = NULL;
 
-	if (path && file_open(&file, path, err) && file_text(&file, most, err))
-		root = json_read(file.base, file.size, most, file.label, err);
+	if (path && file_open(&file, path, err) && file_text(&file, max, err))
+		root = json_read(file.base, file.size, max, file.label, err);
 	file_close(&file);
 	free(path);
 	return root;
@@ -209,12 +209,12 @@ void model_facts_of(struct model_facts *f, const struct model *m, const char *fo
 
 enum dtype model_facts_main_type(const struct model_facts *f)
 {
-	int most = DTYPE_COUNT;
+	int max = DTYPE_COUNT;
 
 	for (int t = 0; t < DTYPE_COUNT; t++)
-		if (f->type[t].bytes && (most == DTYPE_COUNT || f->type[t].bytes > f->type[most].bytes))
-			most = t;
-	return (enum dtype)most;
+		if (f->type[t].bytes && (max == DTYPE_COUNT || f->type[t].bytes > f->type[max].bytes))
+			max = t;
+	return (enum dtype)max;
 }
 
 const char *model_facts_lacks(const struct model_facts *f)

@@ -24,7 +24,7 @@ enum {
 	FIT_NOT = 99
 };
 
-enum { NAME_MOST = 400, SHOWN_MOST = 8 };
+enum { NAME_LENGTH_MAX = 400, SHOWN_MAX = 8 };
 
 /* ---- texts */
 
@@ -190,19 +190,19 @@ static int fit_file(const struct word *w, const char *name)
 }
 
 /* "OWNER/NAME@REVISION/FILE" without the revision. NULL: it has none. */
-static const char *without_revision(const char *name, char out[NAME_MOST])
+static const char *without_revision(const char *name, char out[NAME_LENGTH_MAX])
 {
 	const char *at = strchr(name, '@'), *slash = at ? strchr(at, '/') : NULL;
 
 	if (!at)
 		return NULL;
-	snprintf(out, NAME_MOST, "%.*s%s", (int)(at - name), name, slash ? slash : "");
+	snprintf(out, NAME_LENGTH_MAX, "%.*s%s", (int)(at - name), name, slash ? slash : "");
 	return out;
 }
 
 static int fit(const char *whole, const struct model_place *p)
 {
-	char quoted[NAME_MOST], plain[NAME_MOST];
+	char quoted[NAME_LENGTH_MAX], plain[NAME_LENGTH_MAX];
 	const char *name = without_store(p->name, p->source);
 	const struct word w = read_word(without_store(whole, p->source));
 
@@ -287,7 +287,7 @@ static void say_choices(const char *word, const struct fitting *f, struct error 
 	char list[400] = "";
 	size_t at = 0, shown = 0;
 
-	for (; shown < f->n && shown < SHOWN_MOST; shown++) {
+	for (; shown < f->n && shown < SHOWN_MAX; shown++) {
 		char one[200];
 		error_quote(one, sizeof one, f->place[shown]->name, strlen(f->place[shown]->name));
 		if (at + strlen(one) + 40 > sizeof list)
@@ -302,7 +302,7 @@ static void say_choices(const char *word, const struct fitting *f, struct error 
 /* 0: it is not near. */
 static unsigned distance_to(const char *word, const char *name, size_t n)
 {
-	char part[NAME_MOST];
+	char part[NAME_LENGTH_MAX];
 	unsigned d = options_distance(word, strlen(word), name, n);
 
 	snprintf(part, sizeof part, "%.*s", (int)n, name);
@@ -322,29 +322,29 @@ static unsigned distance_to_name(const char *word, const char *plain, const char
 		             model_name_stem(brief),
 		             r,
 		             r - (size_t)(last_part(name, r) - name) };
-	unsigned least = 0;
+	unsigned min = 0;
 
 	for (size_t k = 0; k < sizeof n / sizeof *n; k++) {
 		unsigned d = n[k] ? distance_to(k ? plain : word, from[k], n[k]) : 0;
-		if (d && (!least || 2 * d + !!k < least))
-			least = 2 * d + !!k;
+		if (d && (!min || 2 * d + !!k < min))
+			min = 2 * d + !!k;
 	}
-	return least;
+	return min;
 }
 
 /* NULL: none is near. */
 static const char *find_near(const struct model_search *s, const struct word *w)
 {
-	char plain[NAME_MOST];
+	char plain[NAME_LENGTH_MAX];
 	const char *best = NULL;
-	unsigned least = 0;
+	unsigned min = 0;
 
 	snprintf(plain, sizeof plain, "%.*s", (int)w->n, w->text);
 	for (size_t i = 0; i < s->n; i++) {
 		unsigned d = distance_to_name(w->text, plain, s->found[i].name);
-		if (d && (!best || d < least)) {
+		if (d && (!best || d < min)) {
 			best = s->found[i].name;
-			least = d;
+			min = d;
 		}
 	}
 	return best;
@@ -372,14 +372,14 @@ static bool is_there(const char *word)
 
 bool model_is_path(const char *word)
 {
-	return !*word || *word == '/' || *word == '.' || strlen(word) >= NAME_MOST || is_there(word);
+	return !*word || *word == '/' || *word == '.' || strlen(word) >= NAME_LENGTH_MAX || is_there(word);
 }
 
 /* Where no model is called so: it ends as files do, or begins with a folder that is there. */
 static bool looks_like_path(const char *word)
 {
 	const char *slash = strchr(word, '/');
-	char folder[NAME_MOST];
+	char folder[NAME_LENGTH_MAX];
 
 	if (strstr(word, "://"))
 		return false;
@@ -437,7 +437,7 @@ size_t model_name_among(const char *word, const struct model_place *p, size_t n)
 {
 	const struct model_search s = { .found = (struct model_place *)(uintptr_t)p, .n = n };
 	struct fitting f = { 0 };
-	const bool one = strlen(word) < NAME_MOST && find_fitting(&f, &s, word) && f.n == 1;
+	const bool one = strlen(word) < NAME_LENGTH_MAX && find_fitting(&f, &s, word) && f.n == 1;
 	const size_t which = one ? (size_t)(f.place[0] - p) : n;
 
 	free(f.place);

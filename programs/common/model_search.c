@@ -15,7 +15,7 @@
 #include "base/json_read.h"
 #include "programs/common/model_names.h"
 
-enum { DEEPEST = 5, FOLDERS_MOST = 100000, FOUND_MOST = 100000, MANIFEST_MOST = 1 << 20 };
+enum { DEEPEST = 5, FOLDERS_MAX = 100000, FOUND_MAX = 100000, MANIFEST_MAX = 1 << 20 };
 
 /* ---- lists of texts */
 
@@ -59,7 +59,7 @@ static void free_place(struct model_place *p)
 /* Takes over its texts, of which all but the name may be NULL. */
 static bool add(struct model_search *s, struct model_place p)
 {
-	bool full = s->n == FOUND_MOST;
+	bool full = s->n == FOUND_MAX;
 
 	if (p.name && !full && array_grow((void **)&s->found, &s->room, s->n + 1, sizeof *s->found)) {
 		p.order = (unsigned)s->n_looked;
@@ -86,12 +86,12 @@ static bool list_folder(struct model_search *s, const char *dir, char ***names, 
 {
 	char quoted[512];
 	size_t room = 0;
-	DIR *d = s->folders < FOLDERS_MOST ? opendir(dir) : NULL;
+	DIR *d = s->folders < FOLDERS_MAX ? opendir(dir) : NULL;
 	bool ok = true;
 
 	*names = NULL;
 	*n = 0;
-	if (s->folders++ >= FOLDERS_MOST)
+	if (s->folders++ >= FOLDERS_MAX)
 		return true;
 	if (!d)
 		return errno == ENOENT || errno == ENOTDIR ||
@@ -310,8 +310,8 @@ static bool see_manifest(struct model_search *s, const char *root, const char *p
 {
 	struct file file = { 0 };
 	struct error err = { 0 };
-	json_t *m = file_open(&file, path, &err) && file_text(&file, MANIFEST_MOST, &err)
-	                    ? json_read(file.base, file.size, MANIFEST_MOST, file.label, &err)
+	json_t *m = file_open(&file, path, &err) && file_text(&file, MANIFEST_MAX, &err)
+	                    ? json_read(file.base, file.size, MANIFEST_MAX, file.label, &err)
 	                    : NULL;
 	const char *digest = find_layer(m, "application/vnd.ollama.image.model");
 	bool adapter = find_layer(m, "application/vnd.ollama.image.adapter") != NULL, good = is_digest(digest);

@@ -45,7 +45,7 @@ struct store_layer {
 	char kind[32], path[4096];
 };
 /* Those of a manifest, at most so many; those whose digest is none are left out. Returns how many. */
-size_t store_layers(const char *manifest, struct store_layer *out, size_t most);
+size_t store_layers(const char *manifest, struct store_layer *out, size_t max);
 /* Whether the model's configuration there names a renderer: ollama then writes its prompts by code of its own, and the
  * template layer is none of the model's. */
 bool store_renders(const char *manifest);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { MAGIC = 6, BEGIN = MAGIC + 2, HEADER_MOST = 1 << 16, ALIGN = 64 };
+enum { MAGIC = 6, BEGIN = MAGIC + 2, HEADER_MAX = 1 << 16, ALIGN = 64 };
 
 struct reader {
 	const char *name;
@@ -79,7 +79,7 @@ static bool shape(struct reader *r, struct npy *a)
 	if (!take(r, '('))
 		return wrong(r, "has a 'shape' that is no tuple");
 	while (!take(r, ')')) {
-		if (a->dims == NPY_MOST_DIMS)
+		if (a->dims == NPY_MAX_DIMS)
 			return wrong(r, "has a 'shape' of more than 32 dimensions");
 		if (!number(r, &a->extent[a->dims]))
 			return wrong(r, "has a 'shape' with what is no number of elements");
@@ -191,8 +191,8 @@ bool npy_read_header(struct npy *out, const char *name, const uint8_t *file, siz
 		length |= (size_t)file[BEGIN + 2] << 16 | (size_t)file[BEGIN + 3] << 24;
 		at += 2;
 	}
-	if (length > HEADER_MOST || length > n - at)
-		return wrong(&r, length > HEADER_MOST ? "is longer than 65536 bytes" : "is longer than the file");
+	if (length > HEADER_MAX || length > n - at)
+		return wrong(&r, length > HEADER_MAX ? "is longer than 65536 bytes" : "is longer than the file");
 	r.at = (const char *)file + at;
 	r.end = r.at + length;
 	out->data = at + length;

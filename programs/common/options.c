@@ -121,7 +121,7 @@ static bool store_in_list(const struct option_program *p, const struct option_ro
 {
 	struct option_list *l = o->target;
 
-	if (l->n == OPTION_LIST_MOST)
+	if (l->n == OPTION_LIST_MAX)
 		return options_complain(p, "--%s is given too often: \"%s\" is one too many", o->name, v);
 	l->value[l->n++] = v;
 	return true;

@@ -32,9 +32,9 @@ enum option_kind {
 };
 
 /* What an option of kind LIST was given, time after time; its value may name choices. */
-enum { OPTION_LIST_MOST = 32 };
+enum { OPTION_LIST_MAX = 32 };
 struct option_list {
-	const char *value[OPTION_LIST_MOST];
+	const char *value[OPTION_LIST_MAX];
 	int n;
 };
 

@@ -7,16 +7,16 @@
 #include "programs/common/output.h"
 #include "programs/common/version.h"
 
-enum { LEFT = 26, NARROW = 60, CHOICES_MOST = 24 };
+enum { LEFT = 26, NARROW = 60, CHOICES_MAX = 24 };
 
 /* Up to the next space; of what is wider than a line, up to the last mark between names that fits. */
-static int word_length(const char *text, int most)
+static int word_length(const char *text, int max)
 {
-	int n = (int)strcspn(text, " "), k = most;
+	int n = (int)strcspn(text, " "), k = max;
 
-	while (n > most && k > 0 && !strchr(";,|", text[k - 1]))
+	while (n > max && k > 0 && !strchr(";,|", text[k - 1]))
 		k--;
-	return n > most && k > 0 ? k : n;
+	return n > max && k > 0 ? k : n;
 }
 
 static void wrap(FILE *out, const char *text, int indent, int columns)
@@ -59,7 +59,7 @@ static void explain(FILE *out, const char *left, const char *help, int columns)
 /* Whether its choices are too many to stand beside its name. */
 static bool has_many_choices(const struct option_row *o)
 {
-	return options_has_choices(o) && strlen(o->value) > CHOICES_MOST;
+	return options_has_choices(o) && strlen(o->value) > CHOICES_MAX;
 }
 
 static void explain_row(FILE *out, const struct option_row *o, int columns)

@@ -6,7 +6,7 @@
 
 #include "programs/common/options.h"
 
-enum { NAME_MOST = 80, FAR = 99 };
+enum { NAME_LENGTH_MAX = 80, FAR = 99 };
 
 static bool is_there(const struct option_program *p, const struct option_foreign *f)
 {
@@ -26,10 +26,10 @@ static const struct option_foreign *find_foreign(const struct option_program *p,
  * names behind a dot. */
 const struct option_foreign *options_foreign(const struct option_program *p, const char *name, size_t n)
 {
-	char plain[NAME_MOST + 1];
+	char plain[NAME_LENGTH_MAX + 1];
 	const struct option_foreign *f = find_foreign(p, name, n);
 
-	if (f || n > NAME_MOST || n < 4)
+	if (f || n > NAME_LENGTH_MAX || n < 4)
 		return f;
 	for (size_t i = 0; i < n; i++)
 		plain[i] = name[i] == '_' ? '-' : name[i];
@@ -42,14 +42,14 @@ const struct option_foreign *options_foreign(const struct option_program *p, con
 	return f && (f->kind == OPTION_UNUSED || f->kind == OPTION_UNUSED_SWITCH) ? f : NULL;
 }
 
-static int least(int a, int b, int c) { return a < b ? (a < c ? a : c) : (b < c ? b : c); }
+static int min(int a, int b, int c) { return a < b ? (a < c ? a : c) : (b < c ? b : c); }
 
 /* How many letters are wrong, too many or missing; two neighbours in the wrong order count once. */
 static int distance(const char *a, size_t n, const char *b, size_t m)
 {
-	int d[NAME_MOST + 1][NAME_MOST + 1];
+	int d[NAME_LENGTH_MAX + 1][NAME_LENGTH_MAX + 1];
 
-	if (n > NAME_MOST || m > NAME_MOST)
+	if (n > NAME_LENGTH_MAX || m > NAME_LENGTH_MAX)
 		return FAR;
 	for (size_t i = 0; i <= n; i++)
 		d[i][0] = (int)i;
@@ -57,15 +57,15 @@ static int distance(const char *a, size_t n, const char *b, size_t m)
 		d[0][k] = (int)k;
 	for (size_t i = 1; i <= n; i++)
 		for (size_t k = 1; k <= m; k++) {
-			d[i][k] = least(d[i - 1][k] + 1, d[i][k - 1] + 1, d[i - 1][k - 1] + (a[i - 1] != b[k - 1]));
+			d[i][k] = min(d[i - 1][k] + 1, d[i][k - 1] + 1, d[i - 1][k - 1] + (a[i - 1] != b[k - 1]));
 			if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
-				d[i][k] = least(d[i][k], d[i - 2][k - 2] + 1, FAR);
+				d[i][k] = min(d[i][k], d[i - 2][k - 2] + 1, FAR);
 		}
 	return d[n][m];
 }
 
 /* How far a wrong name may be from the right one: not at all for two letters. */
-static int most_for(size_t n) { return n < 3 ? 0 : n < 5 ? 1 : n < 9 ? 2 : 3; }
+static int max_for(size_t n) { return n < 3 ? 0 : n < 5 ? 1 : n < 9 ? 2 : 3; }
 
 /* Its distance to what was typed; what it begins with is near. */
 static int distance_to(const char *name, size_t n, const char *candidate, size_t m)
@@ -74,7 +74,7 @@ static int distance_to(const char *name, size_t n, const char *candidate, size_t
 }
 
 /* The nearest name, of a row or of another program's. Returns its distance; FAR: there is none. */
-static int nearest(const struct option_program *p, const char *name, size_t n, char out[NAME_MOST + 1])
+static int nearest(const struct option_program *p, const char *name, size_t n, char out[NAME_LENGTH_MAX + 1])
 {
 	int best = FAR;
 
@@ -89,7 +89,7 @@ static int nearest(const struct option_program *p, const char *name, size_t n, c
 	for (int i = 0; i < p->n_foreign; i++)
 		for (const char *at = p->foreign[i].names; *at; at += strcspn(at, " "), at += *at == ' ') {
 			size_t m = strcspn(at, " ");
-			int d = m > 2 && m <= NAME_MOST && is_there(p, &p->foreign[i])
+			int d = m > 2 && m <= NAME_LENGTH_MAX && is_there(p, &p->foreign[i])
 			                ? distance_to(name, n, at, m)
 			                : FAR;
 			if (d < best) {
@@ -98,10 +98,10 @@ static int nearest(const struct option_program *p, const char *name, size_t n, c
 				out[m] = 0;
 			}
 		}
-	return best <= most_for(n) ? best : FAR;
+	return best <= max_for(n) ? best : FAR;
 }
 
-static void lower(char out[NAME_MOST + 1], const char *s, size_t n)
+static void lower(char out[NAME_LENGTH_MAX + 1], const char *s, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		out[i] = (char)tolower((unsigned char)s[i]);
@@ -109,26 +109,26 @@ static void lower(char out[NAME_MOST + 1], const char *s, size_t n)
 
 unsigned options_distance(const char *typed, size_t n, const char *name, size_t m)
 {
-	char a[NAME_MOST + 1] = "", b[NAME_MOST + 1] = "";
+	char a[NAME_LENGTH_MAX + 1] = "", b[NAME_LENGTH_MAX + 1] = "";
 
-	if (n > NAME_MOST || m > NAME_MOST)
+	if (n > NAME_LENGTH_MAX || m > NAME_LENGTH_MAX)
 		return 0;
 	lower(a, typed, n);
 	lower(b, name, m);
 	int d = distance_to(a, n, b, m);
-	return d <= most_for(n) ? (unsigned)d + 1 : 0;
+	return d <= max_for(n) ? (unsigned)d + 1 : 0;
 }
 
 bool options_is_near(const struct option_program *p, const char *name, size_t n)
 {
-	char found[NAME_MOST + 1];
+	char found[NAME_LENGTH_MAX + 1];
 
 	return n >= 4 && nearest(p, name, n, found) <= 1;
 }
 
 bool options_unknown(const struct option_program *p, const char *typed, const char *name, size_t n)
 {
-	char found[NAME_MOST + 1];
+	char found[NAME_LENGTH_MAX + 1];
 	int k = (int)strcspn(typed, "=");
 
 	if (nearest(p, name, n, found) == FAR)
@@ -140,15 +140,15 @@ bool options_unknown(const struct option_program *p, const char *typed, const ch
 bool options_refuse_word(const struct option_program *p, const char *word, const char *near)
 {
 	size_t n = strlen(word);
-	int least_far = FAR;
+	int min_far = FAR;
 
 	if (strpbrk(word, "./:") || access(word, F_OK) == 0)
 		return false;
 	for (int i = 0; i < p->n_commands; i++) {
 		const char *name = p->command[i].name;
 		int d = *name ? distance_to(word, n, name, strlen(name)) : FAR;
-		if (d < least_far && d <= most_for(n)) {
-			least_far = d;
+		if (d < min_far && d <= max_for(n)) {
+			min_far = d;
 			near = name;
 		}
 	}

@@ -8,7 +8,7 @@
 #include "loaders/files/file.h"
 #include "programs/common/options.h"
 
-enum { SETTINGS_MOST = 1 << 20, NAME_BYTES = 100, WHERE_BYTES = 300 };
+enum { SETTINGS_MAX = 1 << 20, NAME_BYTES = 100, WHERE_BYTES = 300 };
 
 extern char **environ;
 
@@ -182,7 +182,7 @@ static bool from_file(struct option_program *p, const struct option_settings *s,
 {
 	struct file file = { 0 };
 	struct error err = { 0 };
-	bool ok = file_open(&file, s->file, &err) && file_text(&file, SETTINGS_MOST, &err);
+	bool ok = file_open(&file, s->file, &err) && file_text(&file, SETTINGS_MAX, &err);
 
 	if (!ok)
 		options_complain(p, "--config: %s", err.text);

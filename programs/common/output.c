@@ -119,7 +119,7 @@ bool output_can_write(const char *path, const char **why)
 
 int output_known_columns(FILE *out)
 {
-	enum { MOST = 1000 };
+	enum { MAX = 1000 };
 	const char *given = getenv("COLUMNS");
 	char *end;
 	long n = given ? strtol(given, &end, 10) : 0;
@@ -127,7 +127,7 @@ int output_known_columns(FILE *out)
 
 	if (n <= 0 || *end)
 		n = isatty(fileno(out)) && ioctl(fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-	return n <= 0 ? 0 : n > MOST ? MOST : (int)n;
+	return n <= 0 ? 0 : n > MAX ? MAX : (int)n;
 }
 
 int output_columns(FILE *out)

@@ -11,7 +11,7 @@
 #include "base/json_read.h"
 #include "programs/common/model_names.h"
 
-enum { FILE_MOST = PRESET_BYTES, NAME_ROOM = PRESET_NAME };
+enum { FILE_MAX = PRESET_BYTES, NAME_ROOM = PRESET_NAME };
 
 /* ---- names */
 
@@ -114,7 +114,7 @@ static bool take_template(struct preset *p, const char *value, struct error *err
 	place_of(path, p, value);
 	struct file file = { 0 };
 	bool ok = stat(path, &st) == 0 && S_ISREG(st.st_mode)
-	                  ? file_open(&file, path, err) && file_text(&file, FILE_MOST, err)
+	                  ? file_open(&file, path, err) && file_text(&file, FILE_MAX, err)
 	                  : error_set(err, ERROR_IO, "%s: template is %.200s, which is no file beside it", p->path,
 	                              value);
 	if (ok) {
@@ -230,7 +230,7 @@ bool preset_say(struct preset *p, const char *key, const json_t *v, struct error
 
 static bool read_json(struct preset *p, const struct file *f, struct error *err)
 {
-	json_t *o = json_read(f->base, f->size, FILE_MOST, p->path, err), *v;
+	json_t *o = json_read(f->base, f->size, FILE_MAX, p->path, err), *v;
 	const char *key;
 	bool ok = o && (json_is_object(o) || json_is_array(o) ||
 	                error_set(err, ERROR_FORMAT, "%s: is no JSON object", p->path));
@@ -345,7 +345,7 @@ static bool end_penalties(struct preset *p, struct error *err)
 static bool read_file(struct preset *p, const char *path, const char *key, struct error *err)
 {
 	struct file f = { 0 };
-	bool ok = file_open(&f, path, err) && file_text(&f, FILE_MOST, err);
+	bool ok = file_open(&f, path, err) && file_text(&f, FILE_MAX, err);
 	char *text = ok ? strndup((const char *)f.base, f.size) : NULL;
 
 	if (ok && !text)

@@ -7,7 +7,7 @@
 
 #include "programs/common/output.h"
 
-enum { BAR_MOST = 30, LINE = 200 };
+enum { BAR_MAX = 30, LINE = 200 };
 static const double first_after = 0.2, between = 0.1, guess_after = 1;
 
 static double seconds(void)
@@ -61,7 +61,7 @@ void progress_show(struct progress *p, uint64_t done, uint64_t total)
 	if (gone > guess_after && came > 0)
 		write_left(gone * (double)(total - done) / came, left, sizeof left);
 	bar = output_columns(stderr) - n - 16; /* of which the time takes most */
-	bar = bar > BAR_MOST ? BAR_MOST : bar;
+	bar = bar > BAR_MAX ? BAR_MAX : bar;
 	if (bar > 4) {
 		line[n++] = '[';
 		for (int i = 0; i < bar; i++)

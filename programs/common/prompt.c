@@ -10,7 +10,7 @@
 
 /* Tokens are a few bytes long, some of spaces or dashes a hundred; a context that the session chooses has at most so
  * many positions. */
-enum { BYTES_OF_TOKEN = 1024, CONTEXT = 4096, MOST_BYTES = 256 << 20 };
+enum { BYTES_OF_TOKEN = 1024, CONTEXT = 4096, MAX_BYTES = 256 << 20 };
 
 static bool refuse(jit_error *err, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static bool refuse(jit_error *err, int code, const char *format, ...)
@@ -24,24 +24,24 @@ static bool refuse(jit_error *err, int code, const char *format, ...)
 	return false;
 }
 
-size_t prompt_most(long context)
+size_t prompt_max(long context)
 {
 	long positions = context ? context : CONTEXT;
 
-	return positions < MOST_BYTES / BYTES_OF_TOKEN ? (size_t)positions * BYTES_OF_TOKEN : MOST_BYTES;
+	return positions < MAX_BYTES / BYTES_OF_TOKEN ? (size_t)positions * BYTES_OF_TOKEN : MAX_BYTES;
 }
 
-size_t prompt_most_of_windows(void) { return MOST_BYTES; }
+size_t prompt_max_of_windows(void) { return MAX_BYTES; }
 
 /* Up to one byte more than may be, which says that it is too much. */
-static bool read_stream(struct prompt *p, FILE *f, size_t most)
+static bool read_stream(struct prompt *p, FILE *f, size_t max)
 {
 	size_t capacity = 0;
 
-	while (!ferror(f) && !feof(f) && p->n <= most) {
+	while (!ferror(f) && !feof(f) && p->n <= max) {
 		if (p->n == capacity) {
 			capacity = capacity ? 2 * capacity : 4096;
-			char *more = realloc(p->text, capacity = capacity > most ? most + 1 : capacity);
+			char *more = realloc(p->text, capacity = capacity > max ? max + 1 : capacity);
 			if (!more)
 				return false;
 			p->text = more;
@@ -67,20 +67,20 @@ static bool take_coding(struct prompt *p, const char *name, jit_error *err)
 	return true;
 }
 
-bool prompt_read(struct prompt *p, const char *path, size_t most, jit_error *err)
+bool prompt_read(struct prompt *p, const char *path, size_t max, jit_error *err)
 {
 	bool standard = strcmp(path, "-") == 0;
 	const char *name = standard ? "standard input" : path;
 	FILE *f = standard ? stdin : fopen(path, "rbe");
-	bool ok = f && read_stream(p, f, most);
+	bool ok = f && read_stream(p, f, max);
 
 	if (!ok)
 		refuse(err, JIT_ERROR_IO, "%.300s: cannot be read: %s", name, strerror(errno));
-	else if (p->n > most)
+	else if (p->n > max)
 		ok = refuse(err, JIT_ERROR_ARGUMENT,
 		            "%.300s: the text goes on after %zu bytes, and at most so many are read; give a shorter "
 		            "one, or for a longer prompt a larger context with -c",
-		            name, most);
+		            name, max);
 	else
 		ok = take_coding(p, name, err);
 	if (f && !standard)

@@ -19,12 +19,12 @@ struct prompt {
 
 /* Most bytes that are read for a context of so many positions (0: the session's own choice): more than any text has
  * that fits. */
-size_t prompt_most(long context);
+size_t prompt_max(long context);
 /* Most bytes of a text that is read window by window. */
-size_t prompt_most_of_windows(void);
+size_t prompt_max_of_windows(void);
 
 /* path "-": standard input. False: err. */
-bool prompt_read(struct prompt *p, const char *path, size_t most, jit_error *err);
+bool prompt_read(struct prompt *p, const char *path, size_t max, jit_error *err);
 /* Numbers of digits alone, one comma between two of them. False: err. */
 bool prompt_parse_ids(struct prompt *p, const char *list, jit_error *err);
 /* Whether its tokens find room; the last one's successor needs none. */

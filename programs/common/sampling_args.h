@@ -26,7 +26,7 @@ struct sampling_args {
 	long seed;
 	const char *samplers;
 	struct option_list dry_breakers, logit_bias;
-	jit_logit_bias bias[OPTION_LIST_MOST];
+	jit_logit_bias bias[OPTION_LIST_MAX];
 };
 
 /* Before the command line is read: numbers are NaN and LONG_MIN, which no option can be given. */

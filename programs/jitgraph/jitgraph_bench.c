@@ -8,7 +8,7 @@
 #include "programs/jitgraph/jitgraph.h"
 #include "runtime/host/system.h"
 
-enum { RUNS_LEAST = 5, RUNS_MOST = 100000 };
+enum { RUNS_LEAST = 5, RUNS_MAX = 100000 };
 #define SECONDS_OF_RUNS 0.5
 
 static int in_order(const void *a, const void *b)
@@ -36,16 +36,16 @@ static bool run_once(struct jitgraph_run *r, double *seconds, jit_error *err)
 
 static bool run_all(struct jitgraph_run *r, struct times *t, jit_error *err)
 {
-	const size_t most = jitgraph.times ? (size_t)jitgraph.times : RUNS_MOST;
+	const size_t max = jitgraph.times ? (size_t)jitgraph.times : RUNS_MAX;
 	double all = 0;
 
-	if (!(t->run = calloc(most, sizeof *t->run))) {
+	if (!(t->run = calloc(max, sizeof *t->run))) {
 		*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "no memory for the times of the runs" };
 		return false;
 	}
 	if (!run_once(r, &t->first, err))
 		return false;
-	while (t->n < most && (jitgraph.times || t->n < RUNS_LEAST || all < SECONDS_OF_RUNS)) {
+	while (t->n < max && (jitgraph.times || t->n < RUNS_LEAST || all < SECONDS_OF_RUNS)) {
 		if (!run_once(r, &t->run[t->n], err))
 			return false;
 		all += t->run[t->n++];

@@ -78,9 +78,9 @@ static bool read_npy(struct array *out, const char *path, struct error *err)
 		return false;
 	const uint64_t head = f.size < 1 << 17 ? f.size : 1 << 17;
 	bool ok = file_reach(&f, head, err) && npy_read_header(&header, path, f.base, (size_t)head, err);
-	if (ok && header.dims > ARRAY_MOST_DIMS)
+	if (ok && header.dims > ARRAY_MAX_DIMS)
 		ok = error_set(err, ERROR_UNSUPPORTED, "%.200s: %u dimensions, expected at most %d", path, header.dims,
-		               ARRAY_MOST_DIMS);
+		               ARRAY_MAX_DIMS);
 	if (ok && header.bytes != f.size - header.data)
 		ok = error_set(err, ERROR_FORMAT,
 		               "%.200s: %" PRIu64 " bytes behind the header, expected the %" PRIu64 " of its shape",

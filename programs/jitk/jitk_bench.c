@@ -7,7 +7,7 @@
 
 #include "programs/jitk/jitk.h"
 
-enum { RUNS_LEAST = 5, RUNS_MOST = 100000, COPIED = 1 << 24, CHAINS = 1 << 17, TURNS = 512, LIMIT_RUNS = 7 };
+enum { RUNS_LEAST = 5, RUNS_MAX = 100000, COPIED = 1 << 24, CHAINS = 1 << 17, TURNS = 512, LIMIT_RUNS = 7 };
 #define SECONDS_OF_RUNS 0.5
 
 static const char limits[] =
@@ -71,7 +71,7 @@ static uint64_t once(struct timed *t, jit_error *err)
 }
 
 /* The least time of some runs; 0: err. */
-static uint64_t least(struct timed *t, jit_error *err)
+static uint64_t min(struct timed *t, jit_error *err)
 {
 	uint64_t best = UINT64_MAX, ns = 1;
 
@@ -87,7 +87,7 @@ static uint64_t limit(jit_compute *c, const char *kernel, const char *constants,
 	jit_kernel *k = jit_kernel_open(
 		c, &JIT_KERNEL_OPTIONS(.source = limits, .path = "limits", .kernel = kernel, .constants = constants),
 		err);
-	const uint64_t ns = timed_open(&t, c, k, err) ? least(&t, err) : 0;
+	const uint64_t ns = timed_open(&t, c, k, err) ? min(&t, err) : 0;
 
 	timed_close(&t);
 	return ns;
@@ -111,7 +111,7 @@ static bool run_all(struct timed *t, struct times *x, jit_error *err)
 {
 	uint64_t all = 0;
 
-	x->runs = jitk.times ? (size_t)jitk.times : RUNS_MOST;
+	x->runs = jitk.times ? (size_t)jitk.times : RUNS_MAX;
 	if (!(x->ns = calloc(x->runs, sizeof *x->ns))) {
 		*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "no memory for the times of the runs" };
 		return false;

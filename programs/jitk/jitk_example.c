@@ -291,7 +291,7 @@ static bool add_constant(const char *assignment)
 {
 	if (has_constant(assignment))
 		return true;
-	if (jitk.constants.n == OPTION_LIST_MOST)
+	if (jitk.constants.n == OPTION_LIST_MAX)
 		return false;
 	jitk.constants.value[jitk.constants.n++] = assignment;
 	return true;

@@ -63,7 +63,7 @@ static const struct option_row rows[] = {
 	  .kind = OPTION_INT,
 	  .value = "N",
 	  .help = "threads; 0: one for each core that may be used; the file is the same (0)",
-	  .high = POOL_MOST_THREADS,
+	  .high = POOL_MAX_THREADS,
 	  .target = &quant.threads },
 	{ .name = "quiet", .kind = OPTION_FLAG, .help = "no progress bar and no summary", .target = &quant.quiet },
 	OPTION_ABOUT(about),

@@ -49,10 +49,10 @@ struct batch {
 	_Atomic uint64_t bad;       /* the first row with a number that cannot be quantised, or UINT64_MAX */
 };
 
-static bool is_fit(const float *x, uint64_t n, float most)
+static bool is_fit(const float *x, uint64_t n, float max)
 {
 	for (uint64_t i = 0; i < n; i++)
-		if (!(__builtin_fabsf(x[i]) <= most))
+		if (!(__builtin_fabsf(x[i]) <= max))
 			return false;
 	return true;
 }
@@ -81,7 +81,7 @@ static void make_row(struct batch *b, uint64_t row, float *x, double *v)
 	const struct quant_tensor *t = b->tensor;
 
 	read_row(b, row, x, v);
-	if (is_fit(x, b->columns, quantise_most(t->to))) {
+	if (is_fit(x, b->columns, quantise_max(t->to))) {
 		quantise_row(t->to, x, importance_of(t, b->first + row), b->columns, b->out + row * b->out_bytes);
 		return;
 	}
@@ -106,17 +106,17 @@ static bool refuse_row(const struct writing *w, struct batch *b)
 {
 	const struct quant_tensor *t = b->tensor;
 	uint64_t row = atomic_load(&b->bad), column = 0;
-	float most = quantise_most(t->to);
+	float max = quantise_max(t->to);
 	char name[100];
 
 	read_row(b, row, b->x, b->v);
-	while (column < b->columns - 1 && __builtin_fabsf(b->x[column]) <= most)
+	while (column < b->columns - 1 && __builtin_fabsf(b->x[column]) <= max)
 		column++;
 	return error_set(w->err, ERROR_FORMAT,
 	                 "%s: tensor %s has %g in row %" PRIu64 ", column %" PRIu64
 	                 "; expected numbers of a magnitude of at most %g, the largest in %s",
 	                 w->plan->gguf.path, error_quote(name, sizeof name, t->from->name.p, t->from->name.n),
-	                 (double)b->x[column], b->first + row, column, (double)most, dtype_table[t->to].name);
+	                 (double)b->x[column], b->first + row, column, (double)max, dtype_table[t->to].name);
 }
 
 /* ---- writing */

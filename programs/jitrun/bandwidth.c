@@ -145,12 +145,12 @@ double bandwidth_sample(struct bandwidth *b, int times)
 
 uint64_t bandwidth_bytes(uint64_t caches, uint64_t available)
 {
-	uint64_t most = available / MEMORY,
+	uint64_t max = available / MEMORY,
 		 bytes = caches < BYTES / CACHES ? BYTES
-	                 : caches < most         ? caches * CACHES
-	                                         : most;
+	                 : caches < max          ? caches * CACHES
+	                                         : max;
 
-	bytes = bytes < most ? bytes : most;
+	bytes = bytes < max ? bytes : max;
 	return bytes > LEAST ? bytes / 4096 * 4096 : LEAST;
 }
 

@@ -22,14 +22,14 @@ static const struct pass {
 	uint32_t before, tokens;
 } passes[] = { { 0, 1 }, { 37, 1 }, { 37, 4 }, { 0, 8 }, { 37, 16 }, { 5, 24 } };
 
-enum { STEPS_MOST = 256, TEXT = 200 };
+enum { STEPS_MAX = 256, TEXT = 200 };
 
 struct side {
 	struct trial_model trial;
 	jit_session *session;
 	struct plan *plan;
-	size_t begin[STEPS_MOST + 1], n; /* of steps: their first ops */
-	struct plan part[STEPS_MOST];    /* kept until the session is closed */
+	size_t begin[STEPS_MAX + 1], n; /* of steps: their first ops */
+	struct plan part[STEPS_MAX];    /* kept until the session is closed */
 	size_t n_parts;
 };
 
@@ -105,7 +105,7 @@ static bool cut(struct side *a, struct side *b, bool by_kind)
 {
 	size_t i = 0, j = 0;
 
-	for (a->n = 0; (i < a->plan->n_ops || j < b->plan->n_ops) && a->n < STEPS_MOST; a->n++) {
+	for (a->n = 0; (i < a->plan->n_ops || j < b->plan->n_ops) && a->n < STEPS_MAX; a->n++) {
 		a->begin[a->n] = i;
 		b->begin[a->n] = j;
 		i = skip_arranging(a->plan, i);

@@ -15,7 +15,7 @@
 #include "programs/jitrun/line_editor.h"
 #include "programs/common/output.h"
 
-enum { SAVED_MOST = 1 << 26, SHOWN_MOST = 20 /* messages of a file */ };
+enum { SAVED_MAX = 1 << 26, SHOWN_MAX = 20 /* messages of a file */ };
 
 static const char help_text[] =
 	"/help, /?        this list\n"
@@ -288,9 +288,9 @@ static void show_messages(const struct chat *c)
 {
 	const size_t n = json_array_size(c->messages);
 
-	if (n > SHOWN_MOST)
+	if (n > SHOWN_MAX)
 		fprintf(stderr, "  ...\n");
-	for (size_t i = n > SHOWN_MOST ? n - SHOWN_MOST : 0; i < n; i++) {
+	for (size_t i = n > SHOWN_MAX ? n - SHOWN_MAX : 0; i < n; i++) {
 		const json_t *text = json_object_get(json_array_get(c->messages, i), "content");
 		fputs("  ", stderr);
 		output_text(stderr, role_of(c, i), strlen(role_of(c, i)), true);
@@ -310,11 +310,11 @@ static void load(struct chat *c, const char *path)
 		fprintf(stderr, "Which file? /load FILE\n");
 		return;
 	}
-	if (!prompt_read(&p, path, SAVED_MOST, &e)) {
+	if (!prompt_read(&p, path, SAVED_MAX, &e)) {
 		chat_fail(&e);
 		return;
 	}
-	json_t *list = json_read(p.text, p.n, SAVED_MOST, path, &err);
+	json_t *list = json_read(p.text, p.n, SAVED_MAX, path, &err);
 	const char *wrong = list ? wrong_with(list) : err.text;
 	if (wrong) {
 		fprintf(stderr, "%s was not loaded: %s.\n", path, wrong);

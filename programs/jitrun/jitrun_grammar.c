@@ -8,7 +8,7 @@
 #include "runtime/model/model.h"
 #include "runtime/session/session.h"
 
-enum { GRAMMAR_MOST = 16 << 20 };
+enum { GRAMMAR_MAX = 16 << 20 };
 
 bool jitrun_has_grammar(void)
 {
@@ -47,7 +47,7 @@ static bool begin(jit_session *s, bool *reasons, jit_error *err)
 	if (!jitrun_has_grammar())
 		return true;
 	if (name) {
-		if (!prompt_read(&file, name, GRAMMAR_MOST, err))
+		if (!prompt_read(&file, name, GRAMMAR_MAX, err))
 			return false;
 		text = file.text ? file.text : "";
 		n = file.n;

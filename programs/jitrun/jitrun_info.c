@@ -64,7 +64,7 @@ static bool measure_session(struct session_size *size, const struct info *i, con
 	uint32_t tokens = session_usual_batch(t, context);
 	struct session_memory m = { .kv.type = DTYPE_F16 };
 	struct pass_memory p = { 0 };
-	uint32_t widest = tokens < SPECULATE_MOST ? SPECULATE_MOST : tokens;
+	uint32_t widest = tokens < SPECULATE_MAX ? SPECULATE_MAX : tokens;
 
 	session_memory_measure(&m, s, widest, context);
 	if (!pass_memory_measure(&p, s, &(struct plan_layout_options){ .tokens = widest }, err))

@@ -9,7 +9,7 @@
 #include "programs/jitrun/jitrun_parts.h"
 #include "programs/jitrun/line_editor.h"
 
-enum { TURN_MOST = 1 << 22 };
+enum { TURN_MAX = 1 << 22 };
 static const char quotes[] = "\"\"\"";
 enum { QUOTES = 3 };
 
@@ -74,7 +74,7 @@ static bool take_block(struct text *t, const char *first, enum line_outcome *how
 		return add(t, first + QUOTES + before, n - before - after);
 	}
 	ok = add(t, first + QUOTES, n);
-	for (bool any = n > 0; ok && !over && t->n < TURN_MOST; any = true) {
+	for (bool any = n > 0; ok && !over && t->n < TURN_MAX; any = true) {
 		char *line = line_editor_read(". ", how);
 		if (*how == LINE_OVER)
 			*how = LINE_READ; /* then the end of the input is the block's */
@@ -107,7 +107,7 @@ static bool take_lines(struct text *t, const char *first, enum line_outcome *how
 {
 	bool ok = add(t, first, strlen(first));
 
-	while (ok && t->n < TURN_MOST && goes_on(t, &t->n)) {
+	while (ok && t->n < TURN_MAX && goes_on(t, &t->n)) {
 		char *line = line_editor_read(". ", how);
 		ok = add(t, "\n", 1);
 		if (*how == LINE_OVER)

@@ -419,7 +419,7 @@ static struct option_program program = {
 		    "verbose help help-all version",
 	.foreign = option_foreign_table,
 	.operand = opt.operand,
-	.max_operands = OPERANDS_MOST,
+	.max_operands = OPERANDS_MAX,
 	.quiet = &opt.quiet
 };
 

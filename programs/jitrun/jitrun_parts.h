@@ -45,7 +45,7 @@
 #include "include/jitrun_cards.h"
 
 enum { N_DEFAULT = -2 /* of --n-predict: 256 tokens of a text, all of an answer */ };
-enum { OPERANDS_MOST = 4 /* run MODEL PROMPT, and one too many */ };
+enum { OPERANDS_MAX = 4 /* run MODEL PROMPT, and one too many */ };
 enum { EXIT_USAGE = 2, EXIT_NO = 3, EXIT_INTERRUPTED = 130 };
 
 /* ---- jitrun_options.c */
@@ -58,7 +58,7 @@ struct jitrun_options {
 	const char *hf_repo, *hf_file; /* what jitpull fetches */
 	const char *imatrix_out, *prompt_cache, *json_schema, *json_schema_file, *regex, *gbnf, *gbnf_file;
 	bool prompt_cache_all, prompt_cache_ro, additional;
-	const char *operand[OPERANDS_MOST], *think, *reasoning_message;
+	const char *operand[OPERANDS_MAX], *think, *reasoning_message;
 	bool verbose, escape, offline;
 	bool no_history, special, echo, print_ids, json, json_stream, quiet, ignore_eos, no_cache, sealed, copy_weights,
 		cache_weights, devices, perf_map, gdb, report, profile;

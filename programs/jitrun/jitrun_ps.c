@@ -16,7 +16,7 @@
 #include "programs/jitrun/jitrun_parts.h"
 #include "programs/common/output.h"
 
-enum { ANSWER_MOST = 16 << 20, SECONDS = 10, NAME_COLUMNS = 40 };
+enum { ANSWER_MAX = 16 << 20, SECONDS = 10, NAME_COLUMNS = 40 };
 
 static struct option_program program = {
 	.name = "jitrun ps",
@@ -73,7 +73,7 @@ static bool no_server(const struct address *a, const char *why, struct error *er
 static int reach(const struct address *a, struct error *err)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
-	const struct timeval most = { .tv_sec = SECONDS };
+	const struct timeval max = { .tv_sec = SECONDS };
 	struct addrinfo *list = NULL;
 	int fd = -1, why = getaddrinfo(a->host, a->port, &hints, &list);
 
@@ -84,9 +84,9 @@ static int reach(const struct address *a, struct error *err)
 	for (const struct addrinfo *i = list; i && fd < 0; i = i->ai_next) {
 		fd = socket(i->ai_family, i->ai_socktype | SOCK_CLOEXEC, i->ai_protocol);
 		if (fd >= 0)
-			setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
+			setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &max, sizeof max);
 		if (fd >= 0)
-			setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+			setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &max, sizeof max);
 		if (fd >= 0 && connect(fd, i->ai_addr, i->ai_addrlen) != 0) {
 			no_server(a, strerror(errno), err);
 			close(fd);
@@ -102,7 +102,7 @@ static int reach(const struct address *a, struct error *err)
 /* Everything until the other side ends; malloc'ed and 0-terminated. NULL: err. */
 static char *exchange(int fd, const struct address *a, const char *request, size_t *n, struct error *err)
 {
-	char *text = malloc(ANSWER_MOST + 1);
+	char *text = malloc(ANSWER_MAX + 1);
 	ssize_t got = 1;
 
 	*n = 0;
@@ -112,8 +112,8 @@ static char *exchange(int fd, const struct address *a, const char *request, size
 	}
 	if (send(fd, request, strlen(request), MSG_NOSIGNAL) != (ssize_t)strlen(request))
 		got = -1;
-	while (got > 0 && *n < ANSWER_MOST) {
-		got = recv(fd, text + *n, ANSWER_MOST - *n, 0);
+	while (got > 0 && *n < ANSWER_MAX) {
+		got = recv(fd, text + *n, ANSWER_MAX - *n, 0);
 		*n += got > 0 ? (size_t)got : 0;
 	}
 	text[*n] = 0;
@@ -140,7 +140,7 @@ static json_t *read_answer(const char *text, size_t n, const struct address *a, 
 		          a->port);
 		return NULL;
 	}
-	json_t *o = status == 200 ? json_read(body, n - (size_t)(body - text), ANSWER_MOST, "the answer", err) : NULL;
+	json_t *o = status == 200 ? json_read(body, n - (size_t)(body - text), ANSWER_MAX, "the answer", err) : NULL;
 	if (!o)
 		error_set(err, ERROR_IO, "the server at %s:%s answers /v1/models with status %d", a->host, a->port,
 		          status);

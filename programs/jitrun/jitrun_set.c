@@ -12,7 +12,7 @@
 #include "include/jitrun_grammar.h"
 #include "include/jitrun_options.h"
 
-enum { NAME_MOST = 64 };
+enum { NAME_LENGTH_MAX = 64 };
 
 /* Texts that options point to for as long as the program runs. */
 static char *samplers_kept, *stop_kept;
@@ -226,18 +226,18 @@ static bool is_parameter(size_t i)
 }
 
 /* In the form that names have here: small letters, no hyphens before them, and _ for those in them. */
-static void as_name(char out[NAME_MOST], const char *word, size_t n)
+static void as_name(char out[NAME_LENGTH_MAX], const char *word, size_t n)
 {
 	size_t to = 0;
 
-	for (size_t i = strspn(word, "-"); i < n && to + 1 < NAME_MOST; i++)
+	for (size_t i = strspn(word, "-"); i < n && to + 1 < NAME_LENGTH_MAX; i++)
 		out[to++] = word[i] == '-' ? '_' : (char)tolower((unsigned char)word[i]);
 	out[to] = 0;
 }
 
 static bool is_alias(const char *alias, const char *name)
 {
-	char own[NAME_MOST];
+	char own[NAME_LENGTH_MAX];
 
 	if (alias)
 		as_name(own, alias, strlen(alias));
@@ -382,7 +382,7 @@ static void say_unknown(const char *word, size_t n, bool parameter)
 /* NAME VALUE, or NAME=VALUE. False: there is no such parameter. */
 static bool try_parameter(struct chat *c, const char *rest, size_t n)
 {
-	char name[NAME_MOST];
+	char name[NAME_LENGTH_MAX];
 
 	as_name(name, rest, n);
 	const char *found = find_parameter(name), *value = rest + n + strspn(rest + n, " \t");

@@ -9,7 +9,7 @@
 #include "include/jitrun_tokens.h"
 #include "runtime/model/model.h"
 
-enum { LICENSE_MOST = 1 << 20 };
+enum { LICENSE_MAX = 1 << 20 };
 
 const char *chat_template_of(const struct chat *c)
 {
@@ -126,7 +126,7 @@ static bool show_license_file(void)
 		struct prompt p = { 0 };
 		jit_error err = { 0 };
 		bool ok =
-			asprintf(&path, "%s/%s", opt.model, names[i]) >= 0 && prompt_read(&p, path, LICENSE_MOST, &err);
+			asprintf(&path, "%s/%s", opt.model, names[i]) >= 0 && prompt_read(&p, path, LICENSE_MAX, &err);
 		if (ok)
 			show_text(p.text ? p.text : "", p.n);
 		prompt_free(&p);

@@ -22,7 +22,7 @@ int jitrun_get_prompt(struct prompt *p)
 		opt.context = opt.context ? opt.context : PERPLEXITY_WINDOW;
 		if (opt.context < 4)
 			return jitrun_usage("a window of --perplexity takes at least 4 tokens of --context");
-		return prompt_read(p, opt.perplexity, prompt_most_of_windows(), &err) ? 0 : jitrun_fail(&err);
+		return prompt_read(p, opt.perplexity, prompt_max_of_windows(), &err) ? 0 : jitrun_fail(&err);
 	}
 	if (opt.prompt_ids)
 		return prompt_parse_ids(p, opt.prompt_ids, &err) ? 0
@@ -36,7 +36,7 @@ int jitrun_get_prompt(struct prompt *p)
 	if (!opt.file && isatty(STDIN_FILENO))
 		return jitrun_usage("there is no prompt: give --prompt TEXT, --file FILE, --prompt-ids IDS or text on "
 		                    "standard input");
-	return prompt_read(p, opt.file ? opt.file : "-", prompt_most(opt.context), &err) ? 0 : jitrun_fail(&err);
+	return prompt_read(p, opt.file ? opt.file : "-", prompt_max(opt.context), &err) ? 0 : jitrun_fail(&err);
 }
 
 static bool emit_failed(jit_error *err, int code, const char *what, const char *why)

@@ -9,7 +9,7 @@
 
 #include "programs/common/output.h"
 
-enum { LISTED_MOST = 100 };
+enum { LISTED_MAX = 100 };
 
 /* What may follow: how often there is something, and as much as all have in common. */
 struct found {
@@ -20,7 +20,7 @@ struct found {
 
 static void take(struct found *f, const char *text, size_t n)
 {
-	if (f->list && f->n < LISTED_MOST) {
+	if (f->list && f->n < LISTED_MAX) {
 		output_text(stdout, text, n - (n && text[n - 1] == ' '), true);
 		fputs("  ", stdout);
 	}
@@ -148,7 +148,7 @@ char *line_complete(const char *const *commands, const char *typed, bool *listed
 	if (f.n > 1 && f.same && strlen(f.same) == have) {
 		putchar('\n');
 		find(&all, commands, typed, file);
-		fputs(all.n > LISTED_MOST ? "...\n" : "\n", stdout);
+		fputs(all.n > LISTED_MAX ? "...\n" : "\n", stdout);
 		fflush(stdout);
 		free(all.same);
 		*listed = true;

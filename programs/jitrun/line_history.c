@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 enum {
-	LINES_MOST = 1000,
-	LINE_MOST = 1 << 16 /* characters: a longer message is not kept */,
-	WAIT_MOST = 1000 /* ms */
+	LINES_MAX = 1000,
+	LINE_LENGTH_MAX = 1 << 16 /* characters: a longer message is not kept */,
+	WAIT_MAX = 1000 /* ms */
 };
 
 static char *path; /* NULL: no line is written */
@@ -83,7 +83,7 @@ static int open_alone(void)
 
 	for (int ms = 0;; ms += 10) {
 		int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-		bool late = ms >= WAIT_MOST,
+		bool late = ms >= WAIT_MAX,
 		     alone = fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
 		if (fd < 0 || late)
 			return fd;
@@ -105,9 +105,9 @@ static void write_anew(void)
 	int fd = !h || alone < 0 || asprintf(&name, "%s-XXXXXX", path) < 0 ? -1 : mkstemp(name); /* 0600 */
 
 	if (h)
-		history_w(h, &ev, H_SETSIZE, LINES_MOST);
+		history_w(h, &ev, H_SETSIZE, LINES_MAX);
 	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
-	bool read = f && read_file(h, &n) && n > LINES_MOST, ok = f && save(h, f) && read && rename(name, path) == 0;
+	bool read = f && read_file(h, &n) && n > LINES_MAX, ok = f && save(h, f) && read && rename(name, path) == 0;
 	if (fd >= 0 && !ok)
 		unlink(name);
 	free(name);
@@ -126,14 +126,14 @@ HistoryW *line_history_open(bool keep)
 
 	if (!h)
 		return NULL;
-	history_w(h, &ev, H_SETSIZE, LINES_MOST);
+	history_w(h, &ev, H_SETSIZE, LINES_MAX);
 	history_w(h, &ev, H_SETUNIQUE, 1); /* not the same line twice running */
 	path = !keep ? NULL : !named ? default_path() : *named ? strdup(named) : NULL;
 	if (path && (!make_directories(path) || !read_file(h, &n))) {
 		free(path);
 		path = NULL;
 	}
-	if (path && n > LINES_MOST)
+	if (path && n > LINES_MAX)
 		write_anew();
 	return h;
 }
@@ -169,7 +169,7 @@ void line_history_add(HistoryW *h, const wchar_t *line)
 {
 	HistEventW ev;
 
-	if (!h || wcslen(line) > LINE_MOST)
+	if (!h || wcslen(line) > LINE_LENGTH_MAX)
 		return;
 	bool again = history_w(h, &ev, H_FIRST) >= 0 && wcscmp(ev.str, line) == 0;
 	if (!again && history_w(h, &ev, H_ENTER, line) >= 0 && path && !paused)

@@ -7,7 +7,7 @@
 #include "base/json_read.h"
 #include "programs/common/model_search.h"
 
-enum { MANIFEST_MOST = 1 << 20 };
+enum { MANIFEST_MAX = 1 << 20 };
 
 /* ROOT/manifests/..., where ROOT/blobs/ has the layers. 0: it is in no store. */
 static size_t root_of(const char *manifest)
@@ -29,8 +29,8 @@ static json_t *read_object(const char *path)
 {
 	struct file file = { 0 };
 	struct error ignored = { 0 };
-	json_t *o = file_open(&file, path, &ignored) && file_text(&file, MANIFEST_MOST, &ignored)
-	                    ? json_read(file.base, file.size, MANIFEST_MOST, file.label, &ignored)
+	json_t *o = file_open(&file, path, &ignored) && file_text(&file, MANIFEST_MAX, &ignored)
+	                    ? json_read(file.base, file.size, MANIFEST_MAX, file.label, &ignored)
 	                    : NULL;
 
 	file_close(&file);
@@ -58,7 +58,7 @@ bool store_renders(const char *manifest)
 	return renders;
 }
 
-size_t store_layers(const char *manifest, struct store_layer *out, size_t most)
+size_t store_layers(const char *manifest, struct store_layer *out, size_t max)
 {
 	static const char usual[] = "application/vnd.ollama.image.";
 	json_t *m = read_object(manifest);
@@ -69,7 +69,7 @@ size_t store_layers(const char *manifest, struct store_layer *out, size_t most)
 	{
 		const char *type = json_string_value(json_object_get(layer, "mediaType")),
 			   *digest = json_string_value(json_object_get(layer, "digest"));
-		if (n == most || !type || !digest || !is_digest(digest) || strncmp(type, usual, sizeof usual - 1) != 0)
+		if (n == max || !type || !digest || !is_digest(digest) || strncmp(type, usual, sizeof usual - 1) != 0)
 			continue;
 		snprintf(out[n].kind, sizeof out[n].kind, "%s", type + sizeof usual - 1);
 		print_blob(out[n].path, manifest, digest);

@@ -9,16 +9,16 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-enum { WRAP_MOST = 1024 };
+enum { WRAP_MAX = 1024 };
 
 struct wrap {
 	FILE *out;
-	bool terminal;        /* false: text is written as it is, at once */
-	bool uncut;           /* lines are the terminal's to cut; control characters are replaced all the same */
-	bool dim;             /* what is held */
-	bool within;          /* a word that is where it has to be: the rest of it follows, without being held back */
-	int column, columns;  /* columns 0: nobody knows, and nothing is cut */
-	char held[WRAP_MOST]; /* blanks, and the word behind them */
+	bool terminal;       /* false: text is written as it is, at once */
+	bool uncut;          /* lines are the terminal's to cut; control characters are replaced all the same */
+	bool dim;            /* what is held */
+	bool within;         /* a word that is where it has to be: the rest of it follows, without being held back */
+	int column, columns; /* columns 0: nobody knows, and nothing is cut */
+	char held[WRAP_MAX]; /* blanks, and the word behind them */
 	size_t n_blanks, n;
 };
 

@@ -26,10 +26,10 @@
 /* Exit status: ended as asked; failed; a wrong command line; --exit-on-device-failure. */
 enum { SERVE_DONE, SERVE_FAILED, SERVE_USAGE, SERVE_NO_DEVICE };
 
-enum { SERVE_MOST_MODELS = MODELS_MOST };
+enum { SERVE_MAX_MODELS = MODELS_MAX };
 
 struct serve_arguments {
-	const char *model[SERVE_MOST_MODELS];
+	const char *model[SERVE_MAX_MODELS];
 	int n_models;
 	const char *hf_repo, *hf_file; /* what jitpull fetches */
 	const char *host, *api_key_file, *tls_cert, *tls_key, *device, *isa, *cache_dir;

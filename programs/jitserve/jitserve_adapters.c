@@ -109,7 +109,7 @@ static bool add_module(struct models *all, const char *value, struct error *err)
 /* Clients may load adapters for any model, also for those that come later. */
 static bool open_all(struct models *all, struct error *err)
 {
-	for (size_t i = 0; i < SERVE_MOST_MODELS; i++)
+	for (size_t i = 0; i < SERVE_MAX_MODELS; i++)
 		if (!all->list[i].adapters && !(all->list[i].adapters = served_adapters_open()))
 			return no_memory(err);
 	return true;
@@ -141,7 +141,7 @@ bool serve_adapters_enter(struct served *m, jit_error *err)
 
 void serve_adapters_close(struct models *all)
 {
-	for (size_t i = 0; i < SERVE_MOST_MODELS; i++) {
+	for (size_t i = 0; i < SERVE_MAX_MODELS; i++) {
 		served_adapters_close(all->list[i].adapters);
 		all->list[i].adapters = NULL;
 	}

@@ -25,9 +25,9 @@ static bool full_told; /* that there are too many */
 static struct {
 	char *name;
 	struct served *model;
-} fetched_as[SERVE_MOST_MODELS]; /* names by which models were fetched */
+} fetched_as[SERVE_MAX_MODELS]; /* names by which models were fetched */
 static size_t n_fetched;
-static struct model_place found[SERVE_MOST_MODELS]; /* of those found in folders, what is known; name NULL: another */
+static struct model_place found[SERVE_MAX_MODELS]; /* of those found in folders, what is known; name NULL: another */
 
 static bool is_known(const struct models *all, const char *path)
 {
@@ -71,10 +71,10 @@ static bool add_one(struct models *all, const char *place, const char *called, s
 
 	if (is_known(all, place) || !is_model(place))
 		return false;
-	if (all->n == SERVE_MOST_MODELS) {
+	if (all->n == SERVE_MAX_MODELS) {
 		if (!full_told)
 			fprintf(stderr, "jitserve: there are more than %d models; the others are not served.\n",
-			        SERVE_MOST_MODELS);
+			        SERVE_MAX_MODELS);
 		full_told = true;
 		return false;
 	}
@@ -147,8 +147,8 @@ static void refresh(struct models *all)
 static struct served *guess(struct models *all, const char *name)
 {
 	struct served *m = NULL;
-	struct model_place place[SERVE_MOST_MODELS];
-	size_t at[SERVE_MOST_MODELS], n = 0;
+	struct model_place place[SERVE_MAX_MODELS];
+	size_t at[SERVE_MAX_MODELS], n = 0;
 
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < all->n; i++)
@@ -173,7 +173,7 @@ static void keep_fetched(struct models *all, const char *name, const char *path)
 
 	while (at < n_fetched && !fetch_is_same(fetched_as[at].name, name))
 		at++;
-	for (size_t i = 0; i < all->n && at < SERVE_MOST_MODELS; i++)
+	for (size_t i = 0; i < all->n && at < SERVE_MAX_MODELS; i++)
 		if (!all->list[i].made && strcmp(all->list[i].path, path) == 0) {
 			char *copy = at < n_fetched ? fetched_as[at].name : strdup(name);
 			if (!copy)

@@ -28,7 +28,7 @@ static const char ending[] = ".preset", unfinished[] = ".unfinished-";
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all that follows, and of the folder */
 static struct made {
 	char *file, *path; /* the preset; the model that it names */
-} made[SERVE_MOST_MODELS];
+} made[SERVE_MAX_MODELS];
 static struct models *models;
 
 static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is no memory for this request."); }
@@ -297,7 +297,7 @@ static bool put_file(char *written, char **file, char *path, const char *name, s
 	struct served *m = models_entry(models, path, name, (long)time(NULL));
 
 	if (!m)
-		return refuse(r, 503, NULL, "There are %d models already, or were until just now", SERVE_MOST_MODELS);
+		return refuse(r, 503, NULL, "There are %d models already, or were until just now", SERVE_MAX_MODELS);
 	if (rename(written, *file)) {
 		m->path = "";
 		return refuse_file(r, "a file cannot be given its name");
@@ -407,7 +407,7 @@ static bool take_file(const char *file, const char *name, struct error *err)
 		ok = error_set(err, ERROR_IO, "%s: %s", file, strerror(errno));
 	struct served *m = ok ? models_entry(models, named.path, name, (long)st.st_mtime) : NULL;
 	if (ok && !m)
-		ok = error_set(err, ERROR_ARGUMENT, "%s: there are %d models already", file, SERVE_MOST_MODELS);
+		ok = error_set(err, ERROR_ARGUMENT, "%s: there are %d models already", file, SERVE_MAX_MODELS);
 	if (ok) {
 		struct made *own = &made[number_of(m)];
 		*own = (struct made){ strdup(file), named.path };

@@ -33,8 +33,8 @@ enum { TOLD_SECONDS = 2 };
 static sem_t stop_requested;
 static atomic_bool no_device; /* one has failed, and the server ends for that */
 static jit_cancel *cancel;    /* of what is loading */
-static struct served served[SERVE_MOST_MODELS];
-static struct model_named named[SERVE_MOST_MODELS];
+static struct served served[SERVE_MAX_MODELS];
+static struct model_named named[SERVE_MAX_MODELS];
 static struct models models = { .list = served };
 static struct server server;
 

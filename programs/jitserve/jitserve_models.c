@@ -27,8 +27,8 @@ enum { SHARE_OF_FREE = 8, SHARE_OF_CACHES = 4 };
 /* Models that are open at once, where there may be more of them and nobody says. */
 enum { MANY_AT_ONCE = 4 };
 
-static struct sampling_args sampling[SERVE_MOST_MODELS]; /* what the sampling of each points to */
-static long kept_context[SERVE_MOST_MODELS];             /* what its preset says; 0: nothing */
+static struct sampling_args sampling[SERVE_MAX_MODELS]; /* what the sampling of each points to */
+static long kept_context[SERVE_MAX_MODELS];             /* what its preset says; 0: nothing */
 static struct server *server;
 static jit_cancel *cancel;
 static uint64_t limit;      /* UINT64_MAX: none */
@@ -83,7 +83,7 @@ static bool take_sampling(struct served *m, jit_error *err)
 
 	*a = serve.sampling;
 	m->additional = serve.additional;
-	m->most = serve.predict;
+	m->max = serve.predict;
 	if (!serve_preset_use(m, i, a, &kept_context[i], err))
 		return false;
 	m->has_seed = a->seed >= 0;
@@ -128,9 +128,9 @@ static int pooling_of(const struct served *m)
 /* Models that may be open at once. */
 static size_t together(void)
 {
-	size_t n = serve_has_more() ? SERVE_MOST_MODELS : server->models->n, most = (size_t)serve.models_max;
+	size_t n = serve_has_more() ? SERVE_MAX_MODELS : server->models->n, max = (size_t)serve.models_max;
 
-	return most && most < n ? most : n;
+	return max && max < n ? max : n;
 }
 
 /* Memory for the KV cache of a model; 0: as the library does, which takes half of what is free. */
@@ -276,11 +276,11 @@ static uint64_t estimate(const struct served *m)
 
 static bool read_template(struct error *err)
 {
-	enum { MOST = 1 << 20 };
+	enum { MAX = 1 << 20 };
 	size_t n;
 
 	if (serve.template_file)
-		template_text = text_file_read(serve.template_file, MOST, &n, err);
+		template_text = text_file_read(serve.template_file, MAX, &n, err);
 	return template_text || !serve.template_file;
 }
 
@@ -321,7 +321,7 @@ bool serve_models_open(struct server *s, jit_cancel *c, struct error *err)
 		.close = close_model,
 		.estimate = estimate,
 		.limit = limit,
-		.most = (size_t)serve.models_max,
+		.max = (size_t)serve.models_max,
 		.keep = serve.keep
 	};
 	if (!are_there(err) || !read_template(err))

@@ -139,7 +139,7 @@ static const struct option_row rows[] = {
 	  .help = "models that are open at once; one that was not used for the longest leaves for another, as soon as "
 	          "it answers nobody; 0: any number (with --models-dir or --presets-dir 4, else 0)",
 	  .low = 0,
-	  .high = SERVE_MOST_MODELS,
+	  .high = SERVE_MAX_MODELS,
 	  .target = &serve.models_max },
 	{ .name = "keep-alive",
 	  .kind = OPTION_TEXT,
@@ -461,7 +461,7 @@ static struct option_program program = {
 	.quiet = &serve.quiet,
 	.operand = serve.model,
 	.operand_name = "MODEL",
-	.max_operands = SERVE_MOST_MODELS
+	.max_operands = SERVE_MAX_MODELS
 };
 
 bool serve_given(const char *name) { return options_given(&program, name); }

@@ -10,7 +10,7 @@ static struct kept {
 	const char *manifest, *file;
 	struct preset preset; /* as of the last time that the model was opened */
 	const char *stop[PRESET_SETTINGS];
-} kept[SERVE_MOST_MODELS];
+} kept[SERVE_MAX_MODELS];
 
 void serve_preset_from(size_t i, const char *manifest, const char *file)
 {
@@ -35,7 +35,7 @@ static bool set_one(struct served *m, struct kept *k, struct sampling_args *a, c
 	}
 	if (strcmp(name, "n-predict") == 0) {
 		if (!serve_given(name))
-			m->most = n;
+			m->max = n;
 		return whole && n >= -2 && n <= 1 << 30;
 	}
 	if (strcmp(name, "lora") == 0) {
@@ -93,8 +93,8 @@ bool serve_preset_use(struct served *m, size_t i, struct sampling_args *a, long 
 
 	preset_free(p);
 	bool ok = serve_preset_read(m, i, p, &e) && set_all(m, k, a, context, &e);
-	if (m->most < -1) /* as ollama says: as many as the context holds */
-		m->most = -1;
+	if (m->max < -1) /* as ollama says: as many as the context holds */
+		m->max = -1;
 	m->stop = k->stop;
 	m->system = p->system;
 	m->begins = p->messages;

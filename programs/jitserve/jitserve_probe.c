@@ -23,7 +23,7 @@ static const char *where(void)
 static int connected(const char *host, const char *port, const char **why)
 {
 	const struct addrinfo want = { .ai_socktype = SOCK_STREAM };
-	const struct timeval most = { .tv_sec = PROBE_SECONDS };
+	const struct timeval max = { .tv_sec = PROBE_SECONDS };
 	struct addrinfo *list = NULL;
 	int fd = -1;
 	const int found = getaddrinfo(host, port, &want, &list);
@@ -31,8 +31,8 @@ static int connected(const char *host, const char *port, const char **why)
 	*why = found ? gai_strerror(found) : "no address";
 	for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
 		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most) != 0 ||
-		                setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most) != 0 ||
+		if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &max, sizeof max) != 0 ||
+		                setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &max, sizeof max) != 0 ||
 		                connect(fd, a->ai_addr, a->ai_addrlen) != 0)) {
 			*why = strerror(errno);
 			close(fd);

@@ -88,7 +88,7 @@ static int fetch(void)
 
 	if (!serve.hf_repo)
 		return serve.hf_file ? serve_usage("--hf-file goes with --hf-repo") : 0;
-	if (serve.n_models == SERVE_MOST_MODELS)
+	if (serve.n_models == SERVE_MAX_MODELS)
 		return serve_usage("--hf-repo is one model too many");
 	if (serve.offline)
 		setenv("HF_HUB_OFFLINE", "1", 1);
@@ -101,7 +101,7 @@ static int fetch(void)
 int serve_find_models(const struct option_program *p)
 {
 	serve.n_models = p->n_operands;
-	if (serve.more_models.n > SERVE_MOST_MODELS - serve.n_models)
+	if (serve.more_models.n > SERVE_MAX_MODELS - serve.n_models)
 		return serve_usage("--model is given too often");
 	for (int i = 0; i < serve.more_models.n; i++)
 		serve.model[serve.n_models++] = serve.more_models.value[i];

@@ -173,7 +173,7 @@ static const struct option_command commands[] = {
 /* What runs each of the commands, and how many operands it takes. */
 static const struct {
 	int (*run)(void);
-	int least, most;
+	int min, max;
 	const char *says;
 	bool of_cache; /* its operand is a cache */
 	bool of_models;
@@ -275,7 +275,7 @@ static int run_command(void)
 		warm.n_operands--;
 		memmove(warm.operand, warm.operand + 1, (size_t)warm.n_operands * sizeof *warm.operand);
 	}
-	if (warm.n_operands < running[c].least || warm.n_operands > running[c].most)
+	if (warm.n_operands < running[c].min || warm.n_operands > running[c].max)
 		return warm_usage(running[c].says);
 	for (int i = 0, status; running[c].of_models && i < warm.n_operands; i++)
 		if ((status = find_model(&warm.operand[i], c == 0)) != 0)

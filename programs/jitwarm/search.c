@@ -66,7 +66,7 @@ static struct kernel_state *find(struct search *s, const struct key *key)
 
 /* ---- a round */
 
-static unsigned list_round(void *user, const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MOST])
+static unsigned list_round(void *user, const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MAX])
 {
 	struct search *s = user;
 
@@ -132,7 +132,7 @@ static bool run_round(struct search *s, struct error *err)
 
 static bool list_kernels(struct search *s, struct error *err)
 {
-	uint32_t near[TEMPLATE_SCHEDULES_MOST - 1];
+	uint32_t near[TEMPLATE_SCHEDULES_MAX - 1];
 
 	s->n = 0;
 	if (!(s->kernel = calloc(s->plan->n_kernels, sizeof *s->kernel)))

@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* For weights of mean about 0 and deviation about 0.02: f16 numbers in a block and their values; bytes of scales, each
- * `least` or up to `more` (a power of two less one) above it. Everything else is random. */
+ * `min` or up to `more` (a power of two less one) above it. Everything else is random. */
 static const struct {
 	enum dtype type;
 	struct {
@@ -15,7 +15,7 @@ static const struct {
 	} half[2];
 	struct {
 		uint16_t at, count;
-		uint8_t least, more;
+		uint8_t min, more;
 	} byte;
 } scales[] = {
 	{ .type = DTYPE_Q8_0, .half = { { 0, 2.7e-4 } } },
@@ -99,7 +99,7 @@ static void set_scales(enum dtype type, uint8_t *block, uint64_t *state)
 				put_half(block + scales[i].half[h].at, scales[i].half[h].value);
 		for (int n = 0; n < scales[i].byte.count; n++)
 			block[scales[i].byte.at + n] =
-				(uint8_t)(scales[i].byte.least + (next(state) & scales[i].byte.more));
+				(uint8_t)(scales[i].byte.min + (next(state) & scales[i].byte.more));
 	}
 }
 

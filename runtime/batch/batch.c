@@ -26,8 +26,8 @@ static void take_options(struct jit_batch *b, const jit_batch_options *o)
 	e->batch = o->tokens ? (uint32_t)o->tokens : session_usual_batch(b->model->target, UINT32_MAX);
 	e->drafts = speculate_width(o->speculate);
 	e->speculate = o->speculate == JIT_SPECULATE_OFF ? SPECULATE_OFF : e->drafts ? SPECULATE_FIXED : SPECULATE_AUTO;
-	e->tokens = e->batch < SPECULATE_MOST ? SPECULATE_MOST : e->batch;
-	e->rows = e->model->sealed ? PLAN_ALL_LOGITS_MOST : BATCH_ROWS_MOST;
+	e->tokens = e->batch < SPECULATE_MAX ? SPECULATE_MAX : e->batch;
+	e->rows = e->model->sealed ? PLAN_ALL_LOGITS_MAX : BATCH_ROWS_MAX;
 	e->exact = model_bounded(e->model) != JIT_BOUNDED_ALL; /* else results would depend on what is beside them */
 	e->kv.type = options_kv_type(o->kv);
 	b->context = o->context ? (uint32_t)o->context : batch_usual_context(b, o->kv_bytes);

@@ -20,8 +20,8 @@
 #include "runtime/session/session_state.h"
 
 /* Sessions of a pass, and rows of logits; a sealed model has kernels for fewer rows. */
-enum { BATCH_CHUNKS_MOST = 64, BATCH_ROWS_MOST = 64 };
-_Static_assert((int)BATCH_CHUNKS_MOST <= (int)ENGINE_SPANS_MOST, "each may have adapters of its own");
+enum { BATCH_CHUNKS_MAX = 64, BATCH_ROWS_MAX = 64 };
+_Static_assert((int)BATCH_CHUNKS_MAX <= (int)ENGINE_SPANS_MAX, "each may have adapters of its own");
 
 #define BATCH_NOT_TOLD SIZE_MAX
 

@@ -22,8 +22,8 @@ static double in_proportion(const struct batch_costs *c, uint32_t tokens, double
 	for (unsigned w = 0; w < BATCH_COSTS_WIDTHS && c->width[w].tokens <= tokens; w++) {
 		if (c->width[w].seen < KNOWN)
 			continue;
-		double most = c->width[w].seconds * tokens / c->width[w].tokens;
-		seconds = most < seconds ? most : seconds;
+		double max = c->width[w].seconds * tokens / c->width[w].tokens;
+		seconds = max < seconds ? max : seconds;
 	}
 	return seconds;
 }
@@ -72,12 +72,12 @@ double batch_costs_hoped(const struct batch_costs *c, uint32_t tokens)
 	return 0;
 }
 
-uint32_t batch_costs_fit(const struct batch_costs *c, uint32_t beside, uint32_t most, double seconds)
+uint32_t batch_costs_fit(const struct batch_costs *c, uint32_t beside, uint32_t max, double seconds)
 {
 	uint32_t n = 0;
 
 	seconds /= c->late > 1 ? c->late : 1;
-	while (n < most && batch_costs_of(c, beside + n + 1) <= seconds)
+	while (n < max && batch_costs_of(c, beside + n + 1) <= seconds)
 		n++;
 	return n;
 }

@@ -22,7 +22,7 @@ void batch_costs_took(struct batch_costs *c, uint32_t tokens, double seconds);
 double batch_costs_of(const struct batch_costs *c, uint32_t tokens);
 /* The same, but where no such wide pass was seen, what makes it worth a try; 0 where no such narrow one was, either. */
 double batch_costs_hoped(const struct batch_costs *c, uint32_t tokens);
-/* How many tokens, `most` at most, fit beside so many others into a pass of so many seconds. */
-uint32_t batch_costs_fit(const struct batch_costs *c, uint32_t beside, uint32_t most, double seconds);
+/* How many tokens, `max` at most, fit beside so many others into a pass of so many seconds. */
+uint32_t batch_costs_fit(const struct batch_costs *c, uint32_t beside, uint32_t max, double seconds);
 
 #endif

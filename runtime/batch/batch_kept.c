@@ -159,12 +159,11 @@ static size_t same_tokens(const struct batch_member *m, const struct text *from,
 {
 	const jit_session *s = m->session;
 	const int32_t *keys = session_keys(s);
-	size_t most = s->length - 1 < from->computed ? s->length - 1 : from->computed,
-	       same = known < most ? known : most;
+	size_t max = s->length - 1 < from->computed ? s->length - 1 : from->computed, same = known < max ? known : max;
 
 	if (from->adapters != s->adapters.key)
 		return 0;
-	while (same < most && keys[same] == from->ids[same])
+	while (same < max && keys[same] == from->ids[same])
 		same++;
 	return same;
 }
@@ -199,11 +198,11 @@ static void consider(const struct batch_member *m, const struct text *from, size
                      struct batch_found *best)
 {
 	size_t same = same_tokens(m, from, known), tokens = usable(m, from, same);
-	size_t most = same > best->same ? same : best->same;
+	size_t max = same > best->same ? same : best->same;
 
 	if (tokens > best->tokens)
-		*best = (struct batch_found){ from->memory, from->pages, tokens, from->computed, kept, most };
-	best->same = most;
+		*best = (struct batch_found){ from->memory, from->pages, tokens, from->computed, kept, max };
+	best->same = max;
 }
 
 /* The session that has the most of it. Only who holds the last of the pages that are known can have more than these. */

@@ -110,14 +110,14 @@ static bool own_page(struct batch_member *m, size_t chunk, struct error *err)
 bool batch_pages_fill(struct batch_member *m, size_t chunks, struct error *err)
 {
 	const jit_session *s = m->session;
-	size_t computed = kv_chunks(s->computed), most = chunks > computed ? chunks : computed;
+	size_t computed = kv_chunks(s->computed), max = chunks > computed ? chunks : computed;
 
 	if (!room_for(&m->pages, chunks, err))
 		return false;
 	for (size_t c = first_written(m); c < chunks; c++)
 		if (!own_page(m, c, err))
 			return false;
-	batch_pages_keep(m, most + 1); /* one more may be for draft tokens */
+	batch_pages_keep(m, max + 1); /* one more may be for draft tokens */
 	return true;
 }
 

@@ -44,8 +44,8 @@ bool batch_keep_logits(struct jit_batch *b, struct error *err)
 struct pass {
 	struct plan *plan;
 	const float *logits; /* where it leaves its rows */
-	struct plan_span span[BATCH_CHUNKS_MOST];
-	struct plan_sequence at[BATCH_CHUNKS_MOST];
+	struct plan_span span[BATCH_CHUNKS_MAX];
+	struct plan_sequence at[BATCH_CHUNKS_MAX];
 };
 
 static void cut(struct pass *p, const struct batch_chunk *chunk, uint32_t n)
@@ -76,7 +76,7 @@ static bool find_plan(struct jit_batch *b, struct pass *p, const struct batch_ch
                       struct error *err)
 {
 	struct engine *e = &b->engine;
-	const struct adapters_chosen *chosen[BATCH_CHUNKS_MOST] = { NULL };
+	const struct adapters_chosen *chosen[BATCH_CHUNKS_MAX] = { NULL };
 
 	for (uint32_t i = 0; i < n; i++)
 		chosen[i] = &chunk[i].member->session->adapters;

@@ -89,9 +89,9 @@ static void find_hits(struct jit_batch *b)
 	}
 }
 
-static void tell_ready(struct jit_batch *b, jit_session **ready, size_t most, size_t *n)
+static void tell_ready(struct jit_batch *b, jit_session **ready, size_t max, size_t *n)
 {
-	for (size_t i = 0; i < b->n && *n < most; i++)
+	for (size_t i = 0; i < b->n && *n < max; i++)
 		if (is_ready(b->member[i])) {
 			b->member[i]->told = b->member[i]->session->length;
 			ready[(*n)++] = b->member[i]->session;
@@ -119,7 +119,7 @@ size_t jit_batch_pending(const jit_batch *b)
 
 struct step {
 	struct jit_batch *batch;
-	struct batch_chunk chunk[BATCH_CHUNKS_MOST];
+	struct batch_chunk chunk[BATCH_CHUNKS_MAX];
 	uint32_t n, tokens, rows, prompt;
 	uint32_t still;                  /* sessions with a few tokens that have no place yet */
 	struct speculate_company others; /* tokens: of those that have one, with drafts that come true */
@@ -224,7 +224,7 @@ static void add(struct step *step, struct batch_member *m, uint32_t tokens)
 
 static bool is_full(const struct step *step)
 {
-	return step->n == BATCH_CHUNKS_MOST || step->rows == step->batch->engine.rows;
+	return step->n == BATCH_CHUNKS_MAX || step->rows == step->batch->engine.rows;
 }
 
 /* Few tokens are computed together, and fit into a pass that has nothing else. */
@@ -294,12 +294,12 @@ static bool can_join(const struct step *step, const struct batch_member *m)
 }
 
 /* At most so many tokens of prompts. */
-static void add_prompts(struct step *step, uint32_t most)
+static void add_prompts(struct step *step, uint32_t max)
 {
 	struct jit_batch *b = step->batch;
 	uint32_t room = prompt_room(step);
 
-	room = room < most ? room : most;
+	room = room < max ? room : max;
 	for (size_t i = 0; i < b->n && room && !is_full(step); i++) {
 		struct batch_member *m = b->member[i];
 		if (!is_prompt(m) || can_join(step, m))
@@ -446,7 +446,7 @@ static bool compute_pictures(struct jit_batch *b)
 	return false;
 }
 
-static bool step_once(struct jit_batch *b, jit_session **ready, size_t most, size_t *n, struct error *err)
+static bool step_once(struct jit_batch *b, jit_session **ready, size_t max, size_t *n, struct error *err)
 {
 	struct step step = { .batch = b };
 
@@ -454,12 +454,12 @@ static bool step_once(struct jit_batch *b, jit_session **ready, size_t most, siz
 		return cancel_error(err);
 	find_cancelled(b);
 	find_hits(b);
-	tell_ready(b, ready, most, n);
+	tell_ready(b, ready, max, n);
 	if (*n)
 		return true;
 	step.alone = jit_batch_pending(b) == 1;
 	if (compute_pictures(b)) {
-		tell_ready(b, ready, most, n);
+		tell_ready(b, ready, max, n);
 		return true;
 	}
 	batch_drop_windows(b);
@@ -467,17 +467,17 @@ static bool step_once(struct jit_batch *b, jit_session **ready, size_t most, siz
 	add_all(&step);
 	if (step.n && !run(&step, err))
 		return false;
-	tell_ready(b, ready, most, n);
+	tell_ready(b, ready, max, n);
 	return *n || !is_anything_due(b) || got_somewhere(&step) || refuse_stall(&step, err);
 }
 
-int jit_batch_step(jit_batch *b, jit_session **ready, size_t most, size_t *n, jit_error *err)
+int jit_batch_step(jit_batch *b, jit_session **ready, size_t max, size_t *n, jit_error *err)
 {
 	struct error e = { 0 };
 
 	if (n)
 		*n = 0;
-	if (NEEDED(b, &e) && NEEDED_LIST(ready, most, &e) && NEEDED(n, &e))
-		step_once(b, ready, most, n, &e);
+	if (NEEDED(b, &e) && NEEDED_LIST(ready, max, &e) && NEEDED(n, &e))
+		step_once(b, ready, max, n, &e);
 	return model_report(err, &e);
 }

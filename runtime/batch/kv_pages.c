@@ -7,7 +7,7 @@
 #include "runtime/session/session_memory.h"
 
 /* Small pages come several at a time. */
-enum { SLAB_BYTES = 1 << 20, SLAB_PAGES_MOST = 64, BUCKETS_FIRST = 256 };
+enum { SLAB_BYTES = 1 << 20, SLAB_PAGES_MAX = 64, BUCKETS_FIRST = 256 };
 
 void kv_pages_open(struct kv_pages *p, struct device *d, uint64_t page_bytes, uint64_t budget)
 {
@@ -36,9 +36,9 @@ void kv_pages_close(struct kv_pages *p)
 
 static uint32_t pages_of_slab(const struct kv_pages *p)
 {
-	uint64_t n = p->page_bytes ? SLAB_BYTES / p->page_bytes : SLAB_PAGES_MOST;
+	uint64_t n = p->page_bytes ? SLAB_BYTES / p->page_bytes : SLAB_PAGES_MAX;
 
-	return n < 1 ? 1 : n > SLAB_PAGES_MOST ? SLAB_PAGES_MOST : (uint32_t)n;
+	return n < 1 ? 1 : n > SLAB_PAGES_MAX ? SLAB_PAGES_MAX : (uint32_t)n;
 }
 
 /* n pages at once. */

@@ -88,7 +88,7 @@ static void see_slots(struct entry *e, const struct plan_op *l, const struct key
 	const uint64_t slots = (uint64_t)(l->end - l->begin) / (numerics_pad(key->rows) / 32);
 
 	for (uint64_t i = 0; i < slots; i++)
-		add(e, (uint32_t)chosen[i / key->heads * ROUTE_MOST + i % key->heads],
+		add(e, (uint32_t)chosen[i / key->heads * ROUTE_MAX + i % key->heads],
 		    x + i / key->kv_heads * numerics_pad(key->k), key->k);
 }
 

@@ -73,7 +73,7 @@ void device_each(device_visit_fn visit, void *user)
 		drivers[i]->each(visit, user);
 }
 
-#define MOST_PATIENCE 86400.0
+#define MAX_PATIENCE 86400.0
 
 bool device_patience(double usual, double *seconds, struct error *err)
 {
@@ -84,9 +84,9 @@ bool device_patience(double usual, double *seconds, struct error *err)
 	if (!text || !*text)
 		return true;
 	*seconds = strtod(text, &end);
-	return (!*end && *seconds >= 1 && *seconds <= MOST_PATIENCE) ||
+	return (!*end && *seconds >= 1 && *seconds <= MAX_PATIENCE) ||
 	       error_set(err, ERROR_ARGUMENT, "JITRUN_CARD_PATIENCE is \"%.32s\", expected seconds from 1 to %.0f",
-	                 text, MOST_PATIENCE);
+	                 text, MAX_PATIENCE);
 }
 
 bool device_upload_addresses(struct device *d, void *to, uint8_t *const from[], size_t n, struct error *err)

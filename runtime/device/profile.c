@@ -9,7 +9,7 @@
 #include "kernels-templates/signature.h"
 #include "runtime/host/system.h"
 
-enum { EVENTS_MOST = 1 << 20, NOTES_MOST = 1 << 16 };
+enum { EVENTS_MAX = 1 << 20, NOTES_MAX = 1 << 16 };
 
 struct event {
 	uint64_t start, end;
@@ -67,9 +67,9 @@ struct profile *profile_open(int workers, const char *track, bool events, struct
 		p->lane = calloc((size_t)workers, sizeof *p->lane);
 		bool ok = p->lane != NULL;
 		for (int i = 0; ok && events && i < workers; i++)
-			ok = (p->lane[i].event = system_map(EVENTS_MOST * sizeof *p->lane[i].event)) != NULL;
+			ok = (p->lane[i].event = system_map(EVENTS_MAX * sizeof *p->lane[i].event)) != NULL;
 		if (ok && events)
-			ok = (p->note = system_map(NOTES_MOST * sizeof *p->note)) != NULL;
+			ok = (p->note = system_map(NOTES_MAX * sizeof *p->note)) != NULL;
 		if (ok)
 			return p;
 		profile_close(p);
@@ -84,9 +84,9 @@ void profile_close(struct profile *p)
 		return;
 	for (int i = 0; p->lane && i < p->workers; i++) {
 		free(p->lane[i].nanoseconds);
-		system_unmap(p->lane[i].event, EVENTS_MOST * sizeof *p->lane[i].event);
+		system_unmap(p->lane[i].event, EVENTS_MAX * sizeof *p->lane[i].event);
 	}
-	system_unmap(p->note, NOTES_MOST * sizeof *p->note);
+	system_unmap(p->note, NOTES_MAX * sizeof *p->note);
 	pthread_mutex_destroy(&p->notes);
 	free(p->lane);
 	free(p->kernel);
@@ -133,7 +133,7 @@ void profile_launch(struct profile *p, int worker, const struct plan *plan, size
 	lane->nanoseconds[kernel] += end - start;
 	if (!p->events)
 		return;
-	if (lane->n_events == EVENTS_MOST)
+	if (lane->n_events == EVENTS_MAX)
 		lane->dropped++;
 	else
 		lane->event[lane->n_events++] = (struct event){ start, end, kernel };
@@ -144,7 +144,7 @@ static void add_note(struct profile *p, const struct note *n)
 	if (!p->events)
 		return;
 	pthread_mutex_lock(&p->notes);
-	if (p->n_notes == NOTES_MOST)
+	if (p->n_notes == NOTES_MAX)
 		p->totals.dropped++;
 	else
 		p->note[p->n_notes++] = *n;

@@ -10,7 +10,7 @@
 #include "runtime/host/system.h"
 #include "runtime/plan/key_list.h"
 
-enum { PASSES_MOST = 16 };
+enum { PASSES_MAX = 16 };
 
 /* An expected pass: its kernels are there once so many of the list are done. */
 struct pass {
@@ -22,7 +22,7 @@ struct pass {
 struct compile_ahead {
 	struct compile_ahead_options opt;
 	struct warm_passes *passes;
-	struct pass pass[PASSES_MOST];
+	struct pass pass[PASSES_MAX];
 	unsigned n_passes;
 	pthread_t thread;
 	bool running;
@@ -38,7 +38,7 @@ struct compile_ahead {
 };
 
 enum {
-	NAMES_MOST = 4096,
+	NAMES_MAX = 4096,
 	LOAD_AT_ONCE = 32
 }; /* who waits for one of the kernels waits for those that are loaded with it */
 
@@ -86,9 +86,9 @@ void compile_ahead_close(struct compile_ahead *r)
 /* Room for a text that the profile may keep; NULL: nobody looks, or it is full. */
 static char *new_name(struct compile_ahead *r)
 {
-	if (!r->opt.profile || !profile_keeps_events(r->opt.profile) || r->n_names == NAMES_MOST)
+	if (!r->opt.profile || !profile_keeps_events(r->opt.profile) || r->n_names == NAMES_MAX)
 		return NULL;
-	if (!r->name && !(r->name = malloc(NAMES_MOST * sizeof *r->name)))
+	if (!r->name && !(r->name = malloc(NAMES_MAX * sizeof *r->name)))
 		return NULL;
 	return r->name[r->n_names++];
 }
@@ -203,9 +203,8 @@ void compile_ahead_request(struct compile_ahead *r, uint32_t tokens, enum plan_l
 	unsigned at = find_pass(r, tokens, logits);
 	size_t n;
 
-	if (at == PASSES_MOST) { /* of those that came once, the rests of prompts, only the last ones are remembered */
-		memmove(r->pass + PASSES_MOST / 2, r->pass + PASSES_MOST / 2 + 1,
-		        (PASSES_MOST / 2 - 1) * sizeof *r->pass);
+	if (at == PASSES_MAX) { /* of those that came once, the rests of prompts, only the last ones are remembered */
+		memmove(r->pass + PASSES_MAX / 2, r->pass + PASSES_MAX / 2 + 1, (PASSES_MAX / 2 - 1) * sizeof *r->pass);
 		at = --r->n_passes;
 	}
 	if (!warm_pass_keys(r->passes, r->opt.kv, tokens, logits, &r->opt.plan, tuned, &keys, &n, &ignored))

@@ -148,7 +148,7 @@ static void free_plans(const struct engine *e, struct plan **all)
 void engine_close(struct engine *e)
 {
 	compile_ahead_close(e->compile_ahead);
-	for (size_t i = 0; e->joint && i < ENGINE_JOINT_MOST; i++)
+	for (size_t i = 0; e->joint && i < ENGINE_JOINT_MAX; i++)
 		forget_joint(e, &e->joint[i]);
 	free(e->joint);
 	if (e->stream)
@@ -197,7 +197,7 @@ static void forget_adapted(struct engine *e)
 		if (e->shown_plan)
 			forget_plan(e, &e->shown_plan[i]);
 	}
-	for (size_t i = 0; e->joint && i < ENGINE_JOINT_MOST; i++)
+	for (size_t i = 0; e->joint && i < ENGINE_JOINT_MAX; i++)
 		if (e->joint[i].adapts)
 			forget_joint(e, &e->joint[i]);
 }
@@ -221,7 +221,7 @@ void engine_adapt(struct engine *e, const struct adapters_chosen *const chosen[]
 	const uint64_t version = adapters_version(e->model);
 	uint32_t sets = 1;
 
-	assert(n <= ENGINE_SPANS_MOST);
+	assert(n <= ENGINE_SPANS_MAX);
 	e->adapts = false;
 	if (!e->adapted)
 		return;
@@ -292,7 +292,7 @@ static uint64_t count_missing(const struct engine *e, const struct plan *p)
 /* Whether passes of several tokens have their context in parts, on such a device. */
 static bool has_records(const struct engine *e, uint32_t tokens)
 {
-	return e->parts && !e->model->device->facts.host_runs && tokens > 1 && tokens <= PLAN_HANDED_MOST;
+	return e->parts && !e->model->device->facts.host_runs && tokens > 1 && tokens <= PLAN_HANDED_MAX;
 }
 
 static struct plan **slot_of(struct engine *e, uint32_t tokens, enum plan_logits logits)
@@ -356,11 +356,11 @@ static struct engine_joint *joint_of(struct engine *e, struct error *err)
 {
 	struct engine_joint *oldest = NULL;
 
-	if (!e->joint && !(e->joint = calloc(ENGINE_JOINT_MOST, sizeof *e->joint))) {
+	if (!e->joint && !(e->joint = calloc(ENGINE_JOINT_MAX, sizeof *e->joint))) {
 		error_set(err, ERROR_MEMORY, "no memory for plans");
 		return NULL;
 	}
-	for (struct engine_joint *j = e->joint; j < e->joint + ENGINE_JOINT_MOST; j++)
+	for (struct engine_joint *j = e->joint; j < e->joint + ENGINE_JOINT_MAX; j++)
 		if (!oldest || j->used < oldest->used)
 			oldest = j;
 	forget_joint(e, oldest);
@@ -397,7 +397,7 @@ static bool build_joint(struct engine *e, struct engine_joint *j, const struct p
 struct plan *engine_find_joint(struct engine *e, const struct plan_span *span, uint32_t spans, bool normed,
                                struct error *err)
 {
-	for (struct engine_joint *j = e->joint; j && j < e->joint + ENGINE_JOINT_MOST; j++)
+	for (struct engine_joint *j = e->joint; j && j < e->joint + ENGINE_JOINT_MAX; j++)
 		if (j->spans == spans && j->normed == normed && j->adapts == e->adapts &&
 		    memcmp(j->span, span, spans * sizeof *span) == 0) {
 			j->used = ++e->clock;

@@ -20,8 +20,8 @@
 
 enum {
 	ENGINE_LOGIT_KINDS = 4, /* of enum plan_logits */
-	ENGINE_JOINT_MOST = 48,
-	ENGINE_SPANS_MOST = ADAPT_SETS - 1 /* sequences of a pass */
+	ENGINE_JOINT_MAX = 48,
+	ENGINE_SPANS_MAX = ADAPT_SETS - 1 /* sequences of a pass */
 };
 
 /* A plan over several sequences. */
@@ -56,14 +56,14 @@ struct engine {
 	bool shows;          /* the next one is over a picture's tokens: engine_show() */
 	bool adapted;        /* passes may have adapters, since the model had some when it was opened */
 	bool adapts;         /* the next one has: engine_adapt() */
-	int32_t set_of[ENGINE_SPANS_MOST]; /* its sequences' sets */
-	uint64_t adapters_seen;            /* the version of the model's adapters that plans were built for */
-	struct plan_cache kv;              /* where a session's cache has what; without addresses */
-	uint32_t context;                  /* positions of a session */
-	uint32_t batch;                    /* most tokens of a prompt in one pass */
-	uint32_t tokens;                   /* of the widest pass: a batch, or drafts */
-	uint32_t rows;                     /* of logits, at most, of passes that give several */
-	struct engine_joint *joint; /* plans over several sequences, ENGINE_JOINT_MOST of them; NULL until then */
+	int32_t set_of[ENGINE_SPANS_MAX]; /* its sequences' sets */
+	uint64_t adapters_seen;           /* the version of the model's adapters that plans were built for */
+	struct plan_cache kv;             /* where a session's cache has what; without addresses */
+	uint32_t context;                 /* positions of a session */
+	uint32_t batch;                   /* most tokens of a prompt in one pass */
+	uint32_t tokens;                  /* of the widest pass: a batch, or drafts */
+	uint32_t rows;                    /* of logits, at most, of passes that give several */
+	struct engine_joint *joint;       /* plans over several sequences, ENGINE_JOINT_MAX of them; NULL until then */
 	uint64_t clock;
 	bool exact; /* whatever numerics the model was opened with */
 	enum speculate_mode speculate;

@@ -113,11 +113,11 @@ static void take_records(struct pass_memory *m, const struct model_spec *s, uint
 bool pass_memory_records(struct pass_memory *m, const struct model_spec *s, uint64_t context, uint32_t tokens,
                          struct error *err)
 {
-	const uint32_t most = m->device->facts.host_runs ? 1 : plan_record_tokens(s, context, m->buf.tokens);
+	const uint32_t max = m->device->facts.host_runs ? 1 : plan_record_tokens(s, context, m->buf.tokens);
 
 	m->buf.context = context;
-	if (!m->buf.records && most > 1)
-		take_records(m, s, most, NULL);
+	if (!m->buf.records && max > 1)
+		take_records(m, s, max, NULL);
 	if (!m->buf.records && tokens == 1)
 		take_records(m, s, 1, err);
 	return m->buf.records || tokens > 1;

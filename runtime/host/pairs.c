@@ -10,7 +10,7 @@
  * else runs here does not run in all of them. */
 enum { CHAINS = 12, ROUNDS = 60000, READINGS = 10 };
 /* Instructions take whole cycles, so that pairs have half of fma's pace, the same, or twice as much. */
-static const double least_gain = 1.4;
+static const double min_gain = 1.4;
 
 /* Registers 0 to 11 are the chains, 12 and 13 the factors. All are 0: no value takes longer than another. */
 #define TWELVE(step) step(0) step(1) step(2) step(3) step(4) step(5) step(6) step(7) step(8) step(9) step(10) step(11)
@@ -67,6 +67,6 @@ struct pairs_peaks pairs_peaks(void)
 
 double pairs_gain(const struct pairs_peaks *p) { return p->floats > 0 ? p->pairs / p->floats : 0; }
 
-bool pairs_pay(const struct pairs_peaks *p) { return pairs_gain(p) >= least_gain; }
+bool pairs_pay(const struct pairs_peaks *p) { return pairs_gain(p) >= min_gain; }
 
 void pairs_pretend(const struct pairs_peaks *p) { pretended = p; }

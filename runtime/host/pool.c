@@ -31,7 +31,7 @@ union opened {
 /* What is left of a worker's run, in one word of its own: number << 32 | first << 16 | end. All is left while the
  * number is that of a stage before. */
 enum { FIRST_SHIFT = 16, SHARE_MASK = (1 << FIRST_SHIFT) - 1 };
-static_assert((int)POOL_MOST_SHARES <= (int)SHARE_MASK, "shares are numbered in 16 bits");
+static_assert((int)POOL_MAX_SHARES <= (int)SHARE_MASK, "shares are numbered in 16 bits");
 
 enum { CLOSED = 1 << 30 };
 
@@ -57,7 +57,7 @@ static void open_stage(struct pool *p, struct worker *w, uint32_t stage)
 
 	while (stage < p->work->stages && (shares = p->work->open(p->work->user, w->index, stage)) == 0)
 		stage++;
-	assert(shares <= POOL_MOST_SHARES);
+	assert(shares <= POOL_MAX_SHARES);
 	atomic_store_explicit(&p->left, shares, memory_order_relaxed);
 	atomic_store(&p->opened.all, (uint64_t)(stage + 1) << 32 | shares);
 	wait_wake(&p->opened.half[1], &p->stage_sleepers);
@@ -231,8 +231,8 @@ struct pool *pool_open(int threads, struct error *err)
 {
 	struct pool *p = NULL;
 
-	if (threads < 1 || threads > POOL_MOST_THREADS) {
-		error_set(err, ERROR_ARGUMENT, "threads: %d is not in 1..%d", threads, POOL_MOST_THREADS);
+	if (threads < 1 || threads > POOL_MAX_THREADS) {
+		error_set(err, ERROR_ARGUMENT, "threads: %d is not in 1..%d", threads, POOL_MAX_THREADS);
 		return NULL;
 	}
 	if (posix_memalign((void **)&p, LINE, sizeof *p) != 0) {

@@ -15,11 +15,11 @@
 
 struct pool;
 
-enum { POOL_MOST_THREADS = 1024, POOL_MOST_SHARES = 30000 };
+enum { POOL_MAX_THREADS = 1024, POOL_MAX_SHARES = 30000 };
 
 struct pool_work {
 	uint32_t stages;
-	/* By one worker, when everything before the stage is done: how many shares it has, at most POOL_MOST_SHARES; 0:
+	/* By one worker, when everything before the stage is done: how many shares it has, at most POOL_MAX_SHARES; 0:
 	 * it was so little that it is done already. */
 	uint32_t (*open)(void *user, int worker, uint32_t stage);
 	/* By one worker, each share once. What earlier stages wrote is seen. */

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HUGE_PAGE = 2 << 20, CPUS_MOST = 1 << 16, FAREST_CACHE = 4 /* of sysfs's numbers */ };
+enum { HUGE_PAGE = 2 << 20, CPUS_MAX = 1 << 16, FAREST_CACHE = 4 /* of sysfs's numbers */ };
 #define NO_QUOTA 1e9
 
 void system_file_limit_is_error(void) { signal(SIGXFSZ, SIG_IGN); }
@@ -139,14 +139,14 @@ uint64_t system_cache_bytes(void)
 {
 	uint64_t sum = 0, bytes;
 
-	for (int cpu = 0, first; cpu < CPUS_MOST && far_cache(cpu, &bytes, &first); cpu++)
+	for (int cpu = 0, first; cpu < CPUS_MAX && far_cache(cpu, &bytes, &first); cpu++)
 		sum += first == cpu ? bytes : 0;
 	return sum;
 }
 
 /* The kernel's mask may be larger than a cpu_set_t. */
 struct cpus {
-	unsigned long bit[CPUS_MOST / (8 * sizeof(unsigned long))];
+	unsigned long bit[CPUS_MAX / (8 * sizeof(unsigned long))];
 };
 
 static bool take(struct cpus *set, int cpu)
@@ -183,11 +183,11 @@ struct system_cores system_cores(void)
 	c.quota = quota < NO_QUOTA ? quota : 0;
 	if (sched_getaffinity(0, sizeof own, (cpu_set_t *)own.bit) != 0)
 		return c;
-	for (int i = 0; i < CPUS_MOST; i++) {
+	for (int i = 0; i < CPUS_MAX; i++) {
 		if (!CPU_ISSET_S(i, sizeof own, (cpu_set_t *)own.bit))
 			continue;
 		int core = core_of(i);
-		c.cores += core < 0 || core >= CPUS_MOST || take(&seen, core);
+		c.cores += core < 0 || core >= CPUS_MAX || take(&seen, core);
 		c.cpus++;
 	}
 	return c;

@@ -8,7 +8,7 @@
 
 /* Each look that did not help makes the next a quarter as long, down to a few; one wait in PROBE tries the longest
  * again. */
-enum { PROBE = 32, FAILED_MOST = 4 };
+enum { PROBE = 32, FAILED_MAX = 4 };
 
 static bool spin(_Atomic uint32_t *word, uint32_t old, uint32_t spins)
 {
@@ -28,7 +28,7 @@ void wait_while(_Atomic uint32_t *word, _Atomic uint32_t *sleepers, uint32_t old
 		habit->failed = 0;
 		return;
 	}
-	if (habit->failed < FAILED_MOST)
+	if (habit->failed < FAILED_MAX)
 		habit->failed++;
 	habit->sleeps++;
 	/* The sleeper counts itself before it looks at the word, the other changes the word before it looks at the

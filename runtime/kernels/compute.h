@@ -73,7 +73,7 @@ struct source_kernel {
 	char tuned[256];   /* those of this one, "block=128"; "": the first choices, because nothing is known */
 	struct key tuning; /* under which the fastest combination is kept, its number in `schedule` */
 };
-enum { SOURCE_VARIANTS_MOST = 256, SOURCE_FASTEST = SOURCE_VARIANTS_MOST };
+enum { SOURCE_VARIANTS_MAX = 256, SOURCE_FASTEST = SOURCE_VARIANTS_MAX };
 /* variant: a combination's number, or SOURCE_FASTEST. NULL: err. */
 jit_kernel *kernel_source_open(jit_compute *c, const jit_kernel_options *o, size_t variant, struct error *err);
 void kernel_source_close(struct source_kernel *s);

@@ -15,7 +15,7 @@
 #include "runtime/model/options.h"
 #include "runtime/model/sized.h"
 
-enum { SOURCE_MOST = 1 << 20, CONSTANTS_MOST = 64, CONSTANTS_BYTES = 4096 };
+enum { SOURCE_MAX = 1 << 20, CONSTANTS_MAX = 64, CONSTANTS_BYTES = 4096 };
 
 /* ---- the text */
 
@@ -23,19 +23,19 @@ enum { SOURCE_MOST = 1 << 20, CONSTANTS_MOST = 64, CONSTANTS_BYTES = 4096 };
 static char *read_source(const char *path, size_t *n, struct error *err)
 {
 	FILE *f = fopen(path, "rb");
-	char *text = f ? malloc(SOURCE_MOST + 2) : NULL;
+	char *text = f ? malloc(SOURCE_MAX + 2) : NULL;
 
 	if (!f)
 		error_set(err, ERROR_IO, "%.300s: %s", path, strerror(errno));
 	else if (!text)
 		error_set(err, ERROR_MEMORY, "no memory for the text of %.300s", path);
 	if (text) {
-		*n = fread(text, 1, SOURCE_MOST + 1, f);
+		*n = fread(text, 1, SOURCE_MAX + 1, f);
 		text[*n] = 0;
 		if (ferror(f)) {
 			error_set(err, ERROR_IO, "%.300s: cannot be read: %s", path, strerror(errno));
-		} else if (*n > SOURCE_MOST) {
-			error_set(err, ERROR_FORMAT, "%.300s: the text has more than %d bytes", path, SOURCE_MOST);
+		} else if (*n > SOURCE_MAX) {
+			error_set(err, ERROR_FORMAT, "%.300s: the text has more than %d bytes", path, SOURCE_MAX);
 		} else {
 			fclose(f);
 			return text;
@@ -51,8 +51,8 @@ static char *read_source(const char *path, size_t *n, struct error *err)
 
 struct constants {
 	char text[CONSTANTS_BYTES];
-	struct jk_value value[CONSTANTS_MOST];
-	char number[CONSTANTS_MOST][24]; /* of those that are left to tuning */
+	struct jk_value value[CONSTANTS_MAX];
+	char number[CONSTANTS_MAX][24]; /* of those that are left to tuning */
 	size_t n;
 };
 
@@ -68,8 +68,8 @@ static bool read_constants(struct constants *c, const char *text, struct error *
 		char *is = strchr(word, '=');
 		if (!is || is == word || !is[1])
 			return error_set(err, ERROR_ARGUMENT, "constants: \"%.64s\", expected name=value", word);
-		if (c->n == CONSTANTS_MOST)
-			return error_set(err, ERROR_ARGUMENT, "constants: more than %d values", CONSTANTS_MOST);
+		if (c->n == CONSTANTS_MAX)
+			return error_set(err, ERROR_ARGUMENT, "constants: more than %d values", CONSTANTS_MAX);
 		*is = 0;
 		for (size_t i = 0; i < c->n; i++)
 			if (strcmp(c->value[i].name, word) == 0)
@@ -102,7 +102,7 @@ static size_t count_variants(const struct jk_file *f, const struct constants *gi
 
 	for (size_t i = 0; i < jk_constants(f); i++)
 		if (is_open(given, given->n, jk_constant(f, i)) &&
-		    n * jk_constant(f, i)->choices <= SOURCE_VARIANTS_MOST)
+		    n * jk_constant(f, i)->choices <= SOURCE_VARIANTS_MAX)
 			n *= jk_constant(f, i)->choices;
 	return n;
 }
@@ -121,13 +121,13 @@ static bool add_variant(const struct jk_file *f, struct constants *c, size_t var
 		size_t choice = 0;
 		if (!is_open(c, given, is))
 			continue;
-		if (n * is->choices <= SOURCE_VARIANTS_MOST) {
+		if (n * is->choices <= SOURCE_VARIANTS_MAX) {
 			n *= is->choices;
 			choice = variant % is->choices;
 			variant /= is->choices;
 		}
-		if (c->n == CONSTANTS_MOST)
-			return error_set(err, ERROR_ARGUMENT, "constants: more than %d values", CONSTANTS_MOST);
+		if (c->n == CONSTANTS_MAX)
+			return error_set(err, ERROR_ARGUMENT, "constants: more than %d values", CONSTANTS_MAX);
 		snprintf(c->number[c->n], sizeof c->number[c->n], "%lld", (long long)is->choice[choice]);
 		const int k = snprintf(out + at, cap - at, "%s%s=%s", at ? " " : "", is->name, c->number[c->n]);
 		if (k < 0 || at + (size_t)k >= cap)

@@ -65,7 +65,7 @@ static bool copy_array(struct tuning *t, size_t i, struct error *err)
 
 static bool tuning_open(struct tuning *t, jit_launch *like, struct error *err)
 {
-	uint64_t most = 1;
+	uint64_t max = 1;
 	bool ok;
 
 	*t = (struct tuning){ .like = like, .n = like->kernel->is.parameters };
@@ -73,8 +73,8 @@ static bool tuning_open(struct tuning *t, jit_launch *like, struct error *err)
 	t->first = calloc(t->n + 1, sizeof *t->first);
 	t->buffer = calloc(t->n + 1, sizeof *t->buffer);
 	for (size_t i = 0; i < t->n; i++)
-		most = is_array(t, i) && bytes_of(t, i) > most ? bytes_of(t, i) : most;
-	t->got = malloc((size_t)most);
+		max = is_array(t, i) && bytes_of(t, i) > max ? bytes_of(t, i) : max;
+	t->got = malloc((size_t)max);
 	ok = (t->before && t->first && t->buffer && t->got) ||
 	     error_set(err, ERROR_MEMORY, "no memory for copies of a kernel's arrays");
 	for (size_t i = 0; ok && i < t->n; i++)

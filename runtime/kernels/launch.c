@@ -180,14 +180,14 @@ static void set_bits(const jit_launch *l, size_t i, uint64_t bits)
 }
 
 /* The ranges of integers: of u64 the part that an int64_t has. */
-static void range_of(int type, double *least, double *most)
+static void range_of(int type, double *min, double *max)
 {
 	switch (type) {
-	case JIT_TYPE_BOOL: *least = 0, *most = 1; break;
-	case JIT_TYPE_U32: *least = 0, *most = UINT32_MAX; break;
-	case JIT_TYPE_I32: *least = INT32_MIN, *most = INT32_MAX; break;
-	case JIT_TYPE_U64: *least = 0, *most = 0x1p64; break;
-	default: *least = -0x1p63, *most = 0x1p63;
+	case JIT_TYPE_BOOL: *min = 0, *max = 1; break;
+	case JIT_TYPE_U32: *min = 0, *max = UINT32_MAX; break;
+	case JIT_TYPE_I32: *min = INT32_MIN, *max = INT32_MAX; break;
+	case JIT_TYPE_U64: *min = 0, *max = 0x1p64; break;
+	default: *min = -0x1p63, *max = 0x1p63;
 	}
 }
 
@@ -209,9 +209,9 @@ int jit_launch_set_real(jit_launch *l, size_t parameter, const double *value, ji
 		const float f = (float)v;
 		memcpy(&bits, &f, sizeof f);
 	} else {
-		double least, most;
-		range_of(type, &least, &most);
-		if (!(v >= least && v <= most) || v != floor(v) || v == 0x1p64 || (type == JIT_TYPE_I64 && v == 0x1p63))
+		double min, max;
+		range_of(type, &min, &max);
+		if (!(v >= min && v <= max) || v != floor(v) || v == 0x1p64 || (type == JIT_TYPE_I64 && v == 0x1p63))
 			error_set(&e, ERROR_ARGUMENT, "%s was given %g, expected a whole number that its type has",
 			          kernel_parameter_text(l->kernel, parameter, text), v);
 		else

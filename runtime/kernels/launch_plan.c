@@ -15,15 +15,15 @@
 
 static uint64_t ops_of(const struct launch_shape *s)
 {
-	const double most = fmax(WORK_OF_OP, s->arithmetic * SECONDS_OF_OP),
-		     work = ceil((s->moves + s->operations) / most);
-	uint64_t by_work = work < 1                     ? 1
-	                   : work < LAUNCH_OPS_MOST / 4 ? (uint64_t)work
-	                                                : LAUNCH_OPS_MOST / 4,
+	const double max = fmax(WORK_OF_OP, s->arithmetic * SECONDS_OF_OP),
+		     work = ceil((s->moves + s->operations) / max);
+	uint64_t by_work = work < 1                    ? 1
+	                   : work < LAUNCH_OPS_MAX / 4 ? (uint64_t)work
+	                                               : LAUNCH_OPS_MAX / 4,
 		 by_units = (s->units + UNITS_OF_OP - 1) / UNITS_OF_OP;
 
 	if (s->in_turn)
-		return s->units < LAUNCH_OPS_MOST ? s->units ? s->units : 1 : LAUNCH_OPS_MOST;
+		return s->units < LAUNCH_OPS_MAX ? s->units ? s->units : 1 : LAUNCH_OPS_MAX;
 	by_work = by_work < s->units ? by_work : s->units;
 	return by_work > by_units ? by_work : by_units ? by_units : 1;
 }
@@ -45,7 +45,7 @@ static void fill(struct launch_plan *l, uint64_t n)
 			.n_args = s->args,
 			.begin = units_before(s->units, i, n),
 			.end = units_before(s->units, i + 1, n),
-			.arg = p->args + i * LAUNCH_ARGS_MOST,
+			.arg = p->args + i * LAUNCH_ARGS_MAX,
 			.barrier = true,
 			.unit_cost = 1,
 			.serial = s->in_turn,
@@ -65,17 +65,17 @@ bool launch_plan_make(struct launch_plan *l, const struct launch_shape *shape, s
 	struct plan *p = &l->plan;
 
 	*l = (struct launch_plan){ .shape = *shape };
-	if (n > LAUNCH_OPS_MOST)
+	if (n > LAUNCH_OPS_MAX)
 		return error_set(err, ERROR_UNSUPPORTED,
 		                 "a launch of %llu work units is too large, expected at most %llu",
-		                 (unsigned long long)shape->units, (unsigned long long)(UNITS_OF_OP * LAUNCH_OPS_MOST));
-	if (shape->args > LAUNCH_ARGS_MOST)
+		                 (unsigned long long)shape->units, (unsigned long long)(UNITS_OF_OP * LAUNCH_OPS_MAX));
+	if (shape->args > LAUNCH_ARGS_MAX)
 		return error_set(err, ERROR_UNSUPPORTED, "a kernel of %u arguments, expected at most %d", shape->args,
-		                 LAUNCH_ARGS_MOST);
+		                 LAUNCH_ARGS_MAX);
 	p->tokens = 1;
 	p->n_kernels = 1;
 	p->n_ops = p->n_stages = n;
-	p->n_args = n * LAUNCH_ARGS_MOST;
+	p->n_args = n * LAUNCH_ARGS_MAX;
 	p->n_changing = n * shape->args;
 	p->kernel = calloc(1, sizeof *p->kernel);
 	p->op = calloc(n, sizeof *p->op);

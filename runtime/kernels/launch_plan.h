@@ -8,7 +8,7 @@
 
 #include "runtime/plan/plan.h"
 
-enum { LAUNCH_ARGS_MOST = 64, LAUNCH_OPS_MOST = 4096 };
+enum { LAUNCH_ARGS_MAX = 64, LAUNCH_OPS_MAX = 4096 };
 
 struct launch_shape {
 	struct key key;
@@ -21,7 +21,7 @@ struct launch_shape {
 
 struct launch_plan {
 	struct plan plan;
-	uint64_t arg[LAUNCH_ARGS_MOST]; /* what launch_plan_set_args() gives to all ops */
+	uint64_t arg[LAUNCH_ARGS_MAX]; /* what launch_plan_set_args() gives to all ops */
 	struct launch_shape shape;
 };
 

@@ -35,14 +35,14 @@ static void apply(const struct model_dense *d, const float *x, float *y)
 
 bool dense_apply(const struct model *m, const float *row, float *out, struct error *err)
 {
-	uint32_t most = m->spec.hidden;
+	uint32_t max = m->spec.hidden;
 	bool finite = true;
 
 	for (uint32_t i = 0; i < m->n_dense; i++)
-		most = m->dense[i].out > most ? m->dense[i].out : most;
-	float *x = malloc(2 * (size_t)most * sizeof *x), *y = x ? x + most : NULL;
+		max = m->dense[i].out > max ? m->dense[i].out : max;
+	float *x = malloc(2 * (size_t)max * sizeof *x), *y = x ? x + max : NULL;
 	if (!x)
-		return error_set(err, ERROR_MEMORY, "no memory for %u numbers of an embedding", most);
+		return error_set(err, ERROR_MEMORY, "no memory for %u numbers of an embedding", max);
 	float *const all = x;
 	memcpy(x, row, m->spec.hidden * sizeof *x);
 	for (uint32_t i = 0; i < m->n_dense; i++) {

@@ -30,7 +30,7 @@ static const struct row rows[] = {
 #include "runtime/model/option_rows.def"
 #undef OPTION
 };
-enum { ROWS = sizeof rows / sizeof *rows, MOST_BYTES = 512 };
+enum { ROWS = sizeof rows / sizeof *rows, MAX_BYTES = 512 };
 
 /* ---- names */
 
@@ -94,16 +94,16 @@ static bool word(const char *words, const char *value, int *number)
 	return false;
 }
 
-static bool read_signed(const struct row *r, const char *value, int64_t least, int64_t most, int64_t *out,
+static bool read_signed(const struct row *r, const char *value, int64_t min, int64_t max, int64_t *out,
                         struct error *err)
 {
 	char expected[80], *end;
 
 	errno = 0;
 	*out = strtoll(value, &end, 10);
-	if (!isspace((unsigned char)*value) && end != value && !*end && !errno && *out >= least && *out <= most)
+	if (!isspace((unsigned char)*value) && end != value && !*end && !errno && *out >= min && *out <= max)
 		return true;
-	snprintf(expected, sizeof expected, "an integer in %lld..%lld", (long long)least, (long long)most);
+	snprintf(expected, sizeof expected, "an integer in %lld..%lld", (long long)min, (long long)max);
 	return refuse_value(r, value, expected, err);
 }
 
@@ -171,7 +171,7 @@ typedef bool (*check_fn)(const void *own, struct error *err);
 static bool set(void *options, size_t size, const char *type, check_fn check, const char *name, const char *value,
                 struct error *err)
 {
-	_Alignas(16) uint8_t own[MOST_BYTES];
+	_Alignas(16) uint8_t own[MAX_BYTES];
 	size_t given;
 
 	if (!sized_read(own, size, options, type, err))
@@ -232,7 +232,7 @@ static bool any(const void *own, struct error *err)
 }
 
 #define SETTER(function, type, check, parameter) \
-	_Static_assert(sizeof(type) <= MOST_BYTES, #type); \
+	_Static_assert(sizeof(type) <= MAX_BYTES, #type); \
 	int function(type *parameter, const char *name, const char *value, jit_error *err) \
 	{ \
 		struct error e = { 0 }; \

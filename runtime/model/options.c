@@ -15,17 +15,17 @@ struct field {
 	const char *name;
 	size_t offset;
 	bool is_float;
-	double least, most;
+	double min, max;
 	const char *expected; /* what a wrong value is told to be; NULL: the range */
 };
 
-#define INT(type, name, least, most, expected) \
+#define INT(type, name, min, max, expected) \
 	{ \
-#name, offsetof(type, name), false, least, most, expected \
+#name, offsetof(type, name), false, min, max, expected \
 	}
-#define FLOAT(type, name, least, most, expected) \
+#define FLOAT(type, name, min, max, expected) \
 	{ \
-#name, offsetof(type, name), true, least, most, expected \
+#name, offsetof(type, name), true, min, max, expected \
 	}
 #define COUNT(fields) (sizeof(fields) / sizeof *(fields))
 
@@ -35,17 +35,17 @@ struct field {
 
 NO_PADDING(jit_model_options, session);
 static const struct field model_fields[] = {
-	INT(jit_model_options, threads, 0, POOL_MOST_THREADS, NULL),
+	INT(jit_model_options, threads, 0, POOL_MAX_THREADS, NULL),
 	INT(jit_model_options, tune, JIT_TUNE_QUICK, JIT_TUNE_OFF, "0, 1 or 2"),
 };
 
 NO_PADDING(jit_session_options, cancel);
 static const struct field session_fields[] = {
 	INT(jit_session_options, context, 0, INT_MAX, NULL),
-	INT(jit_session_options, threads, 0, POOL_MOST_THREADS, NULL),
-	INT(jit_session_options, batch, 0, PLAN_TOKENS_MOST, NULL),
+	INT(jit_session_options, threads, 0, POOL_MAX_THREADS, NULL),
+	INT(jit_session_options, batch, 0, PLAN_TOKENS_MAX, NULL),
 	INT(jit_session_options, kv, JIT_KV_F16, JIT_KV_Q8_0, "0, 1 or 2"),
-	INT(jit_session_options, speculate, JIT_SPECULATE_OFF, SPECULATE_MOST, "-1, 0, 4, 8 or 16"),
+	INT(jit_session_options, speculate, JIT_SPECULATE_OFF, SPECULATE_MAX, "-1, 0, 4, 8 or 16"),
 	INT(jit_session_options, profile, JIT_PROFILE_OFF, JIT_PROFILE_EVENTS, "0, 1 or 2"),
 };
 
@@ -70,11 +70,11 @@ static const struct field card_fields[] = {
 
 NO_PADDING(jit_batch_options, cancel);
 static const struct field batch_fields[] = {
-	INT(jit_batch_options, threads, 0, POOL_MOST_THREADS, NULL),
-	INT(jit_batch_options, tokens, 0, PLAN_TOKENS_MOST, NULL),
+	INT(jit_batch_options, threads, 0, POOL_MAX_THREADS, NULL),
+	INT(jit_batch_options, tokens, 0, PLAN_TOKENS_MAX, NULL),
 	INT(jit_batch_options, context, 0, INT_MAX, NULL),
 	INT(jit_batch_options, kv, JIT_KV_F16, JIT_KV_Q8_0, "0, 1 or 2"),
-	INT(jit_batch_options, speculate, JIT_SPECULATE_OFF, SPECULATE_MOST, "-1, 0, 4, 8 or 16"),
+	INT(jit_batch_options, speculate, JIT_SPECULATE_OFF, SPECULATE_MAX, "-1, 0, 4, 8 or 16"),
 	INT(jit_batch_options, max_pass_ms, 0, INT_MAX, NULL),
 };
 
@@ -93,7 +93,7 @@ static bool refuse(const struct field *f, double value, struct error *err)
 {
 	char range[64];
 
-	snprintf(range, sizeof range, "in %.0f..%.0f", f->least, f->most);
+	snprintf(range, sizeof range, "in %.0f..%.0f", f->min, f->max);
 	return error_set(err, ERROR_ARGUMENT, f->is_float ? "%s: %.9g is not %s" : "%s: %.0f is not %s", f->name, value,
 	                 f->expected ? f->expected : range);
 }
@@ -111,7 +111,7 @@ static bool check(const void *own, const struct field *fields, size_t n, struct 
 		else
 			memcpy(&whole, at, sizeof whole);
 		double value = f->is_float ? (double)real : whole;
-		if (!isfinite(value) || value < f->least || value > f->most)
+		if (!isfinite(value) || value < f->min || value > f->max)
 			return refuse(f, value, err);
 	}
 	return true;
@@ -165,7 +165,7 @@ bool options_batch(jit_batch_options *own, const jit_batch_options *from, struct
 
 NO_PADDING(jit_compute_options, cancel);
 static const struct field compute_fields[] = {
-	INT(jit_compute_options, threads, 0, POOL_MOST_THREADS, NULL),
+	INT(jit_compute_options, threads, 0, POOL_MAX_THREADS, NULL),
 };
 
 bool options_compute(jit_compute_options *own, const jit_compute_options *from, struct error *err)

@@ -9,9 +9,9 @@ static bool check_size(size_t size, const char *type, struct error *err)
 {
 	if (!size)
 		return error_set(err, ERROR_ARGUMENT, "%s.size is 0; expected sizeof(%s)", type, type);
-	if (size > SIZED_MOST || size % SIZED_STEP)
+	if (size > SIZED_MAX || size % SIZED_STEP)
 		return error_set(err, ERROR_ARGUMENT, "%s.size is %zu; expected a multiple of %d, at most %d", type,
-		                 size, SIZED_STEP, SIZED_MOST);
+		                 size, SIZED_STEP, SIZED_MAX);
 	return true;
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-enum { SIZED_MOST = 4096, SIZED_STEP = sizeof(size_t) };
+enum { SIZED_MAX = 4096, SIZED_STEP = sizeof(size_t) };
 
 /* Options: *own becomes a copy of the caller's, with its own size and 0 where the caller's ends before it. from NULL: 0
  * everywhere. False: the size is none, or beyond *own something is not 0. */

@@ -13,13 +13,13 @@ static bool is_shared(const struct weights_entry *e, const struct model_spec *s)
 bool cut_weights(const struct model_spec *s, enum weight_layout layout, struct cut_share **out, size_t *n,
                  struct error *err)
 {
-	const size_t most = (size_t)s->layers * MATRIX_SLOTS + WEIGHTS_OUTSIDE;
+	const size_t max = (size_t)s->layers * MATRIX_SLOTS + WEIGHTS_OUTSIDE;
 	struct weights w = { 0 };
-	struct weights_entry *e = calloc(most, sizeof *e);
+	struct weights_entry *e = calloc(max, sizeof *e);
 	bool ok = weights_allocate(&w, s, err);
 
 	*n = 0;
-	*out = ok ? calloc(most, sizeof **out) : NULL;
+	*out = ok ? calloc(max, sizeof **out) : NULL;
 	if (ok && (!e || !*out))
 		ok = error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);
 	const size_t entries = ok ? weights_list(e, s, &w) : 0;

@@ -15,9 +15,9 @@ bool graph_open(struct graph *g, uint32_t nodes, uint32_t sections)
 		return false;
 	g->node = (struct graph_node *)(g->value + values);
 	g->section = (uint32_t *)(g->node + nodes);
-	g->values_most = values;
-	g->nodes_most = nodes;
-	g->sections_most = sections;
+	g->values_max = values;
+	g->nodes_max = nodes;
+	g->sections_max = sections;
 	g->value[0] = (struct graph_value){ .producer = (uint32_t)GRAPH_OUTSIDE };
 	g->n_values = 1;
 	return true;
@@ -31,7 +31,7 @@ void graph_close(struct graph *g)
 
 void graph_section(struct graph *g, uint32_t layer)
 {
-	assert(g->n_sections < g->sections_most);
+	assert(g->n_sections < g->sections_max);
 	g->section[g->n_sections++] = g->n_nodes;
 	g->layer = layer;
 }
@@ -40,7 +40,7 @@ void graph_end(struct graph *g) { g->section[g->n_sections] = g->n_nodes; }
 
 static graph_ref add_value(struct graph *g, const struct graph_value *v)
 {
-	assert(g->n_values < g->values_most);
+	assert(g->n_values < g->values_max);
 	g->value[g->n_values] = *v;
 	return g->n_values++;
 }
@@ -83,7 +83,7 @@ graph_ref graph_result(struct graph *g, uint64_t width)
 
 graph_ref graph_node(struct graph *g, const struct graph_node *n, uint64_t width)
 {
-	assert(g->n_nodes < g->nodes_most);
+	assert(g->n_nodes < g->nodes_max);
 	struct graph_node *to = &g->node[g->n_nodes];
 	*to = *n;
 	to->layer = g->layer;

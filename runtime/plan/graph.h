@@ -83,7 +83,7 @@ struct graph {
 	struct graph_value *value; /* number 0 is none */
 	struct graph_node *node;
 	uint32_t *section; /* the first node of each section; section[n_sections] is n_nodes */
-	uint32_t n_values, n_nodes, n_sections, values_most, nodes_most, sections_most;
+	uint32_t n_values, n_nodes, n_sections, values_max, nodes_max, sections_max;
 	uint32_t layer; /* of the nodes that are drawn now */
 	bool adapted;   /* matrices that adapters can be added to have nodes for these */
 };

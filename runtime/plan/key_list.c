@@ -147,7 +147,7 @@ static bool sample_make(struct warm_passes *m, const struct model_spec *spec, st
 /* Those that a session may try in passing. */
 static bool add_schedules(struct key_set *set, struct key key)
 {
-	uint32_t schedule[TEMPLATE_SCHEDULES_MOST];
+	uint32_t schedule[TEMPLATE_SCHEDULES_MAX];
 	unsigned n = template_schedules(&key, schedule);
 	bool ok = true;
 
@@ -216,7 +216,7 @@ static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dt
 static bool add_plain_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
                              const struct plan_options *opt, bool schedules, struct error *err)
 {
-	const uint32_t few = tokens < PLAN_HANDED_MOST ? tokens : PLAN_HANDED_MOST;
+	const uint32_t few = tokens < PLAN_HANDED_MAX ? tokens : PLAN_HANDED_MAX;
 	struct plan_options plain = *opt;
 
 	plain.handed = false;
@@ -251,7 +251,7 @@ static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dt
 	for (uint32_t n = 1; n <= tokens; n++)
 		if ((plan_has_new_widths(&seen, &m->spec, &m->weights, n, opt) &&
 		     !add_plan(set, m, kv, n, PLAN_LAST_LOGITS, opt, schedules, err)) ||
-		    (n <= PLAN_ALL_LOGITS_MOST && !add_plan(set, m, kv, n, PLAN_ALL_LOGITS, opt, schedules, err)))
+		    (n <= PLAN_ALL_LOGITS_MAX && !add_plan(set, m, kv, n, PLAN_ALL_LOGITS, opt, schedules, err)))
 			return false;
 	return !opt->target->lane_bytes || tokens < 2 ||
 	       (add_parts(set, err) && add_plain_passes(set, m, kv, tokens, opt, schedules, err));
@@ -359,21 +359,21 @@ static bool add_other_kv(struct key_set *set, size_t from, unsigned kv, struct e
 }
 
 /* Of the widest pass: draft tokens do not depend on how long prompts are, and texts that are encoded are whole. */
-static uint32_t most_tokens(const struct model_spec *spec, const struct warm_options *opt)
+static uint32_t max_tokens(const struct model_spec *spec, const struct warm_options *opt)
 {
-	const uint32_t context = spec->context_train < PLAN_ENCODED_MOST ? spec->context_train : PLAN_ENCODED_MOST,
-		       least = !spec->encodes                 ? SPECULATE_MOST
-	                       : context > PLAN_ENCODED_LEAST ? context
-	                                                      : PLAN_ENCODED_LEAST,
-		       wanted = opt->tokens ? opt->tokens : PLAN_TOKENS_MOST;
+	const uint32_t context = spec->context_train < PLAN_ENCODED_MAX ? spec->context_train : PLAN_ENCODED_MAX,
+		       min = !spec->encodes                 ? SPECULATE_MAX
+	                     : context > PLAN_ENCODED_LEAST ? context
+	                                                    : PLAN_ENCODED_LEAST,
+		       wanted = opt->tokens ? opt->tokens : PLAN_TOKENS_MAX;
 
-	return wanted > least ? wanted : least;
+	return wanted > min ? wanted : min;
 }
 
 bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n,
                struct error *err)
 {
-	const uint32_t tokens = most_tokens(spec, opt);
+	const uint32_t tokens = max_tokens(spec, opt);
 	struct key_set set = { 0 };
 	struct tune *tune = opt->tune && tune_any(opt->tune) ? opt->tune : NULL;
 	struct warm_passes m;
@@ -423,7 +423,7 @@ static bool add_program(struct key_set *set, const struct warm_passes *m, enum d
 	struct key_set kernels = { 0 };
 	struct key program;
 	bool ok = add_plan(&kernels, m, kv, 1, PLAN_LAST_LOGITS, opt, false, err) &&
-	          (kernels.n > PROGRAM_KERNELS_MOST ||
+	          (kernels.n > PROGRAM_KERNELS_MAX ||
 	           (program_key(&program, kernels.key, kernels.n, err) &&
 	            (set_add(set, &program) || error_set(err, ERROR_MEMORY, "no memory for a list of programs"))));
 

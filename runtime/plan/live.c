@@ -174,9 +174,9 @@ static void want_choice(struct live *v, graph_ref choice)
 {
 	const uint64_t used = graph_value(v->g, choice)->width;
 
-	want(v, choice, (enum plan_form)CHOICE_CHOSEN, ROUTE_MOST * sizeof(int32_t));
-	want(v, choice, (enum plan_form)CHOICE_SHARES, ROUTE_MOST * sizeof(float));
-	want(v, choice, (enum plan_form)CHOICE_PLACES, ROUTE_MOST * sizeof(int32_t));
+	want(v, choice, (enum plan_form)CHOICE_CHOSEN, ROUTE_MAX * sizeof(int32_t));
+	want(v, choice, (enum plan_form)CHOICE_SHARES, ROUTE_MAX * sizeof(float));
+	want(v, choice, (enum plan_form)CHOICE_PLACES, ROUTE_MAX * sizeof(int32_t));
 	want(v, choice, (enum plan_form)CHOICE_GROUPS, (used + 1) * sizeof(struct route_group));
 }
 
@@ -402,18 +402,18 @@ static bool open_live(struct live *v)
 {
 	const struct graph *g = v->g;
 	const size_t nodes = g->n_nodes, values = g->n_values;
-	uint32_t most = 0;
+	uint32_t max = 0;
 
 	v->section = malloc(nodes * sizeof *v->section);
 	v->sum = calloc(nodes, sizeof *v->sum);
 	v->group = malloc(2 * values * sizeof *v->group);
 	for (uint32_t i = 0; i < g->n_sections && v->section; i++) {
 		const uint32_t n = g->section[i + 1] - g->section[i];
-		most = n > most ? n : most;
+		max = n > max ? n : max;
 		for (uint32_t node = g->section[i]; node < g->section[i + 1]; node++)
 			v->section[node] = i;
 	}
-	v->words = most / 64 + 1;
+	v->words = max / 64 + 1;
 	v->sets = calloc((2 * nodes + 6 * values) * v->words, sizeof *v->sets);
 	if (!v->section || !v->sum || !v->group || !v->sets)
 		return false;

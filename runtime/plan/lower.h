@@ -28,7 +28,7 @@
 #include "runtime/plan/live.h"
 #include "runtime/plan/plan.h"
 
-enum { PLAN_CUTS_MOST = 5 /* sorts of tiles that a matmul's tokens are cut into */ };
+enum { PLAN_CUTS_MAX = 5 /* sorts of tiles that a matmul's tokens are cut into */ };
 
 /* An op that turns inputs, whole: two that are the same write the same bytes. */
 struct plan_turn {
@@ -73,8 +73,8 @@ struct plan_builder {
 	const struct plan_span *span;
 	uint32_t spans, sequence;
 	/* The ops that wrote what the buffers of turned inputs hold, and how many ops there were behind each. */
-	struct plan_turn turned[PLAN_CUTS_MOST];
-	size_t turned_end[PLAN_CUTS_MOST];
+	struct plan_turn turned[PLAN_CUTS_MAX];
+	size_t turned_end[PLAN_CUTS_MAX];
 	unsigned n_turned;
 	uint64_t handed_used; /* bytes of plan_buffers.handed, where what ops give lies */
 };
@@ -128,7 +128,7 @@ enum dtype plan_activation(const struct plan_options *opt, enum dtype weight);
 enum dtype plan_matmul_activation(const struct plan_options *opt, const struct weights_matrix *w, uint32_t flags);
 /* How a matrix times so many tokens is done; returns how many sorts of tiles: those by matrices first. */
 unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits, const struct weights_matrix *w,
-                         uint32_t flags, uint32_t tokens, struct plan_tiles out[PLAN_CUTS_MOST]);
+                         uint32_t flags, uint32_t tokens, struct plan_tiles out[PLAN_CUTS_MAX]);
 
 /* Whether this matrix times so many tokens makes the norm of its input itself, in every op. flags: of the matmul. */
 bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags, uint32_t tokens,

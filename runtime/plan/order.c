@@ -18,7 +18,7 @@ struct access {
 };
 
 /* Of an op at the most, and of a stage: when there are more, a barrier is set early. */
-enum { OF_OP = PLAN_ARGS_MOST, OF_STAGE = 256 };
+enum { OF_OP = PLAN_ARGS_MAX, OF_STAGE = 256 };
 
 struct order {
 	struct plan *p;
@@ -33,7 +33,7 @@ static const struct plan_changing *changing_of(const struct order *o, const stru
 {
 	const struct plan *p = o->p;
 
-	for (size_t i = o->changing; i < p->n_changing && p->changing[i].slot < op->arg + PLAN_ARGS_MOST; i++) {
+	for (size_t i = o->changing; i < p->n_changing && p->changing[i].slot < op->arg + PLAN_ARGS_MAX; i++) {
 		const struct plan_changing *c = &p->changing[i];
 		if (pages ? c->what == PLAN_PAGES || c->what == PLAN_WINDOW_PAGES : c->slot == slot)
 			return c;
@@ -141,7 +141,7 @@ static void set_barriers(struct order *o)
 
 		for (unsigned slot = 0; slot < op->n_args; slot++)
 			n += access_of(o, op, slot, &a[n]);
-		while (o->changing < p->n_changing && p->changing[o->changing].slot < op->arg + PLAN_ARGS_MOST)
+		while (o->changing < p->n_changing && p->changing[o->changing].slot < op->arg + PLAN_ARGS_MAX)
 			o->changing++;
 		op->barrier = i + 1 == p->n_ops;
 		if (i && (stands_apart(p, i, section) || must_wait(o, a, n))) {

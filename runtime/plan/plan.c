@@ -82,7 +82,7 @@ void plan_expect_kernel(struct plan_builder *b, const struct key *key) { find_ke
 uint64_t *plan_add_op(struct plan_builder *b, const struct key *key, int64_t begin, int64_t end)
 {
 	struct plan *p = b->p;
-	assert(p->n_ops < b->launch_capacity && template_args(key) <= PLAN_ARGS_MOST);
+	assert(p->n_ops < b->launch_capacity && template_args(key) <= PLAN_ARGS_MAX);
 	struct plan_op *l = &p->op[p->n_ops++];
 	struct key scheduled = *key;
 	if (!key->schedule)
@@ -93,8 +93,8 @@ uint64_t *plan_add_op(struct plan_builder *b, const struct key *key, int64_t beg
 		               .end = end,
 		               .unit_cost = 1,
 		               .arg = p->args + b->args_used };
-	memset(l->arg, 0, PLAN_ARGS_MOST * sizeof *l->arg);
-	b->args_used += PLAN_ARGS_MOST;
+	memset(l->arg, 0, PLAN_ARGS_MAX * sizeof *l->arg);
+	b->args_used += PLAN_ARGS_MAX;
 	return l->arg;
 }
 
@@ -123,13 +123,13 @@ static bool make_room(struct plan_builder *b)
 	size_t n = b->launch_capacity, layers = b->spec->layers;
 
 	p->kernel = malloc(n * sizeof *p->kernel);
-	p->op = malloc(n * (sizeof *p->op + PLAN_ARGS_MOST * sizeof *p->args) +
+	p->op = malloc(n * (sizeof *p->op + PLAN_ARGS_MAX * sizeof *p->args) +
 	               b->changing_capacity * sizeof *p->changing + (layers + 3) * sizeof *p->section +
 	               (n + 1) * sizeof *p->stage);
 	if (!p->kernel || !p->op)
 		return false;
 	p->args = (uint64_t *)(p->op + n);
-	p->changing = (struct plan_changing *)(p->args + n * PLAN_ARGS_MOST);
+	p->changing = (struct plan_changing *)(p->args + n * PLAN_ARGS_MAX);
 	p->section = (uint32_t *)(p->changing + b->changing_capacity);
 	p->stage = p->section + layers + 3;
 	return true;

@@ -56,7 +56,7 @@ uint32_t plan_record_tokens(const struct model_spec *s, uint64_t context, uint32
 
 /* Bytes of what a pass of so many tokens hands from kernel to kernel, which may be written once in a run: before it,
  * every word there must be IR_EMPTY (jit/ir/lanes.h). A multiple of 256. 0: no such plan is built of the model. */
-enum { PLAN_HANDED_MOST = 16 /* tokens */ };
+enum { PLAN_HANDED_MAX = 16 /* tokens */ };
 uint64_t plan_handed_bytes(const struct model_spec *s, uint64_t context, uint32_t tokens);
 /* The most tokens, up to so many, whose passes may hand over; at least 1. */
 uint32_t plan_handed_tokens(const struct model_spec *s, uint64_t context, uint32_t tokens);
@@ -99,13 +99,13 @@ uint64_t plan_cache_bytes(enum dtype type, const struct model_spec *s, uint32_t 
  * and nobody reads a layer's keys when it is done. */
 uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer);
 
-/* The passes that plans are made for: of 1 to PLAN_TOKENS_MOST tokens, with no logits, with those of the last
+/* The passes that plans are made for: of 1 to PLAN_TOKENS_MAX tokens, with no logits, with those of the last
  * token, or with the final hidden states instead: all tokens after the final norm (plan_layout.normed). Passes of up to
- * PLAN_ALL_LOGITS_MOST tokens may have the logits of all. */
-enum { PLAN_TOKENS_MOST = 1024, PLAN_ALL_LOGITS_MOST = 32 };
+ * PLAN_ALL_LOGITS_MAX tokens may have the logits of all. */
+enum { PLAN_TOKENS_MAX = 1024, PLAN_ALL_LOGITS_MAX = 32 };
 /* Passes over texts that are encoded: of so many tokens together, where nobody asks for more, and of a text as long as
  * a context that nobody asks to be longer. */
-enum { PLAN_ENCODED_LEAST = 512, PLAN_ENCODED_MOST = 8192 };
+enum { PLAN_ENCODED_LEAST = 512, PLAN_ENCODED_MAX = 8192 };
 enum plan_logits { PLAN_NO_LOGITS, PLAN_LAST_LOGITS, PLAN_ALL_NORMED, PLAN_ALL_LOGITS };
 
 /* How the attention of a pass of one token goes through its context: a unit goes through all that a head of keys sees;
@@ -181,7 +181,7 @@ struct plan_sequence {
 	uint8_t *behind;
 };
 
-enum { PLAN_ARGS_MOST = 24 /* slots of an op; those of the next one begin as many behind */ };
+enum { PLAN_ARGS_MAX = 24 /* slots of an op; those of the next one begin as many behind */ };
 
 struct plan {
 	uint32_t tokens;
@@ -233,12 +233,12 @@ bool plan_outline_pair(struct plan *p, const struct model_spec *spec, const stru
 /* True if a pass of so many tokens, with the logits of the last, may need kernels that no pass recorded in *seen needs.
  * It then records the pass. *seen is all zero at first, and belongs to one model and one set of options. For lists of
  * kernels: of some thousand passes a few dozen are new. */
-enum { PLAN_SIZES_MOST = 4 }; /* of heads; with more of them every pass is new */
+enum { PLAN_SIZES_MAX = 4 }; /* of heads; with more of them every pass is new */
 struct plan_widths {
-	uint64_t matmul[DTYPE_COUNT][3], experts, attention[PLAN_SIZES_MOST];
+	uint64_t matmul[DTYPE_COUNT][3], experts, attention[PLAN_SIZES_MAX];
 	struct {
 		uint32_t head_dim, kv_heads;
-	} of[PLAN_SIZES_MOST];
+	} of[PLAN_SIZES_MAX];
 };
 bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec, const struct weights *w,
                          uint32_t tokens, const struct plan_options *opt);

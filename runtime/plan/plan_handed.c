@@ -50,7 +50,7 @@ static bool is_plain(const struct model_spec *s)
 }
 
 /* Of all layers; more would take too long to empty before each run. A barrier for each stage takes longer than this. */
-enum { RECORDS_MOST = 128 << 20 };
+enum { RECORDS_MAX = 128 << 20 };
 
 static uint64_t records_bytes(const struct model_spec *s, uint64_t context)
 {
@@ -76,12 +76,12 @@ uint64_t plan_handed_bytes(const struct model_spec *s, uint64_t context, uint32_
 
 	for (uint32_t i = 0; i < s->layers; i++)
 		bytes += layer_bytes(s, i, n);
-	return is_plain(s) && records <= RECORDS_MOST ? bytes : 0;
+	return is_plain(s) && records <= RECORDS_MAX ? bytes : 0;
 }
 
 uint32_t plan_handed_tokens(const struct model_spec *s, uint64_t context, uint32_t tokens)
 {
-	uint32_t n = tokens < PLAN_HANDED_MOST ? tokens : PLAN_HANDED_MOST;
+	uint32_t n = tokens < PLAN_HANDED_MAX ? tokens : PLAN_HANDED_MAX;
 
 	while (n > 1 && !plan_handed_bytes(s, context, n))
 		n--;
@@ -161,7 +161,7 @@ bool plan_hands(const struct plan_builder *b)
 {
 	const struct weights *w = b->w;
 	const bool several = b->n > 1;
-	bool all = b->opt->handed && !b->opt->adapts && b->n <= PLAN_HANDED_MOST && b->opt->target->lane_bytes &&
+	bool all = b->opt->handed && !b->opt->adapts && b->n <= PLAN_HANDED_MAX && b->opt->target->lane_bytes &&
 	           is_plain(b->spec) && has_room(b) && awaits(b, &w->lm_head, several ? 0 : KEY_NORM_IN, b->n) &&
 	           (!several || (!b->opt->general && rows_are_one(b) && b->p->logits != PLAN_ALL_NORMED &&
 	                         template_norm_awaits(b->opt->target, b->spec->hidden)));

@@ -122,7 +122,7 @@ static void prepare(struct plan_builder *b, const struct plan_turn turn[], unsig
 static void turn(struct plan_builder *b, const struct matmul *m, enum dtype act, const struct plan_tiles t[],
                  unsigned n)
 {
-	struct plan_turn turn[PLAN_CUTS_MOST];
+	struct plan_turn turn[PLAN_CUTS_MAX];
 
 	for (unsigned i = 0; i < n; i++) {
 		const struct plan_tiles columns = { .first = t[i].first, .width = 1, .tiles = t[i].width * t[i].tiles };
@@ -150,7 +150,7 @@ void plan_multiply(struct plan_builder *b, const struct matmul *m)
 	const struct activations turned = { .x = m->in.turned, .q = m->in.turned_q, .s = m->in.turned_s },
 				 narrowed = { .x = m->in.turned };
 	bool floats = act == DTYPE_F32;
-	struct plan_tiles t[PLAN_CUTS_MOST];
+	struct plan_tiles t[PLAN_CUTS_MAX];
 	unsigned n = plan_cut_matmul(b->opt, b->p->logits, m->w, m->flags, m->tokens, t), i = 0, by_matrices = 0;
 
 	if (m->awaited)
@@ -224,7 +224,7 @@ void lower_by_head(struct plan_builder *b, const struct graph_node *n)
 	const uint32_t heads = b->spec->heads, rows = n->rows;
 	const uint64_t width = heads * numerics_pad(w->k), out_width = numerics_pad((uint64_t)heads * n->groups);
 	const enum dtype act = plan_activation(b->opt, w->type);
-	struct plan_tiles t[PLAN_CUTS_MOST];
+	struct plan_tiles t[PLAN_CUTS_MAX];
 	struct key key = plan_key(b, KEY_MATMUL);
 
 	plan_ready(b, n->in[IN_X]);

@@ -14,7 +14,7 @@ static uint64_t room(const struct key *key, const uint64_t *arg, unsigned slot, 
 	return units ? kernel_extent(key, arg, slot, (int64_t)units - 1, (int64_t)units).end : 0;
 }
 
-static const uint64_t no_values[PLAN_ARGS_MOST];
+static const uint64_t no_values[PLAN_ARGS_MAX];
 
 uint64_t plan_cache_keys(enum dtype type, const struct model_spec *s, uint32_t layer)
 {
@@ -97,8 +97,8 @@ uint64_t plan_angles_bytes(const struct model_spec *s, uint32_t tokens)
 
 uint64_t plan_record_bytes(const struct model_spec *s, uint64_t context)
 {
-	const uint64_t arg[PLAN_ARGS_MOST] = { [ATTENTION_POS0] = context - 1, [ATTENTION_COLUMNS] = 1 };
-	uint64_t most = 0;
+	const uint64_t arg[PLAN_ARGS_MAX] = { [ATTENTION_POS0] = context - 1, [ATTENTION_COLUMNS] = 1 };
+	uint64_t max = 0;
 
 	for (uint32_t i = 0; i < s->layers && context; i++) {
 		const struct model_sizes z = model_sizes_of(s, i);
@@ -108,16 +108,16 @@ uint64_t plan_record_bytes(const struct model_spec *s, uint64_t context)
 			                 .head_dim = z.head_dim,
 			                 .rows = 1 };
 		const uint64_t one = room(&key, arg, ATTENTION_OUT, z.kv_heads);
-		most = one > most ? one : most;
+		max = one > max ? one : max;
 	}
-	return most;
+	return max;
 }
 
 uint32_t plan_record_tokens(const struct model_spec *s, uint64_t context, uint32_t tokens)
 {
-	enum { MOST = 128 << 20 };
-	const uint64_t one = plan_record_bytes(s, context), fit = one ? MOST / one : 0;
-	uint32_t n = tokens < PLAN_HANDED_MOST ? tokens : PLAN_HANDED_MOST;
+	enum { MAX = 128 << 20 };
+	const uint64_t one = plan_record_bytes(s, context), fit = one ? MAX / one : 0;
+	uint32_t n = tokens < PLAN_HANDED_MAX ? tokens : PLAN_HANDED_MAX;
 
 	n = n < fit ? n : (uint32_t)fit;
 	return n ? n : 1;

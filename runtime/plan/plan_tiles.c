@@ -58,11 +58,11 @@ struct matmul_widths plan_widths_of(const struct plan_options *opt, const struct
 
 /* So many tiles of int8 are alike, of one op, which reads and unpacks weights once; another op's would do so again.
  * Products of matrices are better in whole tiles. */
-enum { ALIKE_MOST = 2 };
+enum { ALIKE_MAX = 2 };
 
 static uint32_t alike(const struct plan_options *opt, enum dtype act, bool wide)
 {
-	return wide && act == DTYPE_Q8_0 && !opt->target->has_tiles ? ALIKE_MOST : 0;
+	return wide && act == DTYPE_Q8_0 && !opt->target->has_tiles ? ALIKE_MAX : 0;
 }
 
 /* Columns from `first` on: tiles of a width, and a narrower one for the rest; up to `same` tiles are of one width.
@@ -88,7 +88,7 @@ static unsigned cut_columns(uint32_t first, uint32_t tokens, uint32_t width, uin
 /* The tokens that fill tiles of matrix products. Passes that give the logits of all tokens stay exact: that is how
  * draft tokens are judged, which must not change what is said. */
 static unsigned cut_for_matrices(const struct plan_options *opt, const struct matmul_widths *widths, uint32_t flags,
-                                 uint32_t tokens, struct plan_tiles out[PLAN_CUTS_MOST - 2])
+                                 uint32_t tokens, struct plan_tiles out[PLAN_CUTS_MAX - 2])
 {
 	uint32_t all = tokens / TEMPLATE_MMA_LEAST * TEMPLATE_MMA_LEAST, width = widths->products,
 		 narrow = widths->narrow, done = 0;
@@ -96,7 +96,7 @@ static unsigned cut_for_matrices(const struct plan_options *opt, const struct ma
 
 	if (!all || opt->general || flags & KEY_BY_HEAD || !width)
 		return 0;
-	for (uint32_t least = width < TEMPLATE_MMA_SHARED ? width : TEMPLATE_MMA_SHARED; width >= least; width /= 2)
+	for (uint32_t min = width < TEMPLATE_MMA_SHARED ? width : TEMPLATE_MMA_SHARED; width >= min; width /= 2)
 		if (all - done >= width) {
 			out[n++] = (struct plan_tiles){
 				.first = done, .width = width, .tiles = (all - done) / width, .flags = KEY_MMA
@@ -150,7 +150,7 @@ static unsigned cut_floats(const struct plan_options *opt, enum dtype act, const
 
 /* A prompt's tokens go through the widest tiles there are. */
 unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits, const struct weights_matrix *w,
-                         uint32_t flags, uint32_t tokens, struct plan_tiles out[PLAN_CUTS_MOST])
+                         uint32_t flags, uint32_t tokens, struct plan_tiles out[PLAN_CUTS_MAX])
 {
 	enum dtype act = plan_matmul_activation(opt, w, flags);
 	const struct matmul_widths widths =
@@ -172,23 +172,21 @@ unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits
  * as many elements it takes as long as the stage that it saves. */
 static bool norm_pays(const struct key *plain)
 {
-	enum { FLOATS_MOST = 4096, BLOCKS_MOST = 2048, STAGED_FLOATS_MOST = 16384, STAGED_BLOCKS_MOST = 4096 };
+	enum { FLOATS_MAX = 4096, BLOCKS_MAX = 2048, STAGED_FLOATS_MAX = 16384, STAGED_BLOCKS_MAX = 4096 };
 	struct key key = *plain;
 
 	key.flags |= KEY_NORM_IN;
 	const struct matmul_recipe r = matmul_recipe(&key, &target_table[key.target]);
 	const bool staged = r.source == MATMUL_STAGED;
-	const uint64_t most = r.int8   ? staged ? STAGED_BLOCKS_MOST : BLOCKS_MOST
-	                      : staged ? STAGED_FLOATS_MOST
-	                               : FLOATS_MOST;
+	const uint64_t max = r.int8 ? staged ? STAGED_BLOCKS_MAX : BLOCKS_MAX : staged ? STAGED_FLOATS_MAX : FLOATS_MAX;
 
-	return !r.refusal && key.tile_n * numerics_pad(key.k) <= most;
+	return !r.refusal && key.tile_n * numerics_pad(key.k) <= max;
 }
 
 bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags, uint32_t tokens,
                       bool awaited)
 {
-	struct plan_tiles t[PLAN_CUTS_MOST];
+	struct plan_tiles t[PLAN_CUTS_MAX];
 
 	if (awaited) /* several tokens' norm is an op, which makes it once for all who read it */
 		return b->n == 1;
@@ -230,7 +228,7 @@ static bool note(uint64_t *set, uint32_t width)
 static bool note_matmul(struct plan_widths *seen, const struct weights_matrix *w, uint32_t flags, uint32_t tokens,
                         const struct plan_options *opt, bool inside)
 {
-	struct plan_tiles t[PLAN_CUTS_MOST];
+	struct plan_tiles t[PLAN_CUTS_MAX];
 	bool is_new = false;
 
 	for (unsigned n = plan_cut_matmul(opt, PLAN_LAST_LOGITS, w, flags, tokens, t), i = 0; i < n; i++)
@@ -248,10 +246,10 @@ static bool note_attention(struct plan_widths *seen, const struct model_spec *sp
 	                         ? tokens > 1
 	                         : template_attention_tile_n(opt->target, spec->heads, z.kv_heads, z.head_dim, tokens);
 
-	while (k < PLAN_SIZES_MOST && seen->of[k].head_dim &&
+	while (k < PLAN_SIZES_MAX && seen->of[k].head_dim &&
 	       (seen->of[k].head_dim != z.head_dim || seen->of[k].kv_heads != z.kv_heads))
 		k++;
-	if (k == PLAN_SIZES_MOST)
+	if (k == PLAN_SIZES_MAX)
 		return true;
 	seen->of[k].head_dim = z.head_dim;
 	seen->of[k].kv_heads = z.kv_heads;

@@ -35,7 +35,7 @@ static uint32_t bucket_of(uint32_t buckets, int64_t distance)
 	if (n < exact)
 		return first + n;
 	const float ln = (float)math_host_log((double)((float)n / (float)exact)),
-		    most = (float)math_host_log((double)FARTHEST / exact), share = ln / most;
+		    max = (float)math_host_log((double)FARTHEST / exact), share = ln / max;
 	const uint32_t far = exact + (uint32_t)(share * (float)(half - exact));
 	return first + (far < half - 1 ? far : half - 1);
 }

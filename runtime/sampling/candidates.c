@@ -207,12 +207,12 @@ static struct candidate_word word_of(const float *logits, int32_t at)
 enum { BLOCK = 32 };
 
 /* Whether a block has one that is not less. */
-static bool block_reaches(const float *x, float least)
+static bool block_reaches(const float *x, float min)
 {
 	int any = 0;
 
 	for (int j = 0; j < BLOCK; j++)
-		any |= x[j] >= least;
+		any |= x[j] >= min;
 	return any;
 }
 
@@ -295,16 +295,16 @@ static void keep_count(struct candidates *c, int32_t kept)
 	c->n = kept;
 }
 
-void candidates_keep_from(struct candidates *c, float least)
+void candidates_keep_from(struct candidates *c, float min)
 {
 	int32_t kept = 0;
 
 	for (int32_t i = 0; i < c->n;) {
 		int32_t end = c->n - i < BLOCK ? c->n : i + BLOCK;
-		if (end - i == BLOCK && !block_reaches(c->logit + i, least))
+		if (end - i == BLOCK && !block_reaches(c->logit + i, min))
 			i = end;
 		for (; i < end; i++)
-			if (c->logit[i] >= least)
+			if (c->logit[i] >= min)
 				move(c, kept++, i);
 	}
 	keep_count(c, kept);
@@ -321,16 +321,16 @@ void candidates_drop_head(struct candidates *c, int32_t n)
 
 enum { BUCKETS = 1024, NARROWED = 1024 /* lists longer than that */ };
 
-static int32_t bucket_of(float key, float least)
+static int32_t bucket_of(float key, float min)
 {
-	float b = (key - least) * 16;
+	float b = (key - min) * 16;
 
 	return b < BUCKETS - 1 ? (int32_t)b : BUCKETS - 1; /* inf and NaN are far away */
 }
 
 /* Drops what cannot belong to the head: buckets of keys, taken in order until they have its mass, and some more than
  * rounding could matter. */
-static void narrow(struct candidates *c, float mass, int32_t least)
+static void narrow(struct candidates *c, float mass, int32_t min)
 {
 	double sum[BUCKETS] = { 0 }, all = 0;
 	int32_t count[BUCKETS] = { 0 }, b = 0, n = 0, kept = 0;
@@ -346,7 +346,7 @@ static void narrow(struct candidates *c, float mass, int32_t least)
 	for (; b < BUCKETS; b++) {
 		all += sum[b];
 		n += count[b];
-		if (all > (double)mass + 1e-4 && n >= least)
+		if (all > (double)mass + 1e-4 && n >= min)
 			break;
 	}
 	for (int32_t i = 0; i < c->n; i++)
@@ -357,17 +357,17 @@ static void narrow(struct candidates *c, float mass, int32_t least)
 	keep_count(c, kept);
 }
 
-void candidates_keep_mass(struct candidates *c, float mass, bool above, int32_t least)
+void candidates_keep_mass(struct candidates *c, float mass, bool above, int32_t min)
 {
 	double sum = 0;
 	int32_t n = 0;
 
 	if (c->n > NARROWED)
-		narrow(c, mass, least);
+		narrow(c, mass, min);
 	sort_by_key(c);
 	while (n < c->n) {
 		sum += (double)c->p[n++];
-		if (n >= least && (above ? sum > (double)mass : sum >= (double)mass))
+		if (n >= min && (above ? sum > (double)mass : sum >= (double)mass))
 			break;
 	}
 	c->n = n;

@@ -46,12 +46,12 @@ int32_t candidates_first_max(const struct candidates *c);
 /* The first k in order stay, and come out sorted; k >= 1. */
 void candidates_keep_first(struct candidates *c, int32_t k);
 void candidates_sort(struct candidates *c);
-/* Drops those below `least`; the others keep their order. */
-void candidates_keep_from(struct candidates *c, float least);
+/* Drops those below `min`; the others keep their order. */
+void candidates_keep_from(struct candidates *c, float min);
 /* In the order of key[], which the caller has filled (ascending, then the lower id): the shortest head whose
- * probabilities add up to `mass` or more (above: to more than it) and that has `least` of them stays, in that order.
+ * probabilities add up to `mass` or more (above: to more than it) and that has `min` of them stays, in that order.
  * Probabilities are there. */
-void candidates_keep_mass(struct candidates *c, float mass, bool above, int32_t least);
+void candidates_keep_mass(struct candidates *c, float mass, bool above, int32_t min);
 /* Keys that make it the list's own order. */
 void candidates_key_logits(struct candidates *c);
 void candidates_drop_head(struct candidates *c, int32_t n);

@@ -72,13 +72,13 @@ int32_t draw_mirostat(struct candidates *c, const struct mirostat *m, int32_t co
 
 int32_t draw_mirostat_v2(struct candidates *c, const struct mirostat *m, double u, float *mu)
 {
-	float most = candidates_max(c);
-	double above = math_host_log(candidates_exp(c)) - (double)*mu * LN2, least = (double)most + above;
-	float bound = (double)(float)least < least ? nextafterf((float)least, INFINITY) : (float)least;
+	float max = candidates_max(c);
+	double above = math_host_log(candidates_exp(c)) - (double)*mu * LN2, min = (double)max + above;
+	float bound = (double)(float)min < min ? nextafterf((float)min, INFINITY) : (float)min;
 
 	if (above > 0) /* even the likeliest is too surprising */
 		candidates_keep_first(c, 1);
-	else if (isfinite(most))
+	else if (isfinite(max))
 		candidates_keep_from(c, bound);
 	candidates_sort(c);
 	return draw_and_learn(c, m, u, mu);

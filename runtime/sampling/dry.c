@@ -111,16 +111,16 @@ static void agree(const int32_t *text, size_t n, int32_t *same)
 }
 
 /* Greater powers would be infinite. */
-static int32_t most_exponent(float base)
+static int32_t max_exponent(float base)
 {
 	return base > 1.000001f ? (int32_t)(88.7228391f / (float)math_host_log((double)base)) : INT32_MAX;
 }
 
 static float penalty(const struct dry *d, int32_t length)
 {
-	int32_t e = length - d->allowed, most = most_exponent(d->base);
+	int32_t e = length - d->allowed, max = max_exponent(d->base);
 
-	return (float)((double)d->multiplier * math_host_pow((double)d->base, e < most ? e : most));
+	return (float)((double)d->multiplier * math_host_pow((double)d->base, e < max ? e : max));
 }
 
 static void penalise(struct candidates *c, int32_t at, const struct dry *d, const int32_t *tally)

@@ -22,12 +22,12 @@ void filter_top_p(struct candidates *c, float p, int32_t min_keep)
 }
 
 /* A sorted list's head of those at least as great, filled up to min_keep. */
-static void keep_head_from(struct candidates *c, float least, int32_t min_keep)
+static void keep_head_from(struct candidates *c, float min, int32_t min_keep)
 {
 	int32_t n = 1;
 
 	candidates_sort(c);
-	while (n < c->n && (c->logit[n] >= least || n < min_keep))
+	while (n < c->n && (c->logit[n] >= min || n < min_keep))
 		n++;
 	c->n = n;
 }
@@ -38,25 +38,25 @@ void filter_min_p(struct candidates *c, float p, int32_t min_keep)
 
 	if (!(p > 0) || !c->n)
 		return;
-	float most = candidates_max(c), ln_p = (float)math_host_log((double)p),
-	      least = (most < -FLT_MAX ? -FLT_MAX : most) + ln_p;
+	float max = candidates_max(c), ln_p = (float)math_host_log((double)p),
+	      min = (max < -FLT_MAX ? -FLT_MAX : max) + ln_p;
 	for (int32_t i = 0; i < c->n; i++)
-		n += c->logit[i] >= least;
+		n += c->logit[i] >= min;
 	if (c->sorted || n < enough)
-		keep_head_from(c, least, min_keep);
+		keep_head_from(c, min, min_keep);
 	else
-		candidates_keep_from(c, least);
+		candidates_keep_from(c, min);
 }
 
-/* The entropy of the softmax that is there: each surprise is log_sum - (logit - most). What has probability 0 adds
+/* The entropy of the softmax that is there: each surprise is log_sum - (logit - max). What has probability 0 adds
  * nothing. */
-static double entropy(const struct candidates *c, float most, double log_sum)
+static double entropy(const struct candidates *c, float max, double log_sum)
 {
 	double h = 0;
 
 	for (int32_t i = 0; i < c->n; i++)
-		if (c->p[i] > 0 && c->logit[i] != most)
-			h += (double)c->p[i] * (log_sum - ((double)c->logit[i] - most));
+		if (c->p[i] > 0 && c->logit[i] != max)
+			h += (double)c->p[i] * (log_sum - ((double)c->logit[i] - max));
 		else if (c->p[i] > 0)
 			h += (double)c->p[i] * log_sum;
 	return h;
@@ -66,10 +66,10 @@ void filter_typical(struct candidates *c, float p, int32_t min_keep)
 {
 	if (!(p < 1) || !c->n)
 		return;
-	float most = candidates_max(c);
-	double log_sum = candidates_softmax(c), h = entropy(c, most, log_sum);
+	float max = candidates_max(c);
+	double log_sum = candidates_softmax(c), h = entropy(c, max, log_sum);
 	for (int32_t i = 0; i < c->n; i++) {
-		double below = c->logit[i] == most ? 0 : (double)c->logit[i] - most;
+		double below = c->logit[i] == max ? 0 : (double)c->logit[i] - max;
 		c->key[i] = c->p[i] > 0 ? (float)fabs(log_sum - below - h) : INFINITY;
 	}
 	candidates_keep_mass(c, p, true, min_keep);
@@ -92,9 +92,9 @@ void filter_top_n_sigma(struct candidates *c, float n)
 	for (int32_t i = 0; i < c->n; i++)
 		if (isfinite(c->logit[i]))
 			squares += ((double)c->logit[i] - mean) * ((double)c->logit[i] - mean);
-	float deviation = count ? (float)math_host_sqrt(squares / count) : 0, least = candidates_max(c) - n * deviation;
+	float deviation = count ? (float)math_host_sqrt(squares / count) : 0, min = candidates_max(c) - n * deviation;
 	for (int32_t i = 0; i < c->n; i++)
-		if (c->logit[i] < least)
+		if (c->logit[i] < min)
 			c->logit[i] = -INFINITY;
 }
 

@@ -7,7 +7,7 @@
 static float block_max(const float *x, int32_t n)
 {
 	enum { CHAINS = 32 };
-	float m[CHAINS], most = -INFINITY;
+	float m[CHAINS], max = -INFINITY;
 	int32_t i = 0;
 
 	for (int j = 0; j < CHAINS; j++)
@@ -16,27 +16,27 @@ static float block_max(const float *x, int32_t n)
 		for (int j = 0; j < CHAINS; j++)
 			m[j] = x[i + j] > m[j] ? x[i + j] : m[j];
 	for (; i < n; i++)
-		most = x[i] > most ? x[i] : most;
+		max = x[i] > max ? x[i] : max;
 	for (int j = 0; j < CHAINS; j++)
-		most = m[j] > most ? m[j] : most;
-	return most;
+		max = m[j] > max ? m[j] : max;
+	return max;
 }
 
 int32_t greatest_first(const float *x, int32_t n)
 {
 	enum { BLOCK = 1024 };
-	float most = -INFINITY;
+	float max = -INFINITY;
 	int32_t first = 0; /* of the first block that has the greatest */
 
 	for (int32_t i = 0; i < n; i += BLOCK) {
 		float m = block_max(x + i, n - i < BLOCK ? n - i : BLOCK);
-		if (m > most) {
-			most = m;
+		if (m > max) {
+			max = m;
 			first = i;
 		}
 	}
 	for (int32_t i = first; i < n; i++)
-		if (x[i] == most)
+		if (x[i] == max)
 			return i;
 	return 0; /* all NaN */
 }

@@ -210,12 +210,12 @@ static double total_mass(struct sampling *s, int32_t n, float top)
 	return sum;
 }
 
-static int32_t count_from(const float *x, int32_t n, float least)
+static int32_t count_from(const float *x, int32_t n, float min)
 {
 	int32_t count = 0;
 
 	for (int32_t i = 0; i < n; i++)
-		count += x[i] >= least;
+		count += x[i] >= min;
 	return count;
 }
 
@@ -227,14 +227,14 @@ static void fill_first(struct sampling *s, const float *logits, int32_t k)
 		s->candidate[i] = (struct sampling_candidate){ s->first.logit[i], s->first.id[i] };
 }
 
-/* All from `least` on, as a heap. */
-static void fill_from(struct sampling *s, const float *logits, float least)
+/* All from `min` on, as a heap. */
+static void fill_from(struct sampling *s, const float *logits, float min)
 {
 	struct sampling_candidate *h = s->candidate;
 	int32_t n = 0;
 
 	for (int32_t i = 0; i < s->vocab; i++)
-		if (logits[i] >= least)
+		if (logits[i] >= min)
 			h[n++] = (struct sampling_candidate){ logits[i], i };
 	for (int32_t i = n / 2; i-- > 0;)
 		sift(h, i, n);
@@ -288,14 +288,14 @@ int32_t sampling_choose_knowing(struct sampling *s, const float *logits, const f
 		return take(s, best);
 	/* what lies this far below the best has no chance that a double could show, whatever the filters; without a
 	 * filter the temperature widens it */
-	float top = logits[best], least = top - 40.0f * (p->temperature > 1 ? p->temperature : 1);
-	int32_t n = count_from(logits, s->vocab, least);
+	float top = logits[best], min = top - 40.0f * (p->temperature > 1 ? p->temperature : 1);
+	int32_t n = count_from(logits, s->vocab, min);
 	if (n == 0)
 		return take(s, best);
 	if (p->top_k > 0 && p->top_k < n)
 		fill_first(s, logits, n = p->top_k); /* top-p counts the mass of the top-k only */
 	else
-		fill_from(s, logits, least);
+		fill_from(s, logits, min);
 	double total = p->top_p > 0 && p->top_p < 1 ? total_mass(s, n, top) : 0;
 	bool filtered = total > 0 || p->top_k > 0 || p->min_p > 0;
 	int32_t taken = filtered ? take_best(p, s->candidate, n, total, top) : n;

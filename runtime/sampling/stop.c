@@ -135,27 +135,27 @@ static const char *give(struct stop *s, size_t n, size_t *out)
 	return s->held;
 }
 
-/* All automata take the byte. The length of the longest text that ends with it, or 0; *most: the longest beginning of
+/* All automata take the byte. The length of the longest text that ends with it, or 0; *max: the longest beginning of
  * one that does. */
-static size_t step_all(struct stop *s, char byte, size_t *most)
+static size_t step_all(struct stop *s, char byte, size_t *max)
 {
 	size_t ended = 0;
 
-	*most = 0;
+	*max = 0;
 	for (size_t i = 0; i < s->n_texts; i++) {
 		struct stop_text *t = &s->text[i];
 		if (step(t, byte) && t->n > ended) {
 			ended = t->n;
 			s->found = (int)i;
 		}
-		*most = t->seen > *most ? t->seen : *most;
+		*max = t->seen > *max ? t->seen : *max;
 	}
 	return ended;
 }
 
 const char *stop_take(struct stop *s, const char *bytes, size_t n, size_t *out)
 {
-	size_t most = 0;
+	size_t max = 0;
 
 	*out = 0;
 	if (s->found >= 0)
@@ -164,16 +164,16 @@ const char *stop_take(struct stop *s, const char *bytes, size_t n, size_t *out)
 		return NULL;
 	forget_given(s);
 	for (size_t i = 0; i < s->n_texts; i++)
-		most = s->text[i].seen > most ? s->text[i].seen : most;
+		max = s->text[i].seen > max ? s->text[i].seen : max;
 	for (size_t i = 0; i < n; i++) {
 		s->held[s->n++] = bytes[i];
-		size_t ended = step_all(s, bytes[i], &most);
+		size_t ended = step_all(s, bytes[i], &max);
 		if (ended) {
 			s->n -= ended;
 			return give(s, s->n, out);
 		}
 	}
-	return give(s, s->n - most, out);
+	return give(s, s->n - max, out);
 }
 
 const char *stop_rest(struct stop *s, const char *bytes, size_t n, size_t *out)

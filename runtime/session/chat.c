@@ -15,13 +15,13 @@
 #include "runtime/model/model.h"
 #include "runtime/model/sized.h"
 
-enum { VARIABLES_MOST = 64, NAME_MOST = 80 };
+enum { VARIABLES_MAX = 64, NAME_LENGTH_MAX = 80 };
 
 /* The variables of one call. The JSON texts of `owned` are freed with it. */
 struct variables {
-	struct chat_variable list[VARIABLES_MOST];
+	struct chat_variable list[VARIABLES_MAX];
 	size_t n, n_owned;
-	char *owned[VARIABLES_MOST];
+	char *owned[VARIABLES_MAX];
 	json_t *more; /* the names of the caller's own variables live here */
 };
 
@@ -84,10 +84,10 @@ static bool add_more(struct variables *v, const char *json, struct error *err)
 		if (is_ours(name))
 			return error_set(err, ERROR_ARGUMENT,
 			                 "jit_chat_options.variables has \"%s\", which is given by the library", name);
-		if (v->n == VARIABLES_MOST)
+		if (v->n == VARIABLES_MAX)
 			return error_set(err, ERROR_ARGUMENT,
 			                 "jit_chat_options.variables has too many members, expected at most %d",
-			                 VARIABLES_MOST - 8);
+			                 VARIABLES_MAX - 8);
 		if (!add_owned(v, name, json_incref(value), CHAT_USER, err))
 			return false;
 	}

@@ -51,20 +51,20 @@ bool logits_are_finite(const float *greatest, uint32_t n)
 
 /* What a log probability is a logit less of. */
 struct norm {
-	float most;
+	float max;
 	double log_sum;
 };
 
 static struct norm norm_of(const float *logits, uint32_t n)
 {
-	float most = logits[0];
+	float max = logits[0];
 
 	for (uint32_t i = 1; i < n; i++)
-		most = logits[i] > most ? logits[i] : most;
-	return (struct norm){ most, math_host_log(math_host_sum_exp(logits, n, most)) };
+		max = logits[i] > max ? logits[i] : max;
+	return (struct norm){ max, math_host_log(math_host_sum_exp(logits, n, max)) };
 }
 
-static float below(float logit, struct norm norm) { return (float)((double)logit - norm.most - norm.log_sum); }
+static float below(float logit, struct norm norm) { return (float)((double)logit - norm.max - norm.log_sum); }
 
 float logits_log_probability(const float *logits, uint32_t n, int32_t id)
 {

@@ -9,7 +9,7 @@
 
 /* The passes a session makes: of 1 to SESSION_MAX_TOKENS tokens, with the logits of none or of the last; of up to
  * SESSION_ALL_LOGITS, with the logits of all. */
-enum { SESSION_MAX_TOKENS = PLAN_TOKENS_MOST, SESSION_ALL_LOGITS = PLAN_ALL_LOGITS_MOST };
+enum { SESSION_MAX_TOKENS = PLAN_TOKENS_MAX, SESSION_ALL_LOGITS = PLAN_ALL_LOGITS_MAX };
 
 /* What a session has that nobody asked for another size. The context, in tokens: what the model was trained for, as far
  * as its keys and values find room in so many bytes, but 4096 in any case. Of cards whose kernels hand over: no more

@@ -60,11 +60,11 @@ bool session_refuse_prompt(jit_session *s, size_t from, struct error *err)
 	const struct error last = *err;
 	struct error first = { 0 };
 	double seconds;
-	uint32_t most = s->engine->batch < SESSION_ALL_LOGITS ? s->engine->batch : SESSION_ALL_LOGITS, n;
+	uint32_t max = s->engine->batch < SESSION_ALL_LOGITS ? s->engine->batch : SESSION_ALL_LOGITS, n;
 
 	session_go_back(s, from);
 	for (; s->computed < s->length; s->computed += n) {
-		n = s->length - s->computed < most ? (uint32_t)(s->length - s->computed) : most;
+		n = s->length - s->computed < max ? (uint32_t)(s->length - s->computed) : max;
 		n = session_pass_tokens(s, s->computed, n);
 		if (!session_compute_pass(s, s->ids + s->computed, n, PLAN_ALL_LOGITS, PROFILE_PROMPT, &seconds,
 		                          &first) ||
@@ -116,13 +116,13 @@ void session_prompt_done(jit_session *s)
 /* The most tokens the next pass may have: drafts wait for their kernels, tokens do not wait for drafts. */
 static uint32_t widest_pass(const jit_session *s)
 {
-	uint32_t room = (uint32_t)(s->context - s->computed), most = 1;
+	uint32_t room = (uint32_t)(s->context - s->computed), max = 1;
 
 	for (unsigned w = 1; s->engine->compile_ahead && w < SPECULATE_WIDTHS; w++)
 		if (s->engine->plan[speculate_tokens[w] * ENGINE_LOGIT_KINDS + PLAN_ALL_LOGITS] ||
 		    compile_ahead_ready(s->engine->compile_ahead, speculate_tokens[w], PLAN_ALL_LOGITS))
-			most = speculate_tokens[w];
-	return s->engine->compile_ahead && most < room ? most : room;
+			max = speculate_tokens[w];
+	return s->engine->compile_ahead && max < room ? max : room;
 }
 
 bool session_compute_chosen(jit_session *s, struct error *err)

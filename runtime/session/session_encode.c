@@ -15,15 +15,15 @@
 #include "runtime/plan/rope.h"
 #include "runtime/session/session_state.h"
 
-enum { TEXTS_MOST = 256 /* of a pass */ };
+enum { TEXTS_MAX = 256 /* of a pass */ };
 
 struct encoding {
 	jit_session *s;
 	struct pooling *pooling;
 	const jit_embedding_text *texts;
 	float *rows;
-	struct plan_span span[TEXTS_MOST];
-	struct plan_sequence at[TEXTS_MOST];
+	struct plan_span span[TEXTS_MAX];
+	struct plan_sequence at[TEXTS_MAX];
 	uint32_t spans, tokens;
 };
 
@@ -43,7 +43,7 @@ static size_t take_texts(struct encoding *e, size_t first, size_t n)
 	size_t i = first;
 
 	e->spans = e->tokens = 0;
-	for (; i < n && e->spans < TEXTS_MOST; i++) {
+	for (; i < n && e->spans < TEXTS_MAX; i++) {
 		const uint32_t tokens = (uint32_t)e->texts[i].n;
 		if (e->spans && (e->tokens + tokens > s->engine->batch || pages + pages_of(tokens) > s->memory.chunks))
 			break;

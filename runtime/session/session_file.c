@@ -101,7 +101,7 @@ static bool add_states(struct saving *v, struct error *err)
 	const jit_session *s = v->session;
 	const struct session_states *t = &s->memory.states;
 	struct device *d = s->model->device;
-	int state[STATES_MOST];
+	int state[STATES_MAX];
 
 	v->n_states = states_apart(t, computed_again(s->length, s->computed), state);
 	if (!v->n_states)
@@ -133,7 +133,7 @@ static bool make_parts(struct saving *v, struct error *err)
 	v->n_extents = kv_extents_count(spec, s->computed, s->memory.window_first);
 	copies = s->model->device->facts.host_reaches && v->n_extents > spec->layers ? spec->layers : v->n_extents;
 	v->ids = calloc(1, ids_bytes(s->length) + 4);
-	v->copied = malloc(copies * kv_extent_most(&s->memory.kv, spec) + 1);
+	v->copied = malloc(copies * kv_extent_max(&s->memory.kv, spec) + 1);
 	v->part = malloc((v->n_extents + 3) * sizeof *v->part);
 	if (!v->ids || !v->copied || !v->part)
 		return error_set(err, ERROR_MEMORY, "no memory to save a session of %zu tokens", s->length);
@@ -234,7 +234,7 @@ struct restoring {
 	int fd;
 	uint64_t size, at, sum;
 	uint32_t length, computed, first, version, n_states;
-	uint64_t state[STATES_MOST]; /* tokens before each */
+	uint64_t state[STATES_MAX]; /* tokens before each */
 };
 
 static bool damaged(const struct restoring *r, const char *what, struct error *err)
@@ -326,11 +326,11 @@ static bool read_extents(struct restoring *r, struct error *err)
 	struct session_memory *m = &s->memory;
 	const struct model_spec *spec = &s->model->file.spec;
 	struct device *d = m->device;
-	size_t most = kv_extent_most(&m->kv, spec);
+	size_t max = kv_extent_max(&m->kv, spec);
 	uint64_t extents = kv_extents_count(spec, r->computed, r->first);
 	struct kv_extent *extent = kv_extents(m, spec, r->computed, r->first, err);
-	uint8_t *copy = malloc(most);
-	bool ok = (extent && copy) || error_set(err, ERROR_MEMORY, "no memory for %zu bytes of a KV cache", most);
+	uint8_t *copy = malloc(max);
+	bool ok = (extent && copy) || error_set(err, ERROR_MEMORY, "no memory for %zu bytes of a KV cache", max);
 
 	for (uint64_t i = 0; ok && i < extents; i++) {
 		bool in_place = d->facts.host_reaches && extent[i].at;

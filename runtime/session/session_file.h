@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "include/jitrun.h"
 
-enum { VERSION_OF_ONE_STATE = 1, STATE_VERSION = 2, HEADER = 256, ABOUT_MOST = 136 };
+enum { VERSION_OF_ONE_STATE = 1, STATE_VERSION = 2, HEADER = 256, ABOUT_MAX = 136 };
 enum {
 	AT_VERSION = 8,
 	AT_LAYOUT = 12,

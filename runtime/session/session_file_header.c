@@ -29,17 +29,17 @@ bool session_file_header(uint8_t p[HEADER], jit_session *s, struct error *err)
 	record_put32(p + AT_HEADS, spec->kv_heads);
 	record_put32(p + AT_DIM, spec->latent.rank ? model_cache_dim(spec, 0) : spec->head_dim);
 	record_put32(p + AT_VOCAB, spec->vocab);
-	snprintf((char *)p + AT_ABOUT, ABOUT_MOST, "%.*s", ABOUT_MOST - 1, s->model->description);
+	snprintf((char *)p + AT_ABOUT, ABOUT_MAX, "%.*s", ABOUT_MAX - 1, s->model->description);
 	return true;
 }
 
 static const char *kv_name(uint32_t type) { return type < DTYPE_COUNT ? dtype_table[type].name : "an unknown type"; }
 
 /* Text of the file, which may be any bytes. */
-static const char *text_at(const uint8_t *p, unsigned most, char out[ABOUT_MOST + 1])
+static const char *text_at(const uint8_t *p, unsigned max, char out[ABOUT_MAX + 1])
 {
-	memcpy(out, p, most);
-	out[most] = 0;
+	memcpy(out, p, max);
+	out[max] = 0;
 	return out;
 }
 
@@ -48,14 +48,14 @@ bool session_file_is_ours(const char *path, const uint8_t *p, const uint8_t *own
 {
 	static const char *const numerics[] = { "int8 activations, exact", "f32 activations, exact",
 		                                "int8 activations, bounded", "f32 activations, bounded" };
-	char theirs[ABOUT_MOST + 1], ours[ABOUT_MOST + 1];
+	char theirs[ABOUT_MAX + 1], ours[ABOUT_MAX + 1];
 
 	if (memcmp(p + AT_LIBRARY, own + AT_LIBRARY, AT_MODEL - AT_LIBRARY) != 0)
 		return error_set(err, ERROR_UNSUPPORTED, "%s was saved by jitrun %s, and this is %s", path,
 		                 text_at(p + AT_LIBRARY, AT_MODEL - AT_LIBRARY, theirs), JITRUN_VERSION);
-	if (memcmp(p + AT_ABOUT, own + AT_ABOUT, ABOUT_MOST) != 0)
+	if (memcmp(p + AT_ABOUT, own + AT_ABOUT, ABOUT_MAX) != 0)
 		return error_set(err, ERROR_ARGUMENT, "%s was saved with the model \"%s\", and this is \"%s\"", path,
-		                 text_at(p + AT_ABOUT, ABOUT_MOST, theirs), text_at(own + AT_ABOUT, ABOUT_MOST, ours));
+		                 text_at(p + AT_ABOUT, ABOUT_MAX, theirs), text_at(own + AT_ABOUT, ABOUT_MAX, ours));
 	if (record_get32(p + AT_LAYOUT) != record_get32(own + AT_LAYOUT))
 		return error_set(err, ERROR_ARGUMENT,
 		                 "%s was saved on another kind of device, whose KV cache has another layout", path);

@@ -17,7 +17,7 @@
 #include "runtime/session/session_lead.h"
 #include "runtime/session/session_state.h"
 
-enum { FORCED_MOST = 256 };
+enum { FORCED_MAX = 256 };
 
 /* Tokens with the control tokens whose text is part of some marks. A model has mostly one such set. */
 struct marked_vocabulary {
@@ -169,16 +169,16 @@ static unsigned kind_of(int of)
 }
 
 /* What must follow in few tokens, as models mostly write it. */
-static uint32_t guess(void *user, int32_t *ids, uint32_t most)
+static uint32_t guess(void *user, int32_t *ids, uint32_t max)
 {
 	struct session_grammar *g = user;
-	char text[FORCED_MOST];
+	char text[FORCED_MAX];
 	uint32_t found = 0;
 
 	if (lead_phase(g->lead) != LEAD_BEHIND)
-		return lead_guess(g->lead, ids, most);
+		return lead_guess(g->lead, ids, max);
 	size_t n = grammar_forced(g->grammar, text, sizeof text), at = 0, bytes;
-	for (; found < most && at < n; at += bytes) {
+	for (; found < max && at < n; at += bytes) {
 		ids[found] = (int32_t)vocabulary_longest(g->vocabulary, text + at, n - at, &bytes);
 		if (!bytes)
 			break;
@@ -199,14 +199,14 @@ static bool token_of(struct session_grammar *g, int32_t id, struct grammar_token
 static uint32_t fit(void *user, const int32_t *ids, uint32_t n)
 {
 	struct session_grammar *g = user;
-	struct grammar_token token[SPECULATE_MOST];
-	char text[FORCED_MOST] = "";
+	struct grammar_token token[SPECULATE_MAX];
+	char text[FORCED_MAX] = "";
 	size_t n_text = 0;
 	uint32_t given = 0;
 
 	if (lead_phase(g->lead) != LEAD_BEHIND)
 		return lead_fit(g->lead, ids, n);
-	for (; given < n && given < SPECULATE_MOST; given++) {
+	for (; given < n && given < SPECULATE_MAX; given++) {
 		struct grammar_token *t = &token[given];
 		if (!token_of(g, ids[given], t) || t->n > sizeof text - n_text)
 			break;

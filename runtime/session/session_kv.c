@@ -35,15 +35,15 @@ uint64_t kv_extents_bytes(const struct plan_cache *kv, const struct model_spec *
 	return n;
 }
 
-size_t kv_extent_most(const struct plan_cache *kv, const struct model_spec *s)
+size_t kv_extent_max(const struct plan_cache *kv, const struct model_spec *s)
 {
-	size_t most = 0;
+	size_t max = 0;
 
 	for (uint32_t layer = 0; layer < s->layers; layer++) {
 		size_t bytes = (size_t)plan_cache_bytes(kv->type, s, layer);
-		most = bytes > most ? bytes : most;
+		max = bytes > max ? bytes : max;
 	}
-	return most;
+	return max;
 }
 
 struct kv_extent *kv_extents(const struct session_memory *m, const struct model_spec *s, size_t positions,
@@ -135,11 +135,11 @@ bool kv_copy(struct session_memory *to, const struct session_memory *from, const
 	if (!positions) /* nor need there be memory yet */
 		return true;
 	const struct session_states *t = &from->states;
-	size_t extent = kv_extent_most(&from->kv, s), most = extent > t->bytes ? extent : t->bytes;
+	size_t extent = kv_extent_max(&from->kv, s), max = extent > t->bytes ? extent : t->bytes;
 	int state = t->bytes ? states_find(t, next) : -1;
-	uint8_t *copy = from->device->facts.host_reaches ? NULL : malloc(most);
+	uint8_t *copy = from->device->facts.host_reaches ? NULL : malloc(max);
 	bool ok = (copy || from->device->facts.host_reaches ||
-	           error_set(err, ERROR_MEMORY, "no memory for %zu bytes", most)) &&
+	           error_set(err, ERROR_MEMORY, "no memory for %zu bytes", max)) &&
 	          copy_extents(to, from, s, positions, copy, err);
 
 	if (ok && state >= 0)

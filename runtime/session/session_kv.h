@@ -20,7 +20,7 @@ static inline uint32_t kv_chunks(size_t positions) { return (uint32_t)((position
  * largest. */
 uint64_t kv_extents_count(const struct model_spec *s, size_t positions, uint32_t first);
 uint64_t kv_extents_bytes(const struct plan_cache *kv, const struct model_spec *s, size_t positions, uint32_t first);
-size_t kv_extent_most(const struct plan_cache *kv, const struct model_spec *s);
+size_t kv_extent_max(const struct plan_cache *kv, const struct model_spec *s);
 /* The pieces, malloc'ed. NULL: err. */
 struct kv_extent *kv_extents(const struct session_memory *m, const struct model_spec *s, size_t positions,
                              uint32_t first, struct error *err);

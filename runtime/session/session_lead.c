@@ -13,7 +13,7 @@
 
 enum {
 	PAIRS = THINK_MARKS / 2,
-	SPACE_MOST = 4 /* bytes of white space behind the reasoning, beside what the grammar itself takes */
+	SPACE_MAX = 4 /* bytes of white space behind the reasoning, beside what the grammar itself takes */
 };
 
 struct list {
@@ -209,7 +209,7 @@ static bool take_space(struct lead *l, struct grammar *g, int32_t id, const char
 		return true;
 	if (why.code == ERROR_MEMORY || (!l->behind.n && !own))
 		return why.code ? error_set(err, why.code, "%s", why.text) : true;
-	if (l->now.spaces + space > SPACE_MOST || space == 0)
+	if (l->now.spaces + space > SPACE_MAX || space == 0)
 		return error_set(err, why.code, "%s", why.text);
 	l->now.spaces += space;
 	return space == n || (!l->behind.n && give(l, g, UINT32_MAX, text + space, n - space, err)) || refused(err);
@@ -371,7 +371,7 @@ static bool goes_on(const struct lead *l, const char *text, size_t n)
 static bool is_allowed(const struct lead *l, const char *text, size_t n)
 {
 	return l->now.phase == LEAD_BEFORE ? goes_on(l, text, n)
-	                                   : spaces_of(text, n) == n && l->now.spaces + n <= SPACE_MOST;
+	                                   : spaces_of(text, n) == n && l->now.spaces + n <= SPACE_MAX;
 }
 
 bool lead_allow(struct lead *l, const float *logits, float *out, bool *any)
@@ -401,12 +401,12 @@ bool lead_allow(struct lead *l, const float *logits, float *out, bool *any)
 
 /* ---- for drafts */
 
-uint32_t lead_guess(const struct lead *l, int32_t *ids, uint32_t most)
+uint32_t lead_guess(const struct lead *l, int32_t *ids, uint32_t max)
 {
 	const struct list *list = opening(l);
 	uint32_t n = 0;
 
-	for (size_t i = l->now.opened; l->now.phase == LEAD_OPENING && i < list->n && n < most; i++)
+	for (size_t i = l->now.opened; l->now.phase == LEAD_OPENING && i < list->n && n < max; i++)
 		ids[n++] = list->ids[i];
 	return n;
 }

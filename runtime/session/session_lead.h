@@ -39,8 +39,8 @@ bool lead_has_grammar(const struct lead *l);
  * *any: there are some. False: no memory. */
 bool lead_allow(struct lead *l, const float *logits, float *out, bool *any);
 
-/* For drafts: tokens that must follow, at most `most`; and how many of n tokens stay in the lead. */
-uint32_t lead_guess(const struct lead *l, int32_t *ids, uint32_t most);
+/* For drafts: tokens that must follow, at most `max`; and how many of n tokens stay in the lead. */
+uint32_t lead_guess(const struct lead *l, int32_t *ids, uint32_t max);
 uint32_t lead_fit(const struct lead *l, const int32_t *ids, uint32_t n);
 
 #endif

@@ -32,7 +32,7 @@ struct session_limits {
 	size_t n_words;
 	char **texts;
 	size_t n_texts, longest; /* bytes of the longest */
-	int64_t least, budget;
+	int64_t min, budget;
 	struct list ends;
 	struct list closing[PAIRS]; /* what closes the reasoning, by the marks that opened it */
 };
@@ -191,7 +191,7 @@ struct session_limits *session_limits_open(const jit_model *m, const struct sess
 
 	if (l) {
 		l->model = m;
-		l->least = o->least;
+		l->min = o->min;
 		l->budget = m->file.tokenizer ? o->budget : -1;
 	}
 	ok = ok && check_ids(m, o->allowed, o->n_allowed, err) && check_ids(m, o->ends, o->n_ends, err);
@@ -368,7 +368,7 @@ static void mask(const jit_session *s, struct session_limited *w, const float *l
 	for (uint32_t id = 0; l->never && id < vocab; id++)
 		if (l->never[id])
 			w->logits[id] = -INFINITY;
-	if (s->length - w->begin + w->gone < (uint64_t)(l->least > 0 ? l->least : 0))
+	if (s->length - w->begin + w->gone < (uint64_t)(l->min > 0 ? l->min : 0))
 		forbid_ends(s, w);
 	forbid_words(s, w);
 }
@@ -376,14 +376,14 @@ static void mask(const jit_session *s, struct session_limited *w, const float *l
 /* The last bytes of the generated text, as many as a text that is not to be generated could begin with. */
 static size_t tail_of(const jit_session *s, const struct session_limited *w, char tail[TAIL])
 {
-	const size_t most = w->limits->longest ? w->limits->longest - 1 : 0;
+	const size_t max = w->limits->longest ? w->limits->longest - 1 : 0;
 	char scratch[256];
 	size_t have = 0;
 
-	for (size_t i = s->length; i > w->begin && have < most; i--) {
+	for (size_t i = s->length; i > w->begin && have < max; i--) {
 		size_t n;
 		const char *text = spell(s->model, s->ids[i - 1], false, scratch, &n);
-		const size_t more = n < most - have ? n : most - have;
+		const size_t more = n < max - have ? n : max - have;
 		memmove(tail + more, tail, have);
 		memcpy(tail, text + n - more, more);
 		have += more;

@@ -24,7 +24,7 @@ struct session_limits_options {
 	size_t n_words;
 	const char *const *texts; /* that the generated text does not hold; none is empty */
 	size_t n_texts;
-	int64_t least; /* tokens before which neither the model's end tokens nor those of `ends` are chosen */
+	int64_t min; /* tokens before which neither the model's end tokens nor those of `ends` are chosen */
 	const int32_t *ends;
 	size_t n_ends;
 	int64_t budget;      /* tokens of reasoning, behind which it is closed; -1: as many as it takes */

@@ -32,7 +32,7 @@ static uint32_t trained_context(const struct model_spec *s)
 
 uint32_t session_usual_context(const struct model_spec *s, enum dtype kv, uint64_t memory)
 {
-	const uint32_t trained = trained_context(s), least = trained < LEAST_CONTEXT ? trained : LEAST_CONTEXT;
+	const uint32_t trained = trained_context(s), min = trained < LEAST_CONTEXT ? trained : LEAST_CONTEXT;
 	struct session_memory m = { .kv.type = kv };
 
 	session_memory_measure(&m, s, DEFAULT_CARD_BATCH, trained);
@@ -40,7 +40,7 @@ uint32_t session_usual_context(const struct model_spec *s, enum dtype kv, uint64
 		return trained;
 	uint64_t fixed = m.kv_bytes - m.chunks * m.kv.page_bytes,
 		 chunks = memory > fixed ? (memory - fixed) / m.kv.page_bytes : 0;
-	return chunks * NUMERICS_CHUNK > least ? (uint32_t)(chunks * NUMERICS_CHUNK) : least;
+	return chunks * NUMERICS_CHUNK > min ? (uint32_t)(chunks * NUMERICS_CHUNK) : min;
 }
 
 uint32_t session_card_context(const struct model_spec *s, uint32_t context)
@@ -99,8 +99,8 @@ static void take_options(jit_session *s, const jit_session_options *o)
 	s->context = o->context ? (uint32_t)o->context : own_usual_context(s->model, s->memory.kv.type);
 	if ((encodes || s->model->file.spec.pos_embed.bytes) && s->context > s->model->file.spec.context_train)
 		s->context = s->model->file.spec.context_train; /* positions behind have no rows */
-	if (encodes && !o->context && s->context > PLAN_ENCODED_MOST)
-		s->context = PLAN_ENCODED_MOST;
+	if (encodes && !o->context && s->context > PLAN_ENCODED_MAX)
+		s->context = PLAN_ENCODED_MAX;
 	s->speculate.fixed = speculate_width(o->speculate);
 	s->speculate.mode = o->speculate == JIT_SPECULATE_OFF ? SPECULATE_OFF
 	                    : s->speculate.fixed              ? SPECULATE_FIXED
@@ -117,8 +117,8 @@ static void take_options(jit_session *s, const jit_session_options *o)
 	}
 	e->speculate = s->speculate.mode;
 	e->drafts = s->speculate.fixed;
-	e->rows = PLAN_ALL_LOGITS_MOST;
-	e->tokens = e->speculate != SPECULATE_OFF && e->batch < SPECULATE_MOST ? SPECULATE_MOST : e->batch;
+	e->rows = PLAN_ALL_LOGITS_MAX;
+	e->tokens = e->speculate != SPECULATE_OFF && e->batch < SPECULATE_MAX ? SPECULATE_MAX : e->batch;
 }
 
 /* Both kinds of memory together, before any is taken. */

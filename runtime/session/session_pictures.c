@@ -86,17 +86,17 @@ bool session_pictures_due(const jit_session *s, size_t from)
 	return last && last->first + last->n > from;
 }
 
-uint32_t session_pass_tokens(const jit_session *s, size_t position, uint32_t most)
+uint32_t session_pass_tokens(const jit_session *s, size_t position, uint32_t max)
 {
 	const struct session_picture *p = picture_at(s, position);
-	size_t end = p ? p->first + p->n : position + most;
+	size_t end = p ? p->first + p->n : position + max;
 
 	for (size_t i = 0; !p && i < s->pictures.n; i++)
 		if (s->pictures.list[i].first > position) {
 			end = s->pictures.list[i].first;
 			break;
 		}
-	return end - position < most ? (uint32_t)(end - position) : most;
+	return end - position < max ? (uint32_t)(end - position) : max;
 }
 
 static bool add_picture(jit_session *s, size_t first, uint32_t n, uint32_t at, const struct jit_image *of,

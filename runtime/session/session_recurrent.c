@@ -19,29 +19,29 @@ void states_measure(struct session_states *t, const struct model_spec *s)
 	if (!t->bytes)
 		return;
 	uint64_t fit = STATES_BYTES / t->bytes;
-	t->slots = fit < STATES_LEAST ? STATES_LEAST : fit > STATES_MOST ? STATES_MOST : (uint32_t)fit;
+	t->slots = fit < STATES_LEAST ? STATES_LEAST : fit > STATES_MAX ? STATES_MAX : (uint32_t)fit;
 }
 
-int states_find(const struct session_states *t, uint64_t most)
+int states_find(const struct session_states *t, uint64_t max)
 {
 	int best = -1;
 
 	for (uint32_t i = 0; i < t->slots; i++)
-		if (t->used[i] && t->position[i] <= most && (best < 0 || t->position[i] > t->position[best]))
+		if (t->used[i] && t->position[i] <= max && (best < 0 || t->position[i] > t->position[best]))
 			best = (int)i;
 	return best;
 }
 
 uint64_t states_position(const struct session_states *t, int state) { return state < 0 ? 0 : t->position[state]; }
 
-uint32_t states_apart(const struct session_states *t, uint64_t most, int state[STATES_MOST])
+uint32_t states_apart(const struct session_states *t, uint64_t max, int state[STATES_MAX])
 {
-	int from_end[STATES_MOST];
+	int from_end[STATES_MAX];
 	uint32_t n = 0;
 
-	for (int i; n < STATES_MOST && (i = states_find(t, most)) >= 0 && t->position[i] > 0;) {
+	for (int i; n < STATES_MAX && (i = states_find(t, max)) >= 0 && t->position[i] > 0;) {
 		from_end[n++] = i;
-		most = t->position[i] > APART ? t->position[i] - APART : 0;
+		max = t->position[i] > APART ? t->position[i] - APART : 0;
 	}
 	for (uint32_t i = 0; i < n; i++)
 		state[i] = from_end[n - 1 - i];
@@ -79,17 +79,16 @@ static bool is_marked(const struct session_states *t, uint32_t state)
 /* A place that is free, or becomes free; `kept`: not that one, nor those at a mark. */
 static uint32_t make_room(struct session_states *t, int kept, uint64_t end)
 {
-	uint32_t least = t->slots;
+	uint32_t min = t->slots;
 
 	for (uint32_t i = 0; i < t->slots; i++)
 		if (!t->used[i] && (int)i != kept)
 			return i;
 	for (uint32_t i = 0; i < t->slots; i++)
-		if ((int)i != kept && !is_marked(t, i) &&
-		    (least == t->slots || worth(t, i, end) < worth(t, least, end)))
-			least = i;
-	t->used[least] = false;
-	return least;
+		if ((int)i != kept && !is_marked(t, i) && (min == t->slots || worth(t, i, end) < worth(t, min, end)))
+			min = i;
+	t->used[min] = false;
+	return min;
 }
 
 static bool clear(const struct session_states *t, struct device *d, uint8_t *state, struct error *err)

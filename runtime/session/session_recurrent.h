@@ -20,26 +20,26 @@ struct device;
 struct model_spec;
 
 /* STATES_MARKS: places in the text whose states stay, so that others can go on from there. */
-enum { STATES_LEAST = 4, STATES_MOST = 16, STATES_MARKS = 2 };
+enum { STATES_LEAST = 4, STATES_MAX = 16, STATES_MARKS = 2 };
 
 struct session_states {
 	uint64_t bytes; /* of one; 0: the model has no such layers */
 	uint32_t slots;
 	uint8_t *base; /* one after the other */
-	uint64_t position[STATES_MOST];
-	bool used[STATES_MOST];
+	uint64_t position[STATES_MAX];
+	bool used[STATES_MAX];
 	uint64_t mark[STATES_MARKS]; /* 0: none */
 };
 
 /* Sizes alone: as many as are small together, but a few in any case. */
 void states_measure(struct session_states *t, const struct model_spec *s);
-/* The state behind the most tokens, but no more than `most`: its number, or -1, which is that behind none. */
-int states_find(const struct session_states *t, uint64_t most);
+/* The state behind the most tokens, but no more than `max`: its number, or -1, which is that behind none. */
+int states_find(const struct session_states *t, uint64_t max);
 /* How many tokens that is behind. */
 uint64_t states_position(const struct session_states *t, int state);
-/* Those worth a place in a file, by position: the last one behind at most `most` tokens, and before it those that are
+/* Those worth a place in a file, by position: the last one behind at most `max` tokens, and before it those that are
  * far enough from the next. Their numbers; how many they are. */
-uint32_t states_apart(const struct session_states *t, uint64_t most, int state[STATES_MOST]);
+uint32_t states_apart(const struct session_states *t, uint64_t max, int state[STATES_MAX]);
 /* Those behind more tokens belong to another text from now on. */
 void states_forget(struct session_states *t, uint64_t tokens);
 /* For a pass from `position` on, where there is a state or the text begins: that state, and the place of the one that

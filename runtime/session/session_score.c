@@ -43,12 +43,12 @@ static void score_nothing(const struct wanted *w)
 static bool score_tokens(jit_session *s, size_t n, const struct wanted *w, struct error *err)
 {
 	uint32_t vocab = s->model->file.spec.vocab,
-		 most = s->engine->batch < SESSION_ALL_LOGITS ? s->engine->batch : SESSION_ALL_LOGITS;
+		 max = s->engine->batch < SESSION_ALL_LOGITS ? s->engine->batch : SESSION_ALL_LOGITS;
 	uint64_t stride = numerics_pad(vocab);
 
 	speculate_drop(&s->speculate);
 	for (size_t done = 0; done < n;) {
-		uint32_t tokens = n - done < most ? (uint32_t)(n - done) : most;
+		uint32_t tokens = n - done < max ? (uint32_t)(n - done) : max;
 		const int32_t *next = s->ids + s->computed + 1;
 		double seconds;
 		if (!session_compute_pass(s, s->ids + s->computed, tokens, PLAN_ALL_LOGITS, PROFILE_PROMPT, &seconds,
@@ -130,13 +130,13 @@ int session_score_top(jit_session *s, const int32_t *ids, size_t n, float *logpr
 /* Whether a token was chosen last and so many may be asked for. */
 static bool may_ask(const jit_session *s, const char *who, size_t n, struct error *err)
 {
-	uint32_t vocab = s->model->file.spec.vocab, most = vocab < JIT_LOGPROBS_MOST ? vocab : JIT_LOGPROBS_MOST;
+	uint32_t vocab = s->model->file.spec.vocab, max = vocab < JIT_LOGPROBS_MOST ? vocab : JIT_LOGPROBS_MOST;
 
 	if (!s->logits_valid || s->length != s->computed + 1)
 		return error_set(err, ERROR_ARGUMENT,
 		                 "no token was chosen last: %s is for the choice of jit_session_next", who);
-	return n <= most || error_set(err, ERROR_ARGUMENT,
-	                              "log probabilities of %zu tokens were asked for; expected 0..%u", n, most);
+	return n <= max ||
+	       error_set(err, ERROR_ARGUMENT, "log probabilities of %zu tokens were asked for; expected 0..%u", n, max);
 }
 
 int jit_session_logprobs(jit_session *s, float *chosen, jit_logprob *top, size_t n, jit_error *err)
@@ -149,19 +149,19 @@ int jit_session_logprobs(jit_session *s, float *chosen, jit_logprob *top, size_t
 }
 
 /* Puts a token where it belongs among those had so far, the likeliest first; returns how many there are then. */
-static size_t put_among(jit_logprob *top, size_t have, size_t most, jit_logprob x)
+static size_t put_among(jit_logprob *top, size_t have, size_t max, jit_logprob x)
 {
-	size_t at = have < most ? have : most;
+	size_t at = have < max ? have : max;
 
 	for (;
 	     at > 0 && (x.logprob > top[at - 1].logprob || (x.logprob == top[at - 1].logprob && x.id < top[at - 1].id));
 	     at--)
-		if (at < most)
+		if (at < max)
 			top[at] = top[at - 1];
-	if (at == most)
+	if (at == max)
 		return have;
 	top[at] = x;
-	return have < most ? have + 1 : most;
+	return have < max ? have + 1 : max;
 }
 
 int jit_session_sampled_logprobs(jit_session *s, float *chosen, jit_logprob *top, size_t n, size_t *n_top,

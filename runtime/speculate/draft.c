@@ -86,9 +86,9 @@ void draft_rewind(struct draft *d, uint32_t n)
 /* Of what ends before a and before b: how many tokens are the same. */
 static uint32_t agreement(const struct draft *d, uint32_t a, uint32_t b)
 {
-	uint32_t n = 0, least = a < b ? a : b, most = least < DRAFT_REACH ? least : DRAFT_REACH;
+	uint32_t n = 0, min = a < b ? a : b, max = min < DRAFT_REACH ? min : DRAFT_REACH;
 
-	while (n < most && d->ids[a - 1 - n] == d->ids[b - 1 - n])
+	while (n < max && d->ids[a - 1 - n] == d->ids[b - 1 - n])
 		n++;
 	return n;
 }
@@ -208,7 +208,7 @@ void draft_note_change(struct draft *d, uint32_t was, uint32_t was_n, uint32_t i
 		was++, is++, was_n--, is_n--;
 	if (was && is && (!was_n || !is_n) && d->ids[was - 1] == d->ids[is - 1])
 		was--, is--, was_n++, is_n++, before = 1;
-	if (!was_n || !is_n || was_n > DRAFT_CHANGE_MOST || is_n > DRAFT_CHANGE_MOST)
+	if (!was_n || !is_n || was_n > DRAFT_CHANGE_MAX || is_n > DRAFT_CHANGE_MAX)
 		return;
 	for (struct draft_change *c = d->change; c < d->change + d->changes; c++)
 		if (c->was_n == was_n && c->is_n == is_n && same_tokens(d, c->was, was, was_n) &&

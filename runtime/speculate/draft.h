@@ -18,11 +18,11 @@ enum {
 	DRAFT_SHORTEST = 2,
 	DRAFT_LONGEST = 4, /* tokens in the indexed runs */
 	DRAFT_RUNS = DRAFT_LONGEST - DRAFT_SHORTEST + 1,
-	DRAFT_REACH = 32,      /* agreement is measured up to here */
-	DRAFT_POSITIONS = 16,  /* earlier places looked at, the latest first */
-	DRAFT_NEAR = 16,       /* draft_resume() looks so many tokens to either side */
-	DRAFT_CHANGES = 16,    /* the latest are kept */
-	DRAFT_CHANGE_MOST = 16 /* tokens that one replaces, and that it puts there */
+	DRAFT_REACH = 32,     /* agreement is measured up to here */
+	DRAFT_POSITIONS = 16, /* earlier places looked at, the latest first */
+	DRAFT_NEAR = 16,      /* draft_resume() looks so many tokens to either side */
+	DRAFT_CHANGES = 16,   /* the latest are kept */
+	DRAFT_CHANGE_MAX = 16 /* tokens that one replaces, and that it puts there */
 };
 
 /* Where a copied text said ids[was .. was+was_n-1], its copy says ids[is .. is+is_n-1]. */
@@ -76,7 +76,7 @@ struct draft_standing draft_standing(const struct draft *d, struct draft_match m
 /* Whether the copy from `next` on makes ids[to .. indexed-1]. */
 bool draft_follows(const struct draft *d, uint32_t next, uint32_t to);
 
-/* A copy of ids[was .. was+was_n-1] said ids[is .. is+is_n-1] there. Only changes of up to DRAFT_CHANGE_MOST tokens are
+/* A copy of ids[was .. was+was_n-1] said ids[is .. is+is_n-1] there. Only changes of up to DRAFT_CHANGE_MAX tokens are
  * kept. */
 void draft_note_change(struct draft *d, uint32_t was, uint32_t was_n, uint32_t is, uint32_t is_n);
 /* At `at` the change was expected and something else came: it is expected no more where as little of what is before it

@@ -116,14 +116,13 @@ static void estimate(struct speculate *s)
 
 void speculate_took(struct speculate *s, double seconds)
 {
-	double *mean = &s->seconds[s->width], plain = s->seconds[0],
-	       most = OUTLIER * speculate_tokens[s->width] * plain;
+	double *mean = &s->seconds[s->width], plain = s->seconds[0], max = OUTLIER * speculate_tokens[s->width] * plain;
 	uint32_t seen = s->measured[s->width]++;
 
 	if (s->width == 0 && seen == 0)
-		s->balance = GRACE * (*mean = plain = most = seconds);
-	if (s->measured[0] && seconds > most)
-		seconds = most;
+		s->balance = GRACE * (*mean = plain = max = seconds);
+	if (s->measured[0] && seconds > max)
+		seconds = max;
 	if (s->width)
 		s->balance -= seconds - plain;
 	else if (s->balance < GRACE * plain)
@@ -142,13 +141,13 @@ void speculate_took(struct speculate *s, double seconds)
 void speculate_again(struct speculate *s, double seconds)
 {
 	unsigned w = s->before;
-	double most = OUTLIER * fmax(speculate_tokens[w] * s->seconds[0], s->seconds[w]);
+	double max = OUTLIER * fmax(speculate_tokens[w] * s->seconds[0], s->seconds[w]);
 	uint32_t seen = s->measured[w] < EARLY ? s->measured[w] : EARLY;
 
 	s->before = 0;
 	if (!w || !seen)
 		return;
-	seconds = seconds < most ? seconds : most;
+	seconds = seconds < max ? seconds : max;
 	s->balance -= seconds;
 	s->again[w] += (seconds - s->again[w]) / seen;
 }
@@ -157,7 +156,7 @@ void speculate_prompt_took(struct speculate *s, uint32_t tokens, double seconds)
 {
 	double each = seconds / tokens;
 
-	if (tokens > SPECULATE_MOST && (s->prompt_token == 0 || each < s->prompt_token))
+	if (tokens > SPECULATE_MAX && (s->prompt_token == 0 || each < s->prompt_token))
 		s->prompt_token = each;
 }
 
@@ -165,9 +164,9 @@ void speculate_prompt_took(struct speculate *s, uint32_t tokens, double seconds)
 
 static uint32_t drafts_of(const struct speculate *s, unsigned width)
 {
-	uint32_t most = speculate_tokens[width] - 1;
+	uint32_t max = speculate_tokens[width] - 1;
 
-	return most < s->window.drafts ? most : s->window.drafts;
+	return max < s->window.drafts ? max : s->window.drafts;
 }
 
 /* How many tokens a pass of that width should give, of all drafts that there are. An agreement grows with each draft
@@ -188,7 +187,7 @@ static double expected_tokens(const struct speculate *s, unsigned width)
 /* The width that makes the most tokens in a second. */
 static unsigned best_width(const struct speculate *s, uint32_t room)
 {
-	double plain = s->seconds[0] * s->trust[0], most = MARGIN / plain, again = 0;
+	double plain = s->seconds[0] * s->trust[0], max = MARGIN / plain, again = 0;
 	unsigned best = 0;
 
 	if (s->balance <= 0)
@@ -197,8 +196,8 @@ static unsigned best_width(const struct speculate *s, uint32_t room)
 		again = s->measured[w] ? s->again[w] : again; /* of a width not measured: as of a narrower one */
 		double t = s->measured[w] ? s->seconds[w] * s->trust[w] : s->seconds[w],
 		       rate = expected_tokens(s, w) / ((t > plain ? t : plain) + again);
-		if (rate > most) {
-			most = rate;
+		if (rate > max) {
+			max = rate;
 			best = w;
 		}
 	}
@@ -208,14 +207,14 @@ static unsigned best_width(const struct speculate *s, uint32_t room)
 /* Of all sequences in the pass together. */
 static unsigned best_width_beside(const struct speculate *s, uint32_t room, const struct speculate_company *others)
 {
-	double most = MARGIN * (others->tokens + 1) / others->seconds[0];
+	double max = MARGIN * (others->tokens + 1) / others->seconds[0];
 	unsigned best = 0;
 
 	for (unsigned w = 1; w < SPECULATE_WIDTHS && speculate_tokens[w] <= room; w++) {
 		double tokens = others->tokens + expected_tokens(s, w),
 		       rate = tokens / fmax(others->seconds[w], others->seconds[0]);
-		if (rate > most) {
-			most = rate;
+		if (rate > max) {
+			max = rate;
 			best = w;
 		}
 	}
@@ -231,10 +230,10 @@ static bool note_change(struct speculate *s)
 
 	if (!s->copied_to || w->from.next < s->copied_from || length < s->copied_to)
 		return false;
-	uint32_t was = w->from.next - s->copied_from, is = length - s->copied_to, most = was < is ? was : is;
-	if (same > most)
-		same = most;
-	if (was - same > DRAFT_CHANGE_MOST || is - same > DRAFT_CHANGE_MOST)
+	uint32_t was = w->from.next - s->copied_from, is = length - s->copied_to, max = was < is ? was : is;
+	if (same > max)
+		same = max;
+	if (was - same > DRAFT_CHANGE_MAX || is - same > DRAFT_CHANGE_MAX)
 		return false;
 	draft_note_change(&s->draft, s->copied_from, was - same, s->copied_to, is - same);
 	return true;
@@ -293,10 +292,10 @@ static void find_drafts(struct speculate *s, uint32_t length)
 {
 	struct speculate_window *w = &s->window;
 	const struct speculate_rules *r = s->rules;
-	int32_t ruled[SPECULATE_MOST];
-	uint32_t same = 0, guessed = r ? r->guess(r->user, ruled, SPECULATE_MOST - 1) : 0;
+	int32_t ruled[SPECULATE_MAX];
+	uint32_t same = 0, guessed = r ? r->guess(r->user, ruled, SPECULATE_MAX - 1) : 0;
 
-	w->drafts = find_copy(s, length) ? SPECULATE_MOST - 1 : 0;
+	w->drafts = find_copy(s, length) ? SPECULATE_MAX - 1 : 0;
 	draft_copy(&s->draft, w->from, w->ids + 1, w->drafts);
 	if (r && w->drafts)
 		w->drafts = r->fit(r->user, w->ids + 1, w->drafts);
@@ -306,7 +305,7 @@ static void find_drafts(struct speculate *s, uint32_t length)
 	if (!w->ruled)
 		return;
 	memcpy(w->ids + 1, ruled, guessed * sizeof *ruled);
-	memset(w->ids + 1 + guessed, 0, (SPECULATE_MOST - 1 - guessed) * sizeof *ruled);
+	memset(w->ids + 1 + guessed, 0, (SPECULATE_MAX - 1 - guessed) * sizeof *ruled);
 	w->drafts = guessed;
 	w->from = (struct draft_match){ .length = RULED };
 }

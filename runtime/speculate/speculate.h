@@ -16,7 +16,7 @@
 #include "runtime/speculate/draft.h"
 
 enum {
-	SPECULATE_MOST = 16,   /* tokens of one pass */
+	SPECULATE_MAX = 16,    /* tokens of one pass */
 	SPECULATE_WIDTHS = 4,  /* of passes: speculate_tokens, the first without drafts */
 	SPECULATE_CLASSES = 13 /* of agreement lengths */
 };
@@ -32,14 +32,14 @@ struct speculate_window { /* what the last pass computed: ids[0] at position `fi
 	bool wrong;              /* one was rejected: then drafts is 0 */
 	bool ruled;              /* they are what the rules say, and not a copy */
 	struct draft_match from; /* where they came from */
-	int32_t ids[SPECULATE_MOST];
+	int32_t ids[SPECULATE_MAX];
 };
 
 /* What else is known of the tokens that come next, where a grammar says which may. */
 struct speculate_rules {
 	void *user;
 	/* Tokens that should come next, as the text can hardly go on otherwise. */
-	uint32_t (*guess)(void *user, int32_t *ids, uint32_t most);
+	uint32_t (*guess)(void *user, int32_t *ids, uint32_t max);
 	/* How many of these tokens may come next. */
 	uint32_t (*fit)(void *user, const int32_t *ids, uint32_t n);
 };

@@ -6,16 +6,15 @@
 
 #include "jit/store/registry.h"
 
-enum { SAMPLES_MOST = 512, SAMPLES_LEAST = 4, SAMPLES_SURE = 8 };
+enum { SAMPLES_MAX = 512, SAMPLES_LEAST = 4, SAMPLES_SURE = 8 };
 /* What a pass runs once, the matrix of logits, may take so many times as many passes. */
 enum { LATE_PASS_FACTOR = 3 };
 
 /* A kernel with several schedules; number[s]: that of schedule[s] among the plan's kernels. */
 struct candidate {
-	uint32_t number[TEMPLATE_SCHEDULES_MOST], schedule[TEMPLATE_SCHEDULES_MOST], schedules, ops;
-	uint32_t *sample[TEMPLATE_SCHEDULES_MOST],
-		n[TEMPLATE_SCHEDULES_MOST]; /* nanoseconds of an op, of all workers */
-	bool settled;                       /* judged: its ops have the best */
+	uint32_t number[TEMPLATE_SCHEDULES_MAX], schedule[TEMPLATE_SCHEDULES_MAX], schedules, ops;
+	uint32_t *sample[TEMPLATE_SCHEDULES_MAX], n[TEMPLATE_SCHEDULES_MAX]; /* nanoseconds of an op, of all workers */
+	bool settled;                                                        /* judged: its ops have the best */
 };
 
 struct quick {
@@ -62,7 +61,7 @@ static bool add_candidate(struct tuner *t, uint32_t kernel, const uint32_t sched
 	for (unsigned s = 0; s < schedules; s++) {
 		key.schedule = c->schedule[s] = schedule[s];
 		c->number[s] = plan_kernel(t->plan, &key);
-		if (c->number[s] == UINT32_MAX || !(c->sample[s] = malloc(SAMPLES_MOST * sizeof *c->sample[s])))
+		if (c->number[s] == UINT32_MAX || !(c->sample[s] = malloc(SAMPLES_MAX * sizeof *c->sample[s])))
 			return false;
 	}
 	return true;
@@ -71,7 +70,7 @@ static bool add_candidate(struct tuner *t, uint32_t kernel, const uint32_t sched
 /* Of the kernels that ops have. */
 static bool find_candidates(struct tuner *t)
 {
-	uint32_t schedule[TEMPLATE_SCHEDULES_MOST];
+	uint32_t schedule[TEMPLATE_SCHEDULES_MAX];
 	size_t kernels = t->plan->n_kernels;
 	uint32_t *number = calloc(kernels, sizeof *number); /* by kernel: 1 + its candidate; UINT32_MAX: it is none */
 
@@ -133,7 +132,7 @@ void tuner_close(struct tuner *t)
 		if (t->op_candidate[i] && !t->candidate[t->op_candidate[i] - 1].settled)
 			run_with(t, i, 0);
 	for (size_t i = 0; i < t->n; i++)
-		for (unsigned s = 0; s < TEMPLATE_SCHEDULES_MOST; s++)
+		for (unsigned s = 0; s < TEMPLATE_SCHEDULES_MAX; s++)
 			free(t->candidate[i].sample[s]);
 	free(t->plan->took);
 	t->plan->took = NULL;
@@ -146,14 +145,14 @@ void tuner_close(struct tuner *t)
 
 unsigned tuner_rounds(const struct tuner *t)
 {
-	unsigned most = 1;
+	unsigned max = 1;
 
 	for (size_t i = 0; i < t->n; i++) {
 		const struct candidate *c = &t->candidate[i];
 		unsigned rounds = (c->schedules + c->ops - 1) / c->ops;
-		most = rounds > most ? rounds : most;
+		max = rounds > max ? rounds : max;
 	}
-	return most;
+	return max;
 }
 
 void tuner_set_passes(struct tuner *t, unsigned passes) { t->opt.passes = passes; }
@@ -201,7 +200,7 @@ static void take_samples(struct tuner *t)
 			struct candidate *c = &t->candidate[t->op_candidate[i] - 1];
 			uint64_t took = atomic_load_explicit(&t->plan->took[i], memory_order_relaxed);
 			unsigned s = t->launch_schedule[i];
-			if (c->n[s] < SAMPLES_MOST)
+			if (c->n[s] < SAMPLES_MAX)
 				c->sample[s][c->n[s]++] = took < UINT32_MAX ? (uint32_t)took : UINT32_MAX;
 		}
 }
@@ -283,11 +282,11 @@ bool tuner_after(struct tuner *t)
 
 /* ---- during a session's first passes */
 
-static unsigned list_quick(void *user, const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MOST])
+static unsigned list_quick(void *user, const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MAX])
 {
 	const struct quick *q = user;
 	struct key k = *key;
-	uint32_t all[TEMPLATE_SCHEDULES_MOST];
+	uint32_t all[TEMPLATE_SCHEDULES_MAX];
 	unsigned n = 0, listed = key->schedule || tune_known(q->tune, key) ? 0 : template_schedules(key, all);
 
 	for (unsigned i = 0; i < listed; i++) {

@@ -25,11 +25,11 @@ enum { TUNER_QUICK = 16 /* passes */, TUNER_COST_MS = 40 /* that a session may l
 /* What was found out about a kernel, of which key has the schedule that was first in the list. */
 struct tuner_verdict {
 	const struct key *key;
-	uint32_t schedule[TEMPLATE_SCHEDULES_MOST];
-	double time[TEMPLATE_SCHEDULES_MOST]; /* the lower quartile of an op, nanoseconds of all workers; 0: too few
+	uint32_t schedule[TEMPLATE_SCHEDULES_MAX];
+	double time[TEMPLATE_SCHEDULES_MAX]; /* the lower quartile of an op, nanoseconds of all workers; 0: too few
 	                                         samples, or none to be believed */
-	unsigned n, best;                     /* best: the first, unless another is WORTH it */
-	uint32_t samples;                     /* of the one that has the fewest */
+	unsigned n, best;                    /* best: the first, unless another is WORTH it */
+	uint32_t samples;                    /* of the one that has the fewest */
 };
 
 struct tuner_options {
@@ -38,7 +38,7 @@ struct tuner_options {
 	int workers;
 	double cost; /* seconds that may be lost to slower schedules; 0: any */
 	/* The schedules to try of a kernel, its own first; fewer than two: none. */
-	unsigned (*list)(void *user, const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MOST]);
+	unsigned (*list)(void *user, const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MAX]);
 	void (*judged)(void *user, const struct tuner_verdict *v);
 	void *user;
 };

@@ -9,7 +9,7 @@
 #include "server/http/server.h"
 
 /* What a whole answer may take in memory before it is sent. */
-enum { MOST_OF_WHOLE = 1 << 30 };
+enum { MAX_OF_WHOLE = 1 << 30 };
 /* What the grammars of all choices may take together to be opened, of what one may. */
 enum { GRAMMARS = 2 };
 
@@ -81,9 +81,9 @@ static bool fits(struct exchange *x, struct task *t, int context)
 		return refuse_length(x, longest, (int)room, more);
 	}
 	/* One token can follow a prompt that fills its context, as one of the session's. */
-	int64_t most = (int64_t)(room - longest) + 1;
-	if (t->context && !t->shifts && !t->embeds && (t->most < 0 || t->most > most))
-		t->most = most;
+	int64_t max = (int64_t)(room - longest) + 1;
+	if (t->context && !t->shifts && !t->embeds && (t->max < 0 || t->max > max))
+		t->max = max;
 	return true;
 }
 
@@ -125,7 +125,7 @@ static bool begin(struct exchange *x, struct reply *r, const struct served *m, s
 	for (size_t i = 0; i < n; i++)
 		if (!task_make_grammars(tasks[i], m->model, &steps, &x->refusal))
 			return false;
-	r->stream = stream_open(choices, r->events ? (size_t)x->server->o.unread_bytes : MOST_OF_WHOLE, !r->events);
+	r->stream = stream_open(choices, r->events ? (size_t)x->server->o.unread_bytes : MAX_OF_WHOLE, !r->events);
 	if (!r->stream)
 		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
 	for (size_t i = 0; i < n; i++) {

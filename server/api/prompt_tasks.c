@@ -17,10 +17,10 @@ bool request_run(struct exchange *x, enum request_kind kind, request_fn run)
 	return ok;
 }
 
-bool prompts_run(struct exchange *x, const json_t *body, const struct served *m, const char *field, size_t most,
+bool prompts_run(struct exchange *x, const json_t *body, const struct served *m, const char *field, size_t max,
                  prompts_fn run)
 {
-	struct prompts p = { .most = most };
+	struct prompts p = { .max = max };
 	const bool ok = prompts_read(&p, field, field_value(body, field), m->model, &x->refusal) && run(x, body, m, &p);
 
 	prompts_free(&p);

@@ -20,8 +20,8 @@ bool request_run(struct exchange *x, enum request_kind kind, request_fn run);
 
 /* The same with the prompts, whose tokens it may take. */
 typedef bool (*prompts_fn)(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p);
-/* Reads them from a field. most: of them, 0: PROMPTS_MOST. */
-bool prompts_run(struct exchange *x, const json_t *body, const struct served *m, const char *field, size_t most,
+/* Reads them from a field. max: of them, 0: PROMPTS_MAX. */
+bool prompts_run(struct exchange *x, const json_t *body, const struct served *m, const char *field, size_t max,
                  prompts_fn run);
 
 /* What an endpoint reads beside what all tasks have. */

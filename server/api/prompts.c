@@ -69,9 +69,9 @@ static bool add_one(struct prompts *p, const char *name, const json_t *v, const 
 	bool ok = true;
 
 	jit_model_get_info(model, &info, NULL);
-	const size_t most = p->most ? p->most : PROMPTS_MOST;
-	if (p->n == most)
-		return refuse(r, 400, name, "%s has more than %zu texts", name, most);
+	const size_t max = p->max ? p->max : PROMPTS_MAX;
+	if (p->n == max)
+		return refuse(r, 400, name, "%s has more than %zu texts", name, max);
 	if (!array_grow((void **)&p->list, &p->capacity, p->n + 1, sizeof *p->list))
 		return no_memory(r);
 	if (json_is_object(v) && !(v = text_within(name, v, r)))
@@ -137,5 +137,5 @@ void prompts_free(struct prompts *p)
 	for (size_t i = 0; i < p->n; i++)
 		free(p->list[i].ids);
 	free(p->list);
-	*p = (struct prompts){ .most = p->most };
+	*p = (struct prompts){ .max = p->max };
 }

@@ -14,7 +14,7 @@
 #include "server/request/refusal.h"
 
 /* Texts that are continued at once, and texts that are embedded or ranked one after the other. */
-enum { PROMPTS_MOST = 256, PROMPTS_TEXTS_MOST = 2048 };
+enum { PROMPTS_MAX = 256, PROMPTS_TEXTS_MAX = 2048 };
 
 struct prompts {
 	struct prompt {
@@ -23,7 +23,7 @@ struct prompts {
 		const json_t *text; /* it was given as a text alone: borrowed; NULL */
 	} * list;
 	size_t n, capacity;
-	size_t most; /* 0: PROMPTS_MOST */
+	size_t max; /* 0: PROMPTS_MAX */
 };
 
 /* What is marked as special in texts is read as such: a client that gives a raw prompt means it. name: of the field.

@@ -68,9 +68,9 @@ json_t *task_settings(const struct task *t)
 	json_put(o, "samplers", names_of(s.samplers));
 	json_put(o, "dry_sequence_breakers", texts(s.dry_breakers, (size_t)s.n_dry_breakers));
 	json_put(o, "logit_bias", biases(t));
-	json_put(o, "max_tokens", json_integer(t->most));
+	json_put(o, "max_tokens", json_integer(t->max));
 	json_put(o, "ignore_eos", json_boolean(t->ignore_end));
-	json_put(o, "n_predict", json_integer(t->most));
+	json_put(o, "n_predict", json_integer(t->max));
 	json_put(o, "stop", texts((const char *const *)t->stop, t->n_stop));
 	json_put(o, "stop_token_ids", json_ids(t->ends, t->n_ends));
 	json_put(o, "grammar", json_text(grammar, strlen(grammar)));

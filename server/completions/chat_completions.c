@@ -18,14 +18,14 @@
 static bool read_logprobs(struct task *t, const json_t *body, struct refusal *r)
 {
 	bool wanted = false;
-	int64_t most = 0;
+	int64_t max = 0;
 
 	if (!field_flag(body, "logprobs", &wanted, r) ||
-	    !field_integer(body, "top_logprobs", 0, JIT_LOGPROBS_MOST, &most, r))
+	    !field_integer(body, "top_logprobs", 0, JIT_LOGPROBS_MOST, &max, r))
 		return false;
 	if (field_value(body, "top_logprobs") && !wanted)
 		return refuse(r, 400, "top_logprobs", "top_logprobs requires logprobs to be set to true");
-	t->logprobs = wanted ? (int)most : -1;
+	t->logprobs = wanted ? (int)max : -1;
 	return true;
 }
 

@@ -14,15 +14,15 @@
 /* logprobs is a number here; some clients send true. */
 static bool read_logprobs(int *out, const json_t *body, struct refusal *r)
 {
-	int64_t most = -1;
+	int64_t max = -1;
 
 	if (json_is_boolean(field_value(body, "logprobs")))
-		most = json_is_true(field_value(body, "logprobs")) ? 0 : -1;
-	else if (!field_integer(body, "logprobs", 0, JIT_LOGPROBS_MOST, &most, r))
+		max = json_is_true(field_value(body, "logprobs")) ? 0 : -1;
+	else if (!field_integer(body, "logprobs", 0, JIT_LOGPROBS_MOST, &max, r))
 		return false;
-	if (!field_integer(body, "n_probs", 0, JIT_LOGPROBS_MOST, &most, r))
+	if (!field_integer(body, "n_probs", 0, JIT_LOGPROBS_MOST, &max, r))
 		return false;
-	*out = (int)most;
+	*out = (int)max;
 	return true;
 }
 
@@ -64,7 +64,7 @@ static bool fill_one(struct exchange *x, const struct served *m, struct prompt *
                      size_t n_behind)
 {
 	jit_error err = { 0 };
-	struct infill o = { .suffix = behind, .n_suffix = n_behind, .most = SIZE_MAX };
+	struct infill o = { .suffix = behind, .n_suffix = n_behind, .max = SIZE_MAX };
 	int32_t *before = NULL, *all = NULL;
 	size_t n = 0;
 
@@ -113,7 +113,7 @@ static bool fill_in(struct exchange *x, const json_t *body, const struct served 
 
 static bool begin(struct exchange *x, const json_t *body, const struct served *m, struct prompts *p)
 {
-	struct task *tasks[PROMPTS_MOST] = { 0 };
+	struct task *tasks[PROMPTS_MAX] = { 0 };
 	unsigned choices;
 	bool echo = false;
 

@@ -207,7 +207,7 @@ static bool embed(struct exchange *x, const json_t *body, const struct served *m
 
 	if (field_value(body, "content") && field_value(body, "input"))
 		return refuse(&x->refusal, 400, "content", "content and input cannot both be given");
-	return model_embeds(m, &x->refusal) && prompts_run(x, body, m, field, PROMPTS_TEXTS_MOST, begin);
+	return model_embeds(m, &x->refusal) && prompts_run(x, body, m, field, PROMPTS_TEXTS_MAX, begin);
 }
 
 static bool run_input(struct exchange *x, json_t *body, const struct served *m)

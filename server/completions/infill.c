@@ -109,12 +109,12 @@ static bool add_files(struct list *l, const json_t *extra, const jit_model *mode
 static void cut(struct infill *o, struct list *files)
 {
 	const size_t marks = 4, fixed = o->n_middle + marks; /* with a token that begins all texts */
-	const size_t room = o->most > fixed ? o->most - fixed : 0;
+	const size_t room = o->max > fixed ? o->max - fixed : 0;
 	size_t suffix = o->n_suffix, prefix = o->n_prefix, more;
 
 	if (prefix + suffix > room) {
-		const size_t least = room / 4;
-		suffix = suffix < least ? suffix : prefix + least < room ? room - prefix : least;
+		const size_t min = room / 4;
+		suffix = suffix < min ? suffix : prefix + min < room ? room - prefix : min;
 		prefix = prefix < room - suffix ? prefix : room - suffix;
 		o->prefix += o->n_prefix - prefix;
 		o->n_prefix = prefix;
@@ -225,7 +225,7 @@ static bool read_text(struct list *l, const json_t *body, const char *name, bool
 	return !text || add_raw(l, model, text, !needed, name, r);
 }
 
-static size_t most_of(const json_t *body, int context)
+static size_t max_of(const json_t *body, int context)
 {
 	static const char *const names[] = { "n_predict", "max_tokens", "max_completion_tokens", "max_new_tokens" };
 	json_int_t answer = ANSWER;
@@ -245,7 +245,7 @@ static bool make_prompt(struct prompts *p, const json_t *body, const struct serv
 	          read_text(&suffix, body, "input_suffix", true, m->model, r) &&
 	          read_text(&middle, body, "prompt", false, m->model, r);
 	const struct infill o = { prefix.ids, suffix.ids, middle.ids, prefix.n,
-		                  suffix.n,   middle.n,   extra,      most_of(body, batcher_context(m->batcher)) };
+		                  suffix.n,   middle.n,   extra,      max_of(body, batcher_context(m->batcher)) };
 
 	p->list = ok ? calloc(1, sizeof *p->list) : NULL;
 	ok = ok && (p->list || no_memory(r)) && infill_make(&o, m, "input_prefix", &p->list[0].ids, &p->list[0].n, r);
@@ -261,7 +261,7 @@ static bool run(struct exchange *x, json_t *body, const struct served *m)
 	struct prompts p = { 0 };
 
 	if (!infill_is_known(m->model)) { /* before its fields are looked at */
-		const struct infill none = { .most = 0 };
+		const struct infill none = { .max = 0 };
 		int32_t *ids;
 		size_t n;
 		infill_make(&none, m, "model", &ids, &n, &x->refusal);

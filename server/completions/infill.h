@@ -35,7 +35,7 @@ struct infill {
 		*middle; /* tokens before the gap, behind it, and those that begin what fills it */
 	size_t n_prefix, n_suffix, n_middle;
 	const json_t *extra; /* array of {"filename", "text"}: other files; NULL: none */
-	size_t most; /* tokens of the prompt; of what is more, files go first, then the ends that are farthest away */
+	size_t max; /* tokens of the prompt; of what is more, files go first, then the ends that are farthest away */
 };
 /* The prompt, malloc'ed. field: to which a refusal belongs. False: refused. */
 bool infill_make(const struct infill *o, const struct served *m, const char *field, int32_t **ids, size_t *n,

@@ -63,9 +63,9 @@ static void name_of(const jit_model *model, char out[400])
 		if (at < 0 || jit_model_metadata(model, (size_t)at, &d, NULL) != JIT_OK || !d.text)
 			continue;
 		const size_t n = strlen(out);
-		const size_t most = 399 - n < 120 ? 399 - n : 120, length = strlen(d.text);
-		memcpy(out + n, d.text, length < most ? length : most);
-		out[n + (length < most ? length : most)] = 0;
+		const size_t max = 399 - n < 120 ? 399 - n : 120, length = strlen(d.text);
+		memcpy(out + n, d.text, length < max ? length : max);
+		out[n + (length < max ? length : max)] = 0;
 	}
 }
 

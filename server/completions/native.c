@@ -17,7 +17,7 @@
 struct native_reply {
 	struct reply base;
 	const struct served *model;
-	struct task *tasks[PROMPTS_MOST]; /* held: one for each prompt */
+	struct task *tasks[PROMPTS_MAX]; /* held: one for each prompt */
 	unsigned n_tasks;
 	json_t *fields; /* response_fields; NULL: all */
 	bool tokens;    /* return_tokens */

@@ -93,7 +93,7 @@ static inline bool openai_was_cut(enum end_reason reason) { return reason == END
  * probabilities behind samplers. */
 json_t *openai_logprob(const jit_model *model, const struct record *r, const jit_logprob *top, bool sampled);
 /* {"ID": {"logprob", "rank", "decoded_token"}}, as vLLM has it; null of a text's first token. */
-json_t *openai_ranked(const jit_model *model, const struct record *r, const jit_logprob *top, uint32_t most);
+json_t *openai_ranked(const jit_model *model, const struct record *r, const jit_logprob *top, uint32_t max);
 /* each: choices of one prompt. */
 json_t *openai_usage(const struct openai_choice *c, unsigned n, unsigned each);
 json_t *openai_timings(const struct run_numbers *n);

@@ -141,7 +141,7 @@ static void put_ranked(json_t *o, const jit_model *model, int32_t id, float logp
 	json_put(o, name, one);
 }
 
-json_t *openai_ranked(const jit_model *model, const struct record *r, const jit_logprob *top, uint32_t most)
+json_t *openai_ranked(const jit_model *model, const struct record *r, const jit_logprob *top, uint32_t max)
 {
 	json_t *o;
 	json_int_t rank = 0;
@@ -152,7 +152,7 @@ json_t *openai_ranked(const jit_model *model, const struct record *r, const jit_
 	for (uint32_t i = 0; i < r->n_top && !rank; i++)
 		rank = top[i].id == r->id ? (json_int_t)i + 1 : 0;
 	put_ranked(o, model, r->id, r->logprob, rank);
-	for (uint32_t i = 0; i < r->n_top && i < most; i++)
+	for (uint32_t i = 0; i < r->n_top && i < max; i++)
 		if (top[i].id != r->id)
 			put_ranked(o, model, top[i].id, top[i].logprob, (json_int_t)i + 1);
 	return o;

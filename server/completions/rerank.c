@@ -26,7 +26,7 @@ struct rerank_reply {
 	bool texts;        /* asked with "texts": the answer is a list, as text-embeddings-inference gives it */
 	bool pairs;        /* asked for the scores of pairs, as vLLM gives them */
 	json_t *queries;   /* of pairs: texts, one or as many as documents */
-	int64_t most;      /* results */
+	int64_t max;       /* results */
 	uint64_t tokens;
 	struct rank {
 		unsigned index;
@@ -104,7 +104,7 @@ static void end(struct reply *r)
 	json_t *j = json_object(), *results = json_array(), *usage = json_object();
 
 	qsort(o->rank, o->n, sizeof *o->rank, by_score);
-	for (unsigned i = 0; i < o->n && (int64_t)i < o->most; i++)
+	for (unsigned i = 0; i < o->n && (int64_t)i < o->max; i++)
 		json_add(results, result(o, &o->rank[i]));
 	json_put(usage, "prompt_tokens", json_integer((json_int_t)o->tokens));
 	json_put(usage, "total_tokens", json_integer((json_int_t)o->tokens));
@@ -146,8 +146,8 @@ static json_t *read_documents(const json_t *body, bool *texts, struct refusal *r
 	*texts = strcmp(name, "texts") == 0;
 	if (!r->status && json_array_size(list) == 0)
 		refuse(r, 400, "documents", "documents is missing or empty, expected an array of texts");
-	if (json_array_size(list) > PROMPTS_TEXTS_MOST)
-		refuse(r, 400, name, "%s has more than %d texts", name, PROMPTS_TEXTS_MOST);
+	if (json_array_size(list) > PROMPTS_TEXTS_MAX)
+		refuse(r, 400, name, "%s has more than %d texts", name, PROMPTS_TEXTS_MAX);
 	json_array_foreach(list, i, one)
 	{
 		json_t *text = json_is_object(one) ? json_object_get(one, "text") : one;
@@ -166,8 +166,8 @@ static bool read_fields(struct rerank_reply *o, const json_t *body, struct refus
 {
 	const char *name = o->texts ? "return_text" : "return_documents";
 
-	o->most = o->n;
-	return field_integer(body, "top_n", 1, INT32_MAX, &o->most, r) && field_flag(body, name, &o->returns, r);
+	o->max = o->n;
+	return field_integer(body, "top_n", 1, INT32_MAX, &o->max, r) && field_flag(body, name, &o->returns, r);
 }
 
 /* The prompt of each document. */
@@ -262,8 +262,8 @@ static json_t *read_texts(const json_t *body, const char *name, struct refusal *
 		else
 			refuse(r, 400, name, "%s[%zu] is no text", name, i);
 	}
-	if (json_array_size(list) > PROMPTS_TEXTS_MOST)
-		refuse(r, 400, name, "%s has more than %d texts", name, PROMPTS_TEXTS_MOST);
+	if (json_array_size(list) > PROMPTS_TEXTS_MAX)
+		refuse(r, 400, name, "%s has more than %d texts", name, PROMPTS_TEXTS_MAX);
 	if (!r->status)
 		return list;
 	json_decref(list);

@@ -28,7 +28,7 @@
 
 extern char **environ;
 
-enum { POLL_MS = 100, LINE_MOST = 1 << 16, AT_ONCE = 4, FILES_MOST = 64 };
+enum { POLL_MS = 100, LINE_LENGTH_MAX = 1 << 16, AT_ONCE = 4, FILES_MAX = 64 };
 static const double patience = 3; /* seconds that a program has when it has said its last word, or was asked to end */
 
 /* What the thread has. */
@@ -185,7 +185,7 @@ static void take_progress(struct fetch *f, const json_t *line)
 	const json_int_t n = json_integer_value(done), all = json_integer_value(total);
 	const bool tells = model_events_heard() && (n >= all || now - f->told_at >= OFTEN_MS / 1e3);
 	pthread_mutex_lock(&lock);
-	if (json_object_get(f->progress, file) || json_object_size(f->progress) < FILES_MOST)
+	if (json_object_get(f->progress, file) || json_object_size(f->progress) < FILES_MAX)
 		json_object_set_new(f->progress, file, json_pack("{s:I, s:I}", "done", n, "total", all));
 	if (tells)
 		told = json_pack("{s:o}", "progress", json_copied(f->progress, true));
@@ -246,7 +246,7 @@ static void take_bytes(struct fetch *f, const char *p, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		if (p[i] == '\n')
 			take_line(f);
-		else if (f->line.n < LINE_MOST)
+		else if (f->line.n < LINE_LENGTH_MAX)
 			bytes_add(&f->line, p + i, 1);
 	}
 }

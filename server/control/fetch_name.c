@@ -4,7 +4,7 @@
 
 #include "server/control/fetch.h"
 
-enum { NAME_MOST = 1024 };
+enum { NAME_LENGTH_MAX = 1024 };
 
 /* OWNER/NAME[:TAG], without what people put around it; *n: of its bytes. */
 static const char *bare_name(const char *name, size_t *n)
@@ -46,7 +46,7 @@ static bool misleads(const char *name)
 	for (const char *c = name; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f || *c == '\\')
 			return true;
-	return strlen(name) > NAME_MOST;
+	return strlen(name) > NAME_LENGTH_MAX;
 }
 
 /* OWNER/NAME, also behind hf.co: names of ollama's own registry have no owner. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINES_MOST = 80 }; /* that are kept: some for files, some for the steps around them */
+enum { LINES_MAX = 80 }; /* that are kept: some for files, some for the steps around them */
 
 struct follower {
 	struct stream *stream;
@@ -42,7 +42,7 @@ void followers_tell(struct followers *all, const char *about, const char *line)
 {
 	if (!all->lines)
 		all->lines = json_object();
-	if (json_object_get(all->lines, about) || json_object_size(all->lines) < LINES_MOST)
+	if (json_object_get(all->lines, about) || json_object_size(all->lines) < LINES_MAX)
 		json_object_set_new(all->lines, about, json_string(line));
 	for (struct follower *f = all->first; f; f = f->next)
 		if (f->lines)

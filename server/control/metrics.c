@@ -223,7 +223,7 @@ static void read_models(struct all_told *all, const struct models *models)
 bool answer_metrics(struct exchange *x)
 {
 	/* There may be more of them at any moment. */
-	struct all_told all = { .one = calloc(MODELS_MOST, sizeof *all.one) };
+	struct all_told all = { .one = calloc(MODELS_MAX, sizeof *all.one) };
 
 	if (!all.one)
 		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");

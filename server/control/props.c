@@ -59,7 +59,7 @@ static bool answer_router(struct exchange *x)
 
 	return exchange_json(
 		x, json_write(json_pack("{s:s, s:I, s:b, s:s, s:s, s:{s:{}, s:i}, s:s, s:b}", "role", "router",
-	                                "max_instances", (json_int_t)loader_most(all->loader), "models_autoload", 1,
+	                                "max_instances", (json_int_t)loader_max(all->loader), "models_autoload", 1,
 	                                "model_alias", "jitserve", "model_path", "none", "default_generation_settings",
 	                                "params", "n_ctx", 0, "build_info", openai_fingerprint(), "is_sleeping", 0)));
 }

@@ -125,12 +125,12 @@ bool answer_models_events(struct exchange *x)
 {
 	static const struct reply_kind kind = { take, end, fail, close_reply };
 	static const char begins[] = ": events of models\n\n";
-	enum { UNREAD_MOST = 256 << 10 };
+	enum { UNREAD_MAX = 256 << 10 };
 	const size_t unread = (size_t)x->server->o.unread_bytes;
 	const struct record first = { .kind = RECORD_TOKEN, .id = -1, .n_text = sizeof begins - 1 };
 	struct reply *r = calloc(1, sizeof *r);
 
-	if (!r || !(r->stream = model_events_listen(unread < UNREAD_MOST ? unread : UNREAD_MOST))) {
+	if (!r || !(r->stream = model_events_listen(unread < UNREAD_MAX ? unread : UNREAD_MAX))) {
 		free(r);
 		return refuse(&x->refusal, 503, NULL,
 		              atomic_load(&x->server->state) == SERVER_STOPPING

@@ -13,13 +13,13 @@
 #include "server/request/request_fields.h"
 #include "server/http/server.h"
 
-enum { MOST_OF_NAME = 200 };
+enum { MAX_OF_NAME = 200 };
 
 struct slot_reply {
 	struct reply base;
 	enum slot_action action;
 	unsigned slot;
-	char file[MOST_OF_NAME + 1];
+	char file[MAX_OF_NAME + 1];
 	struct run_numbers numbers; /* prompt: tokens; generated: bytes of the file */
 };
 
@@ -91,7 +91,7 @@ static bool is_plain_name(const char *name)
 	for (size_t i = 0; i < n; i++)
 		if ((unsigned char)name[i] < ' ' || name[i] == 127 || strchr("/\\:", name[i]))
 			return false;
-	return n && n <= MOST_OF_NAME && name[0] != '.' && name[0] != ' ' && name[n - 1] != ' ' && name[n - 1] != '.';
+	return n && n <= MAX_OF_NAME && name[0] != '.' && name[0] != ' ' && name[n - 1] != ' ' && name[n - 1] != '.';
 }
 
 static bool read_file_name(struct slot_reply *o, const json_t *body, struct refusal *r)
@@ -108,7 +108,7 @@ static bool read_file_name(struct slot_reply *o, const json_t *body, struct refu
 		return refuse(
 			r, 400, "filename",
 			"filename is \"%.100s\", expected the name of a file, of at most %d bytes, without a path",
-			name, MOST_OF_NAME);
+			name, MAX_OF_NAME);
 	snprintf(o->file, sizeof o->file, "%s", name);
 	return true;
 }

@@ -190,7 +190,7 @@ static bool prepare(struct choice *c, jit_batch *batch, jit_error *err)
 
 	p.seed += c->number - t->first;
 	c->session = jit_batch_session(batch, &p, err);
-	if (!c->session || !used_adapters_set(&t->adapters, c->session, err) || (t->least == 0 && !set_stops(c, err)) ||
+	if (!c->session || !used_adapters_set(&t->adapters, c->session, err) || (t->min == 0 && !set_stops(c, err)) ||
 	    jit_session_submit(c->session, t->ids, t->n_ids, &reused, err) != JIT_OK || !set_limits(c, err))
 		return false;
 	c->numbers.prompt = t->n_ids;
@@ -292,7 +292,7 @@ void choice_begin(struct choice *c, jit_batch *batch)
 		stream_put(c->task->stream, &started, NULL, NULL);
 		if (c->task->progress)
 			tell_prompt(c, c->numbers.reused);
-		if (c->task->most == 0)
+		if (c->task->max == 0)
 			choice_end(c, END_LENGTH);
 	}
 }
@@ -421,10 +421,10 @@ void choice_advance(struct choice *c, const jit_model *model)
 	c->numbers.generated++;
 	const bool model_ends = !c->task->ignore_end && jit_model_is_end(model, id);
 	bool ends = model_ends || task_ends_at(c->task, id);
-	bool last = ends || (c->task->most > 0 && c->numbers.generated >= (uint64_t)c->task->most);
+	bool last = ends || (c->task->max > 0 && c->numbers.generated >= (uint64_t)c->task->max);
 	bool hidden = ends && (model_ends || !c->task->keeps_stop);
 	if (!put_token(c, hidden ? -1 : id, last, &err) ||
-	    (c->task->least > 0 && c->numbers.generated == (uint64_t)c->task->least && !set_stops(c, &err)))
+	    (c->task->min > 0 && c->numbers.generated == (uint64_t)c->task->min && !set_stops(c, &err)))
 		choice_fail(c, choice_status(err.code), err.message);
 	else if (ends)
 		choice_end(c, END_TOKEN);

@@ -7,7 +7,7 @@
 #include "runtime/host/system.h"
 #include "server/engine/choice.h"
 
-enum { TOKENS_FIRST = 512, TEXTS_MOST = 256 };
+enum { TOKENS_FIRST = 512, TEXTS_MAX = 256 };
 
 /* The texts from c->text on whose tokens are to be computed at once: one at least. */
 static size_t take(const struct choice *c, jit_embedding_text *list, size_t *tokens)
@@ -15,7 +15,7 @@ static size_t take(const struct choice *c, jit_embedding_text *list, size_t *tok
 	size_t n = 0;
 
 	*tokens = 0;
-	for (size_t i = c->text; i < task_texts(c->task) && n < TEXTS_MOST; i++) {
+	for (size_t i = c->text; i < task_texts(c->task) && n < TEXTS_MAX; i++) {
 		const struct task_text t = task_text(c->task, i);
 		if (n > 0 && *tokens + t.n > c->part)
 			break;
@@ -81,7 +81,7 @@ static bool compute(struct choice *c, jit_session *alone, const jit_model *model
 
 bool choice_encode(struct choice *c, jit_session *alone, const jit_model *model, double seconds)
 {
-	jit_embedding_text list[TEXTS_MOST];
+	jit_embedding_text list[TEXTS_MAX];
 	jit_error err = { 0 };
 	const double start = system_seconds();
 	size_t tokens;

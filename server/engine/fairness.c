@@ -41,7 +41,7 @@ bool fairness_before(const struct choice *a, const struct choice *b, struct choi
 struct choice **fairness_next(struct choice **first, bool alone, struct choice *const *running, unsigned n)
 {
 	struct choice **best = NULL;
-	struct load least = { 0 };
+	struct load min = { 0 };
 
 	for (struct choice **at = first; *at; at = &(*at)->next) {
 		if ((!alone && choice_is_alone(*at)) || choice_waits(*at))
@@ -50,9 +50,9 @@ struct choice **fairness_next(struct choice **first, bool alone, struct choice *
 		if (best && is_same(&(*at)->task->client, &(*best)->task->client))
 			continue;
 		struct load l = load_of(&(*at)->task->client, running, n);
-		if (!best || is_less(l, least)) {
+		if (!best || is_less(l, min)) {
 			best = at;
-			least = l;
+			min = l;
 		}
 	}
 	return best;

@@ -208,8 +208,7 @@ static bool make_room(struct loader *l, const struct served *m, uint64_t bytes, 
 	const struct model_slot *mine = loader_slot(l, m);
 	bool ok = bytes <= l->o.limit;
 
-	while (ok &&
-	       (bytes_of_others(l, mine) > l->o.limit - bytes || (l->o.most && count_others(l, mine) >= l->o.most)))
+	while (ok && (bytes_of_others(l, mine) > l->o.limit - bytes || (l->o.max && count_others(l, mine) >= l->o.max)))
 		ok = make_one_leave(l, m, requested);
 	all_stay(l);
 	return ok;
@@ -344,7 +343,7 @@ static void *run(void *user)
 
 /* ---- lists */
 
-size_t loader_most(const struct loader *l) { return l->o.most; }
+size_t loader_max(const struct loader *l) { return l->o.max; }
 
 void loader_status(struct loader *l, const struct served *m, struct model_status *out)
 {

@@ -26,7 +26,7 @@ struct loader_options {
 	/* Bytes that it will take, as far as its files say. */
 	uint64_t (*estimate)(const struct served *m);
 	uint64_t limit; /* bytes of all models; UINT64_MAX: none */
-	size_t most;    /* models that are open at once; 0: any number */
+	size_t max;     /* models that are open at once; 0: any number */
 	double keep;    /* seconds that a model stays after its last answer; below 0: for good */
 };
 
@@ -95,7 +95,7 @@ struct model_status {
 	unsigned parallel;              /* answers that it computes together; 0: it is not open */
 };
 /* How many may be open at once; 0: any number. */
-size_t loader_most(const struct loader *l);
+size_t loader_max(const struct loader *l);
 void loader_status(struct loader *l, const struct served *m, struct model_status *out);
 
 #endif

@@ -39,7 +39,7 @@ struct loader {
 	bool started, ends;
 	uint64_t clock;
 	struct lease *first, **last; /* waiting */
-	struct model_slot model_slot[MODELS_MOST];
+	struct model_slot model_slot[MODELS_MAX];
 };
 
 static inline struct model_slot *loader_slot(struct loader *l, const struct served *m)

@@ -67,8 +67,8 @@ static bool add(struct models *all, const char *path, const char *alias, const c
 {
 	struct served *m = &all->list[all->n];
 
-	if (all->n == MODELS_MOST)
-		return error_set(err, ERROR_ARGUMENT, "there are %d models already", MODELS_MOST);
+	if (all->n == MODELS_MAX)
+		return error_set(err, ERROR_ARGUMENT, "there are %d models already", MODELS_MAX);
 	m->path = path;
 	m->created = (long)time(NULL);
 	if (also)

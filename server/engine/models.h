@@ -63,10 +63,10 @@ struct served {
 	jit_sampling sampling; /* for what a request does not say; what it points to lives as long as the model */
 	bool additional;       /* objects of schemas may have other members (JIT_GRAMMAR_ADDITIONAL) */
 	bool has_seed;         /* the seed in it is for every request; else each draws its own */
-	long most;             /* tokens of an answer that does not say how many; -1: as many as the context holds */
+	long max;              /* tokens of an answer that does not say how many; -1: as many as the context holds */
 };
 
-enum { MODELS_MOST = 128 };
+enum { MODELS_MAX = 128 };
 
 struct loader;
 struct models;

@@ -22,7 +22,7 @@ static struct served *find_free(struct models *all)
 		if (m->made && m->gone && epoch - m->left >= 2 && (!all->loader || loader_forget(all->loader, m)))
 			return m;
 	}
-	if (all->n == MODELS_MOST)
+	if (all->n == MODELS_MAX)
 		return NULL;
 	struct served *m = &all->list[all->n];
 	m->made = true;

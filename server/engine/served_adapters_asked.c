@@ -8,7 +8,7 @@
 #include "server/request/fields.h"
 
 /* What a scale of a request may be, and its negative. */
-enum { SCALE_MOST = 1000000 };
+enum { SCALE_MAX = 1000000 };
 
 /* ---- lists of requests, under the lock */
 
@@ -22,7 +22,7 @@ static bool read_one(struct served_adapters *all, const json_t *one, size_t i, f
 		return refuse(r, 400, "lora", "lora[%zu] is no object, expected {\"id\": NUMBER, \"scale\": NUMBER}",
 		              i);
 	if (!field_integer(one, "id", 0, INT32_MAX, &id, r) ||
-	    !field_number(one, "scale", -SCALE_MOST, SCALE_MOST, &s, r))
+	    !field_number(one, "scale", -SCALE_MAX, SCALE_MAX, &s, r))
 		return refuse_within(r, "lora");
 	const struct adapter_row *w = adapter_row_of(all, id);
 	if (!w)

@@ -18,7 +18,7 @@ struct stream {
 	unsigned references, running; /* running: choices that have not ended */
 	struct bytes waiting;         /* records, one behind the other */
 	struct bytes taken;           /* the reader's copy of one */
-	size_t unread, most_unread;
+	size_t unread, max_unread;
 	bool whole, dropped, wakes;
 	atomic_bool cancelled;
 	double last_put;
@@ -26,7 +26,7 @@ struct stream {
 	void *user;
 };
 
-struct stream *stream_open(unsigned choices, size_t most_unread, bool whole)
+struct stream *stream_open(unsigned choices, size_t max_unread, bool whole)
 {
 	struct stream *s = calloc(1, sizeof *s);
 
@@ -38,7 +38,7 @@ struct stream *stream_open(unsigned choices, size_t most_unread, bool whole)
 	}
 	s->references = 1;
 	s->running = choices;
-	s->most_unread = most_unread;
+	s->max_unread = max_unread;
 	s->whole = whole;
 	s->last_put = system_seconds();
 	return s;
@@ -93,7 +93,7 @@ static void append(struct stream *s, const struct record *r, const jit_logprob *
 	bytes_add(&s->waiting, top, r->n_top * sizeof *top);
 	bytes_add(&s->waiting, text, r->n_text);
 	s->unread += cost_of(r);
-	s->dropped = s->dropped || s->waiting.lost || s->unread > s->most_unread;
+	s->dropped = s->dropped || s->waiting.lost || s->unread > s->max_unread;
 	if (s->dropped)
 		atomic_store(&s->cancelled, true);
 }

@@ -48,7 +48,7 @@ struct record {
 struct stream;
 
 /* choices: how many must end. whole: the reader wants nothing before all of them have. NULL: no memory. */
-struct stream *stream_open(unsigned choices, size_t most_unread, bool whole);
+struct stream *stream_open(unsigned choices, size_t max_unread, bool whole);
 void stream_hold(struct stream *s);
 void stream_release(struct stream *s);
 

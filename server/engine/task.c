@@ -25,7 +25,7 @@ struct task *task_open(const struct served *m)
 	if (!t)
 		return NULL;
 	t->references = 1;
-	t->most = m->most;
+	t->max = m->max;
 	t->logprobs = -1;
 	t->slot = -1;
 	t->prompt_top = -1;
@@ -130,7 +130,7 @@ static bool read_numbers(jit_sampling *s, const json_t *body, struct refusal *r)
 /* In a jit_sampling 0 stands for what is usual; in a request it is 0: as good as that is the least of numbers. */
 static void mean_zero(jit_sampling *s, enum sampling_field f, const json_t *body)
 {
-	if (sampling_rows[f].zero_is_least && sampling_value(s, f) <= 0 && field_value(body, sampling_rows[f].request))
+	if (sampling_rows[f].zero_is_min && sampling_value(s, f) <= 0 && field_value(body, sampling_rows[f].request))
 		sampling_put(s, f, 1e-30);
 }
 
@@ -168,43 +168,43 @@ static bool mean_zeros(jit_sampling *s, const json_t *body, int context, struct 
 /* ---- lists */
 
 /* What texts a field may have. */
-struct texts_most {
+struct texts_max {
 	const char *name;
 	size_t n, bytes; /* of them, and of each */
 };
-static const struct texts_most stops_most = { "stop", TASK_MOST_STOPS, STOP_BYTES },
-			       breakers_most = { "dry_sequence_breakers", DRY_BREAKERS, DRY_BREAKER_BYTES };
+static const struct texts_max stops_max = { "stop", TASK_MAX_STOPS, STOP_BYTES },
+			      breakers_max = { "dry_sequence_breakers", DRY_BREAKERS, DRY_BREAKER_BYTES };
 
-static bool add_text(char **list, size_t *n, const json_t *v, const struct texts_most *most, struct refusal *r)
+static bool add_text(char **list, size_t *n, const json_t *v, const struct texts_max *max, struct refusal *r)
 {
-	const char *name = most->name;
+	const char *name = max->name;
 
 	if (!json_is_string(v) || strlen(json_string_value(v)) != json_string_length(v))
 		return refuse(r, 400, name, "%s has something that is no text", name);
 	if (json_string_length(v) == 0)
 		return true;
-	if (*n == most->n)
-		return refuse(r, 400, name, "%s has more than %zu texts", name, most->n);
-	if (json_string_length(v) > most->bytes)
+	if (*n == max->n)
+		return refuse(r, 400, name, "%s has more than %zu texts", name, max->n);
+	if (json_string_length(v) > max->bytes)
 		return refuse(r, 400, name, "%s has a text of %zu bytes, expected at most %zu", name,
-		              json_string_length(v), most->bytes);
+		              json_string_length(v), max->bytes);
 	list[*n] = strdup(json_string_value(v));
 	return list[(*n)++] || no_memory(r);
 }
 
 /* A text or an array of texts. */
-static bool read_texts(char **list, size_t *n, const json_t *body, const struct texts_most *most, struct refusal *r)
+static bool read_texts(char **list, size_t *n, const json_t *body, const struct texts_max *max, struct refusal *r)
 {
-	const json_t *v = field_value(body, most->name), *one;
+	const json_t *v = field_value(body, max->name), *one;
 	size_t i;
 
 	if (!v || json_is_string(v))
-		return !v || add_text(list, n, v, most, r);
+		return !v || add_text(list, n, v, max, r);
 	if (!json_is_array(v))
-		return refuse(r, 400, most->name, "%s is neither a text nor an array of texts", most->name);
+		return refuse(r, 400, max->name, "%s is neither a text nor an array of texts", max->name);
 	json_array_foreach(v, i, one)
 	{
-		if (!add_text(list, n, one, most, r)) {
+		if (!add_text(list, n, one, max, r)) {
 			*n -= *n && !list[*n - 1];
 			return false;
 		}
@@ -333,8 +333,8 @@ static bool read_ends(struct task *t, const json_t *body, const jit_model *model
 	jit_model_info info = JIT_MODEL_INFO();
 	size_t i;
 
-	if (json_array_size(v) > TASK_MOST_STOPS)
-		return refuse(r, 400, "stop_token_ids", "stop_token_ids has more than %d tokens", TASK_MOST_STOPS);
+	if (json_array_size(v) > TASK_MAX_STOPS)
+		return refuse(r, 400, "stop_token_ids", "stop_token_ids has more than %d tokens", TASK_MAX_STOPS);
 	jit_model_get_info(model, &info, NULL);
 	if (v && !(t->ends = calloc(json_array_size(v) + 1, sizeof *t->ends)))
 		return no_memory(r);
@@ -388,16 +388,15 @@ static bool read_lengths(struct task *t, const json_t *body, struct refusal *r)
 	int64_t choices = 1, slot = -1;
 	bool ignore = false;
 
-	if (!field_integer(body, "max_new_tokens", -1, INT_MAX, &t->most, r) ||
-	    !field_integer(body, "n_predict", -1, INT_MAX, &t->most, r) ||
-	    !field_integer(body, "max_tokens", -1, INT_MAX, &t->most, r) ||
-	    !field_integer(body, "max_completion_tokens", -1, INT_MAX, &t->most, r) ||
+	if (!field_integer(body, "max_new_tokens", -1, INT_MAX, &t->max, r) ||
+	    !field_integer(body, "n_predict", -1, INT_MAX, &t->max, r) ||
+	    !field_integer(body, "max_tokens", -1, INT_MAX, &t->max, r) ||
+	    !field_integer(body, "max_completion_tokens", -1, INT_MAX, &t->max, r) ||
 	    !field_integer(body, "n_ctx", 0, INT_MAX, &t->context, r) ||
 	    !field_integer(body, "num_ctx", 0, INT_MAX, &t->context, r) ||
-	    !field_integer(body, "n_cmpl", 1, TASK_MOST_CHOICES, &choices, r) ||
-	    !field_integer(body, "n", 1, TASK_MOST_CHOICES, &choices, r) ||
-	    !field_flag(body, "ignore_eos", &ignore, r) ||
-	    !field_integer(body, "id_slot", -1, SLOTS_MOST - 1, &slot, r))
+	    !field_integer(body, "n_cmpl", 1, TASK_MAX_CHOICES, &choices, r) ||
+	    !field_integer(body, "n", 1, TASK_MAX_CHOICES, &choices, r) ||
+	    !field_flag(body, "ignore_eos", &ignore, r) || !field_integer(body, "id_slot", -1, SLOTS_MAX - 1, &slot, r))
 		return false;
 	t->slot = (int)slot;
 	t->choices = (unsigned)choices;
@@ -413,11 +412,11 @@ static bool read_stop(struct task *t, const json_t *body, const jit_model *model
 	if (field_value(body, "stop")) /* instead of those that are kept with the model */
 		while (t->kept_stops)
 			free(t->stop[--t->kept_stops]), t->n_stop--;
-	if (!read_texts(t->stop, &t->n_stop, body, &stops_most, r))
+	if (!read_texts(t->stop, &t->n_stop, body, &stops_max, r))
 		return false;
 	if (t->n_stop)
 		return true;
-	while (t->n_stop < TASK_MOST_STOPS && (text = jit_model_stop(model, t->n_stop))) {
+	while (t->n_stop < TASK_MAX_STOPS && (text = jit_model_stop(model, t->n_stop))) {
 		if (!(t->stop[t->n_stop] = strdup(text)))
 			return no_memory(r);
 		t->n_stop++;
@@ -429,7 +428,7 @@ bool task_read(struct task *t, const json_t *body, const jit_model *model, int c
 {
 	if (!read_numbers(&t->sampling, body, r) || !read_seed(t, body, r) || !read_lengths(t, body, r) ||
 	    !read_telling(t, body, r) || !read_stop(t, body, model, r) ||
-	    !read_texts(t->breakers, &t->n_breakers, body, &breakers_most, r) || !read_bias(t, body, model, r) ||
+	    !read_texts(t->breakers, &t->n_breakers, body, &breakers_max, r) || !read_bias(t, body, model, r) ||
 	    !read_samplers(t, body, r) || !read_ends(t, body, model, r) || !task_read_grammar(t, body, r) ||
 	    !mean_zeros(&t->sampling, body, context, r))
 		return false;

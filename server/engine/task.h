@@ -19,7 +19,7 @@
 #include "server/engine/stream.h"
 #include "server/engine/fairness.h"
 
-enum { TASK_MOST_CHOICES = 128, TASK_MOST_STOPS = 256, SLOTS_MOST = 1024 };
+enum { TASK_MAX_CHOICES = 128, TASK_MAX_STOPS = 256, SLOTS_MAX = 1024 };
 
 /* What a task wants of a slot (slots.h), instead of an answer. */
 enum slot_action { SLOT_NO_ACTION, SLOT_SAVE, SLOT_RESTORE, SLOT_ERASE };
@@ -40,7 +40,7 @@ struct task {
 	struct task_text
 		*texts; /* instead, n_texts of them, which are embedded one after the other; NULL: the prompt */
 	size_t n_texts;
-	int64_t most;    /* tokens to generate; -1: as many as find room */
+	int64_t max;     /* tokens to generate; -1: as many as find room */
 	int64_t context; /* positions of its text; 0: as many as a session has */
 	bool shifts;     /* where they are full, half of the tokens behind the first `keeps` go */
 	size_t keeps;
@@ -49,12 +49,12 @@ struct task {
 	size_t n_bias, bias_capacity;
 	bool biased; /* by logit_bias */
 	char *samplers;
-	char *breakers[TASK_MOST_STOPS], *stop[TASK_MOST_STOPS];
+	char *breakers[TASK_MAX_STOPS], *stop[TASK_MAX_STOPS];
 	size_t n_breakers, n_stop, kept_stops; /* kept_stops: of the latter, the first, which are kept with the model */
 	int32_t *ends;                         /* tokens that end an answer beside the model's own, n_ends of them */
 	size_t n_ends;
 	struct session_limits *limits; /* what else bounds its choices (task_limits.c); NULL: nothing */
-	int64_t least;                 /* tokens that an answer has at least */
+	int64_t min;                   /* tokens that an answer has at least */
 	bool keeps_stop;               /* the text that ends an answer stands at its end */
 	int64_t budget;                /* tokens of reasoning; -1: as many as it takes */
 	char *budget_message;          /* that then stands at its end; NULL */

@@ -67,8 +67,8 @@ static bool begin_list(const json_t *body, const char *name, const char *what, s
 	*list = field_array(body, name, r);
 	if (r->status || !*list)
 		return r->status == 0;
-	if (json_array_size(*list) > TASK_MOST_STOPS)
-		return refuse(r, 400, name, "%s has more than %d %s", name, TASK_MOST_STOPS, what);
+	if (json_array_size(*list) > TASK_MAX_STOPS)
+		return refuse(r, 400, name, "%s has more than %d %s", name, TASK_MAX_STOPS, what);
 	*memory = calloc(json_array_size(*list) + 1, each);
 	return *memory || no_memory(r);
 }
@@ -123,16 +123,16 @@ static bool read_words(struct reading *w, const json_t *body, struct refusal *r)
 	return true;
 }
 
-static bool read_least(struct task *t, const json_t *body, struct refusal *r)
+static bool read_min(struct task *t, const json_t *body, struct refusal *r)
 {
 	const char *name = field_value(body, "min_tokens") ? "min_tokens" : "min_new_tokens";
 
-	if (!field_integer(body, "min_new_tokens", 0, INT_MAX, &t->least, r) ||
-	    !field_integer(body, "min_tokens", 0, INT_MAX, &t->least, r))
+	if (!field_integer(body, "min_new_tokens", 0, INT_MAX, &t->min, r) ||
+	    !field_integer(body, "min_tokens", 0, INT_MAX, &t->min, r))
 		return false;
-	return t->most < 0 || t->least <= t->most ||
-	       refuse(r, 400, name, "%s is %lld, and the answer may have %lld tokens", name, (long long)t->least,
-	              (long long)t->most);
+	return t->max < 0 || t->min <= t->max ||
+	       refuse(r, 400, name, "%s is %lld, and the answer may have %lld tokens", name, (long long)t->min,
+	              (long long)t->max);
 }
 
 /* By all the names that it has; -1: the reasoning is as long as the model makes it. */
@@ -172,8 +172,8 @@ static void tell(struct task *t, const json_t *body)
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if ((v = field_value(body, names[i])))
 			json_put(t->limits_told, names[i], json_incref(v));
-	if (t->least)
-		json_put(t->limits_told, "min_tokens", json_integer(t->least));
+	if (t->min)
+		json_put(t->limits_told, "min_tokens", json_integer(t->min));
 	if (t->keeps_stop)
 		json_put(t->limits_told, "include_stop_str_in_output", json_true());
 	if (t->budget >= 0)
@@ -186,12 +186,12 @@ static bool open_limits(struct task *t, struct reading *w, const jit_model *mode
 {
 	struct error err = { 0 };
 
-	w->o.least = t->least;
+	w->o.min = t->min;
 	w->o.ends = t->ends;
 	w->o.n_ends = t->n_ends;
 	w->o.budget = t->budget;
 	w->o.message = t->budget_message;
-	if (!w->o.n_allowed && !w->o.n_words && !w->o.n_texts && t->least <= 0 && t->budget < 0)
+	if (!w->o.n_allowed && !w->o.n_words && !w->o.n_texts && t->min <= 0 && t->budget < 0)
 		return true;
 	t->limits = session_limits_open(model, &w->o, &err);
 	return t->limits ||
@@ -207,7 +207,7 @@ bool task_read_limits(struct task *t, const json_t *body, const jit_model *model
 	jit_model_get_info(model, &info, NULL);
 	w.vocab = info.vocab;
 	bool ok = read_allowed(&w, body, r) && read_sequences(&w, body, r) && read_words(&w, body, r) &&
-	          read_least(t, body, r) && read_budget(t, body, r) && field_flag(body, "no_stop_trim", &kept, r) &&
+	          read_min(t, body, r) && read_budget(t, body, r) && field_flag(body, "no_stop_trim", &kept, r) &&
 	          field_flag(body, "include_stop_str_in_output", &kept, r);
 	t->keeps_stop = kept;
 	ok = ok && open_limits(t, &w, model, r);

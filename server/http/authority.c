@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { NAME_MOST = 253 };
+enum { NAME_LENGTH_MAX = 253 };
 
 /* Of bytes that are not 0-terminated. */
 static bool read_ipv6(struct in6_addr *out, const char *text, size_t n)
@@ -43,7 +43,7 @@ static size_t read_host(struct authority *a, const char *text, size_t n)
 		i++;
 	a->host = text;
 	a->n_host = i;
-	return i <= NAME_MOST ? i : 0;
+	return i <= NAME_LENGTH_MAX ? i : 0;
 }
 
 bool authority_read(struct authority *a, const char *text, size_t n)

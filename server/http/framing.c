@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { MOST_LINE = 256, MOST_TRAILER = 8 << 10, KEPT = 4 << 10 };
+enum { MAX_LINE = 256, MAX_TRAILER = 8 << 10, KEPT = 4 << 10 };
 
 static void forget_text(struct framing *f)
 {
@@ -50,29 +50,29 @@ static bool is_of_lines(const struct bytes *b, size_t from)
 }
 
 /* Most bytes of what is gathered. */
-static size_t most_of(const struct framing *f)
+static size_t max_of(const struct framing *f)
 {
 	if (f->state == FRAMING_HEAD)
-		return f->line ? GUARD_MOST_HEAD : GUARD_MOST_TARGET + MOST_LINE;
-	return f->state == FRAMING_TRAILER ? MOST_TRAILER : MOST_LINE;
+		return f->line ? GUARD_MAX_HEAD : GUARD_MAX_TARGET + MAX_LINE;
+	return f->state == FRAMING_TRAILER ? MAX_TRAILER : MAX_LINE;
 }
 
 static void refuse_length(const struct framing *f, struct refusal *r)
 {
 	if (f->state == FRAMING_HEAD && f->line == 0)
-		refuse(r, 414, NULL, "The request's first line has more than %zu bytes.", most_of(f));
+		refuse(r, 414, NULL, "The request's first line has more than %zu bytes.", max_of(f));
 	else if (f->state == FRAMING_HEAD)
-		refuse(r, 431, NULL, "The request's head has more than %zu bytes.", most_of(f));
+		refuse(r, 431, NULL, "The request's head has more than %zu bytes.", max_of(f));
 	else if (f->state == FRAMING_TRAILER)
-		refuse(r, 431, NULL, "What stands behind the body has more than %zu bytes.", most_of(f));
+		refuse(r, 431, NULL, "What stands behind the body has more than %zu bytes.", max_of(f));
 	else
-		refuse(r, 400, NULL, "The line before a chunk has more than %zu bytes.", most_of(f));
+		refuse(r, 400, NULL, "The line before a chunk has more than %zu bytes.", max_of(f));
 }
 
 /* Up to the end of the line, as far as it is there, or one byte too many: how many bytes. ended: the end is there. */
 static size_t take_line(struct framing *f, const char *p, size_t n, bool *ended, struct refusal *r)
 {
-	size_t from = f->text.n ? f->text.n - 1 : 0, room = most_of(f) + 1 - f->text.n;
+	size_t from = f->text.n ? f->text.n - 1 : 0, room = max_of(f) + 1 - f->text.n;
 	const char *end = memchr(p, '\n', n);
 	size_t used = end ? (size_t)(end - p) + 1 : n;
 
@@ -82,7 +82,7 @@ static size_t take_line(struct framing *f, const char *p, size_t n, bool *ended,
 		refuse(r, 503, NULL, "There is no memory for this request.");
 	else if (!is_of_lines(&f->text, from))
 		refuse(r, 400, NULL, "The request has a NUL, or a line that does not end with CR and LF.");
-	else if (f->text.n > most_of(f))
+	else if (f->text.n > max_of(f))
 		refuse_length(f, r);
 	*ended = p[used - 1] == '\n';
 	return used;

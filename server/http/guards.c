@@ -131,9 +131,9 @@ static bool read_target(struct reading *h, struct part t)
 	struct authority a;
 	bool known = is_of_url(t);
 
-	if (t.n > GUARD_MOST_TARGET)
+	if (t.n > GUARD_MAX_TARGET)
 		return refuse(h->r, 414, NULL, "The request's target has %zu bytes, expected at most %d.", t.n,
-		              GUARD_MOST_TARGET);
+		              GUARD_MAX_TARGET);
 	if (known && cut_scheme(&t)) {
 		size_t n = 0;
 		while (n < t.n && t.p[n] != '/' && t.p[n] != '?')
@@ -218,8 +218,8 @@ static bool read_field(struct reading *h, struct part line)
 {
 	struct part name, value;
 
-	if (++h->fields > GUARD_MOST_FIELDS)
-		return refuse(h->r, 431, NULL, "The request has more than %d header fields.", GUARD_MOST_FIELDS);
+	if (++h->fields > GUARD_MAX_FIELDS)
+		return refuse(h->r, 431, NULL, "The request has more than %d header fields.", GUARD_MAX_FIELDS);
 	if (!cut_field(line, &name, &value, h->r))
 		return false;
 	for (int i = 0; i < ONCE; i++)

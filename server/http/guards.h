@@ -15,7 +15,7 @@
 #include "base/bytes.h"
 #include "server/request/refusal.h"
 
-enum { GUARD_MOST_FIELDS = 100, GUARD_MOST_HEAD = 60 << 10, GUARD_MOST_TARGET = 16 << 10 };
+enum { GUARD_MAX_FIELDS = 100, GUARD_MAX_HEAD = 60 << 10, GUARD_MAX_TARGET = 16 << 10 };
 
 /* Fields that the library is handed beside those of the client, who can send none of these names: "400 why" of a head
  * or a trailer that is refused; the value of Host where the request's target is a whole URL, whose host counts. */

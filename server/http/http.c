@@ -227,7 +227,7 @@ static void put_to_sleep(void *user) { MHD_suspend_connection(((struct exchange 
 static void wake_up(void *user) { MHD_resume_connection(((struct exchange *)user)->connection); }
 
 /* Called by the library when the client takes more. */
-static ssize_t more_events(void *user, uint64_t position, char *out, size_t most)
+static ssize_t more_events(void *user, uint64_t position, char *out, size_t max)
 {
 	struct exchange *x = user;
 	struct reply *r = x->reply;
@@ -250,8 +250,8 @@ static ssize_t more_events(void *user, uint64_t position, char *out, size_t most
 	if (n == 0 && r->ended)
 		return MHD_CONTENT_READER_END_OF_STREAM;
 	if (n == 0)
-		return stream_wait(r->stream, put_to_sleep, wake_up, x) ? 0 : more_events(user, position, out, most);
-	n = n < most ? n : most;
+		return stream_wait(r->stream, put_to_sleep, wake_up, x) ? 0 : more_events(user, position, out, max);
+	n = n < max ? n : max;
 	memcpy(out, r->out.p + r->out.at, n);
 	r->out.at += n;
 	return (ssize_t)n;

@@ -10,7 +10,7 @@
 
 /* Padded with zeros, which no key has. */
 struct key {
-	unsigned char byte[KEY_MOST_BYTES];
+	unsigned char byte[KEY_MAX_BYTES];
 };
 
 struct keys {
@@ -20,17 +20,17 @@ struct keys {
 
 static bool add(struct keys *k, const char *text, size_t n, const char *label, size_t line, struct error *err)
 {
-	if (n > KEY_MOST_BYTES)
+	if (n > KEY_MAX_BYTES)
 		return error_set(err, ERROR_FORMAT, "%s: line %zu is a key of %zu bytes, expected at most %d", label,
-		                 line, n, KEY_MOST_BYTES);
+		                 line, n, KEY_MAX_BYTES);
 	for (size_t i = 0; i < n; i++)
 		if (text[i] <= 0x20 || text[i] > 0x7e)
 			return error_set(err, ERROR_FORMAT,
 			                 "%s: line %zu has a character that keys cannot have; expected printable "
 			                 "ASCII without spaces",
 			                 label, line);
-	if (k->n == KEYS_MOST)
-		return error_set(err, ERROR_FORMAT, "%s: has more than %d keys", label, KEYS_MOST);
+	if (k->n == KEYS_MAX)
+		return error_set(err, ERROR_FORMAT, "%s: has more than %d keys", label, KEYS_MAX);
 	if (!array_grow((void **)&k->key, &k->capacity, k->n + 1, sizeof *k->key))
 		return error_set(err, ERROR_MEMORY, "no memory for the keys of %s", label);
 	memset(&k->key[k->n], 0, sizeof *k->key);
@@ -97,7 +97,7 @@ struct keys *keys_gather(const char *const *text, size_t n, const char *path, st
 
 	for (size_t i = 0; ok && i < n; i++)
 		ok = take_text(k, text[i], err);
-	char *file = ok && path ? text_file_read(path, KEYS_MOST_FILE, &size, err) : NULL;
+	char *file = ok && path ? text_file_read(path, KEYS_MAX_FILE, &size, err) : NULL;
 	ok = ok && (!path || (file && parse(k, file, size, path, err)));
 	free(file);
 	return end(k, ok, label, err);
@@ -117,12 +117,12 @@ unsigned keys_number(const struct keys *k, const char *key, size_t n)
 	struct key given = { { 0 } };
 	unsigned found = 0;
 
-	if (n == 0 || n > KEY_MOST_BYTES)
+	if (n == 0 || n > KEY_MAX_BYTES)
 		return 0;
 	memcpy(given.byte, key, n);
 	for (size_t i = 0; i < k->n; i++) {
 		volatile unsigned differ = 0;
-		for (size_t b = 0; b < KEY_MOST_BYTES; b++)
+		for (size_t b = 0; b < KEY_MAX_BYTES; b++)
 			differ |= (unsigned)(given.byte[b] ^ k->key[i].byte[b]);
 		found |= (unsigned)(i + 1) * (differ == 0 && found == 0);
 	}

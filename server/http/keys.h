@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 
-enum { KEY_MOST_BYTES = 256, KEYS_MOST = 4096, KEYS_MOST_FILE = 1 << 20 };
+enum { KEY_MAX_BYTES = 256, KEYS_MAX = 4096, KEYS_MAX_FILE = 1 << 20 };
 
 struct keys;
 

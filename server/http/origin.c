@@ -85,9 +85,9 @@ bool origin_takes_page(const struct origin_rules *o, const char *host, const cha
 static bool is_list_of_names(const char *list)
 {
 	static const char usual[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~";
-	enum { MOST = 4096 };
+	enum { MAX = 4096 };
 
-	if (strlen(list) > MOST)
+	if (strlen(list) > MAX)
 		return false;
 	for (;;) {
 		list += strspn(list, " ");

@@ -9,12 +9,12 @@
 
 #include "server/request/text_file.h"
 
-enum { MOST = 1 << 20 };
+enum { MAX = 1 << 20 };
 
 static char *read_pem(const char *path, const char *what, struct error *err)
 {
 	size_t n = 0;
-	char *text = text_file_read(path, MOST, &n, err);
+	char *text = text_file_read(path, MAX, &n, err);
 
 	if (text && strlen(text) == n && strstr(text, "-----BEGIN "))
 		return text;

@@ -278,14 +278,14 @@ static const struct reply_kind ollama_kind = { take, end, fail, close_reply };
 static bool read_logprobs(struct task *t, const json_t *body, struct refusal *r)
 {
 	bool wanted = false;
-	int64_t most = 0;
+	int64_t max = 0;
 
 	if (!field_flag(body, "logprobs", &wanted, r) ||
-	    !field_integer(body, "top_logprobs", 0, JIT_LOGPROBS_MOST, &most, r))
+	    !field_integer(body, "top_logprobs", 0, JIT_LOGPROBS_MOST, &max, r))
 		return false;
-	if (most && !wanted)
+	if (max && !wanted)
 		return refuse(r, 400, "top_logprobs", "top_logprobs requires logprobs to be true");
-	t->logprobs = wanted ? (int)most : -1;
+	t->logprobs = wanted ? (int)max : -1;
 	return true;
 }
 

@@ -95,22 +95,22 @@ static const struct reply_kind embed_kind = { take, end, fail, close_reply };
 static bool cut(struct prompts *p, const struct ollama_request *q, struct refusal *r)
 {
 	const int64_t context = batcher_context(q->model->batcher);
-	const size_t most = (size_t)(q->context && q->context < context ? q->context : context);
+	const size_t max = (size_t)(q->context && q->context < context ? q->context : context);
 	bool may = true;
 
 	if (!field_flag(q->body, "truncate", &may, r))
 		return false;
 	for (size_t i = 0; i < p->n; i++) {
 		struct prompt *one = &p->list[i];
-		if (one->n <= most)
+		if (one->n <= max)
 			continue;
 		if (!may)
 			return refuse(r, 400, "truncate",
 			              "truncate is false, and a text has %zu tokens, expected at most %zu", one->n,
-			              most);
+			              max);
 		if (q->model->info.encodes || jit_model_is_end(q->model->model, one->ids[one->n - 1]))
-			one->ids[most - 1] = one->ids[one->n - 1];
-		one->n = most;
+			one->ids[max - 1] = one->ids[one->n - 1];
+		one->n = max;
 	}
 	return true;
 }
@@ -172,7 +172,7 @@ static bool is_several(const json_t *v) { return json_is_array(v) && json_array_
 static bool answer(struct exchange *x, const char *usual, const char *other, bool single)
 {
 	struct ollama_request q;
-	struct prompts p = { .most = PROMPTS_TEXTS_MOST };
+	struct prompts p = { .max = PROMPTS_TEXTS_MAX };
 	bool ok = ollama_read(&q, x, REQUEST_OLLAMA_EMBED) && model_embeds(q.model, &x->refusal) &&
 	          model_pools(q.model, &x->refusal);
 	const char *name = ok && !field_value(q.body, usual) ? other : usual;

@@ -14,7 +14,7 @@
 #include "server/request/fields.h"
 #include "server/http/server.h"
 
-enum { PART_MOST = 80, NAME_MOST = 180 };
+enum { PART_MAX = 80, NAME_LENGTH_MAX = 180 };
 
 struct served *ollama_named(struct exchange *x, const json_t *body, const char *field, const char *other)
 {
@@ -34,7 +34,7 @@ struct served *ollama_named(struct exchange *x, const json_t *body, const char *
 
 static bool is_part(const char *p, size_t n)
 {
-	if (n == 0 || n > PART_MOST || !(isalnum((unsigned char)*p) || *p == '_'))
+	if (n == 0 || n > PART_MAX || !(isalnum((unsigned char)*p) || *p == '_'))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (!isalnum((unsigned char)p[i]) && !strchr("._-", p[i]))
@@ -49,7 +49,7 @@ static bool read_name(char out[208], const char *text)
 	const char *at = text, *slash = strrchr(text, '/'), *colon = strchr(slash ? slash : text, ':');
 	unsigned parts = 1;
 
-	if (n > NAME_MOST)
+	if (n > NAME_LENGTH_MAX)
 		return false;
 	for (const char *next; (next = strchr(at, '/')); at = next + 1)
 		if (!is_part(at, (size_t)(next - at)) || ++parts > 3)
@@ -70,14 +70,14 @@ static bool read_new_name(char out[208], const json_t *body, const char *field, 
 		return false;
 	if (!name)
 		return refuse(r, 400, field, "%s is missing, expected a name for the model", field);
-	if (strlen(name) > NAME_MOST)
+	if (strlen(name) > NAME_LENGTH_MAX)
 		return refuse(r, 400, field, "%s has a name of %zu bytes, expected at most %d", field, strlen(name),
-		              NAME_MOST);
+		              NAME_LENGTH_MAX);
 	return read_name(out, name) ||
 	       refuse(r, 400, field,
 	              "%s is \"%.100s\", expected a name such as mario or me/mario:small: letters, digits, \"-\", "
 	              "\"_\" and \".\", at most %d of them",
-	              field, name, PART_MOST);
+	              field, name, PART_MAX);
 }
 
 /* ---- what a request says */

@@ -26,11 +26,11 @@ static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is
 /* In ollama every number that is not positive means no bound. */
 static bool read_predict(json_t *body, const json_t *options, struct refusal *r)
 {
-	int64_t most = -1;
+	int64_t max = -1;
 
-	if (!field_integer(options, "num_predict", INT_MIN, INT_MAX, &most, r))
+	if (!field_integer(options, "num_predict", INT_MIN, INT_MAX, &max, r))
 		return false;
-	json_put(body, "max_completion_tokens", json_integer(most > 0 ? most : -1));
+	json_put(body, "max_completion_tokens", json_integer(max > 0 ? max : -1));
 	return true;
 }
 
@@ -387,7 +387,7 @@ static bool read_gap(struct conversation *c, const char *prompt, const char *suf
 	struct infill_text written = { 0 };
 	jit_error err = { 0 };
 	int32_t *before = NULL, *behind = NULL;
-	struct infill o = { .most = SIZE_MAX };
+	struct infill o = { .max = SIZE_MAX };
 
 	if (*prompt && infill_in_template(own)) {
 		const bool rendered = infill_by_template(m, prompt, suffix, now, &written, r);

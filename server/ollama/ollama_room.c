@@ -73,6 +73,6 @@ void ollama_set_room(const struct ollama_request *q, struct task *t)
 	t->context = q->room;
 	t->shifts = true;
 	t->keeps = kept(q, t->ids, t->n_ids);
-	if (t->most < 0 || t->most > CONTEXTS * q->room)
-		t->most = CONTEXTS * q->room;
+	if (t->max < 0 || t->max > CONTEXTS * q->room)
+		t->max = CONTEXTS * q->room;
 }

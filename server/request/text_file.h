@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-/* At most `most` bytes, malloc'ed and 0-terminated. NULL: err. */
-char *text_file_read(const char *path, size_t most, size_t *n, struct error *err);
+/* At most `max` bytes, malloc'ed and 0-terminated. NULL: err. */
+char *text_file_read(const char *path, size_t max, size_t *n, struct error *err);
 
 #endif

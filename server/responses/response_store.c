@@ -22,21 +22,21 @@ struct kept {
 struct response_store {
 	pthread_mutex_t lock;
 	struct kept *list; /* n, the one that was asked for last at the end */
-	size_t n, most, bytes, most_bytes;
+	size_t n, max, bytes, max_bytes;
 	double seconds;
 };
 
-struct response_store *response_store_open(size_t most, size_t bytes, double seconds)
+struct response_store *response_store_open(size_t max, size_t bytes, double seconds)
 {
 	struct response_store *s = calloc(1, sizeof *s);
 
-	if (!s || !(s->list = calloc(most + 1, sizeof *s->list))) {
+	if (!s || !(s->list = calloc(max + 1, sizeof *s->list))) {
 		free(s);
 		return NULL;
 	}
 	pthread_mutex_init(&s->lock, NULL);
-	s->most = most;
-	s->most_bytes = bytes;
+	s->max = max;
+	s->max_bytes = bytes;
 	s->seconds = seconds;
 	return s;
 }
@@ -66,7 +66,7 @@ static void forget_old(struct response_store *s, size_t more)
 	const double now = system_seconds();
 
 	while (s->n &&
-	       (s->list[0].when + s->seconds < now || s->n + (more > 0) > s->most || s->bytes + more > s->most_bytes))
+	       (s->list[0].when + s->seconds < now || s->n + (more > 0) > s->max || s->bytes + more > s->max_bytes))
 		drop(s, 0);
 }
 
@@ -75,7 +75,7 @@ void response_store_put(struct response_store *s, uint64_t owner, const char *id
 {
 	struct kept one = { .owner = owner, .when = system_seconds() };
 
-	if (!s || s->most == 0 || strlen(id) >= sizeof one.id)
+	if (!s || s->max == 0 || strlen(id) >= sizeof one.id)
 		return;
 	memcpy(one.id, id, strlen(id) + 1);
 	one.response = json_spell(response, JSON_COMPACT);
@@ -83,7 +83,7 @@ void response_store_put(struct response_store *s, uint64_t owner, const char *id
 	if (one.response && one.items)
 		one.bytes = strlen(one.response) + strlen(one.items) + sizeof one;
 	pthread_mutex_lock(&s->lock);
-	if (one.bytes && one.bytes <= s->most_bytes) {
+	if (one.bytes && one.bytes <= s->max_bytes) {
 		forget_old(s, one.bytes);
 		s->list[s->n++] = one;
 		s->bytes += one.bytes;

@@ -13,9 +13,9 @@
 
 struct response_store;
 
-/* Of more than `most`, of more than `bytes`, and of those that nobody asked for in so many seconds the oldest go. NULL:
+/* Of more than `max`, of more than `bytes`, and of those that nobody asked for in so many seconds the oldest go. NULL:
  * no memory. */
-struct response_store *response_store_open(size_t most, size_t bytes, double seconds);
+struct response_store *response_store_open(size_t max, size_t bytes, double seconds);
 void response_store_close(struct response_store *s);
 
 /* Keeps a response with the items of its whole input, both borrowed. One that there is no room for is not kept. */

@@ -250,7 +250,7 @@ json_t *responses_to_chat(const json_t *body, const json_t *items, struct refusa
 {
 	json_t *o = json_copied(body, false), *messages = json_array();
 	json_t *text = field_object(body, "text", r), *format = text ? field_value(text, "format") : NULL;
-	json_t *most = field_value(body, "max_output_tokens"), *tools = field_array(body, "tools", r);
+	json_t *max = field_value(body, "max_output_tokens"), *tools = field_array(body, "tools", r);
 	json_t *reasoning = field_object(body, "reasoning", r), *effort = field_value(reasoning, "effort");
 	int64_t length = 0;
 
@@ -263,8 +263,8 @@ json_t *responses_to_chat(const json_t *body, const json_t *items, struct refusa
 	    read_input(messages, body, items, r)) {
 		drop_fields(o);
 		json_put(o, "messages", json_incref(messages));
-		if (most)
-			json_put(o, "max_tokens", json_incref(most));
+		if (max)
+			json_put(o, "max_tokens", json_incref(max));
 		if (effort)
 			json_put(o, "reasoning_effort", json_incref(effort));
 		if (format)
@@ -302,7 +302,7 @@ bool responses_own_names(const json_t *given, struct refusal *r)
 
 bool responses_read_room(const json_t *body, const struct served *m, size_t *room, struct refusal *r)
 {
-	const int64_t most = batcher_context(m->batcher);
+	const int64_t max = batcher_context(m->batcher);
 	int64_t n = 0;
 	const char *how = NULL;
 
@@ -313,6 +313,6 @@ bool responses_read_room(const json_t *body, const struct served *m, size_t *roo
 		return refuse(r, 400, "truncation", "truncation is \"%.40s\", expected \"auto\" or \"disabled\"", how);
 	if (!field_integer(body, "n_ctx", 0, INT32_MAX, &n, r) || !field_integer(body, "num_ctx", 0, INT32_MAX, &n, r))
 		return false;
-	*room = (size_t)(n && n < most ? n : most);
+	*room = (size_t)(n && n < max ? n : max);
 	return true;
 }

@@ -306,7 +306,7 @@ static bool render_repaired(struct conversation *c, const json_t *messages, cons
 
 /* Every repair is tried for a conversation of so many messages, and while all that was rendered has so many bytes: each
  * costs as much as the conversation is long. */
-enum { REPAIRED_MOST = 1000, REPAIRED_BYTES = 4 << 20 };
+enum { REPAIRED_MAX = 1000, REPAIRED_BYTES = 4 << 20 };
 
 /* As the model's template was found to take conversations: what it takes as it comes goes so. What it still refuses is
  * like no probe: then the other repairs are tried, too. */
@@ -318,8 +318,8 @@ static bool render_history(struct conversation *c, const json_t *messages, const
 	bool ok = render_repaired(c, messages, tools, repairs, o, m, &all, r);
 
 	/* Of a very long one the first of these alone. */
-	const unsigned most = json_array_size(messages) > REPAIRED_MOST ? 0 : HISTORY_REPAIRS;
-	for (unsigned i = 0; i <= most && !ok && r->status == 400 && (!i || all < REPAIRED_BYTES); i++) {
+	const unsigned max = json_array_size(messages) > REPAIRED_MAX ? 0 : HISTORY_REPAIRS;
+	for (unsigned i = 0; i <= max && !ok && r->status == 400 && (!i || all < REPAIRED_BYTES); i++) {
 		unsigned more = i ? 1U << (i - 1) : rescues;
 		struct refusal again = { 0 };
 		if (!(more & ~repairs))

@@ -7,11 +7,11 @@
 #include "base/json_write.h"
 #include "server/talk/history.h"
 
-enum { DEPTH_MOST = 200 };
+enum { DEPTH_MAX = 200 };
 
 struct mend {
 	struct bytes out;
-	char close[DEPTH_MOST]; /* what closes the values around */
+	char close[DEPTH_MAX]; /* what closes the values around */
 	unsigned depth;
 	char quote; /* of the text that we are in; 0: none */
 	bool escaped, lost;
@@ -66,7 +66,7 @@ static void take(struct mend *m, const char *p, size_t n)
 			bytes_text(&m->out, "\"");
 		} else {
 			if (p[i] == '{' || p[i] == '[') {
-				m->lost = m->depth == DEPTH_MOST;
+				m->lost = m->depth == DEPTH_MAX;
 				if (!m->lost)
 					m->close[m->depth++] = p[i] == '{' ? '}' : ']';
 			} else if ((p[i] == '}' || p[i] == ']') && m->depth) {

@@ -115,7 +115,7 @@ static bool spells_half(const char *p)
 }
 
 /* Several passes over a history give it the form that a template takes. */
-enum { MESSAGES_MOST = 10000 };
+enum { MESSAGES_MAX = 10000 };
 
 /* Messages and calls: not too many, and objects. */
 static bool are_calls(const json_t *message, size_t number, size_t *count, const char *conversation, struct refusal *r)
@@ -124,9 +124,9 @@ static bool are_calls(const json_t *message, size_t number, size_t *count, const
 	size_t k;
 
 	*count += 1 + json_array_size(calls);
-	if (*count > MESSAGES_MOST)
+	if (*count > MESSAGES_MAX)
 		return refuse(r, 400, conversation, "%s has more than %d messages and calls of tools", conversation,
-		              MESSAGES_MOST);
+		              MESSAGES_MAX);
 	json_array_foreach(calls, k, call)
 	{
 		if (!json_is_object(call))

@@ -251,7 +251,7 @@ static void wrong_options_end_in_a_sentence(void **state)
 /* ---- forced calls */
 
 /* An answer of a small model, which knows no calls, that the grammar makes one. */
-static char *generate(const jit_forced_call *f, size_t most, bool *complete)
+static char *generate(const jit_forced_call *f, size_t max, bool *complete)
 {
 	jit_error err = { 0 };
 	jit_sampling sampling = JIT_SAMPLING(.temperature = 1, .seed = 3);
@@ -266,7 +266,7 @@ static char *generate(const jit_forced_call *f, size_t most, bool *complete)
 	if (jit_session_set_grammar(s, f->kind, f->grammar, f->n_grammar, &err) != JIT_OK)
 		fail_msg("%s", err.message);
 	*complete = false;
-	for (size_t i = 0; i < most && !*complete; i++) {
+	for (size_t i = 0; i < max && !*complete; i++) {
 		if (jit_session_next(s, &id, &err) != JIT_OK)
 			break;
 		if (jit_model_is_end(model, id))

@@ -128,12 +128,12 @@ static uint32_t draw(uint32_t below)
 }
 
 /* Any byte that is allowed, until the end: there is always one. */
-static bool say_anything(struct machine *m, char *said, size_t most)
+static bool say_anything(struct machine *m, char *said, size_t max)
 {
 	uint32_t state = m->start;
 	size_t n = 0;
 
-	while (n + 1 < most && !(machine_ends(m, state) && draw(2))) {
+	while (n + 1 < max && !(machine_ends(m, state) && draw(2))) {
 		uint8_t can[256];
 		unsigned k = 0;
 		for (unsigned b = 1; b < 256; b++)
@@ -145,7 +145,7 @@ static bool say_anything(struct machine *m, char *said, size_t most)
 		state = machine_step(m, state, (uint8_t)said[n++]);
 	}
 	said[n] = 0;
-	if (n + 1 == most)
+	if (n + 1 == max)
 		return false;
 	if (!machine_ends(m, state))
 		fail_msg("nothing can follow: %s", said);
@@ -155,21 +155,21 @@ static bool say_anything(struct machine *m, char *said, size_t most)
 static void test_anything(void **state)
 {
 	char said[2000];
-	unsigned most = test_quick() ? (SANITIZED ? 50 : 100) : 3000;
+	unsigned max = test_quick() ? (SANITIZED ? 50 : 100) : 3000;
 	(void)state;
 
 	for (enum tools_form form = TOOLS_NONE + 1; form < TOOLS_FORMS; form++) {
 		struct machine *m = machine_of_form(form);
 		char *functions = functions_text();
 		unsigned whole = 0;
-		for (unsigned i = 0; i < most; i++)
+		for (unsigned i = 0; i < max; i++)
 			if (say_anything(m, said, sizeof said)) {
 				check_read(form, said, functions);
 				whole++;
 			}
 		assert_false(m->failed);
-		if (whole < most / 2)
-			fail_msg("form %d: %u texts of %u have an end", form, whole, most);
+		if (whole < max / 2)
+			fail_msg("form %d: %u texts of %u have an end", form, whole, max);
 		free(functions);
 		machine_close(m);
 	}
@@ -349,8 +349,8 @@ static void test_easy(void **state)
 			said[draw((uint32_t)strlen(said) + 1)] = 0;
 			uint32_t from = walk(m, m->start, said);
 			for (unsigned c = EASY_ASCII; c < EASY_CLASSES; c++) {
-				uint32_t most = machine_easy(m, from, (enum easy)c), at = from;
-				for (uint32_t k = 0; k < most && k < 40; k++) {
+				uint32_t max = machine_easy(m, from, (enum easy)c), at = from;
+				for (uint32_t k = 0; k < max && k < 40; k++) {
 					const char *set = of_class[c];
 					at = machine_step(m, at, (uint8_t)set[draw((uint32_t)strlen(set))]);
 					assert_int_not_equal(at, MACHINE_DEAD);

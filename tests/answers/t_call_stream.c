@@ -152,11 +152,11 @@ static unsigned calls_of(enum tools_form form) { return tools_rows[form].mark[0]
 /* What was written is what is read. */
 static void test_meant(void **state)
 {
-	const unsigned most = test_quick() ? (SANITIZED ? 25 : 100) : test_full() ? 10000 : 500;
+	const unsigned max = test_quick() ? (SANITIZED ? 25 : 100) : test_full() ? 10000 : 500;
 	(void)state;
 
 	for (enum tools_form form = TOOLS_TAGGED; form < TOOLS_FORMS; form++)
-		for (unsigned turn = 0; turn < most && test_in_part(form); turn++) {
+		for (unsigned turn = 0; turn < max && test_in_part(form); turn++) {
 			struct bytes said = { 0 };
 			struct told o;
 			json_t *all = json_array();
@@ -225,11 +225,11 @@ static const char *functions_text(void)
 
 static void test_spoilt(void **state)
 {
-	const unsigned most = test_quick() ? (SANITIZED ? 50 : 200) : test_full() ? 40000 : 2000;
+	const unsigned max = test_quick() ? (SANITIZED ? 50 : 200) : test_full() ? 40000 : 2000;
 	(void)state;
 
 	for (enum tools_form form = TOOLS_NONE; form < TOOLS_FORMS; form++)
-		for (unsigned turn = 0; turn < most && test_in_part(form); turn++) {
+		for (unsigned turn = 0; turn < max && test_in_part(form); turn++) {
 			struct bytes said = { 0 };
 			json_t *all = json_array();
 			if (form != TOOLS_NONE)

@@ -286,8 +286,8 @@ static void test_easy(void **state)
 		/* The characters of the opening itself, which may have several bytes, and others behind it. */
 		open_text(form, said);
 		strcat(said, "!!!!!!!!!!!!!!!!!!!!");
-		uint32_t most = machine_easy(m, m->start, EASY_ANY), at = m->start;
-		for (const char *p = said; *p && most; most--) {
+		uint32_t max = machine_easy(m, m->start, EASY_ANY), at = m->start;
+		for (const char *p = said; *p && max; max--) {
 			const unsigned n = (*p & 0xf0) == 0xe0 ? 3 : 1;
 			if (easy_of((uint8_t)*p) == EASY_NOT)
 				break;
@@ -376,7 +376,7 @@ static struct machine *machine_of_many(enum tools_form form, unsigned n, uint64_
  * are enough for twice the functions. More are refused for what they are. */
 static void test_many(void **state)
 {
-	uint64_t few, most;
+	uint64_t few, max;
 	(void)state;
 
 	for (enum tools_form form = TOOLS_NONE + 1; form < TOOLS_FORMS; form++) {
@@ -384,18 +384,18 @@ static void test_many(void **state)
 		if (!by_name(form) && form % 8)
 			continue;
 		struct machine *half = machine_of_many(form, 125, &few, &err),
-			       *m = machine_of_many(form, 250, &most, &err);
+			       *m = machine_of_many(form, 250, &max, &err);
 		if (!half || !m)
 			fail_msg("form %d: %s", form, err.text);
-		if (most > EFFORT_TO_OPEN / 3 || most > 5 * few)
-			fail_msg("form %d: %llu steps, %llu for half", form, (unsigned long long)most,
+		if (max > EFFORT_TO_OPEN / 3 || max > 5 * few)
+			fail_msg("form %d: %llu steps, %llu for half", form, (unsigned long long)max,
 			         (unsigned long long)few);
 		assert_int_not_equal(walk(m, m->start, "{\"name\": \"f249\""), MACHINE_DEAD);
 		machine_close(half);
 		machine_close(m);
 		if (!tools_rows[form].name && tools_rows[form].body == BODY_JSON)
 			continue; /* {NAME: ARGUMENTS}: one schema has all names */
-		assert_null(machine_of_many(form, 300, &most, &err));
+		assert_null(machine_of_many(form, 300, &max, &err));
 		assert_int_equal(err.code, ERROR_UNSUPPORTED);
 	}
 }

@@ -10,7 +10,7 @@
 
 #include "chat/chat.h"
 
-enum { MOST = 1 << 24 };
+enum { MAX = 1 << 24 };
 
 static size_t add(struct chat_variable *v, size_t n, const json_t *line, const char *member, const char *name,
                   enum chat_source source)
@@ -64,9 +64,9 @@ static json_t *answer(const json_t *line)
 
 int main(void)
 {
-	char *line = malloc(MOST);
+	char *line = malloc(MAX);
 
-	while (line && fgets(line, MOST, stdin)) {
+	while (line && fgets(line, MAX, stdin)) {
 		json_error_t e;
 		json_t *o = json_loads(line, JSON_ALLOW_NUL, &e);
 		if (!o) {

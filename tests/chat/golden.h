@@ -74,15 +74,15 @@ static inline struct chat_template *golden_template(const char *name)
 	return t;
 }
 
-enum { MOST_VARIABLES = 32 };
+enum { MAX_VARIABLES = 32 };
 struct variables {
-	struct chat_variable v[MOST_VARIABLES];
+	struct chat_variable v[MAX_VARIABLES];
 	size_t n;
 };
 
 static inline void variable_add(struct variables *vars, const char *name, const json_t *value, enum chat_source source)
 {
-	assert_true(vars->n < MOST_VARIABLES);
+	assert_true(vars->n < MAX_VARIABLES);
 	char *text = value ? json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT) : NULL;
 	vars->v[vars->n++] = (struct chat_variable){ name, text, text ? strlen(text) : 0, source };
 }

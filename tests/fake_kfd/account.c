@@ -13,9 +13,9 @@ enum { PROCESSES = 64 };
 struct accounts {
 	struct {
 		pid_t pid;
-		uint64_t used[CARDS_MOST];
+		uint64_t used[CARDS_MAX];
 	} of[PROCESSES];
-	pid_t launching[CARDS_MOST];
+	pid_t launching[CARDS_MAX];
 };
 
 static struct accounts *accounts;
@@ -47,7 +47,7 @@ static unsigned own_row(void)
 			return i;
 		if (!lives(accounts->of[i].pid)) {
 			accounts->of[i].pid = 0;
-			for (unsigned k = 0; k < CARDS_MOST; k++)
+			for (unsigned k = 0; k < CARDS_MAX; k++)
 				accounts->of[i].used[k] = 0;
 			free_row = i;
 		}

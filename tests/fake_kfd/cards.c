@@ -81,7 +81,7 @@ static void read_card(char *text)
 
 	while (word && i < sizeof known / sizeof *known && strcmp(known[i].name, word))
 		i++;
-	if (!word || i == sizeof known / sizeof *known || fake.n_cards == CARDS_MOST)
+	if (!word || i == sizeof known / sizeof *known || fake.n_cards == CARDS_MAX)
 		wrong("FAKE_KFD", word ? word : "");
 	*c = (struct card){ .version = known[i].version,
 		            .vgpr = known[i].vgpr_kib,

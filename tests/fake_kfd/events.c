@@ -9,7 +9,7 @@
 
 #include "tests/fake_kfd/fake.h"
 
-enum { OTHERS_MOST = 64, SIGNALS_MOST = EVENTS_MOST };
+enum { OTHERS_MAX = 64, SIGNALS_MAX = EVENTS_MAX };
 static const uint64_t UNSIGNALLED = ~0ull;
 
 struct event {
@@ -22,7 +22,7 @@ struct event {
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct event signal[SIGNALS_MOST], other[OTHERS_MOST];
+	struct event signal[SIGNALS_MAX], other[OTHERS_MAX];
 	_Atomic uint64_t *slots;
 	const struct bo *page;
 	unsigned waiting;
@@ -31,9 +31,9 @@ static struct {
 
 static struct event *find(uint32_t id)
 {
-	struct event *v = id < SIGNALS_MOST                                ? &e.signal[id]
-	                  : id - (uint32_t)EVENT_FIRST_OTHER < OTHERS_MOST ? &e.other[id - EVENT_FIRST_OTHER]
-	                                                                   : NULL;
+	struct event *v = id < SIGNALS_MAX                                ? &e.signal[id]
+	                  : id - (uint32_t)EVENT_FIRST_OTHER < OTHERS_MAX ? &e.other[id - EVENT_FIRST_OTHER]
+	                                                                  : NULL;
 
 	return v && v->used ? v : NULL;
 }
@@ -51,15 +51,15 @@ static int set_page(uint64_t handle)
 		          (unsigned long long)handle);
 		return EINVAL;
 	}
-	if (!(b->flags & MEM_GTT) || !b->mapped || b->size < EVENTS_MOST * 8) {
-		object_to("CREATE_EVENT: the page of events must be GTT memory, mapped, of %u bytes", EVENTS_MOST * 8);
+	if (!(b->flags & MEM_GTT) || !b->mapped || b->size < EVENTS_MAX * 8) {
+		object_to("CREATE_EVENT: the page of events must be GTT memory, mapped, of %u bytes", EVENTS_MAX * 8);
 		return EINVAL;
 	}
 	if (!(b->flags & MEM_UNCACHED))
 		object_to("CREATE_EVENT: the page of events is cached memory");
 	e.page = b;
 	e.slots = (_Atomic uint64_t *)(uintptr_t)b->address;
-	memset((void *)(uintptr_t)b->address, 0xff, EVENTS_MOST * 8);
+	memset((void *)(uintptr_t)b->address, 0xff, EVENTS_MAX * 8);
 	return 0;
 }
 
@@ -72,7 +72,7 @@ int event_create(struct io_create_event *a)
 	if (a->page_offset)
 		error = set_page(a->page_offset);
 	struct event *list = signal ? e.signal : e.other;
-	uint32_t n = signal ? SIGNALS_MOST : OTHERS_MOST, i = signal ? 1 : 0;
+	uint32_t n = signal ? SIGNALS_MAX : OTHERS_MAX, i = signal ? 1 : 0;
 	while (!error && i < n && list[i].used)
 		i++;
 	if (!error && i == n)
@@ -215,7 +215,7 @@ void event_interrupt(uint32_t id)
 {
 	pthread_mutex_lock(&e.lock);
 	struct event *v = find(id);
-	if (!v || id >= SIGNALS_MOST)
+	if (!v || id >= SIGNALS_MAX)
 		object_to("a signal interrupts with event %u, which there is not", id);
 	else if (!e.slots || e.slots[id] == UNSIGNALLED)
 		object_to("a signal interrupts with event %u, but its mailbox is not that event's slot: the driver "
@@ -233,7 +233,7 @@ static void tell(uint32_t type, const struct io_event_data *data)
 	bool heard = false;
 
 	pthread_mutex_lock(&e.lock);
-	for (unsigned i = 0; i < OTHERS_MOST; i++)
+	for (unsigned i = 0; i < OTHERS_MAX; i++)
 		if (e.other[i].used && e.other[i].type == type) {
 			e.other[i].data = *data;
 			signal_event(&e.other[i]);
@@ -247,7 +247,7 @@ static void tell(uint32_t type, const struct io_event_data *data)
 
 void event_fault(struct card *c, uint64_t address, bool write, bool present, bool execute)
 {
-	for (unsigned i = 0; i < QUEUES_MOST; i++)
+	for (unsigned i = 0; i < QUEUES_MAX; i++)
 		c->queue[i].stopped = c->queue[i].evicted = c->queue[i].used;
 	tell(EVENT_MEMORY, &(struct io_event_data){ .memory = { .not_present = !present,
 	                                                        .read_only = present && write,

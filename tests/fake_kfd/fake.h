@@ -38,7 +38,7 @@
 #include "sim/sim.h"
 #include "tests/fake_kfd/abi.h"
 
-enum { CARDS_MOST = 4, QUEUES_MOST = 16, PAGE = 4096, DOORBELLS = 0x2000, FIRST_RENDER = 128, CARD_REVISION = 0xc1 };
+enum { CARDS_MAX = 4, QUEUES_MAX = 16, PAGE = 4096, DOORBELLS = 0x2000, FIRST_RENDER = 128, CARD_REVISION = 0xc1 };
 
 struct bo {
 	struct bo *next;
@@ -80,7 +80,7 @@ struct card {
 	int memory; /* a file, sparse */
 	uint64_t memory_used;
 	uint8_t *doorbells;
-	struct queue queue[QUEUES_MOST];
+	struct queue queue[QUEUES_MAX];
 	bool gone, reached; /* reached: its memory is there for packets, not only for the host */
 };
 
@@ -95,7 +95,7 @@ struct inject {
 };
 
 struct fake {
-	struct card card[CARDS_MOST];
+	struct card card[CARDS_MAX];
 	unsigned n_cards, minor;
 	struct inject inject;
 	char dir[512];

@@ -18,7 +18,7 @@
 /* What the driver and the firmware keep for themselves. */
 #define RESERVED (64ull << 20)
 #define OFFSETS (1ull << 32)
-enum { POISONED_MOST = 16 << 20, FLUSHED_MOST = 4 << 20 };
+enum { POISONED_MAX = 16 << 20, FLUSHED_MAX = 4 << 20 };
 /* Memory of the program's, and registers: not in the card's file. */
 enum { REGISTERS = MEM_DOORBELL | MEM_MMIO_REMAP, ELSEWHERE = MEM_USERPTR | REGISTERS };
 
@@ -134,7 +134,7 @@ int memory_alloc(struct io_alloc *a)
 		uint64_t at = memory_reserve(c, size);
 		a->mmap_offset = a->flags & MEM_MMIO_REMAP ? MMAP_REMAP | MMAP_GPU(c->gpu_id) : at + OFFSETS;
 		b->mmap_offset = at + OFFSETS;
-		if ((a->flags & MEM_VRAM) && size <= POISONED_MOST) { /* the driver clears none of it */
+		if ((a->flags & MEM_VRAM) && size <= POISONED_MAX) { /* the driver clears none of it */
 			static const uint64_t poison[PAGE / 8] = { [0 ... PAGE / 8 - 1] = 0x7fa57fa57fa57fa5 };
 			for (uint64_t i = 0; i < size; i += PAGE)
 				if (pwrite(c->memory, poison, PAGE, (off_t)(at + i)) != PAGE)
@@ -210,7 +210,7 @@ void memory_unmapped(void *at, size_t bytes)
  * cannot be seen, so what is there is compared with what the last packet left. */
 static bool looked_at(const struct bo *b)
 {
-	return (b->flags & MEM_VRAM) && (b->flags & MEM_PUBLIC) && b->mapped && b->placed && b->size <= FLUSHED_MOST;
+	return (b->flags & MEM_VRAM) && (b->flags & MEM_PUBLIC) && b->mapped && b->placed && b->size <= FLUSHED_MAX;
 }
 
 static uint64_t sum_of(const struct bo *b)

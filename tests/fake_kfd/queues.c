@@ -11,7 +11,7 @@
 
 #include "tests/fake_kfd/fake.h"
 
-enum { EOP_BYTES = 4096, RING_LEAST = 1024, LOOK_NS = 20000, LOOK_MOST_NS = 500000 };
+enum { EOP_BYTES = 4096, RING_LEAST = 1024, LOOK_NS = 20000, LOOK_MAX_NS = 500000 };
 static const uint64_t NEVER = ~0ull;
 static pthread_t thread;
 static bool thread_runs;
@@ -139,7 +139,7 @@ static int map_doorbells(struct card *c)
 static struct queue *find(uint32_t id)
 {
 	for (unsigned i = 0; i < fake.n_cards; i++)
-		if (id < QUEUES_MOST && fake.card[i].queue[id].used)
+		if (id < QUEUES_MAX && fake.card[i].queue[id].used)
 			return &fake.card[i].queue[id];
 	return NULL;
 }
@@ -157,9 +157,9 @@ int queue_create(struct io_create_queue *a)
 		object_to("CREATE_QUEUE: %s", c ? "before ACQUIRE_VM" : "there is no such card");
 		return c ? ESRCH : EINVAL;
 	}
-	while (id < QUEUES_MOST && find(id)) /* of the process, whatever card */
+	while (id < QUEUES_MAX && find(id)) /* of the process, whatever card */
 		id++;
-	if (id == QUEUES_MOST)
+	if (id == QUEUES_MAX)
 		return ENOSPC;
 	error = find_buffers(c, a, &q);
 	if (!error)
@@ -220,7 +220,7 @@ void queue_stop(struct queue *q, const char *why)
 void queues_left(void)
 {
 	for (unsigned i = 0; i < fake.n_cards; i++)
-		for (unsigned k = 0; k < QUEUES_MOST; k++)
+		for (unsigned k = 0; k < QUEUES_MAX; k++)
 			if (fake.card[i].queue[k].used && !fake.card[i].queue[k].stopped && !fake.card[i].gone)
 				object_to("the program ended and left a queue");
 }
@@ -297,11 +297,11 @@ static void *work(void *unused)
 		bool worked = false;
 		pthread_mutex_lock(&fake.lock);
 		for (unsigned i = 0; i < fake.n_cards; i++)
-			for (unsigned k = 0; k < QUEUES_MOST; k++)
+			for (unsigned k = 0; k < QUEUES_MAX; k++)
 				if (fake.card[i].queue[k].used && !fake.card[i].gone)
 					worked |= answer(&fake.card[i].queue[k]);
 		pthread_mutex_unlock(&fake.lock);
-		pause = worked ? LOOK_NS : pause < LOOK_MOST_NS ? pause + pause / 8 : pause;
+		pause = worked ? LOOK_NS : pause < LOOK_MAX_NS ? pause + pause / 8 : pause;
 		nanosleep(&(struct timespec){ 0, pause }, NULL);
 	}
 	return NULL;

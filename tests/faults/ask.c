@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { HANDED_OVER = 3, SECONDS = 25, SECONDS_OF_FULL = 500, MOST = 1 << 16 };
+enum { HANDED_OVER = 3, SECONDS = 25, SECONDS_OF_FULL = 500, MAX = 1 << 16 };
 
 /* A connection of its own for each request, as a server may end one at any time. The bytes of its answer. */
 static size_t fetch(const struct sockaddr_in *at, const char *request, char *answer)
@@ -24,7 +24,7 @@ static size_t fetch(const struct sockaddr_in *at, const char *request, char *ans
 	         (int)(body - 1 - request), request, strlen(body), body);
 	if (fd >= 0 && connect(fd, (const struct sockaddr *)at, sizeof *at) == 0 &&
 	    send(fd, text, strlen(text), MSG_NOSIGNAL) > 0)
-		while (n < MOST && (more = recv(fd, answer + n, MOST - n, 0)) > 0)
+		while (n < MAX && (more = recv(fd, answer + n, MAX - n, 0)) > 0)
 			n += (size_t)more;
 	close(fd);
 	answer[n] = 0;
@@ -53,11 +53,11 @@ static void judge(int out, const char *answer)
 
 static void be_client(const struct ask *a, const struct sockaddr_in *at, pid_t server, int out)
 {
-	static char answer[MOST + 1];
+	static char answer[MAX + 1];
 	const char *full = getenv("JITRUN_TEST_FULL");
 
 	alarm(full && *full && *full != '0' ? SECONDS_OF_FULL : SECONDS);
-	for (int i = 0; i < ASK_MOST && a->request[i]; i++) {
+	for (int i = 0; i < ASK_MAX && a->request[i]; i++) {
 		while (fetch(at, a->request[i], answer) && strstr(answer, "Loading model"))
 			usleep(20000);
 		judge(out, answer);

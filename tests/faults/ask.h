@@ -5,11 +5,11 @@
 
 #include <stdbool.h>
 
-enum { ASK_MOST = 3 };
+enum { ASK_MAX = 3 };
 
 /* A request: a path, a line end, and a body. */
 struct ask {
-	const char *request[ASK_MOST];
+	const char *request[ASK_MAX];
 };
 
 /* In a process that is about to become the server: hands it a socket as a service manager does, and begins another

@@ -24,9 +24,9 @@
 #include "tests/faults/control.h"
 
 enum {
-	MOST_CALLS = 6,
+	MAX_CALLS = 6,
 	NOT_POSSIBLE = 77,
-	ERR_MOST = 4096,
+	ERR_MAX = 4096,
 	SECONDS = 30,
 	SECONDS_OF_FULL = 600 /* beside others, for an hour */,
 	CANNOT_RUN = 126,
@@ -41,7 +41,7 @@ const char *const fault_names[FAULT_CALLS] = {
 
 /* Numbers of system calls, with 1 added: 0 ends a row. */
 #define CALL(NAME) (SYS_##NAME + 1)
-static const uint16_t calls[FAULT_CALLS][MOST_CALLS] = {
+static const uint16_t calls[FAULT_CALLS][MAX_CALLS] = {
 	[FAULT_MMAP] = { CALL(mmap), CALL(mremap) },
 	[FAULT_MPROTECT] = { CALL(mprotect) },
 	[FAULT_MADVISE] = { CALL(madvise) },
@@ -75,12 +75,12 @@ static char preload[4096], fd_text[16];
 
 static bool watch(enum fault_call call)
 {
-	struct sock_filter f[8 + FAULT_CALLS * MOST_CALLS];
+	struct sock_filter f[8 + FAULT_CALLS * MAX_CALLS];
 	unsigned short n = 0;
 
 	f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
 	for (int c = 0; c < FAULT_CALLS; c++)
-		for (int i = 0; (call == FAULT_CALLS || (int)call == c) && i < MOST_CALLS && calls[c][i]; i++) {
+		for (int i = 0; (call == FAULT_CALLS || (int)call == c) && i < MAX_CALLS && calls[c][i]; i++) {
 			f[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[c][i] - 1u, 0, 1);
 			f[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRACE);
 		}
@@ -176,7 +176,7 @@ static void begin_program(struct watched *w, struct user_regs_struct *r)
 static int call_of(unsigned long long number)
 {
 	for (int c = 0; c < FAULT_CALLS; c++)
-		for (int i = 0; i < MOST_CALLS && calls[c][i]; i++)
+		for (int i = 0; i < MAX_CALLS && calls[c][i]; i++)
 			if (calls[c][i] - 1u == number)
 				return c;
 	return FAULT_CALLS;
@@ -263,12 +263,12 @@ static void follow(struct watched *w)
 	}
 }
 
-static char *bytes_of(int fd, size_t most, size_t *n)
+static char *bytes_of(int fd, size_t max, size_t *n)
 {
 	off_t size = lseek(fd, 0, SEEK_END);
 	char *p;
 
-	*n = size < 0 ? 0 : (size_t)size < most ? (size_t)size : most;
+	*n = size < 0 ? 0 : (size_t)size < max ? (size_t)size : max;
 	p = calloc(1, *n + 1);
 	if (!p || pread(fd, p, *n, 0) != (ssize_t)*n)
 		abort();
@@ -303,7 +303,7 @@ void fault_run(const char *const *argv, const struct given *given, const struct 
 	o->pid = w.pid;
 	o->count[FAULT_MALLOC] = atomic_load(&control->count);
 	o->out = bytes_of(out, (size_t)1 << 30, &o->n_out);
-	o->err = bytes_of(err, ERR_MOST, &o->n_err);
+	o->err = bytes_of(err, ERR_MAX, &o->n_err);
 }
 
 void fault_free(struct outcome *o)

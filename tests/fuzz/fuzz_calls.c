@@ -179,7 +179,7 @@ static void check_beginning(struct reading r, const struct told *whole, size_t n
 
 void fuzz_calls(const uint8_t *p, size_t n)
 {
-	enum { HEAD = 3, MOST = 4096 };
+	enum { HEAD = 3, MAX = 4096 };
 	struct told whole;
 
 	if (n < HEAD)
@@ -188,7 +188,7 @@ void fuzz_calls(const uint8_t *p, size_t n)
 		                   .opened = p[1] & 4 ? openings[p[1] >> 3 & 3] : NULL,
 		                   .types = p[1] & 1 ? schemas : NULL,
 		                   .p = p + HEAD,
-		                   .n = n - HEAD < MOST ? n - HEAD : MOST,
+		                   .n = n - HEAD < MAX ? n - HEAD : MAX,
 		                   .cut = p[1] & 2 };
 	if (r.opened && r.form == TOOLS_NONE)
 		return; /* no prompt opens a call of no form */

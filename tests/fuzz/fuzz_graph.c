@@ -9,7 +9,7 @@
 #include "runtime/graph/partition.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { ELEMENTS_MOST = 4096, CONSTANTS = 0 };
+enum { ELEMENTS_MAX = 4096, CONSTANTS = 0 };
 
 static void need(int condition)
 {
@@ -32,12 +32,12 @@ static char *written(const struct tensor_graph *g, size_t *n)
 static bool is_small(const struct tensor_graph *g)
 {
 	for (tensor_value v = 1; v < g->values; v++)
-		if (shape_elements(&g->value[v].shape) > ELEMENTS_MOST)
+		if (shape_elements(&g->value[v].shape) > ELEMENTS_MAX)
 			return false;
 	for (uint32_t i = 0; i < g->nodes; i++) {
 		const struct attribute *window = tensor_node_attribute(&g->node[i], ATTRIBUTE_window);
 		for (uint32_t k = 0; window && k < window->n; k++)
-			if (window->whole[k] > ELEMENTS_MOST)
+			if (window->whole[k] > ELEMENTS_MAX)
 				return false;
 	}
 	return g->nodes < 200;

@@ -38,7 +38,7 @@ void fuzz_config(const uint8_t *p, size_t n)
 {
 	static uint8_t *weights[2];
 	static size_t bytes[2];
-	struct tiny_model t = tiny_least;
+	struct tiny_model t = tiny_min;
 
 	for (size_t i = 0; i < 2; i++) {
 		struct error err = { 0 };

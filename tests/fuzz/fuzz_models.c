@@ -127,7 +127,7 @@ void fuzz_settings(const uint8_t *p, size_t n)
 		abort();
 	if (!options_settings(&program, &s) && !said[0])
 		abort();
-	if (o.number < -5 || o.number > 1000 || !(o.real >= 0 && o.real <= 2) || o.list.n > OPTION_LIST_MOST)
+	if (o.number < -5 || o.number > 1000 || !(o.real >= 0 && o.real <= 2) || o.list.n > OPTION_LIST_MAX)
 		abort();
 	free(program.settings);
 	unlink(s.file);

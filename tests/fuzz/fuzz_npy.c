@@ -24,7 +24,7 @@ void fuzz_npy(const uint8_t *p, size_t n)
 		need(err.text[0]);
 		return;
 	}
-	need(a.dims <= NPY_MOST_DIMS && a.data <= n && strlen(a.type) == 2);
+	need(a.dims <= NPY_MAX_DIMS && a.data <= n && strlen(a.type) == 2);
 	uint64_t elements = 1;
 	for (unsigned i = 0; i < a.dims; i++)
 		elements *= a.extent[i];

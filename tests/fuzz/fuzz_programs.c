@@ -66,8 +66,8 @@ void fuzz_options(const uint8_t *p, size_t n)
 	stderr = quiet();
 	bool ok = options_parse(&program, argc, argv);
 	stderr = said;
-	if (opt.number < -5 || opt.number > 1000 || !(opt.real >= 0 && opt.real <= 2) ||
-	    opt.list.n > OPTION_LIST_MOST || program.n_operands > 3)
+	if (opt.number < -5 || opt.number > 1000 || !(opt.real >= 0 && opt.real <= 2) || opt.list.n > OPTION_LIST_MAX ||
+	    program.n_operands > 3)
 		abort();
 	if (ok && opt.choice && strcmp(opt.choice, "one") && strcmp(opt.choice, "two") && strcmp(opt.choice, "three"))
 		abort();

@@ -79,19 +79,19 @@ static void restore(const uint8_t *p, size_t n)
 	jit_session_close(s);
 }
 
-static const uint8_t *read_back(const char *path, uint8_t *out, size_t most, size_t *n)
+static const uint8_t *read_back(const char *path, uint8_t *out, size_t max, size_t *n)
 {
 	FILE *f = fopen(path, "rb");
 
 	if (!f)
 		abort();
-	*n = fread(out, 1, most, f);
+	*n = fread(out, 1, max, f);
 	fclose(f);
 	return out;
 }
 
-/* A saved session of so many tokens, at most `most` bytes. */
-static size_t make(uint8_t *out, size_t most, unsigned tokens)
+/* A saved session of so many tokens, at most `max` bytes. */
+static size_t make(uint8_t *out, size_t max, unsigned tokens)
 {
 	jit_session *s;
 	char path[300];
@@ -122,7 +122,7 @@ static size_t make(uint8_t *out, size_t most, unsigned tokens)
 	snprintf(path, sizeof path, "%s/saved", fuzz_directory());
 	if (jit_session_save(s, path, NULL) != JIT_OK)
 		abort();
-	read_back(path, out, most, &n);
+	read_back(path, out, max, &n);
 	remove(path);
 	jit_session_close(s);
 	return n;

@@ -60,8 +60,8 @@ static size_t character(const unsigned char *p, size_t n)
 			return 0;
 		c = c << 6 | (p[i] & 63u);
 	}
-	static const unsigned long least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	return c >= least[need] && c <= 0x10ffff && (c < 0xd800 || c > 0xdfff) ? need : 0;
+	static const unsigned long min[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	return c >= min[need] && c <= 0x10ffff && (c < 0xd800 || c > 0xdfff) ? need : 0;
 }
 
 /* How many bytes at p are the beginning of some character (none of them is one yet): they become one U+FFFD. */

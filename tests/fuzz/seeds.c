@@ -192,7 +192,7 @@ static void give_json(const struct sink *s)
 
 static void give_config(const struct sink *s)
 {
-	struct tiny_model t = tiny_least;
+	struct tiny_model t = tiny_min;
 
 	for (int i = 0; i < 2; i++) {
 		t.arch = i ? "qwen3" : "llama";
@@ -427,7 +427,7 @@ static void give_packed(const struct sink *s)
 	uint64_t bytes;
 	struct model m;
 	struct pool *pool = pool_open(1, NULL);
-	uint8_t *gguf = tiny_gguf(&tiny_least, DTYPE_F32, &n, NULL);
+	uint8_t *gguf = tiny_gguf(&tiny_min, DTYPE_F32, &n, NULL);
 
 	snprintf(path, sizeof path, "%s/seed.jkm", fuzz_directory());
 	if (!gguf || !pool || !model_open_memory(&m, gguf, n, NULL, 0, MODEL_KEEP_SOURCES, NULL))

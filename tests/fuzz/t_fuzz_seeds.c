@@ -49,10 +49,10 @@ static void listen(void)
 		signal(SIGSEGV, died);
 }
 
-enum { SEEDS_MOST = 256 };
+enum { SEEDS_MAX = 256 };
 
 struct corpus {
-	struct bytes seed[SEEDS_MOST];
+	struct bytes seed[SEEDS_MAX];
 	size_t n;
 };
 
@@ -60,7 +60,7 @@ static void keep(void *user, const uint8_t *p, size_t n)
 {
 	struct corpus *c = user;
 
-	assert_true(c->n < SEEDS_MOST);
+	assert_true(c->n < SEEDS_MAX);
 	bytes_put(&c->seed[c->n++], p, n);
 }
 

@@ -61,11 +61,11 @@ static void add_spaces(void)
 }
 
 /* A few pieces, one behind another. */
-static void add_joined(const char *const *piece, size_t n, unsigned most, unsigned count)
+static void add_joined(const char *const *piece, size_t n, unsigned max, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		char text[4 * LONGEST] = "";
-		for (unsigned k = 1 + draw(most); k && strlen(text) < LONGEST; k--)
+		for (unsigned k = 1 + draw(max); k && strlen(text) < LONGEST; k--)
 			strcat(text, piece[draw((uint32_t)n)]);
 		add(text, strlen(text));
 	}

@@ -79,8 +79,8 @@ static size_t passing(const json_t *root, const json_t *schemas, const json_t *v
 
 static bool judge_array(const json_t *root, const json_t *schema, const char *key, const json_t *k, const json_t *v)
 {
-	const json_t *prefix = json_object_get(schema, "prefixItems"), *least = json_object_get(schema, "minContains"),
-		     *most = json_object_get(schema, "maxContains");
+	const json_t *prefix = json_object_get(schema, "prefixItems"), *min = json_object_get(schema, "minContains"),
+		     *max = json_object_get(schema, "maxContains");
 	const size_t size = json_array_size(v), n_prefix = json_array_size(prefix);
 	bool ok = true;
 
@@ -92,7 +92,7 @@ static bool judge_array(const json_t *root, const json_t *schema, const char *ke
 		json_int_t n = 0;
 		for (size_t i = 0; i < size; i++)
 			n += judge_value(root, k, json_array_get(v, i));
-		return n >= (least ? json_integer_value(least) : 1) && (!most || n <= json_integer_value(most));
+		return n >= (min ? json_integer_value(min) : 1) && (!max || n <= json_integer_value(max));
 	}
 	for (size_t i = 0; i < size && ok; i++) {
 		if (strcmp(key, "prefixItems") == 0)

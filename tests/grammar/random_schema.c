@@ -36,14 +36,14 @@ static json_t *value(void)
 static json_t *number(void)
 {
 	static const char *const
-		least[] = { "-5", "0", "1", "3.5", "1000", "1e308", "-1e308", "0.1", "100000000000000000" },
+		min[] = { "-5", "0", "1", "3.5", "1000", "1e308", "-1e308", "0.1", "100000000000000000" },
 		*const above[] = { "0", "1", "2", "100", "100000" }, *const multiples[] = { "1",    "2", "0.5",
 		                                                                            "0.01", "7", "3" };
 	json_t *o = json_object(), *from = NULL;
 
 	set(o, "type", json_string(draw(2) ? "integer" : "number"));
 	if (chance(60))
-		set(o, "minimum", from = read(least[draw(9)]));
+		set(o, "minimum", from = read(min[draw(9)]));
 	if (chance(50)) {
 		json_t *more = read(above[draw(5)]);
 		set(o, chance(80) ? "maximum" : "exclusiveMaximum",
@@ -60,13 +60,13 @@ static json_t *text(void)
 {
 	static const char *const patterns[] = { "^a", "b$", "^[a-z]+$", "[0-9]{2}", "^(x|y){1,3}$", "^.{2}$" };
 	json_t *o = json_object();
-	json_int_t least = 0;
+	json_int_t min = 0;
 
 	set(o, "type", json_string("string"));
 	if (chance(40))
-		set_number(o, "minLength", least = draw(6));
+		set_number(o, "minLength", min = draw(6));
 	if (chance(40))
-		set_number(o, "maxLength", least + draw(7));
+		set_number(o, "maxLength", min + draw(7));
 	if (chance(30))
 		set(o, "pattern", SOME(patterns));
 	return o;
@@ -84,22 +84,22 @@ static json_t *several(unsigned depth, unsigned n)
 static json_t *array(unsigned depth)
 {
 	json_t *o = json_object();
-	json_int_t least = 0;
+	json_int_t min = 0;
 
 	set(o, "type", json_string("array"));
 	if (chance(80))
 		set(o, "items", schema(depth));
 	if (chance(50))
-		set_number(o, "minItems", least = draw(4));
+		set_number(o, "minItems", min = draw(4));
 	if (chance(50))
-		set_number(o, "maxItems", least + draw(4));
-	least = 1;
+		set_number(o, "maxItems", min + draw(4));
+	min = 1;
 	if (chance(40)) {
 		set(o, "contains", schema(depth));
 		if (chance(50))
-			set_number(o, "minContains", least = draw(4));
+			set_number(o, "minContains", min = draw(4));
 		if (chance(40))
-			set_number(o, "maxContains", (least ? least : 1) + draw(2));
+			set_number(o, "maxContains", (min ? min : 1) + draw(2));
 	}
 	if (chance(20))
 		set(o, "uniqueItems", json_true());
@@ -145,7 +145,7 @@ static void add_members(json_t *o, unsigned depth)
 static json_t *object(unsigned depth)
 {
 	json_t *o = json_object();
-	json_int_t least = 0;
+	json_int_t min = 0;
 
 	set(o, "type", json_string("object"));
 	add_members(o, depth);
@@ -157,9 +157,9 @@ static json_t *object(unsigned depth)
 		    : chance(50) ? json_true()
 		                 : json_pack("{s:s}", "type", "integer"));
 	if (chance(30))
-		set_number(o, "minProperties", least = draw(5));
+		set_number(o, "minProperties", min = draw(5));
 	if (chance(30))
-		set_number(o, "maxProperties", least + draw(3));
+		set_number(o, "maxProperties", min + draw(3));
 	else if (chance(20))
 		set(o, "dependentRequired", json_pack("{s:o}", names[draw(N_NAMES)], some_names(1)));
 	return o;

@@ -54,7 +54,7 @@ static uint32_t allowed_from(const uint32_t *bits, uint32_t id)
 
 struct outcome_of_walk {
 	unsigned masks;
-	uint64_t opening, most;  /* steps of one token */
+	uint64_t opening, max;   /* steps of one token */
 	double seconds, longest; /* of the processor */
 	struct error err;
 };
@@ -83,7 +83,7 @@ static struct outcome_of_walk walk(const struct bomb *b, unsigned length)
 		const uint64_t had = grammar_left(g);
 		const uint32_t *bits = grammar_allowed(g, &ends, &w.err);
 		const uint64_t took = had - grammar_left(g);
-		w.most = took > w.most ? took : w.most;
+		w.max = took > w.max ? took : w.max;
 		w.longest = now() - began > w.longest ? now() - began : w.longest;
 		const uint32_t id = bits ? allowed_from(bits, draw(draw(2) ? 256 : LARGE_TOKENS)) : LARGE_TOKENS;
 		w.masks += bits != NULL;
@@ -116,13 +116,13 @@ static bool walk_apart(const struct bomb *b, unsigned length)
 		printf("# %-24s %8zu bytes: %3u masks, %.2f s, a mask %.3f s, %.1f million steps, a mask %.1f; %ld MB: "
 		       "%s\n",
 		       b->name, strlen(b->text), w.masks, w.seconds, w.longest, (double)w.opening / 1e6,
-		       (double)w.most / 1e6, (after.ru_maxrss - before.ru_maxrss) / 1024,
+		       (double)w.max / 1e6, (after.ru_maxrss - before.ru_maxrss) / 1024,
 		       w.err.code == ERROR_NONE ? "goes on" : w.err.text);
 		fflush(stdout);
 		/* No out of memory, no token that is taken wrongly; only what says how it is. */
 		const bool ok = w.err.code == ERROR_NONE || w.err.code == ERROR_UNSUPPORTED ||
 		                (w.err.code != ERROR_MEMORY && w.masks == 0);
-		_exit(ok && w.opening <= EFFORT_TO_OPEN && w.most <= EFFORT_TO_OPEN ? 0 : 1);
+		_exit(ok && w.opening <= EFFORT_TO_OPEN && w.max <= EFFORT_TO_OPEN ? 0 : 1);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)

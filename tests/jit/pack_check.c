@@ -10,7 +10,7 @@
 #include "tests/jit/stored.h"
 #include "tests/jit/pack_check.h"
 
-struct pack_item pack_items[MOST];
+struct pack_item pack_items[MAX];
 
 void make_items(size_t n)
 {

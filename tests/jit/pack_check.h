@@ -32,7 +32,7 @@ enum {
 	IN_POOL = 64,
 	IN_ZERO = 76,
 	IN_SUM = 88,
-	MOST = 64
+	MAX = 64
 };
 
 struct seen {
@@ -40,7 +40,7 @@ struct seen {
 	size_t stop;
 };
 
-extern struct pack_item pack_items[MOST];
+extern struct pack_item pack_items[MAX];
 void make_items(size_t n);
 void free_items(size_t n);
 uint8_t *bytes_of(size_t n, size_t *bytes);

@@ -161,28 +161,28 @@ static void test_cut_while_open(void **unused)
 	struct object got;
 	char path[256];
 
-	make_items(MOST);
+	make_items(MAX);
 	assert_int_equal(mkdir(stored_dir, 0700), 0);
 	snprintf(path, sizeof path, "%s/p.jkp", stored_dir);
-	assert_true(pack_write(path, pack_items, MOST, NULL));
+	assert_true(pack_write(path, pack_items, MAX, NULL));
 	struct pack *p = pack_open(path, NULL);
 	assert_non_null(p);
 	assert_int_equal(truncate(path, 8000), 0);
-	assert_int_equal(pack_find(p, &pack_items[MOST - 1].key, &got, NULL), RECORD_DAMAGED);
+	assert_int_equal(pack_find(p, &pack_items[MAX - 1].key, &got, NULL), RECORD_DAMAGED);
 	stored_write_file(path, junk, sizeof junk);
-	for (size_t i = 0; i < MOST; i++)
+	for (size_t i = 0; i < MAX; i++)
 		assert_int_equal(pack_find(p, &pack_items[i].key, &got, NULL), RECORD_DAMAGED);
 	assert_int_equal(truncate(path, 0), 0);
 	assert_int_equal(pack_find(p, &pack_items[0].key, &got, NULL), RECORD_DAMAGED);
 	pack_close(p);
 
 	/* one that is replaced stays what it was */
-	assert_true(pack_write(path, pack_items, MOST, NULL));
+	assert_true(pack_write(path, pack_items, MAX, NULL));
 	p = pack_open(path, NULL);
 	assert_true(pack_write(path, pack_items, 1, NULL));
-	check_found(p, MOST);
+	check_found(p, MAX);
 	pack_close(p);
-	free_items(MOST);
+	free_items(MAX);
 }
 
 /* --- files that are refused */
@@ -265,7 +265,7 @@ static int full_disk_steps(void *user)
 	signal(SIGXFSZ, SIG_IGN);
 	if (setrlimit(RLIMIT_FSIZE, &room))
 		return 1;
-	return pack_write(user, pack_items, MOST, &err) || !strstr(err.text, "File too large") ? 2 : 0;
+	return pack_write(user, pack_items, MAX, &err) || !strstr(err.text, "File too large") ? 2 : 0;
 }
 
 /* No room: the old pack stays, and nothing is left behind. */
@@ -273,7 +273,7 @@ static void test_full_disk(void **unused)
 {
 	char path[256];
 
-	make_items(MOST);
+	make_items(MAX);
 	assert_int_equal(mkdir(stored_dir, 0700), 0);
 	snprintf(path, sizeof path, "%s/p.jkp", stored_dir);
 	assert_true(pack_write(path, pack_items, 1, NULL));
@@ -284,7 +284,7 @@ static void test_full_disk(void **unused)
 	check_found(p, 1);
 	pack_close(p);
 	assert_int_equal(stored_files(".tmp"), 0);
-	free_items(MOST);
+	free_items(MAX);
 }
 
 int pack_damage_tests(void)

@@ -13,14 +13,14 @@ static ir_a address(struct generator *g, enum access access, int32_t n, int32_t 
 {
 	for (;;) {
 		const struct value *v = random_pick(g, IR_TYPE_a, false, false);
-		const int32_t most = v->bytes - n - v->hi;
+		const int32_t max = v->bytes - n - v->hi;
 
 		if ((access == ACCESS_STORE && v->region == REGION_IN) ||
 		    (access == ACCESS_AWAIT && v->region == REGION_LOCAL) ||
 		    (access == ACCESS_GIVE && v->region != REGION_OUT) ||
-		    (access == ACCESS_UNIFORM && v->region == REGION_OUT) || most < -v->lo)
+		    (access == ACCESS_UNIFORM && v->region == REGION_OUT) || max < -v->lo)
 			continue;
-		*disp = (int32_t)random_below(g, (unsigned)(most + v->lo) / (unsigned)align + 1) * align -
+		*disp = (int32_t)random_below(g, (unsigned)(max + v->lo) / (unsigned)align + 1) * align -
 		        v->lo / align * align;
 		return (ir_a){ v->r };
 	}

@@ -194,7 +194,7 @@ void rdna_lir_copy(struct rdna_lir *to, const struct rdna_lir *from)
 
 /* --- programs */
 
-enum { MOST = 4000 };
+enum { MAX = 4000 };
 
 struct value {
 	uint32_t reg;
@@ -205,7 +205,7 @@ struct value {
 struct maker {
 	struct rdna_lir *l;
 	uint32_t random;
-	struct value value[MOST];
+	struct value value[MAX];
 	unsigned n_values;               /* whole registers that are written on every path to here */
 	unsigned scope[8], depth, loops; /* of blocks that are open */
 	uint8_t kind[8];                 /* RDNA_LIR_LOOP, RDNA_LIR_IF, RDNA_LIR_ELSE, less RDNA_OP_COUNT */
@@ -221,7 +221,7 @@ static uint32_t draw(struct maker *m, uint32_t below)
 
 static void know(struct maker *m, uint32_t reg, bool variable)
 {
-	if (m->n_values < MOST)
+	if (m->n_values < MAX)
 		m->value[m->n_values++] = (struct value){ reg, 0, m->l->reg[reg].n, m->l->reg[reg].cls, variable };
 }
 

@@ -17,7 +17,7 @@ enum { IN = 16, OUT = 18, UNITS = 20, U = 22, OTHER = 24, T = 26 };
 enum function { VECTOR, SCALAR, SHARED, LOCAL, FUNCTIONS };
 
 enum { BENCH_POLLS = 1 << 30 }; /* never in vain: the simulator sees sooner that nothing happens */
-enum { MOST_UNITS = 160, STEPS = 9, WORDS = MOST_UNITS * 32 * WAVES };
+enum { MAX_UNITS = 160, STEPS = 9, WORDS = MAX_UNITS * 32 * WAVES };
 
 struct bench {
 	struct sim_device *dev;

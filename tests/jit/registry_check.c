@@ -13,16 +13,16 @@
 #include "jit/store/registry.h"
 #include "tests/jit/registry_check.h"
 
-_Atomic unsigned builds, inside, most_inside, callers;
+_Atomic unsigned builds, inside, max_inside, callers;
 _Atomic bool fail_builds;
 _Atomic unsigned hold_until_callers; /* a build_counted goes on once so many threads have begun to ask */
 _Atomic unsigned hold_until_builds;  /* a build_counted goes on once so many have begun, or after a long time */
 
 bool build_counted(struct ir *ir, const struct key *key, const struct target *target, struct error *err)
 {
-	unsigned now = ++inside, most = most_inside;
+	unsigned now = ++inside, max = max_inside;
 
-	while (now > most && !atomic_compare_exchange_weak(&most_inside, &most, now))
+	while (now > max && !atomic_compare_exchange_weak(&max_inside, &max, now))
 		;
 	builds++;
 	while (callers < hold_until_callers)
@@ -56,7 +56,7 @@ struct registry *open_registry(struct cache *cache)
 	struct registry *r = registry_open(&opt, NULL);
 
 	assert_non_null(r);
-	builds = inside = most_inside = callers = hold_until_callers = hold_until_builds = 0;
+	builds = inside = max_inside = callers = hold_until_callers = hold_until_builds = 0;
 	fail_builds = false;
 	return r;
 }

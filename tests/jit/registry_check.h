@@ -8,7 +8,7 @@
 #include "jit/store/pack.h"
 #include "jit/store/registry.h"
 
-extern _Atomic unsigned builds, inside, most_inside, callers;
+extern _Atomic unsigned builds, inside, max_inside, callers;
 extern _Atomic bool fail_builds;
 extern _Atomic unsigned hold_until_callers; /* a build_counted goes on once so many threads have begun to ask */
 ;

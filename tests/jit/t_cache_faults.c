@@ -299,10 +299,10 @@ static void prepare_warming(struct warming *w)
 
 static void test_many_processes_warm_one_model(void **unused)
 {
-	enum { MOST = 64 };
-	unsigned processes = test_quick() ? 12 : MOST;
+	enum { MAX = 64 };
+	unsigned processes = test_quick() ? 12 : MAX;
 	struct warming w = { 0 };
-	pid_t child[MOST];
+	pid_t child[MAX];
 
 	prepare_warming(&w);
 	for (unsigned i = 0; i < processes; i++) {

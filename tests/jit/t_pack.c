@@ -22,11 +22,11 @@
 
 static void test_written_and_read(void **unused)
 {
-	static const size_t counts[] = { 0, 1, 2, 3, 7, MOST };
+	static const size_t counts[] = { 0, 1, 2, 3, 7, MAX };
 	struct error err = { 0 };
 	char path[256];
 
-	make_items(MOST);
+	make_items(MAX);
 	assert_int_equal(mkdir(stored_dir, 0700), 0);
 	for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
 		snprintf(path, sizeof path, "%s/%zu.jkp", stored_dir, i);
@@ -41,7 +41,7 @@ static void test_written_and_read(void **unused)
 	}
 	assert_int_equal(stored_files(".tmp"), 0);
 	pack_close(NULL);
-	free_items(MOST);
+	free_items(MAX);
 }
 
 static bool see(const struct pack_entry *e, void *user)
@@ -59,17 +59,17 @@ static void test_in_order_of_text(void **unused)
 	size_t n;
 	struct seen all = { 0 }, some = { .stop = 5 };
 
-	make_items(MOST);
-	uint8_t *bytes = bytes_of(MOST, &n);
+	make_items(MAX);
+	uint8_t *bytes = bytes_of(MAX, &n);
 	struct pack *p = pack_open_memory(bytes, n, "memory", NULL);
 	assert_non_null(p);
 	pack_each(p, see, &all);
-	assert_int_equal(all.keys.n, MOST);
+	assert_int_equal(all.keys.n, MAX);
 	pack_each(p, see, &some);
 	assert_int_equal(some.keys.n, 5);
 	pack_close(p);
 	free(bytes);
-	free_items(MOST);
+	free_items(MAX);
 }
 
 /* The layout as jit/store/pack.h tells it, read by other code. */
@@ -119,14 +119,14 @@ static void test_same_bytes_in_any_order_place_and_time(void **unused)
 	char one[256], two[300];
 	size_t n, m;
 
-	make_items(MOST);
-	uint8_t *forward = bytes_of(MOST, &n);
-	for (size_t i = 0; i < MOST / 2; i++) {
+	make_items(MAX);
+	uint8_t *forward = bytes_of(MAX, &n);
+	for (size_t i = 0; i < MAX / 2; i++) {
 		struct pack_item swapped = pack_items[i];
-		pack_items[i] = pack_items[MOST - 1 - i];
-		pack_items[MOST - 1 - i] = swapped;
+		pack_items[i] = pack_items[MAX - 1 - i];
+		pack_items[MAX - 1 - i] = swapped;
 	}
-	uint8_t *backward = bytes_of(MOST, &m);
+	uint8_t *backward = bytes_of(MAX, &m);
 	assert_int_equal(n, m);
 	assert_memory_equal(forward, backward, n);
 
@@ -136,15 +136,15 @@ static void test_same_bytes_in_any_order_place_and_time(void **unused)
 	*strrchr(two, '/') = 0;
 	assert_int_equal(mkdir(two, 0700), 0);
 	two[strlen(two)] = '/';
-	assert_true(pack_write(one, pack_items, MOST, NULL));
-	assert_true(pack_write(two, pack_items, MOST, NULL));
+	assert_true(pack_write(one, pack_items, MAX, NULL));
+	assert_true(pack_write(two, pack_items, MAX, NULL));
 	assert_int_equal(stored_read_file(one, a, sizeof a), n);
 	assert_int_equal(stored_read_file(two, b, sizeof b), n);
 	assert_memory_equal(a, forward, n);
 	assert_memory_equal(b, forward, n);
 	free(forward);
 	free(backward);
-	free_items(MOST);
+	free_items(MAX);
 }
 
 static void test_one_key_twice(void **unused)

@@ -285,7 +285,7 @@ static void test_waves(void **state)
 
 /* Chunks of so many bytes, three of them on their way; `but` of these are not waited for. All lanes read what one has
  * copied, too. */
-enum { CHUNKS = 5, PLACES = 3, COPIED_MOST = 800 };
+enum { CHUNKS = 5, PLACES = 3, COPIED_MAX = 800 };
 
 static ir_a place_of(struct ir *b, ir_a places, ir_s n, int64_t bytes)
 {
@@ -390,8 +390,8 @@ static void refuse_copies(void)
 
 static void test_copies(void **state)
 {
-	static const int64_t sizes[] = { 16, 128, 496, 512, 528, COPIED_MOST };
-	uint32_t in[CHUNKS * COPIED_MOST / 4];
+	static const int64_t sizes[] = { 16, 128, 496, 512, 528, COPIED_MAX };
+	uint32_t in[CHUNKS * COPIED_MAX / 4];
 	char what[40];
 
 	refuse_copies();

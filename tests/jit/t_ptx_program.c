@@ -199,9 +199,9 @@ static void find_wait(struct list *l, unsigned c, uint64_t *seed)
 static void deal(const struct list *l, struct ptx_command *c, uint64_t *seed)
 {
 	const int64_t units = 1 + below(seed, c->function == NEIGHBOURS ? UNITS : ROWS);
-	const uint32_t most = c->function == NEIGHBOURS ? UNITS : ROWS;
+	const uint32_t max = c->function == NEIGHBOURS ? UNITS : ROWS;
 
-	c->begin = below(seed, most - (unsigned)units + 1);
+	c->begin = below(seed, max - (unsigned)units + 1);
 	c->blocks = 1 + below(seed, l->blocks);
 	c->first = below(seed, l->blocks);
 	uint32_t shares = c->function == NEIGHBOURS ? c->blocks : c->blocks * WAVES;

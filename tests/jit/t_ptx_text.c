@@ -91,9 +91,9 @@ static unsigned each_kernel(const char *model, const struct target *t,
 /* The kernels of a pass over one token as one text. False: there is no such model here. */
 static bool make_program(const char *model, const struct target *t, struct object *out)
 {
-	enum { MOST = 64 };
-	static struct ir ir[MOST];
-	const struct ir *list[MOST];
+	enum { MAX = 64 };
+	static struct ir ir[MAX];
+	const struct ir *list[MAX];
 	struct error err = { 0 };
 	struct outlined m;
 	struct plan p;
@@ -101,7 +101,7 @@ static bool make_program(const char *model, const struct target *t, struct objec
 	if (!outline(&m, model))
 		return false;
 	outline_plan(&m, &p, t, 1);
-	assert_in_range(p.n_kernels, 1, MOST);
+	assert_in_range(p.n_kernels, 1, MAX);
 	for (size_t k = 0; k < p.n_kernels; k++) {
 		ir_init(&ir[k], t->lanes);
 		ir[k].waves = t->waves;

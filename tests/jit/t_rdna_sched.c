@@ -158,8 +158,8 @@ static void the_budget_is_kept(void **state)
 			assert_true(rdna_sched(&l, budget, seed % 4 == 3 ? seed : 0, NULL));
 			struct error err = { 0 };
 			/* tuples may leave gaps: one more of the largest is granted */
-			unsigned most = (before.vgprs > budget ? before.vgprs : budget) + 8;
-			if (!rdna_regalloc(&l, most, 0, 0, &after, &err))
+			unsigned max = (before.vgprs > budget ? before.vgprs : budget) + 8;
+			if (!rdna_regalloc(&l, max, 0, 0, &after, &err))
 				fail_msg("seed %u, budget %u, before %u: %s", seed, budget, before.vgprs, err.text);
 			smaller += after.vgprs <= before.vgprs || after.vgprs <= budget;
 		}

@@ -320,7 +320,7 @@ static void every_wait_is_needed(void **state)
 	static const struct {
 		const char *name;
 		void (*make)(struct rdna_lir *l, enum rdna_gen gen);
-		unsigned waves, least;
+		unsigned waves, min;
 	} kernels[] = {
 		{ "loads", kernel_loads, 8, 12 },
 		{ "loop", kernel_loop, 8, 10 },
@@ -337,9 +337,9 @@ static void every_wait_is_needed(void **state)
 			assert_true(call(&l, kernels[k].waves, want, SIM_MEMORY_NOW, 0));
 			assert_false(missed(&l, kernels[k].waves, want));
 			unsigned n = mutate(&l, kernels[k].waves, want, kernels[k].name);
-			if (n < kernels[k].least)
+			if (n < kernels[k].min)
 				fail_msg("%s, %s: %u mutations, expected %u at least", rdna_call_targets[gen],
-				         kernels[k].name, n, kernels[k].least);
+				         kernels[k].name, n, kernels[k].min);
 			rdna_lir_free(&l);
 			free(want);
 		}

@@ -114,7 +114,7 @@ static void test_different_keys_build_at_once(void **unused)
 	hold_until_builds = THREADS;
 	ask_from_threads(r, a, 1, 1);
 	assert_int_equal(builds, THREADS);
-	assert_int_equal(most_inside, THREADS);
+	assert_int_equal(max_inside, THREADS);
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(a[i].failed + a[i].wrong, 0);
 	registry_close(r);

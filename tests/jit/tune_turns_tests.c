@@ -31,7 +31,7 @@ static uint32_t schedule_of(const struct plan *p, size_t launch)
 	return p->kernel[p->op[launch].kernel].key.schedule;
 }
 
-static unsigned list_few(void *user, const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MOST])
+static unsigned list_few(void *user, const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MAX])
 {
 	(void)user;
 	return template_schedules(key, out);
@@ -41,11 +41,11 @@ static void keep_verdict(void *user, const struct tuner_verdict *v) { *(struct t
 
 /* Passes whose launches take as many nanoseconds as `usual`, or those of schedule 2 as `other`; every fifth of all
  * takes ten times as long. Returns how many there were. */
-static unsigned pass(struct tuner *t, struct plan *p, uint64_t usual, uint64_t other, unsigned most)
+static unsigned pass(struct tuner *t, struct plan *p, uint64_t usual, uint64_t other, unsigned max)
 {
 	unsigned n = 0, at = 0;
 
-	for (bool over = false; !over && n < most; n++) {
+	for (bool over = false; !over && n < max; n++) {
 		tuner_before(t);
 		for (size_t i = 0; i < LAUNCHES; i++, at++)
 			atomic_store(&p->took[i], (schedule_of(p, i) == 2 ? other : usual) * (at % 5 == 4 ? 10 : 1));
@@ -219,7 +219,7 @@ static void test_every_schedule(void **state)
 	decode(new_dir(dir), JIT_TUNE_OFF, &off);
 	decode(dir, JIT_TUNE_QUICK, &forced);
 	struct key k = example_key(1024, 0);
-	uint32_t list[TEMPLATE_SCHEDULES_MOST * (TEMPLATE_SCHEDULE_FIELDS + 1)];
+	uint32_t list[TEMPLATE_SCHEDULES_MAX * (TEMPLATE_SCHEDULE_FIELDS + 1)];
 	unsigned schedules = template_schedules(&k, list);
 	assert_true(schedules > 1);
 	for (unsigned f = 0; f < TEMPLATE_SCHEDULE_FIELDS; f++)

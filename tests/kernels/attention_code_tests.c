@@ -169,13 +169,13 @@ static void check_asked(const struct asking *as, enum target_id id, unsigned fir
 	for (unsigned level = 1; level <= 2; level++)
 		for (unsigned what = 0; what < 2; what++) {
 			struct unlike u = compare_asked(&a, &c.cache, level, what, first, end, positions);
-			size_t most = whole ? between[level] : all / 8;
+			size_t max = whole ? between[level] : all / 8;
 			bool none = level == 2 && !(streams && target->prefetch_to_l2);
-			if (none ? u.idle || u.missing < all / 2 : u.missing > most || u.idle > most)
+			if (none ? u.idle || u.missing < all / 2 : u.missing > max || u.idle > max)
 				fail_msg("%s: attention of %u x %u heads of %u asks level %u for the %s of heads %u to "
 				         "%u too late or in vain: %zu bytes and %zu, expected at most %zu",
 				         target->name, as->s.kv_heads, as->s.group, as->s.dims, level,
-				         what ? "values" : "keys", first, end - 1, u.missing, u.idle, none ? 0 : most);
+				         what ? "values" : "keys", first, end - 1, u.missing, u.idle, none ? 0 : max);
 		}
 	free(a.memory);
 	close_scene(&c);

@@ -15,7 +15,7 @@
 #include "tests/kernels/attention_check.h"
 #include "tests/support/shared.h"
 
-enum { DIMS_MOST = 256 };
+enum { DIMS_MAX = 256 };
 
 /* A variant: what norms there are, how long the window is (0: none). */
 struct variant {
@@ -53,7 +53,7 @@ static void store_column(struct raw *r, const struct scene *c, const struct vari
 {
 	const unsigned dims = c->s.dims;
 	const struct plain_angles a = angles_of(r, v, dims, 1, column);
-	float rotated[DIMS_MOST], value[DIMS_MOST];
+	float rotated[DIMS_MAX], value[DIMS_MAX];
 
 	for (unsigned h = 0; h < c->s.kv_heads; h++) {
 		const float *x = r->v + column * r->keys + h * dims;
@@ -441,12 +441,12 @@ static void test_apart(void **state)
 
 	for (unsigned i = 0; i < VARIANTS; i++)
 		for (unsigned columns = 2; columns <= TEMPLATE_MAX_QUERIES; columns++) {
-			const unsigned most = variants[i].s.group < 4 ? 4 / variants[i].s.group : 1;
+			const unsigned max = variants[i].s.group < 4 ? 4 / variants[i].s.group : 1;
 			const unsigned turn = i * 5 + columns;
 			if (!test_mine(turn) || (test_quick() && turn % 5))
 				continue;
 			/* as plans have it, and fewer or more */
-			check_apart(&variants[i], columns, most < columns ? most : columns, turn);
+			check_apart(&variants[i], columns, max < columns ? max : columns, turn);
 			if (turn % 3 == 0)
 				check_apart(&variants[i], columns, 1 + turn % (8 / variants[i].s.group) % columns,
 				            turn);

@@ -195,10 +195,10 @@ static void map(struct kernel_card *c, const void *base, size_t n, const char *n
 }
 
 /* What a call's arguments point into. */
-enum { MOST_ARGS = MATMUL_ARGS + KV_STORE_ARGS };
+enum { MAX_ARGS = MATMUL_ARGS + KV_STORE_ARGS };
 struct memory {
-	const struct region *region[MOST_ARGS];
-	uint8_t *before[MOST_ARGS], *after[MOST_ARGS];
+	const struct region *region[MAX_ARGS];
+	uint8_t *before[MAX_ARGS], *after[MAX_ARGS];
 	unsigned n;
 };
 
@@ -338,7 +338,7 @@ static void run_all(struct kernel_card *c, struct memory *m, const uint64_t *arg
 
 void kernel_card_run(struct kernel_card *c, const uint64_t *arg, int64_t begin, int64_t end)
 {
-	uint64_t own[MOST_ARGS];
+	uint64_t own[MAX_ARGS];
 	struct memory m;
 
 	memcpy(own, arg, template_args(&c->key) * sizeof *own);

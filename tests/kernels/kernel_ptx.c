@@ -112,7 +112,7 @@ void kernel_ptx_sums(enum ptx_sums sums) { cuda_simulation.sums = sums; }
 
 /* ---- a launch */
 
-enum { MOST_ARGS = MATMUL_ARGS + KV_STORE_ARGS, ALIGNED = 64 };
+enum { MAX_ARGS = MATMUL_ARGS + KV_STORE_ARGS, ALIGNED = 64 };
 
 /* What a call's arguments point into, each region once: here and on the card, where addresses are `by` higher. A table
  * of pages is sent with addresses there, and does not come back. */
@@ -121,7 +121,7 @@ struct memory {
 		uint8_t *base, *there, *before, *after;
 		size_t bytes, room;
 		uint64_t by;
-	} region[MOST_ARGS];
+	} region[MAX_ARGS];
 	unsigned n, table; /* table: the region; n: there is none */
 };
 
@@ -279,7 +279,7 @@ static void run(struct kernel_ptx *k, const uint64_t *arg, int64_t begin, int64_
 	const size_t bytes = template_args(&k->key) * sizeof *arg;
 	struct device *d = &k->card->device;
 	struct error err = { 0 };
-	uint64_t own[MOST_ARGS];
+	uint64_t own[MAX_ARGS];
 	struct memory m;
 
 	send(k, arg, own, &m);

@@ -60,7 +60,7 @@ static unsigned without_cards(struct kernel_way way[])
 
 /* For the build that has few of the cases: two targets of this machine, an interpreter that has all that templates ask
  * for, and one that has waves. */
-static unsigned least_alike(struct kernel_way way[], unsigned n)
+static unsigned min_alike(struct kernel_way way[], unsigned n)
 {
 	unsigned natives = 0, kept = 0, native = 0;
 
@@ -79,7 +79,7 @@ static unsigned without_cards_here(struct kernel_way way[])
 {
 	const unsigned n = without_cards(way);
 
-	return test_few() ? least_alike(way, n) : n;
+	return test_few() ? min_alike(way, n) : n;
 }
 
 unsigned kernel_ways(const struct kernel_way **ways)

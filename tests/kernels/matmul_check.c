@@ -226,10 +226,10 @@ static void expect(struct data *d, const struct key *key)
 	m.dot2 = has_dot2(key);
 	plain_matmul(&m);
 	for (uint64_t i = 0; key->flags & KEY_GREATEST && i < d->out_n / 32; i++) {
-		float most = -INFINITY;
+		float max = -INFINITY;
 		for (const float *y = m.out + 32 * i; y < m.out + 32 * i + 32; y++)
-			most = isfinite(*y) ? fmaxf(most, *y) : INFINITY;
-		d->expected.greatest[i] = most;
+			max = isfinite(*y) ? fmaxf(max, *y) : INFINITY;
+		d->expected.greatest[i] = max;
 	}
 }
 
@@ -432,9 +432,9 @@ struct problem side_by_side(const struct problem *p)
 {
 	static unsigned turn;
 	struct problem with = *p;
-	const unsigned least = p->key.flags & KEY_PAIR ? 1 : 0;
+	const unsigned min = p->key.flags & KEY_PAIR ? 1 : 0;
 
-	with.key.schedule = TEMPLATE_SIDE_BY_SIDE | 1u << (least + turn++ % (3 - least));
+	with.key.schedule = TEMPLATE_SIDE_BY_SIDE | 1u << (min + turn++ % (3 - min));
 	if (p->tiles > 1 && p->key.tile_n <= 8)
 		with.missing = draw_number(p->key.tile_n);
 	return with;

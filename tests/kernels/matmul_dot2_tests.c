@@ -39,10 +39,10 @@ static void check_bound(const struct problem *p, const struct data *d)
 				inputs += fabs(x);
 			}
 			const double K = (double)kp, error = fabs((double)d->got.out[c * rp + row] - sum),
-				     most = (0x1p-8 + (K + 16) * 0x1p-22) * products + 0x1p-24 * weights +
-			                    0x1p-126 * (inputs + weights + K);
-			if (!(error <= most))
-				fail_msg("k %u: %g away, expected at most %g", w.k, error, most);
+				     max = (0x1p-8 + (K + 16) * 0x1p-22) * products + 0x1p-24 * weights +
+			                   0x1p-126 * (inputs + weights + K);
+			if (!(error <= max))
+				fail_msg("k %u: %g away, expected at most %g", w.k, error, max);
 		}
 }
 
@@ -63,7 +63,7 @@ static void check(const struct problem *p)
 		if (!(p->key.flags & ~(uint32_t)KEY_WIDE) && !p->key.act)
 			check_bound(p, &d);
 		struct problem other = *p;
-		uint32_t schedule[TEMPLATE_SCHEDULES_MOST];
+		uint32_t schedule[TEMPLATE_SCHEDULES_MAX];
 		other.key.target = (uint8_t)ways[i].target.id;
 		if (!other.key.target)
 			continue;

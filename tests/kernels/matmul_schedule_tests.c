@@ -13,7 +13,7 @@
 #include "tests/kernels/matmul_check.h"
 #include "tests/support/widths.h"
 
-enum { DIGITS = 16 /* of a field */, ALONE_MOST = MATMUL_SCHEDULE_FIELDS * DIGITS };
+enum { DIGITS = 16 /* of a field */, ALONE_MAX = MATMUL_SCHEDULE_FIELDS * DIGITS };
 
 static bool has_schedule(const struct target *t, const struct key *key, uint32_t schedule)
 {
@@ -24,7 +24,7 @@ static bool has_schedule(const struct target *t, const struct key *key, uint32_t
 }
 
 /* Those that differ from the usual one in one field; the distance of several columns comes with both levels. */
-static unsigned list_alone(const struct target *t, const struct key *key, uint32_t out[ALONE_MOST])
+static unsigned list_alone(const struct target *t, const struct key *key, uint32_t out[ALONE_MAX])
 {
 	unsigned n = 0;
 
@@ -65,7 +65,7 @@ enum { SCHEDULE_COLUMNS = sizeof schedule_tile_n / sizeof *schedule_tile_n };
 static void test_schedules(void **unused)
 {
 	static const uint32_t ks[] = { 512, 768, 2048 };
-	uint32_t alone[ALONE_MOST];
+	uint32_t alone[ALONE_MAX];
 	const struct kernel_way *ways;
 	unsigned n = kernel_ways(&ways), tried[MATMUL_SCHEDULE_FIELDS] = { 0 }, at = 0, drawn = test_quick() ? 1 : 3;
 
@@ -115,7 +115,7 @@ static void test_schedule_lists(void **unused)
 			for (unsigned target = TARGET_NONE + 1; target < TARGET_COUNT; target++) {
 				struct problem p = problem(mix, 97, 2048, schedule_tile_n[c].columns, 1, 1,
 				                           schedule_tile_n[c].wide);
-				uint32_t list[TEMPLATE_SCHEDULES_MOST];
+				uint32_t list[TEMPLATE_SCHEDULES_MAX];
 				p.key.target = (uint8_t)target;
 				unsigned n = template_schedules(&p.key, list);
 				assert_in_range(n, 1,
@@ -126,7 +126,7 @@ static void test_schedule_lists(void **unused)
 				for (unsigned step = 0; step < 12; step++) {
 					unsigned near = template_schedules_near(
 						&p.key, draw_number(TEMPLATE_SCHEDULE_FIELDS), list);
-					assert_true(near < TEMPLATE_SCHEDULES_MOST);
+					assert_true(near < TEMPLATE_SCHEDULES_MAX);
 					for (unsigned i = 0; i < near; i++) {
 						struct key k = p.key;
 						char name[TEMPLATE_SCHEDULE_NAME];
@@ -159,7 +159,7 @@ static unsigned spills(const struct kernel_way *way, const struct problem *p)
 /* Some of them. */
 static unsigned spills_of_schedules(const struct kernel_way *way, const struct problem *p, unsigned times)
 {
-	uint32_t alone[ALONE_MOST];
+	uint32_t alone[ALONE_MAX];
 	unsigned n = list_alone(&way->target, &p->key, alone), bad = 0;
 
 	for (unsigned i = 0; i < (test_quick() ? (times + 1) / 2 : times); i++) {

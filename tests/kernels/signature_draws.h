@@ -4,7 +4,7 @@
 
 #include "tests/kernels/signature_trial.h"
 
-static inline uint32_t between(uint32_t least, uint32_t most) { return least + trial_draw(most - least + 1); }
+static inline uint32_t between(uint32_t min, uint32_t max) { return min + trial_draw(max - min + 1); }
 static inline uint32_t one_of(uint32_t a, uint32_t b) { return trial_draw(2) ? a : b; }
 static inline bool sometimes(void) { return trial_draw(3) == 0; }
 static inline uint32_t flag(uint32_t f) { return trial_draw(2) ? f : 0; }

@@ -53,7 +53,7 @@ static void set_tiles(struct trial *t, uint32_t tiles)
 static void draw_plain(struct trial *t)
 {
 	struct key *k = &t->key;
-	uint32_t schedule[TEMPLATE_SCHEDULES_MOST];
+	uint32_t schedule[TEMPLATE_SCHEDULES_MAX];
 
 	k->tile_n = between(1, widths_plain(t->target));
 	k->row_blocks = (uint8_t)between(1, 2);

@@ -159,7 +159,7 @@ static void fill_places(uint8_t *at, uint64_t tokens, uint64_t heads)
 	const uint32_t turn = trial_draw((uint32_t)(tokens * heads));
 
 	for (uint64_t i = 0; i < tokens * heads; i++)
-		put32(at + i / heads * ROUTE_MOST * 4 + i % heads * 4,
+		put32(at + i / heads * ROUTE_MAX * 4 + i % heads * 4,
 		      (uint32_t)((tokens * heads - 1 - i + turn) % (tokens * heads)));
 }
 
@@ -184,8 +184,8 @@ static void fill_adapters(uint8_t *at, unsigned slot, const struct trial *t)
 	uint64_t first = 0;
 
 	for (uint64_t i = 0; slot == ADAPT_TILES && i < t->groups; i++) {
-		const uint64_t left = t->columns - first, most = left < ADAPT_TILE ? left : ADAPT_TILE,
-			       n = i ? trial_draw((uint32_t)most + 1) : most;
+		const uint64_t left = t->columns - first, max = left < ADAPT_TILE ? left : ADAPT_TILE,
+			       n = i ? trial_draw((uint32_t)max + 1) : max;
 		const uint32_t set = trial_draw(8); /* that with all ranks most often */
 		const struct adapt_tile tile = { (int32_t)first, (int32_t)n, (int32_t)(set < 4 ? set : 1), 0 };
 		memcpy(at + i * sizeof tile, &tile, sizeof tile);

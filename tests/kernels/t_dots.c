@@ -11,12 +11,12 @@
 #include "tests/kernels/kernel_run.h"
 
 enum {
-	MOST_ROWS = 16,
+	MAX_ROWS = 16,
 	K = 32,
 	COLUMNS = 32,
-	X_BYTES = MOST_ROWS * K,
+	X_BYTES = MAX_ROWS * K,
 	W_BYTES = K * COLUMNS,
-	SUM_BYTES = MOST_ROWS * COLUMNS * 4,
+	SUM_BYTES = MAX_ROWS * COLUMNS * 4,
 	UNITS = 5
 };
 
@@ -113,8 +113,8 @@ static void test_sums(void **unused)
 	unsigned n = tile_ways(ways);
 
 	for (unsigned i = 0; i < n; i++)
-		for (unsigned rows = 1; rows <= MOST_ROWS; rows++)
-			for (unsigned rest = 0; rest <= 2 && rows + rest <= MOST_ROWS; rest++) {
+		for (unsigned rows = 1; rows <= MAX_ROWS; rows++)
+			for (unsigned rest = 0; rest <= 2 && rows + rest <= MAX_ROWS; rest++) {
 				check(ways[i], rows, rest, false, 0);
 				check(ways[i], rows, rest, true, 4096);
 				check(ways[i], rows, rest, false, -64); /* what the form has no room for */

@@ -24,7 +24,7 @@ struct choice {
 	float *bias[MATRICES], *added[MATRICES], *x, *old, *want, *got;
 	int8_t *q, *want_q, *got_q;
 	struct activation_block *s, *want_s, *got_s;
-	int32_t expert[COLUMNS], routes[TOKENS][ROUTE_MOST];
+	int32_t expert[COLUMNS], routes[TOKENS][ROUTE_MAX];
 	struct route_group *group;
 	unsigned groups;
 	uint64_t out_n;
@@ -195,7 +195,7 @@ static void run(const struct kernel_way *way, struct choice *c)
 /* Every schedule that the target's lists have, and two row blocks side by side with any level. */
 static void run_schedules(const struct kernel_way *way, struct choice *c)
 {
-	uint32_t list[TEMPLATE_SCHEDULES_MOST + 4];
+	uint32_t list[TEMPLATE_SCHEDULES_MAX + 4];
 	struct key key = c->key;
 	key.target = (uint8_t)way->target.id;
 	unsigned n = template_schedules(&key, list);

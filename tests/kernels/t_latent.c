@@ -30,7 +30,7 @@ struct size {
 };
 static const struct size sizes[] = { { 4, 32, 16, 16 },   { 3, 64, 24, 8 },    { 5, 96, 33, 2 },
 	                             { 2, 512, 192, 64 }, { 7, 128, 128, 32 }, { 1, 256, 7, 26 } };
-enum { SIZES = sizeof sizes / sizeof *sizes, COLUMNS = 18, HEADS_MOST = 1024 };
+enum { SIZES = sizeof sizes / sizeof *sizes, COLUMNS = 18, HEADS_MAX = 1024 };
 
 static int turn; /* simulated cards take turns, but for JITRUN_TEST_FULL */
 
@@ -148,7 +148,7 @@ static void check_store(const struct size *s, enum dtype type, uint64_t pos0, co
 
 	memcpy(&arg[KV_STORE_EPS], &eps, 4);
 	for (unsigned c = 0; c < columns; c++) {
-		float row[HEADS_MOST];
+		float row[HEADS_MAX];
 		struct plain_angles a = { cosines + c * angles, sines + c * angles, NULL, 0, false };
 		plain_norm(row, NULL, NULL, x + c * width, norm, s->latent, eps, false);
 		plain_rotate(row + s->latent, x + c * width + s->latent, s->rotating, &a);
@@ -214,7 +214,7 @@ static void round_row(float *out, const float *x, unsigned dims, enum dtype type
 static void plain_latent(float *out, const float *q, const float *rows, const struct size *s, uint64_t position)
 {
 	unsigned dims = s->latent + s->rotating;
-	float most = -INFINITY, total = 0, o[HEADS_MOST] = { 0 };
+	float max = -INFINITY, total = 0, o[HEADS_MAX] = { 0 };
 
 	for (uint64_t first = 0; first <= position; first += NUMERICS_CHUNK) {
 		uint64_t end = first + NUMERICS_CHUNK <= position ? first + NUMERICS_CHUNK : position + 1;
@@ -230,7 +230,7 @@ static void plain_latent(float *out, const float *q, const float *rows, const st
 			p[j - first] = plain_exp(p[j - first] - m);
 			partial[j % 32] += p[j - first];
 		}
-		float now = m > most ? m : most, a = plain_exp(most - now), b = plain_exp(m - now);
+		float now = m > max ? m : max, a = plain_exp(max - now), b = plain_exp(m - now);
 		float lb = sum_lanes(partial) * b;
 		total = fmaf(total, a, lb);
 		for (unsigned d = 0; d < s->latent; d++) {
@@ -240,7 +240,7 @@ static void plain_latent(float *out, const float *q, const float *rows, const st
 			float ob = (sum_lanes(partial) + 0.0f) * b;
 			o[d] = fmaf(o[d], a, ob);
 		}
-		most = now;
+		max = now;
 	}
 	for (unsigned d = 0; d < s->latent; d++)
 		out[d] = o[d] / total;
@@ -259,7 +259,7 @@ static void fill_to(struct scene *c, uint64_t end)
 	unsigned dims = c->s->latent + c->s->rotating;
 
 	for (; c->filled < end; c->filled++) {
-		float row[HEADS_MOST];
+		float row[HEADS_MAX];
 		for (unsigned d = 0; d < dims; d++)
 			row[d] = kernel_random(&seed);
 		plain_store(&c->cache, 0, c->filled, row, row);

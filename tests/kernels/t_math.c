@@ -144,11 +144,11 @@ static void test_reductions(void **state)
 		struct kernel k;
 		open_ir(&k, &way[w], build_reduce);
 		for (unsigned round = 0; round < 200; round++) {
-			_Alignas(64) float in[32], out[64], p[32], t[32], most = -INFINITY;
+			_Alignas(64) float in[32], out[64], p[32], t[32], max = -INFINITY;
 			uint64_t arg[ARGS] = { [ARG_IN] = (uintptr_t)in, [ARG_OUT] = (uintptr_t)out };
 			for (unsigned i = 0; i < 32; i++) {
 				p[i] = in[i] = kernel_random(&seed);
-				most = in[i] > most ? in[i] : most;
+				max = in[i] > max ? in[i] : max;
 			}
 			for (unsigned stride = 16; stride; stride /= 2, memcpy(p, t, sizeof p))
 				for (unsigned i = 0; i < 32; i++)
@@ -156,7 +156,7 @@ static void test_reductions(void **state)
 			kernel_run(&k, arg, 0, 1);
 			for (unsigned i = 0; i < way[w].target.lanes; i++) {
 				assert_memory_equal(&out[i], &p[i], 4);
-				assert_true(out[32 + i] == most);
+				assert_true(out[32 + i] == max);
 			}
 		}
 		kernel_close(&k);

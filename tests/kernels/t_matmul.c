@@ -199,8 +199,8 @@ static void test_odd_norms_inside(void **unused)
 
 	for (unsigned mix = 0; mix < 3; mix++)
 		for (unsigned i = 0; i < sizeof odd / sizeof odd[0]; i++) {
-			uint32_t most = 4096 / (uint32_t)numerics_pad(odd[i]),
-				 columns = 1 + draw_number(most < 5 ? most : 5);
+			uint32_t max = 4096 / (uint32_t)numerics_pad(odd[i]),
+				 columns = 1 + draw_number(max < 5 ? max : 5);
 			struct problem p = problem(mix, row_counts[draw_number(5)], odd[i], columns, 1, 1,
 			                           KEY_NORM_IN | (i % 2 ? KEY_CENTRED : 0));
 			check(&p);

@@ -229,10 +229,10 @@ struct group_case {
 static void expect_groups(const struct group_case *g, unsigned columns, float eps, const float *x, const float *weight,
                           float *want)
 {
-	enum { MOST = 96 };
-	float padded[MOST] = { 0 }, scales[MOST] = { 0 }, out[MOST];
-	int8_t q[MOST];
-	struct activation_block s[MOST / 32];
+	enum { MAX = 96 };
+	float padded[MAX] = { 0 }, scales[MAX] = { 0 }, out[MAX];
+	int8_t q[MAX];
+	struct activation_block s[MAX / 32];
 
 	for (unsigned c = 0; c < columns; c++) {
 		memcpy(padded, x + c * g->k, g->k * 4);

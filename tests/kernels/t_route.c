@@ -60,8 +60,8 @@ static int32_t plain_best(const float *choice, uint32_t first, uint32_t n, const
 static void plain_groups(const struct key *k, const float *choice, bool *taken)
 {
 	const uint32_t size = k->rows / k->kv_heads;
-	bool none[ROUTE_EXPERTS_MOST] = { false }, kept[ROUTE_MOST] = { false };
-	float score[ROUTE_MOST];
+	bool none[ROUTE_EXPERTS_MAX] = { false }, kept[ROUTE_MAX] = { false };
+	float score[ROUTE_MAX];
 
 	for (uint32_t g = 0; g < k->kv_heads; g++) {
 		int32_t best = plain_best(choice, g * size, size, none);
@@ -79,7 +79,7 @@ static void plain_groups(const struct key *k, const float *choice, bool *taken)
 
 static void plain_choose(const struct key *k, const float *choice, int32_t *chosen)
 {
-	bool taken[ROUTE_EXPERTS_MOST] = { false };
+	bool taken[ROUTE_EXPERTS_MAX] = { false };
 
 	if (k->kv_heads)
 		plain_groups(k, choice, taken);
@@ -92,21 +92,21 @@ static void plain_choose(const struct key *k, const float *choice, int32_t *chos
 static void plain_route(const struct key *k, const float *logits, const float *bias, const float *times, float scale,
                         int32_t *chosen, float *share)
 {
-	float choice[ROUTE_EXPERTS_MOST], part[32] = { 0 }, all[32] = { 0 };
+	float choice[ROUTE_EXPERTS_MAX], part[32] = { 0 }, all[32] = { 0 };
 	bool sigmoid = k->flags & KEY_SIGMOID;
 
-	memset(chosen, 0, ROUTE_MOST * 4);
-	memset(share, 0, ROUTE_MOST * 4);
+	memset(chosen, 0, ROUTE_MAX * 4);
+	memset(share, 0, ROUTE_MAX * 4);
 	for (uint32_t e = 0; e < k->rows; e++) {
 		choice[e] = sigmoid ? logistic(logits[e]) : logits[e];
 		choice[e] = k->flags & KEY_BIAS ? choice[e] + bias[e] : choice[e];
 	}
 	plain_choose(k, choice, chosen);
-	float most = logits[chosen[0]];
+	float max = logits[chosen[0]];
 	for (uint32_t s = 0; s < k->heads; s++)
-		part[s] = sigmoid ? logistic(logits[chosen[s]]) : plain_exp(logits[chosen[s]] - most);
+		part[s] = sigmoid ? logistic(logits[chosen[s]]) : plain_exp(logits[chosen[s]] - max);
 	for (uint32_t e = 0; e < k->rows; e++)
-		all[e % 32] = all[e % 32] + plain_exp(logits[e] - most);
+		all[e % 32] = all[e % 32] + plain_exp(logits[e] - max);
 	float beside = k->flags & KEY_MILLIONTH ? 1e-6f : 1e-20f;
 	float sum = sigmoid ? lane_sum(part) + beside : lane_sum(k->flags & KEY_OF_ALL ? all : part);
 	for (uint32_t s = 0; s < k->heads; s++) {
@@ -127,9 +127,9 @@ static float draw_logit(void)
 static void check_route(const struct kernel_way *way, const struct key *key, const float *logits, const float *bias,
                         bool shares)
 {
-	float scale = 1.5f, share[ROUTE_MOST];
-	int32_t chosen[ROUTE_MOST], *got = kernel_buffer(COLUMNS * ROUTE_MOST * 4, 0x55);
-	float *got_shares = kernel_buffer(COLUMNS * ROUTE_MOST * 4, 0x55);
+	float scale = 1.5f, share[ROUTE_MAX];
+	int32_t chosen[ROUTE_MAX], *got = kernel_buffer(COLUMNS * ROUTE_MAX * 4, 0x55);
+	float *got_shares = kernel_buffer(COLUMNS * ROUTE_MAX * 4, 0x55);
 	/* other numbers than the bias: each token's logits stand for experts' factors, too */
 	uint64_t arg[ROUTE_ARGS] = { address(logits), address(got),   address(got_shares), 0,
 		                     address(bias),   address(logits) };
@@ -143,11 +143,11 @@ static void check_route(const struct kernel_way *way, const struct key *key, con
 	kernel_close(&k);
 	for (unsigned c = 0; c < COLUMNS; c++) {
 		plain_route(key, logits + c * numerics_pad(key->rows), bias, logits, scale, chosen, share);
-		if (memcmp(chosen, got + c * ROUTE_MOST, sizeof chosen) != 0)
+		if (memcmp(chosen, got + c * ROUTE_MAX, sizeof chosen) != 0)
 			fail_msg("%s, %s, column %u: another choice", way->name, key_text(key, text, sizeof text), c);
-		if (shares && memcmp(share, got_shares + c * ROUTE_MOST, sizeof share) != 0)
+		if (shares && memcmp(share, got_shares + c * ROUTE_MAX, sizeof share) != 0)
 			fail_msg("%s, %s, column %u: other shares: %a, expected %a", way->name,
-			         key_text(key, text, sizeof text), c, (double)got_shares[c * ROUTE_MOST],
+			         key_text(key, text, sizeof text), c, (double)got_shares[c * ROUTE_MAX],
 			         (double)share[0]);
 	}
 	free(got);
@@ -245,14 +245,14 @@ static void open_pass(struct pass *p)
 	const uint64_t slots = TOKENS * SLOTS;
 
 	*p = (struct pass){
-		.chosen = kernel_buffer(TOKENS * ROUTE_MOST * 4, 0),
-		.places = kernel_buffer(TOKENS * ROUTE_MOST * 4, 0x55),
-		.want_places = kernel_buffer(TOKENS * ROUTE_MOST * 4, 0x55),
+		.chosen = kernel_buffer(TOKENS * ROUTE_MAX * 4, 0),
+		.places = kernel_buffer(TOKENS * ROUTE_MAX * 4, 0x55),
+		.want_places = kernel_buffer(TOKENS * ROUTE_MAX * 4, 0x55),
 		.group = kernel_buffer((EXPERTS + 1) * sizeof *p->group, 0x55),
 		.x = kernel_buffer(TOKENS * KP * 4, 0),
 		.copies = kernel_buffer(slots * KP * 4, 0),
 		.y = kernel_buffer(slots * KP * 4, 0),
-		.shares = kernel_buffer(TOKENS * ROUTE_MOST * 4, 0),
+		.shares = kernel_buffer(TOKENS * ROUTE_MAX * 4, 0),
 		.out = kernel_buffer(TOKENS * KP * 4, 0),
 		.want = kernel_buffer(TOKENS * KP * 4, 0),
 		.q = kernel_buffer(TOKENS * KP, 0),
@@ -262,8 +262,8 @@ static void open_pass(struct pass *p)
 	};
 	for (unsigned t = 0; t < TOKENS; t++)
 		for (unsigned i = 0, first = draw(EXPERTS); i < SLOTS; i++) {
-			p->chosen[t * ROUTE_MOST + i] = (int32_t)((first + i * 2) % EXPERTS / 2 * 2);
-			p->shares[t * ROUTE_MOST + i] = kernel_random(&state);
+			p->chosen[t * ROUTE_MAX + i] = (int32_t)((first + i * 2) % EXPERTS / 2 * 2);
+			p->shares[t * ROUTE_MAX + i] = kernel_random(&state);
 		}
 	for (unsigned i = 0; i < TOKENS * KP; i++) {
 		p->x[i] = kernel_random(&state);
@@ -301,15 +301,15 @@ static void check_order(const struct kernel_way *way, struct pass *p)
 	unsigned g = 0;
 	int32_t next = 0;
 
-	memset(p->places, 0x55, TOKENS * ROUTE_MOST * 4);
+	memset(p->places, 0x55, TOKENS * ROUTE_MAX * 4);
 	memset(p->group, 0x55, (EXPERTS + 1) * sizeof *p->group);
 	run_one(way, &key, arg, 1);
 	for (int32_t e = 0; e < EXPERTS; e++) {
 		struct route_group want = { e, next, 0, 0 };
 		for (unsigned t = 0; t < TOKENS; t++)
 			for (unsigned i = 0; i < SLOTS; i++)
-				if (p->chosen[t * ROUTE_MOST + i] == e) {
-					p->want_places[t * ROUTE_MOST + i] = next++;
+				if (p->chosen[t * ROUTE_MAX + i] == e) {
+					p->want_places[t * ROUTE_MAX + i] = next++;
 					want.columns++;
 				}
 		if (want.columns)
@@ -318,7 +318,7 @@ static void check_order(const struct kernel_way *way, struct pass *p)
 	assert_true(g < EXPERTS);
 	for (; g < EXPERTS; g++)
 		assert_int_equal(p->group[g].columns, 0);
-	assert_memory_equal(p->places, p->want_places, TOKENS * ROUTE_MOST * 4);
+	assert_memory_equal(p->places, p->want_places, TOKENS * ROUTE_MAX * 4);
 }
 
 static void check_copies(const struct kernel_way *way, struct pass *p)
@@ -336,7 +336,7 @@ static void check_copies(const struct kernel_way *way, struct pass *p)
 	run_one(way, &int8, arg, TOKENS);
 	for (unsigned t = 0; t < TOKENS; t++)
 		for (unsigned i = 0; i < SLOTS; i++) {
-			int32_t at = p->places[t * ROUTE_MOST + i];
+			int32_t at = p->places[t * ROUTE_MAX + i];
 			assert_memory_equal(p->copies + at * KP, p->x + t * KP, KP * 4);
 			assert_memory_equal(p->copied_q + at * KP, p->q + t * KP, KP);
 			assert_memory_equal(p->copied_s + at * (KP / 32), p->s + t * (KP / 32), KP / 2);
@@ -355,8 +355,8 @@ static void check_sums(const struct kernel_way *way, struct pass *p, uint32_t fl
 			float sum = 0;
 			for (unsigned i = 0; i < slots; i++) {
 				int32_t at =
-					flags & KEY_SORTED ? p->places[t * ROUTE_MOST + i] : (int32_t)(t * slots + i);
-				float share = p->shares[t * ROUTE_MOST + i], y = p->y[at * KP + (int32_t)k];
+					flags & KEY_SORTED ? p->places[t * ROUTE_MAX + i] : (int32_t)(t * slots + i);
+				float share = p->shares[t * ROUTE_MAX + i], y = p->y[at * KP + (int32_t)k];
 				share = flags & KEY_SIGMOID ? logistic(share) : share;
 				sum = i ? fmaf(share, y, sum) : share * y;
 			}

@@ -91,7 +91,7 @@ static unsigned lies_caught(const struct trial *t, unsigned slot, unsigned alrea
 
 static void lie_about_slot(enum key_kind kind, unsigned slot)
 {
-	enum { MOST = 4000, ENOUGH = 400 };
+	enum { MAX = 4000, ENOUGH = 400 };
 	unsigned caught = 0, told = 0, tried = 0;
 	char text[512];
 
@@ -99,7 +99,7 @@ static void lie_about_slot(enum key_kind kind, unsigned slot)
 	 * and do not depend on the slots that other processes have. */
 	if (test_quick())
 		trial_seed(1u << 16 | (unsigned)kind << 8 | slot);
-	for (unsigned i = 0; i < MOST && tried < ENOUGH && (!told || caught != told); i++) {
+	for (unsigned i = 0; i < MAX && tried < ENOUGH && (!told || caught != told); i++) {
 		struct trial t;
 		trial_draw_launch(&t, kind);
 		if (slot >= template_args(&t.key) || !(kernel_use(&t.key, slot).access & KERNEL_UPDATE) ||

@@ -231,10 +231,10 @@ static void check_pieces(enum dtype type, uint64_t k, unsigned lane)
 	const struct weight_format *f = weight_format_find(type);
 	uint64_t bytes = weight_block_bytes(type, WEIGHT_LANE_CONTIGUOUS, k),
 		 row_bytes = k / dtype_table[type].block * dtype_table[type].bytes, count[2][256] = { 0 };
-	uint64_t most = weight_block_bytes(type, WEIGHT_BY_VECTOR, k);
+	uint64_t max = weight_block_bytes(type, WEIGHT_BY_VECTOR, k);
 	uint64_t units = numerics_pad(k) / 32, span_units = units / numerics_spans(k),
 		 lane_bytes = weight_pieces_lane(f);
-	uint8_t *one = malloc(row_bytes), *packed[2] = { malloc(most + 64), malloc(most + 64) }, *none = malloc(bytes);
+	uint8_t *one = malloc(row_bytes), *packed[2] = { malloc(max + 64), malloc(max + 64) }, *none = malloc(bytes);
 	const void *row[32] = { 0 };
 
 	assert_true(one && packed[0] && packed[1] && none);
@@ -244,7 +244,7 @@ static void check_pieces(enum dtype type, uint64_t k, unsigned lane)
 	row[lane] = one;
 	for (int layout = WEIGHT_BY_VECTOR; layout <= WEIGHT_LANE_CONTIGUOUS; layout++) {
 		uint64_t n = weight_block_bytes(type, (enum weight_layout)layout, k);
-		memset(packed[layout], 0x55, most + 64);
+		memset(packed[layout], 0x55, max + 64);
 		weight_pack_block(type, (enum weight_layout)layout, packed[layout], row, k);
 		for (uint64_t i = 0; i < n; i++)
 			count[layout][packed[layout][i]]++;
@@ -252,7 +252,7 @@ static void check_pieces(enum dtype type, uint64_t k, unsigned lane)
 			assert_int_equal(packed[layout][n + i], 0x55);
 	}
 	if (f->six)
-		assert_true(bytes < most);
+		assert_true(bytes < max);
 	else
 		assert_memory_equal(count[0], count[1], sizeof count[0]);
 	/* What lies in the lane's own places is made as if it had no row; then nothing of the row may be left. */
@@ -294,7 +294,7 @@ static void test_shares(void **unused)
 {
 	static const struct {
 		enum dtype type;
-		unsigned least;
+		unsigned min;
 	} shares[] = {
 		{ DTYPE_F32, 100 },    { DTYPE_F16, 100 },  { DTYPE_BF16, 100 }, { DTYPE_Q8_0, 100 },
 		{ DTYPE_Q4_0, 100 },   { DTYPE_Q4_1, 100 }, { DTYPE_Q5_0, 100 }, { DTYPE_Q5_1, 100 },
@@ -304,16 +304,16 @@ static void test_shares(void **unused)
 
 	for (unsigned t = 0; t < DTYPE_COUNT; t++) {
 		const struct weight_format *f = weight_format_find((enum dtype)t);
-		unsigned least = 90;
+		unsigned min = 90;
 		for (unsigned i = 0; i < sizeof shares / sizeof shares[0]; i++) {
-			least = shares[i].type == t ? shares[i].least : least;
+			min = shares[i].type == t ? shares[i].min : min;
 			assert_non_null(weight_format_find(shares[i].type));
 		}
 		if (!f)
 			continue;
 		unsigned all = 8 * weight_pieces_lane(f) + weight_pieces_head(f),
 			 whole = 8 * weight_pieces_lane(f) / 16 * 16 + weight_pieces_head(f) / 16 * 16;
-		if (whole * 100 < least * all)
+		if (whole * 100 < min * all)
 			fail_msg("%s: %u of %u bytes", dtype_table[t].name, whole, all);
 	}
 }

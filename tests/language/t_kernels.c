@@ -65,12 +65,12 @@ static void test_saxpy(void **state)
 
 /* --- mandelbrot: loops that lanes leave one by one */
 
-static int32_t mandel(float c_re, float c_im, int32_t most)
+static int32_t mandel(float c_re, float c_im, int32_t max)
 {
 	float re = c_re, im = c_im;
 	int32_t k;
 
-	for (k = 0; k < most && !(re * re + im * im > 4.0f); k++) {
+	for (k = 0; k < max && !(re * re + im * im > 4.0f); k++) {
 		const float new_re = re * re - im * im, new_im = 2.0f * re * im;
 		re = c_re + new_re;
 		im = c_im + new_im;

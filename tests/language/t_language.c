@@ -196,25 +196,25 @@ static void test_recovery(void **state)
 static void test_limits(void **state)
 {
 	static const char head[] = "kernel k(out f32 o[8]) over (i in 8) { o[i] = ";
-	const size_t most = 1 << 20;
-	char *text = malloc(most + 2);
+	const size_t max = 1 << 20;
+	char *text = malloc(max + 2);
 	struct jk_messages m;
 
 	assert_non_null(text);
-	memset(text, ' ', most + 2);
-	assert_null(jk_parse("a.jk", text, most + 1, &m));
+	memset(text, ' ', max + 2);
+	assert_null(jk_parse("a.jk", text, max + 1, &m));
 	assert_non_null(strstr(m.message[0].text, "1048577 bytes"));
 	memcpy(text, head, sizeof head);
-	memset(text + sizeof head - 1, '(', most - sizeof head);
-	assert_null(jk_parse("a.jk", text, most, &m));
+	memset(text + sizeof head - 1, '(', max - sizeof head);
+	assert_null(jk_parse("a.jk", text, max, &m));
 	assert_non_null(strstr(m.message[0].text, "nest deeper than 64"));
-	for (size_t k = sizeof head - 1; k + 2 < most; k += 2)
+	for (size_t k = sizeof head - 1; k + 2 < max; k += 2)
 		memcpy(text + k, "1+", 2);
-	assert_null(jk_parse("a.jk", text, most, &m));
+	assert_null(jk_parse("a.jk", text, max, &m));
 	assert_non_null(strstr(m.message[0].text, "over 1000 operations"));
-	for (size_t k = 0; k + 2 < most; k += 2) /* more messages than are kept */
+	for (size_t k = 0; k + 2 < max; k += 2) /* more messages than are kept */
 		memcpy(text + k, "@\n", 2);
-	assert_null(jk_parse("a.jk", text, most, &m));
+	assert_null(jk_parse("a.jk", text, max, &m));
 	assert_int_equal(m.n, JK_MAX_MESSAGES);
 	free(text);
 }

@@ -73,16 +73,16 @@ static void check_reductions(unsigned n, enum run_machines machines)
 	run_everywhere(&r, machines);
 	const float *o = run_array(&r, "o");
 	for (unsigned row = 0; row < 3; row++) {
-		float least = INFINITY, most = -INFINITY;
+		float min = INFINITY, max = -INFINITY;
 		bool any = false, all = true;
 		for (unsigned k = 0; k < n; k++) {
 			const float v = x[row * n + k];
-			least = v < least ? v : least;
-			most = v > most ? v : most;
+			min = v < min ? v : min;
+			max = v > max ? v : max;
 			any |= v > 1.9f;
 			all &= v < 1.99f;
 		}
-		const float want[4] = { ordered_sum(x + row * n, n), least, most, any && !all };
+		const float want[4] = { ordered_sum(x + row * n, n), min, max, any && !all };
 		assert_memory_equal(o + row * 4, want, sizeof want);
 	}
 	uint32_t sum = 0;
@@ -177,7 +177,7 @@ static void check_scan(unsigned n, enum run_machines machines)
 	char constants[40];
 	struct run r;
 	uint32_t sum = 0;
-	int32_t most = INT32_MIN;
+	int32_t max = INT32_MIN;
 
 	snprintf(constants, sizeof constants, "n=%u", n);
 	run_open(&r, text, NULL, constants);
@@ -190,9 +190,9 @@ static void check_scan(unsigned n, enum run_machines machines)
 	for (unsigned k = 0; k < n; k++) {
 		assert_int_equal(before[k], sum);
 		sum += x[k];
-		most = (int32_t)x[k] > most ? (int32_t)x[k] : most;
+		max = (int32_t)x[k] > max ? (int32_t)x[k] : max;
 		assert_int_equal(o[k], sum);
-		assert_int_equal(greatest[k], most);
+		assert_int_equal(greatest[k], max);
 	}
 	if (n == 1000000)
 		assert_true(run_hash(o, n * sizeof *o) == UINT64_C(0x469442208a795998));

@@ -402,7 +402,7 @@ static void test_config_values(void **state)
 		"\"num_key_value_heads\": @4, \"vocab_size\": @5, \"rms_norm_eps\": @6, "
 		"\"tie_word_embeddings\": @7, \"head_dim\": @8, \"hidden_act\": @9}";
 	size_t n;
-	uint8_t *weights = tiny_safetensors(&tiny_least, &n);
+	uint8_t *weights = tiny_safetensors(&tiny_min, &n);
 
 	for (size_t i = 0; i < sizeof config_changes / sizeof *config_changes; i++) {
 		char config[1000], *out = config;
@@ -448,7 +448,7 @@ static void test_config_forms(void **state)
 		  NULL },
 	};
 	size_t n;
-	uint8_t *weights = tiny_safetensors(&tiny_least, &n);
+	uint8_t *weights = tiny_safetensors(&tiny_min, &n);
 
 	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
 		struct error err = { 0 };
@@ -469,7 +469,7 @@ static void test_config_forms(void **state)
 static void test_config_text_limits(void **state)
 {
 	size_t n, length = (1 << 20) + 1;
-	uint8_t *weights = tiny_safetensors(&tiny_least, &n);
+	uint8_t *weights = tiny_safetensors(&tiny_min, &n);
 	char *config = malloc(length);
 	struct error err = { 0 };
 	struct model m;

@@ -53,7 +53,7 @@ void expect_open(const char *path, unsigned flags, const char *part)
 void write_gguf(const char *name)
 {
 	size_t n;
-	uint8_t *p = tiny_gguf(&tiny_least, DTYPE_F32, &n, NULL);
+	uint8_t *p = tiny_gguf(&tiny_min, DTYPE_F32, &n, NULL);
 
 	tiny_write(model_dir, name, p, n);
 	free(p);

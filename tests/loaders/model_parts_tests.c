@@ -26,7 +26,7 @@ struct deal {
 static void write_split(const struct deal *d)
 {
 	size_t n;
-	uint8_t *p = tiny_gguf(&tiny_least, DTYPE_F32, &n, NULL);
+	uint8_t *p = tiny_gguf(&tiny_min, DTYPE_F32, &n, NULL);
 	struct gguf g;
 	char name[80], key[64];
 
@@ -186,12 +186,12 @@ static void copy_tensor(struct st_writer *w, const uint8_t *file, const struct s
 static char *write_shards(void)
 {
 	size_t n, m;
-	uint8_t *p = tiny_safetensors(&tiny_least, &n);
+	uint8_t *p = tiny_safetensors(&tiny_min, &n);
 	struct safetensors s;
 	struct bytes index = { 0 };
 	char line[200];
 
-	tiny_write_hf(model_dir, &tiny_least);
+	tiny_write_hf(model_dir, &tiny_min);
 	assert_int_equal(unlink(in_dir("model.safetensors")), 0);
 	assert_true(safetensors_parse(&s, p, n, "whole", false, NULL));
 	const char *begin = "{\"metadata\": {\"total_size\": 1.5e3}, \"weight_map\": {";
@@ -292,7 +292,7 @@ static void test_left_over_index(void **state)
 	char *index = write_shards();
 	struct model m;
 	size_t n;
-	uint8_t *whole = tiny_safetensors(&tiny_least, &n);
+	uint8_t *whole = tiny_safetensors(&tiny_min, &n);
 	tiny_write(model_dir, "model.safetensors", whole, n);
 	with_index("{\"weight_map\": {}}", NULL);
 	assert_int_equal(unlink(in_dir("model-00001-of-00002.safetensors")), 0);

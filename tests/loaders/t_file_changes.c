@@ -352,13 +352,13 @@ static void test_texts_without_end(void **state)
 		     { "config.json", 1048576 },
 		     { "model.safetensors.index.json", 33554432 } };
 
-	tiny_write_hf(change_dir, &tiny_least);
+	tiny_write_hf(change_dir, &tiny_min);
 	for (size_t i = 0; i < sizeof text / sizeof *text; i++) {
 		struct error err = { 0 };
 		struct model m;
 		char expected[200];
 		if (i == 4) {
-			tiny_write_hf(change_dir, &tiny_least);
+			tiny_write_hf(change_dir, &tiny_min);
 			assert_int_equal(unlink(in_dir("model.safetensors")), 0); /* beside it no index is looked at */
 		}
 		tiny_write(change_dir, text[i].name, "{", 1);

@@ -317,9 +317,9 @@ static void test_every_field_of_gguf_falsified(void **state)
 
 static void test_truncation_at_every_byte(void **state)
 {
-	char *config = tiny_config(&tiny_least);
+	char *config = tiny_config(&tiny_min);
 	size_t n[2];
-	uint8_t *p[2] = { tiny_safetensors(&tiny_least, &n[0]), tiny_gguf(&tiny_least, DTYPE_BF16, &n[1], NULL) };
+	uint8_t *p[2] = { tiny_safetensors(&tiny_min, &n[0]), tiny_gguf(&tiny_min, DTYPE_BF16, &n[1], NULL) };
 
 	for (int form = 0; form < 2; form++) {
 		struct guarded guard = guarded_open(n[form]);

@@ -24,7 +24,7 @@ static int make_directory(void **state)
 	strcpy(dir, "/tmp/jitrun-chat-XXXXXX");
 	if (!mkdtemp(dir))
 		return -1;
-	tiny_write_hf(dir, &tiny_least);
+	tiny_write_hf(dir, &tiny_min);
 	return 0;
 }
 

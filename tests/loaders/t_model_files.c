@@ -82,7 +82,7 @@ static void test_stand_ins(void **state)
 
 	for (size_t i = 0; i < sizeof kind / sizeof *kind; i++) {
 		const size_t n = kind[i].n ? kind[i].n : strlen(kind[i].bytes);
-		tiny_write_hf(model_dir, &tiny_least);
+		tiny_write_hf(model_dir, &tiny_min);
 		for (size_t k = 0; k < sizeof weights / sizeof *weights; k++) {
 			tiny_write(model_dir, weights[k], kind[i].bytes, n);
 			expect_open(in_dir(weights[k]), 0, kind[i].said);
@@ -90,7 +90,7 @@ static void test_stand_ins(void **state)
 		}
 		for (size_t k = 0; k < sizeof texts / sizeof *texts && !kind[i].weights; k++) {
 			struct error err = { 0 };
-			tiny_write_hf(model_dir, &tiny_least);
+			tiny_write_hf(model_dir, &tiny_min);
 			if (k == 2)
 				assert_int_equal(unlink(in_dir("model.safetensors")), 0);
 			tiny_write(model_dir, texts[k], kind[i].bytes, n);
@@ -115,7 +115,7 @@ static void test_byte_order_marks(void **state)
 	struct model m;
 	char text[1 << 16];
 
-	tiny_write_hf(model_dir, &tiny_least);
+	tiny_write_hf(model_dir, &tiny_min);
 	FILE *f = fopen(in_dir("config.json"), "r");
 	size_t n = fread(text + 3, 1, sizeof text - 3, f);
 	fclose(f);
@@ -154,7 +154,7 @@ static void test_long_path_keeps_its_end(void **state)
 
 static void test_directories(void **state)
 {
-	tiny_write_hf(model_dir, &tiny_least);
+	tiny_write_hf(model_dir, &tiny_min);
 	expect_open(model_dir, 0, NULL);
 	char slash[310];
 	snprintf(slash, sizeof slash, "%s/", model_dir);
@@ -188,7 +188,7 @@ static void test_directories(void **state)
 
 static void test_adapters(void **state)
 {
-	tiny_write_hf(model_dir, &tiny_least);
+	tiny_write_hf(model_dir, &tiny_min);
 	expect_open(model_dir, 0, NULL);
 	tiny_write(model_dir, "adapter_config.json", "{}", 2);
 	expect_open(model_dir, 0, "holds an adapter (LoRA, adapter_config.json), which changes a model");
@@ -205,7 +205,7 @@ static void test_adapters(void **state)
 static void test_header_only(void **state)
 {
 	write_gguf("m.gguf");
-	tiny_write_hf(model_dir, &tiny_least);
+	tiny_write_hf(model_dir, &tiny_min);
 	for (int i = 0; i < 2; i++) {
 		const char *name = i ? "m.gguf" : "model.safetensors";
 		struct stat st;
@@ -227,7 +227,7 @@ static void test_header_only(void **state)
 /* Data at an odd address is legal in safetensors; every byte is where the header says. */
 static void test_unaligned_data(void **state)
 {
-	struct tiny_model t = tiny_least;
+	struct tiny_model t = tiny_min;
 	struct model a, b;
 
 	t.align = 1;
@@ -369,7 +369,7 @@ static void test_end_tokens(void **state)
 		"\"add_prefix_space\": false}, "
 		"\"post_processor\": null, \"decoder\": {\"type\": \"ByteLevel\"}, \"model\": {\"type\": \"BPE\", "
 		"\"vocab\": {\"a\": 0, \"b\": 1, \"c\": 2, \"d\": 3, \"e\": 4}, \"merges\": []}}";
-	struct tiny_model t = tiny_least;
+	struct tiny_model t = tiny_min;
 	struct error err = { 0 };
 	struct model m;
 
@@ -406,7 +406,7 @@ static void test_unreadable_tokenizer(void **state)
 		{ "tokenizer_config.json", "{\"model_max_length\": 1000000000000000019884624838656,}",
 		  "tokenizer_config.json: is not valid JSON in line 1, byte 54" },
 	};
-	struct tiny_model t = tiny_least;
+	struct tiny_model t = tiny_min;
 	struct error err = { 0 };
 	struct model m;
 

@@ -10,9 +10,9 @@ const uint8_t width_of[TYPES] = { 1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8 };
 
 /* --- building */
 
-struct item *image_add(struct item *list, size_t *n, size_t most, const char *name)
+struct item *image_add(struct item *list, size_t *n, size_t max, const char *name)
 {
-	if (*n == most)
+	if (*n == max)
 		abort();
 	struct item *i = &list[(*n)++];
 	memset(i, 0, sizeof *i);
@@ -24,7 +24,7 @@ struct item *image_add(struct item *list, size_t *n, size_t most, const char *na
 
 struct item *add_key(struct image *g, const char *name, uint32_t type, const void *value, size_t n)
 {
-	struct item *k = image_add(g->key, &g->keys, MOST_KEYS, name);
+	struct item *k = image_add(g->key, &g->keys, MAX_KEYS, name);
 
 	k->type = type;
 	bytes_put(&k->value, value, n);
@@ -56,7 +56,7 @@ static struct item *add_array(struct image *g, const char *name, uint32_t elemen
 
 static void add_tensor(struct image *g, const char *name, uint32_t type, uint64_t cols, uint64_t rows)
 {
-	struct item *t = image_add(g->tensor, &g->tensors, MOST_TENSORS, name);
+	struct item *t = image_add(g->tensor, &g->tensors, MAX_TENSORS, name);
 	uint64_t blocks = cols / 32 * (rows ? rows : 1), elements = cols * (rows ? rows : 1);
 
 	t->type = type;

@@ -7,7 +7,7 @@
 /* The format's numbers, written down once more. */
 enum { U8, I8, U16, I16, U32, I32, F32, BOOL, STRING, ARRAY, U64, I64, F64, TYPES };
 
-enum { MOST_KEYS = 64, MOST_TENSORS = 64 };
+enum { MAX_KEYS = 64, MAX_TENSORS = 64 };
 
 struct item {
 	char name[96];
@@ -23,14 +23,14 @@ struct item {
 struct image {
 	uint32_t version, alignment;
 	uint64_t n_keys_stated, n_tensors_stated; /* added to what is there */
-	struct item key[MOST_KEYS], tensor[MOST_TENSORS];
+	struct item key[MAX_KEYS], tensor[MAX_TENSORS];
 	size_t keys, tensors;
 	bool keep_offsets; /* as they were changed; else they follow from the order */
 	struct dice *dice;
 };
 
 extern const uint8_t width_of[TYPES];
-struct item *image_add(struct item *list, size_t *n, size_t most, const char *name);
+struct item *image_add(struct item *list, size_t *n, size_t max, const char *name);
 struct item *add_key(struct image *g, const char *name, uint32_t type, const void *value, size_t n);
 void add_u32(struct image *g, const char *name, uint32_t v);
 void put_text(struct bytes *b, const void *p, uint64_t n);

@@ -9,9 +9,9 @@
 
 /* --- changes */
 
-static void copy_item(struct item *list, size_t *n, size_t most, size_t i)
+static void copy_item(struct item *list, size_t *n, size_t max, size_t i)
 {
-	if (*n == most)
+	if (*n == max)
 		return;
 	struct item *to = &list[(*n)++];
 	*to = list[i];
@@ -104,7 +104,7 @@ static void change_key(struct mutant *m, struct image *g)
 	mutant_say(m, "key %.50s (%u)", k->name, way);
 	switch (way) {
 	case 0: remove_item(g->key, &g->keys, i); break;
-	case 1: copy_item(g->key, &g->keys, MOST_KEYS, i); break;
+	case 1: copy_item(g->key, &g->keys, MAX_KEYS, i); break;
 	case 2: swap_items(k, &g->key[dice_below(d, g->keys)]); break;
 	case 3: change_name(d, k); break;
 	case 4: k->type = (uint32_t)(dice_one_in(d, 4) ? dice_odd(d, k->type) : dice_below(d, TYPES + 2)); break;
@@ -149,7 +149,7 @@ static void add_odd_key(struct mutant *m, struct image *g)
 	char name[96];
 	struct item *k;
 
-	if (g->keys == MOST_KEYS || g->key[0].value.n < 8)
+	if (g->keys == MAX_KEYS || g->key[0].value.n < 8)
 		return;
 	snprintf(name, sizeof name, "%.*s.%s", (int)(g->key[0].value.n - 8 < 20 ? g->key[0].value.n - 8 : 20),
 	         (const char *)g->key[0].value.p + 8, known[dice_below(&m->dice, sizeof known / sizeof *known)]);
@@ -173,7 +173,7 @@ static void change_tensor(struct mutant *m, struct image *g)
 	mutant_say(m, "tensor %.50s (%u)", t->name, way);
 	switch (way) {
 	case 0: remove_item(g->tensor, &g->tensors, i); break;
-	case 1: copy_item(g->tensor, &g->tensors, MOST_TENSORS, i); break;
+	case 1: copy_item(g->tensor, &g->tensors, MAX_TENSORS, i); break;
 	case 2: swap_items(t, &g->tensor[dice_below(d, g->tensors)]); break;
 	case 3: change_name(d, t); break;
 	case 4: t->n_dims = (uint32_t)(dice_one_in(d, 2) ? dice_below(d, 6) : dice_odd(d, t->n_dims)); break;
@@ -402,7 +402,7 @@ static void change_split(struct mutant *m, struct image part[PARTS])
 		if (p != q && q->tensors) {
 			mutant_say(m, "a tensor twice");
 			struct item *t = &q->tensor[dice_below(&m->dice, q->tensors)];
-			struct item *to = image_add(p->tensor, &p->tensors, MOST_TENSORS, "");
+			struct item *to = image_add(p->tensor, &p->tensors, MAX_TENSORS, "");
 			*to = *t;
 			to->value = (struct bytes){ 0 };
 			bytes_put(&to->value, t->value.p, t->value.n);

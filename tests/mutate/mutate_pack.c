@@ -13,16 +13,7 @@
 #include "tests/jit/stored_sum.h"
 
 /* The layouts of jit/store/record.h and jit/store/pack.h, written down once more. */
-enum {
-	LAYOUT = 4,
-	RECORD = 96,
-	IN_OFFSET = 48,
-	IN_BODY = 56,
-	IN_CODE = 60,
-	IN_SUM = 88,
-	HEADER = 64,
-	MOST_OBJECTS = 6
-};
+enum { LAYOUT = 4, RECORD = 96, IN_OFFSET = 48, IN_BODY = 56, IN_CODE = 60, IN_SUM = 88, HEADER = 64, MAX_OBJECTS = 6 };
 
 struct entry {
 	uint8_t record[RECORD];
@@ -38,7 +29,7 @@ static uint32_t get32(const uint8_t *p)
 	return v;
 }
 
-static const char *const keys[MOST_OBJECTS] = {
+static const char *const keys[MAX_OBJECTS] = {
 	"embed.q8_0.4096x256.avx2",
 	"matmul.q8_0.aq8_0.128x256.c1.b1.avx2",
 	"norm.k256.q8out.avx2",
@@ -240,8 +231,8 @@ static void change_header(struct mutant *m, struct bytes *b)
 void mutate_pack(struct mutant *m)
 {
 	unsigned changes = mutant_changes(m);
-	struct entry e[MOST_OBJECTS];
-	size_t n = 1 + (size_t)dice_below(&m->dice, MOST_OBJECTS), at = HEADER + n * RECORD;
+	struct entry e[MAX_OBJECTS];
+	size_t n = 1 + (size_t)dice_below(&m->dice, MAX_OBJECTS), at = HEADER + n * RECORD;
 	uint32_t slots = 2;
 	bool header = false, index = false;
 

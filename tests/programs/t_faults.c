@@ -1,7 +1,7 @@
 /* tests/programs/t_faults.c - every program and mode while a call of it fails: an allocation, a file's, a thread's. It
  * gives all that it gives without (a cache that cannot be written is no reason not to), or ends with the status of a
  * failure and one sentence; never a signal, never less with status 0, nothing stored is lost or damaged.
- * JITRUN_TEST_QUICK: few calls of each kind; JITRUN_TEST_FULL: every one of them, or as many of each kind as FULL_MOST
+ * JITRUN_TEST_QUICK: few calls of each kind; JITRUN_TEST_FULL: every one of them, or as many of each kind as FULL_MAX
  * says, evenly spread: it takes half an hour or so.
  * JITRUN_TEST_FAULTS_SCENE: this one alone; JITRUN_TEST_FAULTS_CALLS: so many of each kind.
  */
@@ -47,7 +47,7 @@ static const struct way {
 	{ FAULT_WATCH, ENOMEM, false },    { FAULT_RECEIVE, ECONNRESET, false },
 	{ FAULT_SEND, ECONNRESET, false },
 };
-enum { WAYS = sizeof ways / sizeof *ways, FULL_MOST = 200, FULL_MOST_LONG = 40, FULL_MOST_LONGEST = 4 };
+enum { WAYS = sizeof ways / sizeof *ways, FULL_MAX = 200, FULL_MAX_LONG = 40, FULL_MAX_LONGEST = 4 };
 
 /* perf looks for it there, and nowhere else. */
 static void remove_map(const struct outcome *o)
@@ -107,16 +107,16 @@ static bool expect(const struct scene *s, const struct command *c, struct expect
 /* Which of n calls fail: all, or some that lie elsewhere for each scene and way. */
 static void sweep(unsigned scene, const struct command *c, const struct expected *e)
 {
-	unsigned most = !test_full()             ? 1
-	                : scenes[scene].longest  ? FULL_MOST_LONGEST
-	                : scenes[scene].long_one ? FULL_MOST_LONG
-	                                         : FULL_MOST;
+	unsigned max = !test_full()             ? 1
+	               : scenes[scene].longest  ? FULL_MAX_LONGEST
+	               : scenes[scene].long_one ? FULL_MAX_LONG
+	                                        : FULL_MAX;
 	const char *asked = getenv("JITRUN_TEST_FAULTS_CALLS");
 
 	if (asked)
-		most = (unsigned)atoi(asked);
+		max = (unsigned)atoi(asked);
 	for (unsigned w = 0; w < WAYS; w++) {
-		unsigned n = e->o.count[ways[w].call], tries = most && most < n ? most : n;
+		unsigned n = e->o.count[ways[w].call], tries = max && max < n ? max : n;
 		unsigned memory = ways[w].call <= FAULT_MMAP ? scenes[scene].memory : 0;
 		if (!test_full() && !asked && memory)
 			tries = memory < n ? memory : n;

@@ -19,7 +19,7 @@
 #include "tests/support/shared.h"
 #include "tests/runtime/tiny_model.h"
 
-enum { MOST = 8192 };
+enum { MAX = 8192 };
 #define SHOWN "\xef\xbf\xbd"
 static char dir[] = "/tmp/t_terminal-XXXXXX";
 
@@ -46,8 +46,8 @@ static size_t read_all(int fd, char *out)
 	size_t n = 0;
 	ssize_t got;
 
-	while (n < MOST &&
-	       (got = read(fd, out + n, MOST - n)) > 0) /* a terminal whose other side is closed gives an error */
+	while (n < MAX &&
+	       (got = read(fd, out + n, MAX - n)) > 0) /* a terminal whose other side is closed gives an error */
 		n += (size_t)got;
 	return n;
 }
@@ -111,7 +111,7 @@ static size_t as_shown(const char *p, size_t n, char *out)
 
 static void test_program(void **state)
 {
-	static char plain[MOST + 1], shown[MOST + 1], want[3 * MOST];
+	static char plain[MAX + 1], shown[MAX + 1], want[3 * MAX];
 	(void)state;
 
 	size_t n = output_of(false, plain), m = output_of(true, shown);

@@ -15,7 +15,7 @@
 #include "tests/support/pty.h"
 #include "tests/support/shared.h"
 
-enum { MOST = 1 << 20 };
+enum { MAX = 1 << 20 };
 static char dir[] = "/tmp/t_width-XXXXXX", pack[64];
 
 /* What is no space. */
@@ -47,7 +47,7 @@ static void piped(char *const *argv, char *out)
 		_exit(99);
 	}
 	close(ends[1]);
-	while (n < MOST && (got = read(ends[0], out + n, MOST - n)) > 0)
+	while (n < MAX && (got = read(ends[0], out + n, MAX - n)) > 0)
 		n += (size_t)got;
 	out[n] = 0;
 	close(ends[0]);
@@ -56,7 +56,7 @@ static void piped(char *const *argv, char *out)
 
 static void check_width(char *const *argv, int columns, bool same)
 {
-	static char shown[MOST + 1], plain[MOST + 1], a[MOST + 1], b[MOST + 1];
+	static char shown[MAX + 1], plain[MAX + 1], a[MAX + 1], b[MAX + 1];
 	struct pty t;
 
 	if (!pty_start(&t, columns, argv)) {

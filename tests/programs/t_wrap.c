@@ -14,7 +14,7 @@
 #include "tests/support/pty.h"
 #include "tests/support/shared.h"
 
-enum { MOST = 1 << 14 };
+enum { MAX = 1 << 14 };
 
 static const char *const words[] = { "a",    "of", "the",  "llama",     "Happily-March", "Größe",
 	                             "日本", "語", "x日y", "e\xcc\x81", "🦙",          "\xe2\x80\x8b" };
@@ -49,7 +49,7 @@ static char *wrapped(const char *text, size_t n, int columns, unsigned seed)
 static void test_words(void **unused)
 {
 	for (unsigned seed = 1; seed < 400; seed++) {
-		static char text[MOST], want[MOST];
+		static char text[MAX], want[MAX];
 		const int columns = 14 + (int)(seed % 50);
 		size_t n = 0, m = 0;
 		int column = 0;
@@ -79,7 +79,7 @@ static void test_words(void **unused)
 static void test_anything(void **unused)
 {
 	for (unsigned seed = 1; seed < 1000; seed++) {
-		static char text[MOST];
+		static char text[MAX];
 		const int columns = 2 + (int)(seed % 30);
 		size_t n = 0;
 
@@ -154,7 +154,7 @@ static void test_program(void **unused)
 		         "--no-cache", "--tune", "off", "-t",
 		         "1",          NULL };
 	struct pty t;
-	static char shown[MOST], plain[MOST];
+	static char shown[MAX], plain[MAX];
 	size_t n = 0;
 
 	unsetenv("COLUMNS");

@@ -12,7 +12,7 @@
 
 #include "pull/digest.h"
 
-enum { REQUEST_MOST = 1 << 14 };
+enum { REQUEST_MAX = 1 << 14 };
 
 struct fake_hub hub;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -237,7 +237,7 @@ static bool refuses(int fd, const struct fake_seen *s, bool other)
 static void *serve(void *arg)
 {
 	struct visit v = *(struct visit *)arg;
-	char head[REQUEST_MOST] = "";
+	char head[REQUEST_MAX] = "";
 	size_t n = 0;
 
 	free(arg);

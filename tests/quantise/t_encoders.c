@@ -108,11 +108,11 @@ static double error_of(const float *x, const float *y, const float *w)
 
 static double largest(const float *x, int n)
 {
-	double most = 0;
+	double max = 0;
 
 	for (int i = 0; i < n; i++)
-		most = fabs((double)x[i]) > most ? fabs((double)x[i]) : most;
-	return most;
+		max = fabs((double)x[i]) > max ? fabs((double)x[i]) : max;
+	return max;
 }
 
 /* ---- contents of blocks */
@@ -142,7 +142,7 @@ static void check_block(const struct type_row *t, const float *x, const char *wh
 {
 	uint8_t row[BYTES];
 	float y[N];
-	double most = largest(x, N);
+	double max = largest(x, N);
 
 	quantise_row(t->type, x, NULL, N, row);
 	decode(t->type, row, y);
@@ -150,10 +150,10 @@ static void check_block(const struct type_row *t, const float *x, const char *wh
 		if (!isfinite(y[i]))
 			fail_msg("%s, %s: number %d became %g", dtype_table[t->type].name, what, i, (double)y[i]);
 	/* halves have no scale below 2^-24, and bfloat16 nothing below 2^-133 */
-	double allowed = t->off * most + (t->type == DTYPE_F32     ? 0
-	                                  : t->type == DTYPE_BF16  ? 1e-40
-	                                  : t->type == DTYPE_NVFP4 ? 0x1p-10 /* its scales begin at 2^-9 */
-	                                                           : 2e-6),
+	double allowed = t->off * max + (t->type == DTYPE_F32     ? 0
+	                                 : t->type == DTYPE_BF16  ? 1e-40
+	                                 : t->type == DTYPE_NVFP4 ? 0x1p-10 /* its scales begin at 2^-9 */
+	                                                          : 2e-6),
 	       off = sqrt(error_of(x, y, NULL));
 	if (!(off <= allowed))
 		fail_msg("%s, %s: off by %g, allowed %g", dtype_table[t->type].name, what, off, allowed);
@@ -168,11 +168,11 @@ static void test_contents(void **unused)
 	for (int t = 0; t < N_TYPES; t++)
 		for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
 			for (int c = 0; c < CONTENTS; c++) {
-				float size = sizes[s] < quantise_most(types[t].type) ? sizes[s]
-				                                                     : quantise_most(types[t].type);
+				float size =
+					sizes[s] < quantise_max(types[t].type) ? sizes[s] : quantise_max(types[t].type);
 				snprintf(what, sizeof what, "content %d of size %g", c, (double)size);
 				fill(x, c, size);
-				if (largest(x, N) <= quantise_most(types[t].type))
+				if (largest(x, N) <= quantise_max(types[t].type))
 					check_block(&types[t], x, what);
 			}
 }
@@ -333,7 +333,7 @@ static void test_all_formats(void **unused)
 		for (int t = 0; t < N_TYPES; t++)
 			listed = listed || (int)types[t].type == type;
 		assert_int_equal(quantise_supported((enum dtype)type), listed);
-		assert_int_equal(quantise_most((enum dtype)type) > 0, listed);
+		assert_int_equal(quantise_max((enum dtype)type) > 0, listed);
 		if (weight_supported((enum dtype)type) && dtype_table[type].gguf >= 0 && !listed)
 			fail_msg("%s can be multiplied but not made", dtype_table[type].name);
 	}

@@ -149,7 +149,7 @@ static void test_refused(void **unused)
 
 /* ---- collecting */
 
-enum { TOKENS = 70, COLUMNS = 1024, MOST_EXPERTS = 64 };
+enum { TOKENS = 70, COLUMNS = 1024, MAX_EXPERTS = 64 };
 
 static float *row_of(const struct model *m, const struct model_tensor *t, uint64_t row, float *x)
 {
@@ -275,7 +275,7 @@ static uint64_t counts_of(const uint8_t *file, size_t n, const char *name, float
 	const struct gguf_tensor *t = gguf_find_tensor(&g, full);
 	assert_non_null(t);
 	uint64_t matrices = t->ne[1];
-	assert_true(matrices <= MOST_EXPERTS);
+	assert_true(matrices <= MAX_EXPERTS);
 	memcpy(out, file + t->offset, matrices * sizeof *out);
 	gguf_free(&g);
 	return matrices;
@@ -289,7 +289,7 @@ static void check_experts(const struct imatrix *im, const uint8_t *file, size_t 
 				   *up = imatrix_find(im, "blk.1.ffn_up_exps.weight", 24),
 				   *down = imatrix_find(im, "blk.1.ffn_down_exps.weight", 26),
 				   *shared = imatrix_find(im, "blk.1.ffn_gate_shexp.weight", 27);
-	float count[MOST_EXPERTS], count_down[MOST_EXPERTS];
+	float count[MAX_EXPERTS], count_down[MAX_EXPERTS];
 	double tokens = 0;
 
 	assert_true(router && gate && up && down && shared);

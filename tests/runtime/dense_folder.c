@@ -8,10 +8,10 @@
 #include "tests/runtime/tiny_model.h"
 
 static uint32_t seed = 11;
-static float next(float most)
+static float next(float max)
 {
 	seed = seed * 1664525 + 1013904223;
-	return (float)((int32_t)(seed >> 8) % 10000) / 10000 * most;
+	return (float)((int32_t)(seed >> 8) % 10000) / 10000 * max;
 }
 
 void layer_fill(struct layer *l, uint32_t in, uint32_t out, const char *act, bool bias)

@@ -121,7 +121,7 @@ static void run(const char *device, const char *isa, const struct target *target
 			must(jit_session_next(session[i], &out->chosen[step][i], &err), &err);
 		}
 	}
-	for (unsigned i = 0; b->engine.joint && i < ENGINE_JOINT_MOST; i++)
+	for (unsigned i = 0; b->engine.joint && i < ENGINE_JOINT_MAX; i++)
 		if (b->engine.joint[i].plan && b->engine.joint[i].spans == n)
 			out->second_tiles += second_tiles(b->engine.joint[i].plan, n);
 	for (uint32_t i = 0; i < n; i++)

@@ -11,7 +11,7 @@
 #include "tests/loaders/st_writer.h"
 #include "tests/runtime/tiny_model.h"
 
-enum { MOST_TOKENS = 160, MOST = 2048 };
+enum { MAX_TOKENS = 160, MAX = 2048 };
 enum { HIDDEN = LATENT_HIDDEN, FFN = LATENT_FFN };
 
 /* ---- weights: each tensor's numbers follow from its name */
@@ -334,7 +334,7 @@ static void rotate(const struct latent_model *m, double *x, int position)
 
 /* All of one layer's keys, values and rotated parts so far. */
 struct history {
-	double key[MOST_TOKENS][MOST], turning[MOST_TOKENS][256];
+	double key[MAX_TOKENS][MAX], turning[MAX_TOKENS][256];
 };
 
 static void attend(const struct latent_model *m, const struct history *h, const double *q, int position, double *out)
@@ -343,7 +343,7 @@ static void attend(const struct latent_model *m, const struct history *h, const 
 	double by = m->yarn ? 0.1 * log(4) + 1 : 1, scale = by * by / sqrt(head);
 
 	for (unsigned i = 0; i < m->heads; i++) {
-		double s[MOST_TOKENS], most = -INFINITY, sum = 0;
+		double s[MAX_TOKENS], max = -INFINITY, sum = 0;
 		for (int p = 0; p <= position; p++) {
 			s[p] = 0;
 			for (unsigned d = 0; d < m->rest; d++)
@@ -351,10 +351,10 @@ static void attend(const struct latent_model *m, const struct history *h, const 
 			for (unsigned d = 0; d < m->rotating; d++)
 				s[p] += q[i * head + m->rest + d] * h->turning[p][d];
 			s[p] *= scale;
-			most = fmax(most, s[p]);
+			max = fmax(max, s[p]);
 		}
 		for (int p = 0; p <= position; p++)
-			sum += s[p] = exp(s[p] - most);
+			sum += s[p] = exp(s[p] - max);
 		for (unsigned d = 0; d < m->value; d++) {
 			out[i * m->value + d] = 0;
 			for (int p = 0; p <= position; p++)
@@ -365,7 +365,7 @@ static void attend(const struct latent_model *m, const struct history *h, const 
 
 static void one_layer(const struct latent_model *m, unsigned layer, struct history *h, double *x, int position)
 {
-	double xn[HIDDEN], low[MOST], q[MOST], kv[MOST], latent[MOST], o[MOST], y[MOST], gate[FFN], up[FFN];
+	double xn[HIDDEN], low[MAX], q[MAX], kv[MAX], latent[MAX], o[MAX], y[MAX], gate[FFN], up[FFN];
 	unsigned head = m->rest + m->rotating;
 
 	norm(m, "input_layernorm", layer, HIDDEN, 1e-5, x, xn);

@@ -18,7 +18,7 @@ struct made {
 	struct plan plan;
 	struct plan_kernel kernel[OPS];
 	struct plan_op op[OPS];
-	uint64_t args[OPS * PLAN_ARGS_MOST];
+	uint64_t args[OPS * PLAN_ARGS_MAX];
 	uint32_t stage[OPS + 1], section[OPS + 2];
 	struct plan_changing changing[4 * OPS];
 };
@@ -48,7 +48,7 @@ static inline uint64_t *add(struct made *m, struct key key, int64_t units)
 		                     .n_args = template_args(&key),
 		                     .end = units,
 		                     .unit_cost = 1,
-		                     .arg = m->args + i * PLAN_ARGS_MOST };
+		                     .arg = m->args + i * PLAN_ARGS_MAX };
 	return m->op[i].arg;
 }
 

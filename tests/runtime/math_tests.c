@@ -48,12 +48,12 @@ static void test_math_many(void **state)
 /* The bounds that math_host.h states, against long doubles. */
 static void test_math_bounds(void **state)
 {
-	int most = test_quick() ? 100000 : 1000000;
+	int max = test_quick() ? 100000 : 1000000;
 	double exp_off = 0, log_off = 0, sum_off = 0;
 	uint64_t r = 3;
 	(void)state;
 
-	for (int i = 0; i < most; i++) {
+	for (int i = 0; i < max; i++) {
 		r = r * 6364136223846793005ull + 1442695040888963407ull;
 		double u = (double)(r >> 11) * 0x1p-53,
 		       x = (u - 0.5) * (i % 3 == 0   ? 1400
@@ -252,16 +252,16 @@ static void test_ties_and_penalties(void **state)
 /* The first of the greatest, wherever blocks and chains begin and end, and whatever stands beside it. */
 static void test_greatest(void **state)
 {
-	enum { MOST = 5000 };
+	enum { MAX = 5000 };
 	struct sampling s = { 0 };
-	float *x = test_malloc(MOST * sizeof *x);
+	float *x = test_malloc(MAX * sizeof *x);
 	uint32_t r = 1;
 	(void)state;
 
-	for (int n = 1; n <= MOST; n = n < 70 ? n + 1 : n * 3 / 2 + 1) {
+	for (int n = 1; n <= MAX; n = n < 70 ? n + 1 : n * 3 / 2 + 1) {
 		assert_true(sampling_open(&s, n));
 		for (int kind = 0; kind < 6; kind++) {
-			float most = -INFINITY;
+			float max = -INFINITY;
 			int32_t first = 0;
 			for (int i = 0; i < n; i++) {
 				r = r * 1664525u + 1013904223u;
@@ -273,9 +273,9 @@ static void test_greatest(void **state)
 					x[i] = NAN;
 			}
 			for (int i = n; i-- > 0;)
-				most = x[i] > most ? x[i] : most;
+				max = x[i] > max ? x[i] : max;
 			for (int i = n; i-- > 0;)
-				first = x[i] == most ? i : first;
+				first = x[i] == max ? i : first;
 			assert_int_equal(sampling_choose(&s, x, NULL, 0), first);
 		}
 		sampling_close(&s);

@@ -65,8 +65,8 @@ static void draw(struct made *m)
 
 	begin(m);
 	for (unsigned i = 0; i < n; i++) {
-		const unsigned rows = 1 + (unsigned)rand() % 3, most = ROWS - rows + 1;
-		const unsigned x = (unsigned)rand() % most, y = (unsigned)rand() % most, out = (unsigned)rand() % most;
+		const unsigned rows = 1 + (unsigned)rand() % 3, max = ROWS - rows + 1;
+		const unsigned x = (unsigned)rand() % max, y = (unsigned)rand() % max, out = (unsigned)rand() % max;
 		/* units of one op may not touch each other's: in place, or apart */
 		const bool apart = out >= x + rows || x >= out + rows, apart2 = out >= y + rows || y >= out + rows;
 		if (rand() % 2 && apart2)

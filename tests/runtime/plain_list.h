@@ -13,7 +13,7 @@
 #include "runtime/sampling/candidates.h"
 #include "tests/support/shared.h"
 
-enum { MOST = 4000 };
+enum { MAX = 4000 };
 
 static uint64_t seed = 1;
 static inline uint32_t draw(uint32_t n)
@@ -30,7 +30,7 @@ struct entry {
 	double logit, p, score;
 };
 struct plain {
-	struct entry e[MOST];
+	struct entry e[MAX];
 	int32_t n;
 };
 
@@ -53,12 +53,12 @@ static inline void sort_plain(struct plain *l, int (*order)(const void *, const 
 
 static inline void softmax_plain(struct plain *l)
 {
-	double most = -INFINITY, sum = 0;
+	double max = -INFINITY, sum = 0;
 
 	for (int32_t i = 0; i < l->n; i++)
-		most = fmax(most, l->e[i].logit);
+		max = fmax(max, l->e[i].logit);
 	for (int32_t i = 0; i < l->n; i++)
-		sum += l->e[i].p = l->e[i].logit == most ? 1 : exp(l->e[i].logit - most);
+		sum += l->e[i].p = l->e[i].logit == max ? 1 : exp(l->e[i].logit - max);
 	for (int32_t i = 0; i < l->n; i++)
 		l->e[i].p /= sum;
 }
@@ -86,13 +86,13 @@ static struct plain want;
 /* A list of n of the tokens 0 .. MOST-1, the same for both; shuffled: in any order, and not of all tokens. */
 static inline void make(int32_t n, int kind, bool shuffled)
 {
-	static float logits[MOST];
+	static float logits[MAX];
 
 	for (int32_t i = 0; i < n; i++)
 		logits[i] = random_logit(kind);
 	candidates_load(&list, logits, n);
 	for (int32_t i = 0; shuffled && i < n; i++)
-		list.id[i] = MOST / n * i + (int32_t)draw((uint32_t)(MOST / n));
+		list.id[i] = MAX / n * i + (int32_t)draw((uint32_t)(MAX / n));
 	for (int32_t i = n - 1; shuffled && i > 0; i--) {
 		int32_t j = (int32_t)draw((uint32_t)i + 1), id = list.id[i];
 		list.id[i] = list.id[j];
@@ -109,7 +109,7 @@ static inline int32_t random_length(void)
 {
 	uint32_t size = draw(5);
 
-	return 1 + (int32_t)draw(size == 0 ? 3 : size == 1 ? 20 : size == 2 ? 100 : size == 3 ? 1200 : MOST);
+	return 1 + (int32_t)draw(size == 0 ? 3 : size == 1 ? 20 : size == 2 ? 100 : size == 3 ? 1200 : MAX);
 }
 
 static inline void same(const char *what, int run)
@@ -133,7 +133,7 @@ static inline int runs(void) { return test_quick() ? 300 : 3000; }
 static inline int open_list(void **state)
 {
 	(void)state;
-	return candidates_open(&list, MOST) ? 0 : -1;
+	return candidates_open(&list, MAX) ? 0 : -1;
 }
 
 static inline int close_list(void **state)

@@ -167,7 +167,7 @@ bool plan_areas_build(struct plan_areas *a, struct plan *p, unsigned way, uint32
 	opt.target = a->target;
 	*kv = plan_areas_cache(a, w->kv);
 	*name = w->name;
-	if (joint ? tokens < 4 : w->logits == PLAN_ALL_LOGITS && tokens > PLAN_ALL_LOGITS_MOST) {
+	if (joint ? tokens < 4 : w->logits == PLAN_ALL_LOGITS && tokens > PLAN_ALL_LOGITS_MAX) {
 		*name = NULL;
 		return true;
 	}

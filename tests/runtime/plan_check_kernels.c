@@ -25,7 +25,7 @@ void touch(struct checker *c, bool write, uint64_t at, uint64_t bytes, struct co
 {
 	struct access a = { at, at + bytes, content, write, c->launch, c->group };
 
-	if (c->accesses == ACCESSES_MOST)
+	if (c->accesses == ACCESSES_MAX)
 		plan_complain(c, "a phase touches more than expected");
 	if (!plan_memory_inside(&c->memory, at, at + bytes))
 		plan_complain(c, "0x%" PRIx64 " and the %" PRIu64 " bytes from there on lie outside of every buffer",
@@ -235,10 +235,10 @@ static void check_matmul_key(struct checker *c, const struct key *k, const struc
 	bool mma = k->flags & KEY_MMA, wide = k->flags & KEY_WIDE, inside = k->flags & KEY_NORM_IN;
 
 	const bool staged = k->tile_n > 1 && o->target->shared_bytes > TARGET_SHARED_BYTES;
-	const uint64_t most = !staged ? 4096 : k->activation == DTYPE_Q8_0 + 1 ? 4096 : 16384;
+	const uint64_t max = !staged ? 4096 : k->activation == DTYPE_Q8_0 + 1 ? 4096 : 16384;
 
 	epilogue |= k->flags & KEY_NORM_IN && c->s->spec.centred ? KEY_CENTRED : 0;
-	plan_require(c, !inside || (o->target->waves > 1 && !mma && !wide && k->tile_n * numerics_pad(k->k) <= most),
+	plan_require(c, !inside || (o->target->waves > 1 && !mma && !wide && k->tile_n * numerics_pad(k->k) <= max),
 	             "place of the norm");
 	plan_require(c, k->weight == m->w->type + 1 && k->rows == m->w->rows && k->k == m->w->k && k->row_blocks == 1,
 	             "format or sizes");

@@ -6,7 +6,7 @@
 #include "tests/runtime/plan_check.h"
 #include "tests/runtime/plan_memory.h"
 
-enum { ACCESSES_MOST = 400 };
+enum { ACCESSES_MAX = 400 };
 struct access {
 	uint64_t begin, end;
 	struct content content;
@@ -24,7 +24,7 @@ struct known {
 		struct kernel_extent extent;
 		uint32_t access;
 		uint8_t form;
-	} slot[PLAN_ARGS_MOST];
+	} slot[PLAN_ARGS_MAX];
 };
 
 struct checker {
@@ -33,7 +33,7 @@ struct checker {
 	const struct plan_options *opt;
 	struct plan_check_report *why;
 	struct plan_memory memory;
-	struct access access[ACCESSES_MOST];
+	struct access access[ACCESSES_MAX];
 	unsigned accesses;
 	uint32_t launch, group; /* the one that is looked at */
 	/* Its units at hand, and which of its slots it was judged for. */

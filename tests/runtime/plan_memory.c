@@ -133,7 +133,7 @@ static bool add(struct held *h, uint64_t begin, uint64_t end, const struct conte
 {
 	if (begin >= end)
 		return true;
-	if (h->n == PLAN_SEGMENTS_MOST)
+	if (h->n == PLAN_SEGMENTS_MAX)
 		return false;
 	h->segment[h->n++] = (struct segment){ begin, end, *c };
 	return true;

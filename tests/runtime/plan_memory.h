@@ -116,13 +116,13 @@ struct segment {
 	uint64_t begin, end;
 	struct content content;
 };
-enum { PLAN_SEGMENTS_MOST = 400 };
+enum { PLAN_SEGMENTS_MAX = 400 };
 struct plan_memory {
 	const struct plan_space *s;
 	struct held {
-		struct segment segment[PLAN_SEGMENTS_MOST];
+		struct segment segment[PLAN_SEGMENTS_MAX];
 		unsigned n;
-	} held[PLAN_AREAS_MOST];
+	} held[PLAN_AREAS_MAX];
 };
 
 void plan_memory_clear(struct plan_memory *m, const struct plan_space *s);

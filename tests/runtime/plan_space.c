@@ -12,7 +12,7 @@ enum { HIDDEN = 2048, FFN = 768, HEADS = 8, KV_HEADS = 2, HEAD_DIM = 32, VOCAB =
 
 static void *area(struct plan_space *s, uint64_t bytes)
 {
-	assert(s->areas < PLAN_AREAS_MOST && bytes < 1ull << PLAN_AREA_BITS);
+	assert(s->areas < PLAN_AREAS_MAX && bytes < 1ull << PLAN_AREA_BITS);
 	s->bytes[s->areas++] = bytes;
 	return (void *)(uintptr_t)((uint64_t)s->areas << PLAN_AREA_BITS);
 }

@@ -7,7 +7,7 @@
 
 /* Every operand has an area of addresses of its own, far from all others: what number it has is in an address's upper
  * bits. Nothing lies there. */
-enum { PLAN_LAYERS = 2, PLAN_MATRICES = 7, PLAN_AREA_BITS = 32, PLAN_AREAS_MOST = 160 };
+enum { PLAN_LAYERS = 2, PLAN_MATRICES = 7, PLAN_AREA_BITS = 32, PLAN_AREAS_MAX = 160 };
 
 struct plan_space {
 	struct model_spec spec;
@@ -17,8 +17,8 @@ struct plan_space {
 	struct plan_buffers buffers;
 	const struct graph *graph; /* of plan_space_settle() */
 	struct plan_cache kv;
-	uint8_t *pages;                  /* of the cache, which stand for all */
-	uint64_t bytes[PLAN_AREAS_MOST]; /* of each area */
+	uint8_t *pages;                 /* of the cache, which stand for all */
+	uint64_t bytes[PLAN_AREAS_MAX]; /* of each area */
 	unsigned areas;
 };
 

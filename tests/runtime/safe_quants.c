@@ -112,7 +112,7 @@ static uint64_t group_of(const struct quantised *m, uint64_t i)
 }
 
 /* The integer nearest to x, in range. */
-static uint8_t cut(float x, unsigned most) { return (uint8_t)(x < 0 ? 0 : x > (float)most ? (float)most : rintf(x)); }
+static uint8_t cut(float x, unsigned max) { return (uint8_t)(x < 0 ? 0 : x > (float)max ? (float)max : rintf(x)); }
 
 static uint8_t to_fp8(float x)
 {
@@ -165,14 +165,14 @@ static uint32_t draw_byte(const struct form *f)
 static struct quantised quantise(const struct form *f, const float *w, uint64_t rows, uint64_t cols)
 {
 	struct quantised m = make_room(f, rows, cols);
-	unsigned most = (1u << f->bits) - 1;
+	unsigned max = (1u << f->bits) - 1;
 
 	for (uint64_t g = 0; g < m.groups * m.group_lines; g++) {
 		float step =
-			(0.9f + (float)safe_quants_draw(100) / 500) * 0.25f / (float)(f->method == FLOAT8 ? 448 : most);
+			(0.9f + (float)safe_quants_draw(100) / 500) * 0.25f / (float)(f->method == FLOAT8 ? 448 : max);
 		m.scale[g] = f->method == MLX_FLOATS ? draw_byte(f) : to_number(f->number, step);
 		m.bias[g] = to_number(f->number, -0.125f - (float)safe_quants_draw(50) / 5000);
-		m.zero[g] = (uint8_t)(f->zeros ? 1 + safe_quants_draw(14) : (most + 1) / 2);
+		m.zero[g] = (uint8_t)(f->zeros ? 1 + safe_quants_draw(14) : (max + 1) / 2);
 	}
 	for (uint64_t i = 0; i < rows * cols; i++) {
 		uint64_t g = group_of(&m, i);
@@ -181,8 +181,8 @@ static struct quantised quantise(const struct form *f, const float *w, uint64_t 
 		         : f->method == FLOAT8 || f->method == MLX_FLOATS
 		                 ? (rows * cols > 4096 ? (uint8_t)(safe_quants_draw(127) | safe_quants_draw(2) << 7)
 		                                       : to_fp8(w[i] / scale))
-		         : f->method == MLX ? cut((w[i] - of_number(f->number, m.bias[g])) / scale, most)
-		                            : cut(w[i] / scale + (float)m.zero[g], most);
+		         : f->method == MLX ? cut((w[i] - of_number(f->number, m.bias[g])) / scale, max)
+		                            : cut(w[i] / scale + (float)m.zero[g], max);
 		m.value[i] = value_of(f, &m, i);
 	}
 	return m;

@@ -299,7 +299,7 @@ static void each_added(const struct styles *w, struct tune *t, void (*each)(stru
 static void set_result(struct tune *t, const struct key *key)
 {
 	struct tune_result r = { .key = *key, .gain = 1.5, .samples = 9 };
-	uint32_t all[TEMPLATE_SCHEDULES_MOST];
+	uint32_t all[TEMPLATE_SCHEDULES_MAX];
 
 	r.key.flags &= ~(uint32_t)KEY_ADDED;
 	if (template_schedules(&r.key, all) < 2)

@@ -16,7 +16,7 @@
 #include "tests/support/shared.h"
 #include "tests/runtime/adapter_sessions.h"
 
-enum { MOST = 512 };
+enum { MAX = 512 };
 
 /* ---- reference data */
 
@@ -30,12 +30,12 @@ static json_t *load_expected(const char *folder)
 	return o;
 }
 
-static size_t ids_of(const json_t *run, const char *name, int32_t out[MOST])
+static size_t ids_of(const json_t *run, const char *name, int32_t out[MAX])
 {
 	const json_t *list = json_object_get(run, name);
 	const size_t n = json_array_size(list);
 
-	assert_in_range(n, 1, MOST);
+	assert_in_range(n, 1, MAX);
 	for (size_t i = 0; i < n; i++)
 		out[i] = (int32_t)json_integer_value(json_array_get(list, i));
 	return n;
@@ -85,7 +85,7 @@ static void check_logits(jit_session *s, const char *folder, const char *name, d
 
 static void check_greedy(jit_session *s, const char *folder, const json_t *run, double floor)
 {
-	int32_t want[MOST], id;
+	int32_t want[MAX], id;
 	const size_t n = ids_of(run, "greedy", want);
 	jit_error err = { 0 };
 
@@ -108,7 +108,7 @@ static void check_golden(const char *adapter, const char *file, const char *base
 {
 	const struct way way = { .kv = JIT_KV_F32 };
 	char folder[1024], model[1024], path[1100], name[64];
-	int32_t ids[MOST];
+	int32_t ids[MAX];
 
 	snprintf(name, sizeof name, "golden-more/%.40s", adapter);
 	if (!shared_path(folder, name))
@@ -171,7 +171,7 @@ static void check_style(const char *adapter, const char *model_path)
 {
 	char folder[1024], path[1024], name[64];
 	const struct way way = { .kv = JIT_KV_F32 };
-	int32_t ids[MOST];
+	int32_t ids[MAX];
 
 	snprintf(name, sizeof name, "models/%.40s", adapter);
 	if (!shared_path(folder, name) || !shared_path(path, model_path))

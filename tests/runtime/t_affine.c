@@ -79,14 +79,14 @@ struct quantised {
 
 static void quantise_group(const struct form *f, const float *w, uint64_t at, uint64_t group, struct quantised *q)
 {
-	float least = w[at], most = w[at];
+	float min = w[at], max = w[at];
 
 	for (unsigned i = 1; i < f->group; i++) {
-		least = w[at + i] < least ? w[at + i] : least;
-		most = w[at + i] > most ? w[at + i] : most;
+		min = w[at + i] < min ? w[at + i] : min;
+		max = w[at + i] > max ? w[at + i] : max;
 	}
-	q->scale[group] = to_number(f->numbers, (most - least) / 15 + 0.01f);
-	q->bias[group] = to_number(f->numbers, least);
+	q->scale[group] = to_number(f->numbers, (max - min) / 15 + 0.01f);
+	q->bias[group] = to_number(f->numbers, min);
 	float scale = of_number(f->numbers, q->scale[group]);
 	float bias = f->symmetric ? -8 * scale : of_number(f->numbers, q->bias[group]);
 	for (unsigned i = 0; i < f->group; i++) {
@@ -255,18 +255,18 @@ static void test_same_numbers(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-		double most = 0, away = 0;
+		double max = 0, away = 0;
 		write_both(&forms[i]);
 		logits_of(quants, "quants", true, "cpu");
 		logits_of(floats, "floats", true, "cpu");
 		assert_memory_equal(quants, floats, sizeof floats);
 		logits_of(quants, "quants", false, "cpu");
 		for (int k = 0; k < VOCAB; k++) {
-			most = fmax(most, fabs((double)floats[k]));
+			max = fmax(max, fabs((double)floats[k]));
 			away = fmax(away, fabs((double)floats[k] - (double)quants[k]));
 		}
-		if (!(away > 0 && away < 0.15 * most)) /* activations are int8 now */
-			fail_msg("logits of up to %g are %g away", most, away);
+		if (!(away > 0 && away < 0.15 * max)) /* activations are int8 now */
+			fail_msg("logits of up to %g are %g away", max, away);
 		logits_of(floats, "quants", false, "ref");
 		assert_memory_equal(quants, floats, sizeof floats);
 	}

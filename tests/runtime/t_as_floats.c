@@ -110,13 +110,13 @@ static float *logits_of(const char *path, int prompt, bool f32, int batch, size_
 
 static double away(const float *a, const float *b, size_t n)
 {
-	double most = 0, off = 0;
+	double max = 0, off = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		most = fmax(most, fabs((double)a[i]));
+		max = fmax(max, fabs((double)a[i]));
 		off = fmax(off, fabs((double)a[i] - (double)b[i]));
 	}
-	return off / most;
+	return off / max;
 }
 
 static int by_size(const void *a, const void *b)

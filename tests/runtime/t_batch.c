@@ -17,7 +17,7 @@
 #include "tests/runtime/batch_sound.h"
 #include "tests/support/shared.h"
 
-enum { CONTEXT = 640, SESSIONS_MOST = 12, ANSWERS_MOST = 64 };
+enum { CONTEXT = 640, SESSIONS_MAX = 12, ANSWERS_MAX = 64 };
 
 /* What a session was asked: tokens up to `length`, of which those below `fed` were submitted; and its logits then. */
 struct answer {
@@ -28,7 +28,7 @@ struct request {
 	jit_session *session; /* NULL: it has not come yet, or is gone */
 	jit_sampling sampling;
 	int32_t ids[CONTEXT + 1];
-	struct answer answer[ANSWERS_MOST];
+	struct answer answer[ANSWERS_MAX];
 	size_t n, length, fed; /* answers; tokens; those submitted so far */
 	unsigned wanted;       /* tokens still to be chosen */
 	bool came, turned, cancelled;
@@ -50,10 +50,10 @@ static struct {
 	uint64_t reused, set_back, cancelled, accepted;
 } seen;
 
-static unsigned draw(struct schedule *t, unsigned most)
+static unsigned draw(struct schedule *t, unsigned max)
 {
 	t->random = t->random * 6364136223846793005u + 1442695040888963407u;
-	return (unsigned)(t->random >> 33) % (most + 1);
+	return (unsigned)(t->random >> 33) % (max + 1);
 }
 
 static void must(const struct schedule *t, int status, const jit_error *err)
@@ -65,10 +65,10 @@ static void must(const struct schedule *t, int status, const jit_error *err)
 /* ---- what sessions are asked */
 
 /* Tokens that often repeat themselves, at times behind those of another session. */
-static size_t write_tokens(struct schedule *t, const struct request *r, int32_t *ids, size_t most)
+static size_t write_tokens(struct schedule *t, const struct request *r, int32_t *ids, size_t max)
 {
 	const struct request *like = &t->request[draw(t, (unsigned)t->n - 1)];
-	size_t n = 1 + draw(t, (unsigned)most - 1), same = 0, period = 2 + draw(t, 9);
+	size_t n = 1 + draw(t, (unsigned)max - 1), same = 0, period = 2 + draw(t, 9);
 
 	if (r->length == 0 && like->length > 8 && draw(t, 2))
 		same = draw(t, (unsigned)(like->length < n ? like->length : n));
@@ -88,10 +88,10 @@ static void leave(struct request *r)
 	r->session = NULL;
 }
 
-static void submit(struct schedule *t, struct request *r, size_t most)
+static void submit(struct schedule *t, struct request *r, size_t max)
 {
 	jit_error err = { 0 };
-	size_t reused = 1 << 20, n = write_tokens(t, r, r->ids + r->length, most);
+	size_t reused = 1 << 20, n = write_tokens(t, r, r->ids + r->length, max);
 
 	int status = jit_session_submit(r->session, r->ids + r->length, n, &reused, &err);
 	if (status == JIT_ERROR_MEMORY) { /* as much as all sessions may have */

@@ -19,8 +19,8 @@
 #include "tests/runtime/tiny_model.h"
 #include "tests/support/shared.h"
 
-enum { WIDEST = 8, KINDS = WIDEST * WIDEST, CONTEXT = 640, VOCAB = 96, SESSIONS_MOST = 7 };
-_Static_assert((int)KINDS > (int)ENGINE_JOINT_MOST, "more kinds of passes than there are places for plans");
+enum { WIDEST = 8, KINDS = WIDEST * WIDEST, CONTEXT = 640, VOCAB = 96, SESSIONS_MAX = 7 };
+_Static_assert((int)KINDS > (int)ENGINE_JOINT_MAX, "more kinds of passes than there are places for plans");
 
 static char folder[] = "/tmp/t_batch_cards-XXXXXX";
 
@@ -64,7 +64,7 @@ static void must(int status, const jit_error *err)
 struct sessions {
 	jit_model *model;
 	jit_batch *batch;
-	jit_session *session[SESSIONS_MOST];
+	jit_session *session[SESSIONS_MAX];
 	int n;
 	int32_t next;
 };
@@ -111,7 +111,7 @@ static uint64_t launches(const struct sessions *p)
 /* So many tokens for each session, computed in one step. */
 static void compute(struct sessions *p, const uint32_t *tokens)
 {
-	jit_session *ready[SESSIONS_MOST];
+	jit_session *ready[SESSIONS_MAX];
 	jit_error err = { 0 };
 	size_t n;
 
@@ -121,7 +121,7 @@ static void compute(struct sessions *p, const uint32_t *tokens)
 			ids[k] = p->next = (p->next * 5 + 7) % VOCAB;
 		must(jit_session_submit(p->session[i], ids, tokens[i], NULL, &err), &err);
 	}
-	must(jit_batch_step(p->batch, ready, SESSIONS_MOST, &n, &err), &err);
+	must(jit_batch_step(p->batch, ready, SESSIONS_MAX, &n, &err), &err);
 	assert_int_equal(n, p->n);
 }
 
@@ -191,9 +191,9 @@ const struct cuda_api *__wrap_cuda_simulated(void)
 
 /* A pass; launched: how many launches are of so many ops as the place says. */
 struct pass {
-	uint32_t tokens[SESSIONS_MOST];
+	uint32_t tokens[SESSIONS_MAX];
 	int n;
-	unsigned launched[SESSIONS_MOST + 1];
+	unsigned launched[SESSIONS_MAX + 1];
 };
 
 static void check_alike(const char *device, const struct pass *pass, bool counts)
@@ -202,7 +202,7 @@ static void check_alike(const char *device, const struct pass *pass, bool counts
 
 	memset(launched, 0, sizeof launched);
 	compute(&p, pass->tokens);
-	for (unsigned ops = 3; ops <= SESSIONS_MOST; ops++)
+	for (unsigned ops = 3; ops <= SESSIONS_MAX; ops++)
 		if (counts && launched[ops] != pass->launched[ops])
 			fail_msg("%s: %u launches of %u ops", device, launched[ops], ops);
 	compute(&cpu, pass->tokens);

@@ -39,7 +39,7 @@ int __wrap_posix_memalign(void **p, size_t align, size_t n)
 	return refuses() ? 12 /* ENOMEM */ : __real_posix_memalign(p, align, n);
 }
 
-enum { CONTEXT = 400, SESSIONS = 5, CHOSEN = 5, ANSWERS = 2 * (CHOSEN + 1), STEPS_MOST = 4000 };
+enum { CONTEXT = 400, SESSIONS = 5, CHOSEN = 5, ANSWERS = 2 * (CHOSEN + 1), STEPS_MAX = 4000 };
 
 static jit_model *model;
 static size_t vocab;
@@ -267,7 +267,7 @@ static void tell_of(struct story *t, uint64_t kv_bytes, unsigned long fail)
 	while (step(t, b) || come_by < SESSIONS) {
 		if (++steps % 4 == 0 && come_by < SESSIONS)
 			come(t, b, come_by++);
-		if (steps > STEPS_MOST)
+		if (steps > STEPS_MAX)
 			fail_msg("%s, allocation %lu: no end", name, fail);
 	}
 	t->stats = JIT_BATCH_STATS();
@@ -295,14 +295,14 @@ static void compare(unsigned long fail)
 }
 
 /* Every allocation of a story, or every so many of the first ones. */
-static void check_first(uint64_t kv_bytes, unsigned of, unsigned long most)
+static void check_first(uint64_t kv_bytes, unsigned of, unsigned long max)
 {
 	unsigned long all, tries = 0, silent = 0;
 
 	tell(&without, kv_bytes, 0);
 	assert_int_equal(without.errors, 0);
 	all = asked;
-	for (unsigned long fail = 1; fail <= all && fail <= most; fail += of) {
+	for (unsigned long fail = 1; fail <= all && fail <= max; fail += of) {
 		if (!test_in_part(fail / of))
 			continue;
 		tries++;

@@ -17,7 +17,7 @@
 #include "include/jitrun_grammar.h"
 #include "tests/support/shared.h"
 
-enum { CONTEXT = 256, WIDEST = 40, SESSIONS_MOST = 5, CHOSEN = 3, READS = 2, ANSWERS = READS * (CHOSEN + 1) };
+enum { CONTEXT = 256, WIDEST = 40, SESSIONS_MAX = 5, CHOSEN = 3, READS = 2, ANSWERS = READS * (CHOSEN + 1) };
 
 static const size_t lengths[] = { 1, 2, 3, 7, 8, 9, 14, 15, 16, 17, 18, 23, 31, 32, 33, 47, 65, 130 };
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
@@ -34,7 +34,7 @@ static struct {
 	size_t vocab;
 	bool grammar;
 	int kv;
-	struct talk alone[LENGTHS][SESSIONS_MOST];
+	struct talk alone[LENGTHS][SESSIONS_MAX];
 } on;
 
 static void must(int status, const jit_error *err)
@@ -132,7 +132,7 @@ static void open_model(const char *name, bool of_the_tree, bool grammar, int kv)
 static void close_model(void)
 {
 	for (size_t i = 0; i < LENGTHS; i++)
-		for (size_t k = 0; k < SESSIONS_MOST; k++)
+		for (size_t k = 0; k < SESSIONS_MAX; k++)
 			free(on.alone[i][k].logits);
 	jit_model_close(on.model);
 	on.model = NULL;
@@ -190,8 +190,8 @@ static void check_batch(int tokens, size_t length_number, size_t sessions)
 	                                              .speculate = mode, .kv_bytes = 64 << 20);
 	jit_error err = { 0 };
 	jit_batch *b = jit_batch_open(on.model, &o, &err);
-	jit_session *ready[SESSIONS_MOST];
-	struct part part[SESSIONS_MOST] = { 0 };
+	jit_session *ready[SESSIONS_MAX];
+	struct part part[SESSIONS_MAX] = { 0 };
 	size_t here = sessions, n, steps = 0;
 
 	if (!b)
@@ -222,7 +222,7 @@ static void check_batch(int tokens, size_t length_number, size_t sessions)
 /* Every width, with every length and number of sessions or, in parts, those that come out different each time. */
 static void sweep(unsigned of)
 {
-	static const size_t numbers[] = { 1, 2, 3, SESSIONS_MOST };
+	static const size_t numbers[] = { 1, 2, 3, SESSIONS_MAX };
 	unsigned turn = 0;
 
 	for (int tokens = 1; on.model && tokens <= WIDEST; tokens++)
@@ -387,7 +387,7 @@ static void writers_do_not_keep_prompts_out(void **state)
 	open_model("models/tale-q8_0.gguf", true, false, 0);
 	assert_in_range(steps_to_read(1, 2, 40), 40, 130);
 	assert_in_range(steps_to_read(4, 6, 60), 15, 60);
-	assert_in_range(steps_to_read(0, BATCH_CHUNKS_MOST + 3, 50), 3, 10);
+	assert_in_range(steps_to_read(0, BATCH_CHUNKS_MAX + 3, 50), 3, 10);
 	close_model();
 }
 

@@ -15,12 +15,12 @@
 
 /* The device's own, and what it gives of memory for sessions. */
 static void *(*alloc)(struct device *d, size_t bytes, enum device_memory what, struct error *err);
-static size_t most;
+static size_t max;
 static unsigned refused;
 
 static void *alloc_little(struct device *d, size_t bytes, enum device_memory what, struct error *err)
 {
-	if (what == DEVICE_CACHE && bytes > most) {
+	if (what == DEVICE_CACHE && bytes > max) {
 		refused++;
 		error_set(err, ERROR_MEMORY, "the driver has no room for %zu bytes", bytes);
 		return NULL;
@@ -49,7 +49,7 @@ static void test_none(void **state)
 	jit_error err = { 0 };
 	(void)state;
 
-	most = 1000;
+	max = 1000;
 	assert_null(jit_batch_open(m, &JIT_BATCH_OPTIONS(.context = 256, .tokens = 16), &err));
 	assert_int_equal(err.code, JIT_ERROR_MEMORY);
 	if (!strstr(err.message, "the first tokens of a session take"))
@@ -67,15 +67,15 @@ static void test_one(void **state)
 	size_t n = 0;
 	(void)state;
 
-	most = 1000;
+	max = 1000;
 	assert_null(jit_batch_open(m, &JIT_BATCH_OPTIONS(.context = 256, .tokens = 16), &err));
 	const char *last = err.message + strlen(err.message); /* the last number says how many it takes */
 	while (last > err.message && !(last[-1] >= '0' && last[-1] <= '9'))
 		last--;
 	while (last > err.message && last[-1] >= '0' && last[-1] <= '9')
 		last--;
-	most = (size_t)strtoull(last, NULL, 10);
-	assert_true(most > 1000);
+	max = (size_t)strtoull(last, NULL, 10);
+	assert_true(max > 1000);
 	err = (jit_error){ 0 };
 	refused = 0;
 	jit_batch *b = jit_batch_open(m, &JIT_BATCH_OPTIONS(.context = 256, .tokens = 16), &err);

@@ -14,7 +14,7 @@
 #include "tests/runtime/tale_model.h"
 #include "tests/support/shared.h"
 
-enum { CONTEXT = 2304, LONG = 2000, WIDE = 512, MOST = 16 };
+enum { CONTEXT = 2304, LONG = 2000, WIDE = 512, MAX = 16 };
 
 /* ---- a clock on which a pass takes what the test says */
 
@@ -87,13 +87,13 @@ static void submit(jit_session *s, size_t n, uint64_t seed)
 /* Those that became ready go on, all but the one that is given; whether that one did. */
 static bool step(jit_batch *b, const jit_session *reader, unsigned *others)
 {
-	jit_session *ready[MOST];
+	jit_session *ready[MAX];
 	jit_error err = { 0 };
 	size_t n;
 	bool found = false;
 	int32_t id;
 
-	must(jit_batch_step(b, ready, MOST, &n, &err), &err);
+	must(jit_batch_step(b, ready, MAX, &n, &err), &err);
 	for (size_t i = 0; i < n; i++) {
 		if (ready[i] == reader)
 			found = true;
@@ -114,7 +114,7 @@ static void check_bound(int max_pass_ms, double fixed, double token)
 	jit_batch *b = open_batch(JIT_SPECULATE_OFF, max_pass_ms);
 	jit_session *writer[2] = { open_session(b), open_session(b) }, *reader = open_session(b);
 	unsigned others, passes = 0, full = 0;
-	double may = max_pass_ms / 1e3, least = fixed + token * (16 + 2);
+	double may = max_pass_ms / 1e3, min = fixed + token * (16 + 2);
 	bool done = false;
 
 	told.fixed = fixed;
@@ -131,12 +131,12 @@ static void check_bound(int max_pass_ms, double fixed, double token)
 		assert_int_equal(others, 2);
 		if (passes < KNOWN && told.tokens <= 64)
 			continue;
-		if (told.last > (may > least ? may : least) * 1.0001)
+		if (told.last > (may > min ? may : min) * 1.0001)
 			fail_msg("pass %u of %u tokens takes %.1f ms of %d", passes, told.tokens, told.last * 1e3,
 			         max_pass_ms);
 		full += told.last > may * 0.9 || told.tokens == WIDE;
 	}
-	if (full + KNOWN + 2 < passes && may > least)
+	if (full + KNOWN + 2 < passes && may > min)
 		fail_msg("%u of %u passes use the time that they have", full, passes);
 	jit_session_close(reader);
 	jit_session_close(writer[0]);
@@ -151,7 +151,7 @@ static void so_it_does_where_tokens_take_longer(void **state)
 	jit_batch *b = open_batch(JIT_SPECULATE_OFF, MAY_MS);
 	jit_session *writer = open_session(b), *reader = open_session(b);
 	unsigned others, passes = 0;
-	double most = 0, start = told.now;
+	double max = 0, start = told.now;
 
 	told.fixed = 0.020;
 	told.token = 0.003;
@@ -163,10 +163,10 @@ static void so_it_does_where_tokens_take_longer(void **state)
 	start = told.now;
 	for (bool done = false; !done; passes++) {
 		done = step(b, reader, &others);
-		most = told.last > most ? told.last : most;
+		max = told.last > max ? told.last : max;
 	}
-	printf("# %u passes, the longest takes %.0f ms of %d\n", passes, most * 1e3, MAY_MS);
-	assert_true(most <= 1.25e-3 * MAY_MS);
+	printf("# %u passes, the longest takes %.0f ms of %d\n", passes, max * 1e3, MAY_MS);
+	assert_true(max <= 1.25e-3 * MAY_MS);
 	assert_true(told.now - start >= 0.8e-3 * MAY_MS * passes);
 	jit_session_close(reader);
 	jit_session_close(writer);
@@ -190,7 +190,7 @@ static double rate(int speculate, double token, size_t sessions, uint64_t *accep
 {
 	enum { EACH = 60 };
 	jit_batch *b = open_batch(speculate, 0);
-	jit_session *s[MOST];
+	jit_session *s[MAX];
 	jit_error err = { 0 };
 	jit_session_stats stats = JIT_SESSION_STATS();
 	int32_t ids[120];
@@ -205,9 +205,9 @@ static double rate(int speculate, double token, size_t sessions, uint64_t *accep
 	}
 	double start = told.now;
 	while (chosen < EACH * sessions) {
-		jit_session *ready[MOST];
+		jit_session *ready[MAX];
 		size_t n;
-		must(jit_batch_step(b, ready, MOST, &n, &err), &err);
+		must(jit_batch_step(b, ready, MAX, &n, &err), &err);
 		for (size_t i = 0; i < n; i++) {
 			int32_t id;
 			if (jit_session_length(ready[i]) >= 120 + EACH)
@@ -232,7 +232,7 @@ static double rate(int speculate, double token, size_t sessions, uint64_t *accep
  * made for long. The text is the same. */
 static void drafts_pay_for_several(void **state)
 {
-	static int32_t plain[MOST * 180], drafted[MOST * 180];
+	static int32_t plain[MAX * 180], drafted[MAX * 180];
 	uint64_t accepted;
 
 	for (size_t sessions = 2; sessions <= 4; sessions += 2) {

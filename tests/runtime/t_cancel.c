@@ -85,7 +85,7 @@ static void make_trace(void)
 struct canceller {
 	jit_session *session;
 	jit_cancel *shared; /* NULL: asks the session alone */
-	uint32_t most_us, seed;
+	uint32_t max_us, seed;
 	_Atomic int stop;
 	pthread_t thread;
 };
@@ -95,7 +95,7 @@ static void *cancel_main(void *user)
 	struct canceller *c = user;
 
 	while (!atomic_load(&c->stop)) {
-		pause_us(random_below(&c->seed, c->most_us));
+		pause_us(random_below(&c->seed, c->max_us));
 		if (c->shared && random_below(&c->seed, 2))
 			jit_cancel_set(c->shared, 1);
 		else
@@ -184,7 +184,7 @@ static void test_random_moments(void **state)
 		assert_int_equal(go_through(s, shared, &seed), 0);
 		uint32_t whole = (uint32_t)(now_us() - start);
 		assert_int_equal(jit_session_rewind(s, 0, NULL), JIT_OK);
-		struct canceller c = { .session = s, .shared = shared, .most_us = whole / 5 + 100, .seed = seed };
+		struct canceller c = { .session = s, .shared = shared, .max_us = whole / 5 + 100, .seed = seed };
 		unsigned cancelled = 0;
 		assert_int_equal(pthread_create(&c.thread, NULL, cancel_main, &c), 0);
 		for (unsigned r = 0; r < (test_quick() ? w->quick : w->rounds); r++) {
@@ -258,7 +258,7 @@ static void *cancel_later(void *user)
 {
 	struct canceller *c = user;
 
-	pause_us(c->most_us);
+	pause_us(c->max_us);
 	jit_session_cancel(c->session);
 	return NULL;
 }
@@ -274,7 +274,7 @@ static void test_inside_a_pass(void **state)
 	assert_int_equal(jit_session_feed(s, ids, PROMPT, NULL), JIT_OK);
 	uint64_t whole = now_us() - start;
 	for (int i = 0; i < 5 && !soon; i++) { /* others use the machine, too */
-		struct canceller c = { .session = s, .most_us = (uint32_t)(whole / 4) };
+		struct canceller c = { .session = s, .max_us = (uint32_t)(whole / 4) };
 		assert_int_equal(jit_session_rewind(s, 0, NULL), JIT_OK);
 		assert_int_equal(pthread_create(&c.thread, NULL, cancel_later, &c), 0);
 		start = now_us();
@@ -308,7 +308,7 @@ static void *cancel_shared_later(void *user)
 {
 	struct canceller *c = user;
 
-	pause_us(c->most_us);
+	pause_us(c->max_us);
 	jit_cancel_set(c->shared, 1);
 	return NULL;
 }
@@ -333,7 +333,7 @@ static void test_loading(void **state)
 	}
 	o.progress = NULL;
 	for (int i = 0; i < (test_quick() ? 10 : 100); i++) {
-		struct canceller later = { .shared = c, .most_us = random_below(&seed, 12000) };
+		struct canceller later = { .shared = c, .max_us = random_below(&seed, 12000) };
 		jit_cancel_set(c, 0);
 		assert_int_equal(pthread_create(&later.thread, NULL, cancel_shared_later, &later), 0);
 		jit_model *m = jit_model_open(model_path, &o, &err);

@@ -24,7 +24,7 @@
 
 struct tally {
 	uint64_t position;
-	struct template_reads least;
+	struct template_reads min;
 	struct sim_counters sum;
 };
 
@@ -39,8 +39,8 @@ static void watch(void *user, const struct plan *p, const struct sim_kernel *ker
 		const struct plan_op *l = &p->op[i];
 		struct template_reads r =
 			template_reads(&p->kernel[l->kernel].key, (uint64_t)(l->end - l->begin), t->position, 1);
-		t->least.weights += r.weights;
-		t->least.cache += r.cache;
+		t->min.weights += r.weights;
+		t->min.cache += r.cache;
 	}
 }
 
@@ -74,15 +74,15 @@ static void check(const char *path, const char *name, const char *target, uint64
 	run_token(path, target, &t);
 	const struct sim_tally *w = &t.sum.tally[SIMULATOR_WEIGHTS], *kv = &t.sum.tally[SIMULATOR_CACHE];
 	double weights = (double)(w->load_bytes + w->scalar_bytes), cache = (double)(kv->load_bytes + kv->scalar_bytes),
-	       least = (double)(t.least.weights + t.least.cache);
+	       min = (double)(t.min.weights + t.min.cache);
 	double wide = (double)(w->load128_bytes + kv->load128_bytes) / (double)(w->load_bytes + kv->load_bytes),
 	       all = (double)t.sum.load128_bytes / (double)t.sum.load_bytes;
 	printf("# %s on %s at %llu: weights %.4f times, cache %.4f times, together %.4f times the least; by 128 bits "
 	       "%.2f %%, of all vector loads %.2f %%\n",
-	       name, target, (unsigned long long)position, weights / (double)t.least.weights,
-	       cache / (double)t.least.cache, (weights + cache) / least, 100 * wide, 100 * all);
-	assert_true(weights >= (double)t.least.weights && cache >= (double)t.least.cache);
-	assert_true((weights + cache) <= 1.02 * least);
+	       name, target, (unsigned long long)position, weights / (double)t.min.weights, cache / (double)t.min.cache,
+	       (weights + cache) / min, 100 * wide, 100 * all);
+	assert_true(weights >= (double)t.min.weights && cache >= (double)t.min.cache);
+	assert_true((weights + cache) <= 1.02 * min);
 	assert_true(wide >= 0.99);
 	assert_true(all >= 0.7);
 }

@@ -93,7 +93,7 @@ static float *compute(const char *device, int launch, struct cuts *cuts, bool ca
 	return logits;
 }
 
-static void check_cuts(const float *truth, const char *device, int launch, const double seconds[8], size_t least)
+static void check_cuts(const float *truth, const char *device, int launch, const double seconds[8], size_t min)
 {
 	struct cuts cuts = { .failed = false };
 	size_t bytes;
@@ -104,9 +104,9 @@ static void check_cuts(const float *truth, const char *device, int launch, const
 	free(logits);
 	assert_false(cuts.failed);
 	assert_true(cuts.commands >= cuts.ops);
-	if (cuts.launches < least || (least == 1 && cuts.launches > 1))
+	if (cuts.launches < min || (min == 1 && cuts.launches > 1))
 		fail_msg("%s: %zu launches of %zu commands of %zu ops, expected %zu%s launches", device, cuts.launches,
-		         cuts.commands, cuts.ops, least, least > 1 ? " or more" : "");
+		         cuts.commands, cuts.ops, min, min > 1 ? " or more" : "");
 }
 
 static void test_cuts(void **state)

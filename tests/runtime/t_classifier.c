@@ -25,10 +25,10 @@ static const int32_t ids[TOKENS] = { 5, 300, 17, 9, 41, 200, 3, 77, 12 };
 static float dense[HIDDEN * HIDDEN], dense_bias[HIDDEN], out[CLASSES * HIDDEN], out_bias[CLASSES];
 
 static uint32_t seed = 7;
-static float next(float most)
+static float next(float max)
 {
 	seed = seed * 1664525 + 1013904223;
-	return (float)((int32_t)(seed >> 8) % 10000) / 10000 * most;
+	return (float)((int32_t)(seed >> 8) % 10000) / 10000 * max;
 }
 
 static int fill(void **state)

@@ -11,7 +11,7 @@
 #include "runtime/session/session.h"
 #include "tests/support/shared.h"
 
-enum { VOCAB = 4096, STEPS = 24, PROMPT = 40, PROMPT_MOST = 512 };
+enum { VOCAB = 4096, STEPS = 24, PROMPT = 40, PROMPT_MAX = 512 };
 
 static char model_path[1024];
 
@@ -41,7 +41,7 @@ static jit_session *open_session(jit_model *m, const jit_session_options *o)
 static void feed(jit_session *s, int n)
 {
 	jit_error err = { 0 };
-	int32_t ids[PROMPT_MOST];
+	int32_t ids[PROMPT_MAX];
 
 	for (int i = 0; i < n; i++)
 		ids[i] = prompt_token(i);

@@ -15,7 +15,7 @@
 #include "runtime/device/cuda/cuda_simulated.h"
 #include "runtime/plan/weights.h"
 
-enum { SHARES = 6, ROUNDS = 60, GAP = 9000, MOST = 8 << 20 };
+enum { SHARES = 6, ROUNDS = 60, GAP = 9000, MAX = 8 << 20 };
 
 static uint64_t state = 5;
 
@@ -89,7 +89,7 @@ static void check_round(struct device *d)
 	struct error err = { 0 };
 	uint64_t shared = 0;
 
-	assert_true(bytes && back && n < MOST);
+	assert_true(bytes && back && n < MAX);
 	for (size_t i = 0; i < n; i++)
 		bytes[i] = (uint8_t)draw(256);
 	for (unsigned i = 0; i < SHARES; i++)
@@ -166,20 +166,20 @@ static void test_places(void **unused)
 /* All cards' units are an op's, one behind the other. */
 static void test_units(void **unused)
 {
-	for (unsigned cards = 1; cards <= CUDA_CARDS_MOST; cards *= 2)
+	for (unsigned cards = 1; cards <= CUDA_CARDS_MAX; cards *= 2)
 		for (uint64_t units = 0; units < 3000; units++) {
-			uint64_t most = 0, least = units;
+			uint64_t max = 0, min = units;
 			assert_int_equal(cut_begin(units, 0, cards), 0);
 			assert_int_equal(cut_begin(units, cards, cards), units);
 			for (unsigned card = 0; card < cards; card++) {
 				const uint64_t from = cut_begin(units, card, cards),
 					       end = cut_begin(units, card + 1, cards);
 				assert_true(from <= end);
-				most = end - from > most ? end - from : most;
-				least = end - from < least ? end - from : least;
+				max = end - from > max ? end - from : max;
+				min = end - from < min ? end - from : min;
 			}
-			assert_true(most - least <= 16);
-			assert_true(units >= 64 * cards || most - least <= 1);
+			assert_true(max - min <= 16);
+			assert_true(units >= 64 * cards || max - min <= 1);
 		}
 }
 

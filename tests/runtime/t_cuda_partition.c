@@ -12,7 +12,7 @@
 
 #include "runtime/device/cuda/cuda_partition.h"
 
-enum { BLOCKS_MOST = 200, LOTS_MOST = 6, WALKS = 2000, STAGES = 40 };
+enum { BLOCKS_MAX = 200, LOTS_MAX = 6, WALKS = 2000, STAGES = 40 };
 
 static uint64_t state = 7;
 
@@ -28,14 +28,14 @@ static uint64_t share_of(const struct cuda_lot *l, uint64_t share) { return l->p
  */
 static uint64_t check_lot(const struct cuda_lot *l, uint32_t blocks, unsigned working[])
 {
-	uint64_t units = 0, most = 0;
+	uint64_t units = 0, max = 0;
 
 	assert_true(l->blocks >= 1 && l->blocks <= blocks && l->first < blocks);
 	for (uint32_t i = 0; i < l->blocks; i++) {
 		uint64_t mine = 0;
 		for (uint32_t w = 0; w < l->waves; w++) {
 			uint64_t of_wave = share_of(l, (uint64_t)w * l->blocks + i);
-			most = of_wave > most ? of_wave : most;
+			max = of_wave > max ? of_wave : max;
 			mine += of_wave;
 		}
 		assert_true(mine > 0);
@@ -43,7 +43,7 @@ static uint64_t check_lot(const struct cuda_lot *l, uint32_t blocks, unsigned wo
 		working[(l->first + i) % blocks]++;
 	}
 	assert_int_equal(units, l->units);
-	return most;
+	return max;
 }
 
 /* Units, or as many as a block does at once where there are more units than blocks. */
@@ -55,24 +55,24 @@ static uint64_t portions(const struct cuda_lot *l, bool spread)
 /* What the block with most turns must have, when no block has those of two lots. */
 static uint64_t fewest_turns(const struct cuda_lot lot[], uint32_t n, bool spread, uint32_t blocks)
 {
-	for (uint64_t most = 1;; most++) {
+	for (uint64_t max = 1;; max++) {
 		uint64_t used = 0;
 		for (uint32_t i = 0; i < n; i++)
-			used += (portions(&lot[i], spread) + most - 1) / most;
+			used += (portions(&lot[i], spread) + max - 1) / max;
 		if (used <= blocks)
-			return most;
+			return max;
 	}
 }
 
 static void walk(uint32_t blocks)
 {
 	struct cuda_ring d = { .blocks = blocks };
-	unsigned before[BLOCKS_MOST] = { 0 }, now[BLOCKS_MOST];
+	unsigned before[BLOCKS_MAX] = { 0 }, now[BLOCKS_MAX];
 
 	for (unsigned stage = 0; stage < STAGES; stage++) {
-		struct cuda_lot lot[LOTS_MOST] = { { 0 } };
-		uint32_t n = 1 + draw(LOTS_MOST), unused = 0;
-		uint64_t units = 0, all = 0, most = 0;
+		struct cuda_lot lot[LOTS_MAX] = { { 0 } };
+		uint32_t n = 1 + draw(LOTS_MAX), unused = 0;
+		uint64_t units = 0, all = 0, max = 0;
 		memset(now, 0, sizeof now);
 		for (uint32_t i = 0; i < blocks; i++)
 			unused += !before[i];
@@ -88,7 +88,7 @@ static void walk(uint32_t blocks)
 		cuda_partition(&d, lot, n);
 		for (uint32_t i = 0; i < n; i++) {
 			uint64_t of_lot = check_lot(&lot[i], blocks, now);
-			most = of_lot > most ? of_lot : most;
+			max = of_lot > max ? of_lot : max;
 		}
 		const bool free_alone = !lot[0].last_are_long && all <= 2 * (uint64_t)unused;
 		const uint32_t there = free_alone ? unused : blocks;
@@ -98,7 +98,7 @@ static void walk(uint32_t blocks)
 			assert_true(!free_alone || !now[i] || !before[i] || n > unused);
 		}
 		if (n <= there)
-			assert_true(most <= fewest_turns(lot, n, spread, there));
+			assert_true(max <= fewest_turns(lot, n, spread, there));
 		if (lot[0].last_are_long)
 			for (uint32_t i = 0; i < lot[0].blocks && i < unused; i++)
 				assert_false(before[(lot[0].first + lot[0].blocks - 1 - i) % blocks] &&
@@ -111,7 +111,7 @@ static void test_walks(void **unused)
 {
 	(void)unused;
 	for (unsigned i = 0; i < WALKS; i++)
-		walk(1 + draw(BLOCKS_MOST));
+		walk(1 + draw(BLOCKS_MAX));
 }
 
 /* The stages of a layer of Qwen3-0.6B on 132 blocks: its second is where the first is not. */

@@ -24,7 +24,7 @@
 const struct cuda_api *__real_cuda_simulated(void);
 const struct cuda_api *__wrap_cuda_simulated(void);
 
-enum { STEPS_MOST = 4096, EVENTS_MOST = 4096, GRAPHS_MOST = 16, FUNCTIONS_MOST = 256, UNIT = 15625, TOKENS = 3 };
+enum { STEPS_MAX = 4096, EVENTS_MAX = 4096, GRAPHS_MAX = 16, FUNCTIONS_MAX = 256, UNIT = 15625, TOKENS = 3 };
 
 /* A launch of a function, or an event; whether the launch may overlap with the one before it. */
 struct step {
@@ -32,18 +32,18 @@ struct step {
 	bool overlaps;
 };
 static struct {
-	struct step step[STEPS_MOST];
+	struct step step[STEPS_MAX];
 	size_t n;
 	void *exec;
-} graph[GRAPHS_MOST], recorded;
+} graph[GRAPHS_MAX], recorded;
 static struct {
 	void *event;
 	uint64_t at;
-} event[EVENTS_MOST];
+} event[EVENTS_MAX];
 static struct {
 	void *function;
 	uint64_t nanoseconds, launches;
-} spent[FUNCTIONS_MOST];
+} spent[FUNCTIONS_MAX];
 static size_t n_events, n_functions, event_calls, overlapping;
 static uint64_t now;
 static bool recording;
@@ -61,7 +61,7 @@ static uint64_t *time_of(void *e)
 	for (size_t i = 0; i < n_events; i++)
 		if (event[i].event == e)
 			return &event[i].at;
-	assert_true(n_events < EVENTS_MOST);
+	assert_true(n_events < EVENTS_MAX);
 	event[n_events].event = e;
 	event[n_events].at = 0;
 	return &event[n_events++].at;
@@ -74,7 +74,7 @@ static void launch(void *function)
 	while (i < n_functions && spent[i].function != function)
 		i++;
 	if (i == n_functions) {
-		assert_true(n_functions < FUNCTIONS_MOST);
+		assert_true(n_functions < FUNCTIONS_MAX);
 		spent[n_functions].nanoseconds = spent[n_functions].launches = 0;
 		spent[n_functions++].function = function;
 	}
@@ -99,7 +99,7 @@ static void add(struct step s)
 		do_step(&s);
 		return;
 	}
-	assert_true(recorded.n < STEPS_MOST);
+	assert_true(recorded.n < STEPS_MAX);
 	recorded.step[recorded.n++] = s;
 }
 
@@ -131,7 +131,7 @@ static int fake_instantiate(void **exec, void *from, unsigned long long flags)
 	size_t i = 0;
 
 	while (graph[i].exec)
-		assert_true(++i < GRAPHS_MOST);
+		assert_true(++i < GRAPHS_MAX);
 	memcpy(&graph[i], &recorded, sizeof recorded);
 	graph[i].exec = *exec;
 	return result;
@@ -142,7 +142,7 @@ static int fake_graph_launch(void *exec, void *stream)
 	size_t i = 0;
 
 	while (graph[i].exec != exec)
-		assert_true(++i < GRAPHS_MOST);
+		assert_true(++i < GRAPHS_MAX);
 	for (size_t k = 0; k < graph[i].n; k++)
 		do_step(&graph[i].step[k]);
 	return __real_cuda_simulated()->graph_launch(exec, stream);

@@ -62,7 +62,7 @@ static int make(void **state)
 	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
 		if (mkdir(in_dir(folders[i]), 0700) != 0)
 			return -1;
-	struct tiny_model t = tiny_least;
+	struct tiny_model t = tiny_min;
 	t.hidden = HIDDEN;
 	tiny_write_hf(dir, &t);
 	put_text("1_Pooling/config.json", "{\"pooling_mode\": \"mean\"}");

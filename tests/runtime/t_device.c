@@ -12,7 +12,7 @@
 #include "runtime/device/device.h"
 #include "tests/support/shared.h"
 
-enum { LAUNCHES = 8, UNITS_MOST = 1200, STEPS = 6 };
+enum { LAUNCHES = 8, UNITS_MAX = 1200, STEPS = 6 };
 
 /* A chain of three, three side by side, of which one is too small to share and one costs more, one whose units differ,
  * one with fewer units than workers. */
@@ -23,13 +23,13 @@ static const struct plan_op launches[LAUNCHES] = {
 	{ .begin = 5, .end = 101, .unit_cost = 7 },
 	{ .begin = 0, .end = 3, .unit_cost = 1, .serial = true },
 	{ .begin = 0, .end = 33, .unit_cost = 1, .barrier = true },
-	{ .begin = 0, .end = UNITS_MOST, .unit_cost = 1, .uneven = true, .barrier = true },
+	{ .begin = 0, .end = UNITS_MAX, .unit_cost = 1, .uneven = true, .barrier = true },
 	{ .begin = 1, .end = 3, .unit_cost = 1, .barrier = true },
 };
 static uint32_t phase[] = { 0, 3, 6, 7, 8 };
 enum { PHASES = sizeof phase / sizeof *phase - 1 };
 
-static _Atomic unsigned done[LAUNCHES][UNITS_MOST], wrong;
+static _Atomic unsigned done[LAUNCHES][UNITS_MAX], wrong;
 
 static bool whole(uint32_t first, uint32_t end)
 {
@@ -139,7 +139,7 @@ static void rest(void *handle, const uint64_t *arg, int64_t begin, int64_t end)
 enum { REST_UNITS = 1024 };
 
 /* The machine may be busy: after some run, what is cut evenly is within the bounds. */
-static bool comes_to(int workers, uint32_t least, uint32_t most)
+static bool comes_to(int workers, uint32_t min, uint32_t max)
 {
 	enum { RUNS = 300 };
 	struct stream d = { .call = rest };
@@ -157,7 +157,7 @@ static bool comes_to(int workers, uint32_t least, uint32_t most)
 	calls = true;
 	for (int i = 0; i < RUNS && !came; i++) {
 		assert_true(host_schedule_run(&d, &p, pool, &err));
-		came = p.static_share >= least && p.static_share <= most;
+		came = p.static_share >= min && p.static_share <= max;
 	}
 	pool_close(pool);
 	return came;

@@ -275,8 +275,8 @@ static void test_which_changes(void **state)
 	draft_note_change(&d, 2, 2, 8, 2);
 	draft_note_change(&d, 2, 2, 8, 2); /* the same again */
 	draft_note_change(&d, 0, 4, 6, 4); /* and behind what is alike */
-	draft_note_change(&d, 0, DRAFT_CHANGE_MOST + 1, 8, 2);
-	draft_note_change(&d, 0, 2, 8, DRAFT_CHANGE_MOST + 1);
+	draft_note_change(&d, 0, DRAFT_CHANGE_MAX + 1, 8, 2);
+	draft_note_change(&d, 0, 2, 8, DRAFT_CHANGE_MAX + 1);
 	draft_note_change(&d, 0, 0, 8, 2); /* nothing before it */
 	assert_int_equal(d.changes, 1);
 	draft_copy(&d, (struct draft_match){ .next = 0 }, got, 6);

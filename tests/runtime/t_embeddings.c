@@ -116,7 +116,7 @@ static void test_logits_are_made_of_rows(void **state)
 	const float *head = numbers(file, "lm_head.weight");
 	rows(&(struct way){ 0 }, TOKENS, whole);
 	for (size_t t = 0; t < TOKENS; t++) {
-		double most = 0;
+		double max = 0;
 		assert_int_equal(jit_session_feed(s, ids + t, 1, NULL), JIT_OK);
 		const float *logits = jit_session_logits(s, NULL);
 		assert_non_null(logits);
@@ -124,11 +124,11 @@ static void test_logits_are_made_of_rows(void **state)
 			double sum = 0;
 			for (size_t i = 0; i < HIDDEN; i++)
 				sum += (double)head[v * HIDDEN + i] * whole[t * HIDDEN + i];
-			most = fabs(sum) > most ? fabs(sum) : most;
+			max = fabs(sum) > max ? fabs(sum) : max;
 			if (!(fabs(sum - logits[v]) <= 1e-5 * (1 + fabs(sum))))
 				fail_msg("token %zu, logit %zu: %.9g of its row, %.9g", t, v, sum, (double)logits[v]);
 		}
-		assert_true(most > 0.01);
+		assert_true(max > 0.01);
 	}
 	free(file);
 	jit_session_close(s);

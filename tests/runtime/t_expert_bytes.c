@@ -72,12 +72,12 @@ static void check(const char *shape, const char *mixture, enum target_id id)
 		         (unsigned long long)found, (unsigned long long)one);
 	for (uint32_t tokens = 2; tokens <= 512; tokens *= 4) {
 		uint64_t slots = (uint64_t)tokens * m.spec.experts_used,
-			 most = needed(&m.spec, layout, slots < m.spec.experts ? slots : m.spec.experts);
+			 max = needed(&m.spec, layout, slots < m.spec.experts ? slots : m.spec.experts);
 		found = reads(&m.spec, &w, target, tokens);
 		/* The embedding's rows; dense matrices may be cut into two sorts of tiles. */
-		if (tokens <= widths_plain(target) && (double)found > 1.05 * (double)most)
+		if (tokens <= widths_plain(target) && (double)found > 1.05 * (double)max)
 			fail_msg("%s %s, %s: %u tokens read %llu bytes of weights, expected %llu", shape, mixture,
-			         target->name, tokens, (unsigned long long)found, (unsigned long long)most);
+			         target->name, tokens, (unsigned long long)found, (unsigned long long)max);
 		assert_true(found < 3 * all);
 	}
 	weights_close(&w);

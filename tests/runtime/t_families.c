@@ -182,14 +182,14 @@ static void test_cards(void **state)
 {
 	static const char *const card[] = { "sim:gfx1030", "sim:gfx1100", "sim:gfx1200" };
 	struct run runs[4] = { { "cpu", NULL, 0, 0, 19 } };
-	const size_t most = test_full() ? 3 : test_quick() ? 1 : 2;
+	const size_t max = test_full() ? 3 : test_quick() ? 1 : 2;
 	char path[1024];
 
 	for (size_t i = 0; i < FAMILIES; i++) {
-		for (size_t k = 0; k < most; k++)
+		for (size_t k = 0; k < max; k++)
 			runs[1 + k] = (struct run){ card[(i + k) % 3], NULL, 0, 0, 19 };
 		if (find(path, i) && (!test_quick() || i % 4 == 0))
-			check_runs(path, runs, 1 + most);
+			check_runs(path, runs, 1 + max);
 	}
 }
 

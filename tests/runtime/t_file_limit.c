@@ -24,7 +24,7 @@
 #include "tests/runtime/tiny_model.h"
 #include "tests/support/shared.h"
 
-enum { WRITTEN, REFUSED, WITHOUT_SENTENCE, FAILED, SIZE_MOST = 1 << 30 };
+enum { WRITTEN, REFUSED, WITHOUT_SENTENCE, FAILED, FILE_SIZE_MAX = 1 << 30 };
 
 static char dir[64], model[80], kept[80], made[128];
 
@@ -122,7 +122,7 @@ static off_t largest_made(pid_t pid)
 	DIR *d = opendir(dir);
 
 	snprintf(path, sizeof path, "/tmp/perf-%ld.map", (long)pid);
-	off_t most = size_of(path);
+	off_t max = size_of(path);
 	unlink(path);
 	assert_non_null(d);
 	for (struct dirent *e; (e = readdir(d));) {
@@ -130,16 +130,16 @@ static off_t largest_made(pid_t pid)
 			continue;
 		snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
 		off_t size = size_of(path);
-		most = size > most ? size : most;
+		max = size > max ? size : max;
 		unlink(path);
 	}
 	closedir(d);
-	return most;
+	return max;
 }
 
 static int run_limited(const struct way *w, off_t limit, off_t *size)
 {
-	const struct rlimit most = { (rlim_t)limit, (rlim_t)limit };
+	const struct rlimit max = { (rlim_t)limit, (rlim_t)limit };
 	int status;
 
 	fflush(NULL);
@@ -150,7 +150,7 @@ static int run_limited(const struct way *w, off_t limit, off_t *size)
 		char map[60]; /* that an older process of this number has left */
 		snprintf(map, sizeof map, "/tmp/perf-%ld.map", (long)getpid());
 		unlink(map);
-		_exit(setrlimit(RLIMIT_FSIZE, &most) ? FAILED : w->write());
+		_exit(setrlimit(RLIMIT_FSIZE, &max) ? FAILED : w->write());
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	*size = largest_made(pid);
@@ -181,7 +181,7 @@ static void every_limit_is_an_error(void **unused)
 	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
 		bool varies = ways[i].write == trace;
 		off_t whole, size;
-		assert_int_equal(run_limited(&ways[i], SIZE_MOST, &whole), WRITTEN);
+		assert_int_equal(run_limited(&ways[i], FILE_SIZE_MAX, &whole), WRITTEN);
 		assert_true(whole > 64);
 		for (int k = 0; k < limits; k++)
 			at_limit(&ways[i], varies ? whole / 2 * k / limits : whole * k / limits, whole);
@@ -204,7 +204,7 @@ static int make_model(void **unused)
 	snprintf(made, sizeof made, "%s/made.jkp", dir);
 	if (mkdir(model, 0700) || mkdir(kept, 0700))
 		return -1;
-	tiny_write_hf(model, &tiny_least);
+	tiny_write_hf(model, &tiny_min);
 	return run_model(&JIT_MODEL_OPTIONS(.cache_dir = kept), NULL) == WRITTEN ? 0 : -1;
 }
 

@@ -218,17 +218,17 @@ static size_t first_heavy(void)
 static size_t run_until_error(jit_model *m, int speculate, size_t leave, jit_error *err, float last[VOCAB],
                               uint64_t *accepted)
 {
-	enum { MOST = 160, FED = 30 };
-	int32_t ids[MOST], id;
+	enum { MAX = 160, FED = 30 };
+	int32_t ids[MAX], id;
 	jit_session *s = open_session(m, speculate);
 	jit_session_stats stats = JIT_SESSION_STATS();
 	int status;
 
-	for (size_t i = 0; i < MOST; i++)
+	for (size_t i = 0; i < MAX; i++)
 		ids[i] = i < leave ? pattern(i) : LIGHT;
-	session_force(s, ids, MOST);
+	session_force(s, ids, MAX);
 	assert_int_equal(jit_session_feed(s, ids, FED, err), JIT_OK);
-	while ((status = jit_session_next(s, &id, err)) == JIT_OK && jit_session_length(s) < MOST)
+	while ((status = jit_session_next(s, &id, err)) == JIT_OK && jit_session_length(s) < MAX)
 		memcpy(last, jit_session_logits(s, NULL) ? jit_session_logits(s, NULL) : last, VOCAB * sizeof *last);
 	size_t length = jit_session_length(s);
 	if (status != JIT_OK) {
@@ -271,11 +271,11 @@ static void test_guesses(void **state)
 static void test_scan(void **state)
 {
 	static const float values[] = { NAN, INFINITY, -INFINITY };
-	enum { MOST = 2200 };
-	static float row[MOST];
+	enum { MAX = 2200 };
+	static float row[MAX];
 	(void)state;
 
-	for (uint32_t n = 1; n <= MOST; n = n < 70 || n % 1024 > 1020 || n % 1024 < 4 ? n + 1 : n + 37) {
+	for (uint32_t n = 1; n <= MAX; n = n < 70 || n % 1024 > 1020 || n % 1024 < 4 ? n + 1 : n + 37) {
 		for (uint32_t i = 0; i < n; i++)
 			row[i] = i % 2 ? 3.4e38f : i % 3 ? -1e-45f : -3.4e38f;
 		assert_int_equal(logits_first_bad(row, n), n);
@@ -292,24 +292,24 @@ static void test_scan(void **state)
 /* Against long doubles of the C library, over rows of every shape. */
 static void test_log_probability(void **state)
 {
-	enum { MOST = 3000 };
-	static float row[MOST];
+	enum { MAX = 3000 };
+	static float row[MAX];
 	uint32_t r = 7;
 	(void)state;
 
-	for (uint32_t n = 1; n <= MOST; n = n < 40 ? n + 1 : n * 5 / 3)
+	for (uint32_t n = 1; n <= MAX; n = n < 40 ? n + 1 : n * 5 / 3)
 		for (int kind = 0; kind < 6; kind++) {
 			static const float width[] = { 0, 1e-3f, 1, 30, 1000, 3e38f };
-			long double sum = 0, most = -INFINITY;
+			long double sum = 0, max = -INFINITY;
 			for (uint32_t i = 0; i < n; i++) {
 				r = r * 1664525u + 1013904223u;
 				row[i] = ((float)(r >> 8) / 0x1p23f - 1) * width[kind];
-				most = row[i] > most ? (long double)row[i] : most;
+				max = row[i] > max ? (long double)row[i] : max;
 			}
 			for (uint32_t i = 0; i < n; i++)
-				sum += expl((long double)row[i] - most);
+				sum += expl((long double)row[i] - max);
 			for (uint32_t i = 0; i < n; i += 1 + n / 7) {
-				long double want = (long double)row[i] - most - logl(sum),
+				long double want = (long double)row[i] - max - logl(sum),
 					    tolerance = fabsl(want) * 0x1p-24L + 0x1p-50L;
 				float got = logits_log_probability(row, n, (int32_t)i);
 				if (want < -3.4e38L ? got > -3.4e38f : fabsl((long double)got - want) > tolerance)

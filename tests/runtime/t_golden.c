@@ -97,7 +97,7 @@ static void check_run(jit_session *s, json_t *run, const char *folder, const cha
 /* tolerance: of the largest logit; margin_floor: absolute, below it a tie may fall the other way. folder: what is
  * expected. */
 static void check_against(const char *model, const char *folder, const char *device, int kv, double tolerance,
-                          double margin_floor, size_t most_runs)
+                          double margin_floor, size_t max_runs)
 {
 	char path[1100];
 	jit_error err = { 0 };
@@ -113,7 +113,7 @@ static void check_against(const char *model, const char *folder, const char *dev
 	jit_model *m = jit_model_open(model, &mo, &err);
 	if (!m)
 		fail_msg("%s: %s", model, err.message);
-	for (size_t i = 0; i < json_array_size(runs) && i < most_runs; i++) {
+	for (size_t i = 0; i < json_array_size(runs) && i < max_runs; i++) {
 		json_t *run = json_array_get(runs, i);
 		char name[32];
 		/* A session's context decides between rotary factors for short and for long texts. */
@@ -135,13 +135,13 @@ static void check_against(const char *model, const char *folder, const char *dev
 
 /* model: a folder, or a file in one. */
 static void check_model(const char *model, const char *device, int kv, double tolerance, double margin_floor,
-                        size_t most_runs)
+                        size_t max_runs)
 {
 	const char *file = strstr(model, ".gguf") ? strrchr(model, '/') : NULL;
 	char folder[1024];
 
 	snprintf(folder, sizeof folder, "%.*s", file ? (int)(file - model) : (int)strlen(model), model);
-	check_against(model, folder, device, kv, tolerance, margin_floor, most_runs);
+	check_against(model, folder, device, kv, tolerance, margin_floor, max_runs);
 }
 
 static const char *golden[] = {

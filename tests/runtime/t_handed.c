@@ -192,9 +192,9 @@ static void open_space(struct plan_space *s, const struct target *t, enum dtype 
 		{ { one, other, one, other, one, one, other }, { other, one, one, one, other, other, one } }, one
 	};
 
-	plan_space_open(s, &types, t, DTYPE_F16, 4, PLAN_HANDED_MOST);
+	plan_space_open(s, &types, t, DTYPE_F16, 4, PLAN_HANDED_MAX);
 	s->buffers.context = CONTEXT;
-	s->buffers.handed_room = plan_handed_bytes(&s->spec, CONTEXT, PLAN_HANDED_MOST);
+	s->buffers.handed_room = plan_handed_bytes(&s->spec, CONTEXT, PLAN_HANDED_MAX);
 	s->buffers.handed = (uint8_t *)(uintptr_t)(UINT64_C(4000) << PLAN_AREA_BITS);
 }
 
@@ -238,8 +238,8 @@ static void test_several(void **state)
 	for (unsigned i = 0; i < 300; i++) {
 		const struct target *target = &target_table[i % 5 ? TARGET_SM90 : TARGET_GFX1101];
 		const struct plan_options o = { .target = target, .handed = true, .f32_activations = i % 7 == 6 };
-		const uint32_t tokens = 2 + i / 2 % (PLAN_HANDED_MOST + 1);
-		struct plan_span one[PLAN_HANDED_MOST + 2];
+		const uint32_t tokens = 2 + i / 2 % (PLAN_HANDED_MAX + 1);
+		struct plan_span one[PLAN_HANDED_MAX + 2];
 		struct plan_space s;
 		struct plan p;
 		struct error err = { 0 };
@@ -253,7 +253,7 @@ static void test_several(void **state)
 		                                     &err)
 		                  : plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, tokens,
 		                               i % 3 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, &o, &err));
-		if (target->id == TARGET_GFX1101 || tokens > PLAN_HANDED_MOST || o.f32_activations)
+		if (target->id == TARGET_GFX1101 || tokens > PLAN_HANDED_MAX || o.f32_activations)
 			assert_int_equal(p.handed_bytes, 0);
 		assert_true(p.handed_bytes <= plan_handed_bytes(&s.spec, CONTEXT, tokens));
 		if (p.handed_bytes && !check_plan(&p))
@@ -270,16 +270,16 @@ static void test_several(void **state)
  * half an operand's columns and one of the rest. */
 static void test_two_tiles(void **state)
 {
-	enum { HALF = 8, LEAST = 44 << 10, MOST = 124 << 10, STEP = 4 << 10 };
+	enum { HALF = 8, LEAST = 44 << 10, MAX = 124 << 10, STEP = 4 << 10 };
 	enum dtype types[DTYPE_COUNT];
-	unsigned n = weight_types(types), turn = 0, whole = 0, cut[PLAN_HANDED_MOST + 1] = { 0 }, products = 0;
+	unsigned n = weight_types(types), turn = 0, whole = 0, cut[PLAN_HANDED_MAX + 1] = { 0 }, products = 0;
 	struct target target = target_table[TARGET_SM90];
 	const struct plan_options o = { .target = &target, .handed = true };
 	(void)state;
 
-	for (uint32_t tokens = HALF + 1; tokens <= PLAN_HANDED_MOST; tokens++)
-		for (target.block_bytes = LEAST; target.block_bytes <= MOST; target.block_bytes += STEP, turn++) {
-			struct plan_span one[PLAN_HANDED_MOST];
+	for (uint32_t tokens = HALF + 1; tokens <= PLAN_HANDED_MAX; tokens++)
+		for (target.block_bytes = LEAST; target.block_bytes <= MAX; target.block_bytes += STEP, turn++) {
+			struct plan_span one[PLAN_HANDED_MAX];
 			struct plan_space s;
 			struct plan p;
 			struct error err = { 0 };
@@ -307,7 +307,7 @@ static void test_two_tiles(void **state)
 		}
 	printf("# %u products in two tiles; %u plans without\n", products, whole);
 	assert_true(whole > 4);
-	for (uint32_t tokens = HALF + 1; tokens <= PLAN_HANDED_MOST; tokens++)
+	for (uint32_t tokens = HALF + 1; tokens <= PLAN_HANDED_MAX; tokens++)
 		assert_true(cut[tokens] > 3);
 }
 

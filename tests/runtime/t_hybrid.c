@@ -38,10 +38,10 @@ struct subject {
 	uint64_t random;
 };
 
-static unsigned draw(struct subject *t, unsigned most)
+static unsigned draw(struct subject *t, unsigned max)
 {
 	t->random = t->random * 6364136223846793005u + 1442695040888963407u;
-	return (unsigned)(t->random >> 33) % (most + 1);
+	return (unsigned)(t->random >> 33) % (max + 1);
 }
 
 static void must(int status, const jit_error *err)
@@ -100,12 +100,12 @@ static void check(struct subject *t, jit_session *s, const char *after)
 /* ---- feeding, choosing, taking back */
 
 /* So many tokens, at most, of a text that often repeats itself. */
-static void feed(struct subject *t, jit_session *s, unsigned most)
+static void feed(struct subject *t, jit_session *s, unsigned max)
 {
 	jit_error err = { 0 };
 	size_t n = jit_session_length(s), room = CONTEXT - n;
 	int32_t ids[CONTEXT];
-	unsigned count = 1 + draw(t, most - 1), period = 3 + draw(t, 9);
+	unsigned count = 1 + draw(t, max - 1), period = 3 + draw(t, 9);
 
 	if (count > room)
 		count = (unsigned)room;
@@ -114,26 +114,26 @@ static void feed(struct subject *t, jit_session *s, unsigned most)
 	must(jit_session_feed(s, ids, count, &err), &err);
 }
 
-static void choose(struct subject *t, jit_session *s, unsigned most)
+static void choose(struct subject *t, jit_session *s, unsigned max)
 {
 	jit_error err = { 0 };
 	int32_t id;
 
-	for (unsigned i = draw(t, most); i > 0 && jit_session_length(s) < CONTEXT; i--)
+	for (unsigned i = draw(t, max); i > 0 && jit_session_length(s) < CONTEXT; i--)
 		must(jit_session_next(s, &id, &err), &err);
 }
 
-static void walk(struct subject *t, int batch, int speculate, unsigned steps, unsigned most)
+static void walk(struct subject *t, int batch, int speculate, unsigned steps, unsigned max)
 {
 	jit_session *s = open_session(t, batch, speculate);
 	jit_error err = { 0 };
 
 	for (unsigned i = 0; i < steps; i++) {
 		size_t n = jit_session_length(s);
-		if (n + most >= CONTEXT || draw(t, 2) == 0)
+		if (n + max >= CONTEXT || draw(t, 2) == 0)
 			must(jit_session_rewind(s, draw(t, (unsigned)n), &err), &err);
-		feed(t, s, most);
-		choose(t, s, most / 4);
+		feed(t, s, max);
+		choose(t, s, max / 4);
 		check(t, s, "a walk");
 	}
 	jit_session_close(s);

@@ -26,7 +26,7 @@ static const char text[] =
 	"kernel shift(i64 d, in i32 x[n], inout i32 y[n]) over (i in n) { y[i] = x[i + d]; }\n";
 
 static const char *const devices[] = { "cpu", "ref", "sim:gfx1100", "sim:sm90" };
-enum { DEVICES = sizeof devices / sizeof *devices, MOST = 4000 };
+enum { DEVICES = sizeof devices / sizeof *devices, MAX = 4000 };
 
 static void good(int status, const jit_error *err)
 {
@@ -59,20 +59,20 @@ static jit_kernel *open_kernel(jit_compute *c, const char *kernel, const char *c
 /* y = by x of n elements, and nothing behind them. */
 static void run_scale(jit_kernel *k, int n, int by)
 {
-	int32_t *x = malloc(sizeof *x * MOST), *y = malloc(sizeof *y * MOST);
+	int32_t *x = malloc(sizeof *x * MAX), *y = malloc(sizeof *y * MAX);
 	jit_error err = { 0 };
 	jit_launch *l = jit_launch_open(k, &err);
 
 	assert_true(x && y);
 	good(!l, &err);
-	for (int i = 0; i < MOST; i++) {
+	for (int i = 0; i < MAX; i++) {
 		x[i] = i * 7 - 100;
 		y[i] = -1;
 	}
 	good(jit_launch_set_memory(l, 0, x, sizeof *x * (unsigned)n, &err), &err);
 	good(jit_launch_set_memory(l, 1, y, sizeof *y * (unsigned)n, &err), &err);
 	good(jit_launch_run(l, &err), &err);
-	for (int i = 0; i < MOST; i++)
+	for (int i = 0; i < MAX; i++)
 		assert_int_equal(y[i], i < n ? x[i] * by : -1);
 	jit_launch_close(l);
 	free(x);
@@ -166,9 +166,9 @@ static void test_refused(void **state)
 
 static void test_check(void **state)
 {
-	static int32_t x[MOST], y[MOST];
+	static int32_t x[MAX], y[MAX];
 
-	for (int i = 0; i < MOST; i++)
+	for (int i = 0; i < MAX; i++)
 		x[i] = i;
 	for (int d = 0; d < DEVICES; d++)
 		for (int check = 0; check < 2; check++) {

@@ -117,18 +117,18 @@ static void test_reference(void **state)
 		for (size_t t = 0; t < sizeof tokens / sizeof *tokens; t++) {
 			struct run run = { "cpu", JIT_KV_F32, 0, 0, tokens[t], false };
 			float got[LATENT_VOCAB];
-			double want[LATENT_VOCAB], most = 0, worst = 0;
+			double want[LATENT_VOCAB], max = 0, worst = 0;
 			int ids[TOKENS];
 			for (int k = 0; k < tokens[t]; k++)
 				ids[k] = token(k);
 			latent_logits(&models[i], ids, tokens[t], want);
 			logits_of(folder, &run, got);
 			for (int k = 0; k < LATENT_VOCAB; k++) {
-				most = fmax(most, fabs(want[k]));
+				max = fmax(max, fabs(want[k]));
 				worst = fmax(worst, fabs(want[k] - (double)got[k]));
 			}
-			if (!(worst <= 2e-5 * most))
-				fail_msg("model %d, %d tokens: logits differ by %g of %g", i, tokens[t], worst, most);
+			if (!(worst <= 2e-5 * max))
+				fail_msg("model %d, %d tokens: logits differ by %g of %g", i, tokens[t], worst, max);
 			same(gguf, &run, &run, got);
 		}
 	}

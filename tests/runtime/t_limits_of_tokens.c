@@ -222,8 +222,8 @@ static void test_sequences(void **state)
 	assert_int_not_equal(ids[5], free_ids[5]);
 }
 
-/* Tokens that end texts are not chosen before `least`, and are free afterwards. */
-static void test_least(void **state)
+/* Tokens that end texts are not chosen before `min`, and are free afterwards. */
+static void test_min(void **state)
 {
 	jit_session *s = alone(JIT_SPECULATE_OFF, NULL);
 	int32_t free_ids[TOKENS], ids[TOKENS];
@@ -231,11 +231,11 @@ static void test_least(void **state)
 
 	generate(s, free_ids);
 	jit_session_close(s);
-	check_all_ways(&(struct session_limits_options){ .least = 9, .ends = free_ids + 8, .n_ends = 1, .budget = -1 },
+	check_all_ways(&(struct session_limits_options){ .min = 9, .ends = free_ids + 8, .n_ends = 1, .budget = -1 },
 	               NULL, ids);
 	for (size_t i = 0; i < 9; i++)
 		assert_int_not_equal(ids[i], free_ids[8]);
-	check_all_ways(&(struct session_limits_options){ .least = 8, .ends = free_ids + 8, .n_ends = 1, .budget = -1 },
+	check_all_ways(&(struct session_limits_options){ .min = 8, .ends = free_ids + 8, .n_ends = 1, .budget = -1 },
 	               NULL, ids);
 	for (size_t i = 0; i < 8; i++)
 		assert_int_not_equal(ids[i], free_ids[8]);
@@ -331,7 +331,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_allowed), cmocka_unit_test(test_texts),  cmocka_unit_test(test_sequences),
-		cmocka_unit_test(test_least),   cmocka_unit_test(test_budget), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_min),     cmocka_unit_test(test_budget), cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, start, close_model);

@@ -67,7 +67,7 @@ static void run(const struct plan *p, uint64_t choices, struct writers *w, uint6
 	for (size_t i = 0; i < p->n_ops; i++) {
 		const struct plan_op *op = &p->op[i];
 		for (uint32_t slot = 0; slot < op->n_args; slot++)
-			reads[i * PLAN_ARGS_MOST + slot] =
+			reads[i * PLAN_ARGS_MAX + slot] =
 				lines_of(p, op, slot, KERNEL_READ, choices, &first, &end) ? found(w, first, end) : 0;
 		for (uint32_t slot = 0; slot < op->n_args; slot++)
 			for (uint64_t l =
@@ -90,8 +90,8 @@ static void check_same(const struct plan *shared, const struct plan *apart, uint
                        uint64_t apart_bytes, const char *name)
 {
 	struct writers ws = writers_of(shared_bytes), wa = writers_of(apart_bytes);
-	uint64_t *rs = malloc(shared->n_ops * PLAN_ARGS_MOST * sizeof *rs),
-		 *ra = malloc(shared->n_ops * PLAN_ARGS_MOST * sizeof *ra);
+	uint64_t *rs = malloc(shared->n_ops * PLAN_ARGS_MAX * sizeof *rs),
+		 *ra = malloc(shared->n_ops * PLAN_ARGS_MAX * sizeof *ra);
 
 	assert_non_null(rs);
 	assert_non_null(ra);
@@ -102,9 +102,9 @@ static void check_same(const struct plan *shared, const struct plan *apart, uint
 		char text[KEY_TEXT_MAX];
 		key_text(&shared->kernel[shared->op[i].kernel].key, text, sizeof text);
 		for (uint32_t slot = 0; slot < shared->op[i].n_args; slot++) {
-			if (rs[i * PLAN_ARGS_MOST + slot] != ra[i * PLAN_ARGS_MOST + slot])
+			if (rs[i * PLAN_ARGS_MAX + slot] != ra[i * PLAN_ARGS_MAX + slot])
 				fail_msg("%s: op %zu, %s, finds in slot %u what another op wrote", name, i, text, slot);
-			reads_compared += ra[i * PLAN_ARGS_MOST + slot] != 0;
+			reads_compared += ra[i * PLAN_ARGS_MAX + slot] != 0;
 		}
 		if (shared->op[i].barrier != apart->op[i].barrier)
 			fail_msg("%s: op %zu, %s: a barrier because of shared bytes", name, i, text);

@@ -52,7 +52,7 @@ static void check_session(jit_model *m, int context, int kv)
 	if (!context)
 		assert_int_equal(positions, session_usual_context(&m->file.spec, options_kv_type(kv), UINT64_MAX));
 	assert_int_equal(s->context, positions);
-	tokens = tokens < SPECULATE_MOST ? SPECULATE_MOST : tokens;
+	tokens = tokens < SPECULATE_MAX ? SPECULATE_MAX : tokens;
 	session_memory_measure(&want, &m->file.spec, tokens, positions);
 	assert_true(pass_memory_measure(&pass, &m->file.spec, &(struct plan_layout_options){ .tokens = tokens }, NULL));
 	assert_int_equal(want.kv_bytes, s->memory.kv_bytes);

@@ -56,7 +56,7 @@ static void spell(const struct model *m, char *out, size_t cap)
 static void of_gguf(void **state)
 {
 	const uint64_t large = UINT64_MAX;
-	const int64_t least = INT64_MIN;
+	const int64_t min = INT64_MIN;
 	const double real = -2.5;
 	const uint16_t items[] = { 1, 2, 3 };
 	const char *const words[] = { "a", "b" };
@@ -74,7 +74,7 @@ static void of_gguf(void **state)
 	gguf_write_string(&w, "empty", "");
 	gguf_write_u32(&w, "x.layers", 7);
 	gguf_write_scalar(&w, "large", GGUF_U64, &large);
-	gguf_write_scalar(&w, "least", GGUF_I64, &least);
+	gguf_write_scalar(&w, "least", GGUF_I64, &min);
 	gguf_write_f32(&w, "eps", 0.5f);
 	gguf_write_scalar(&w, "real", GGUF_F64, &real);
 	gguf_write_bool(&w, "flag", true);

@@ -15,7 +15,7 @@
 #include "include/jitrun.h"
 #include "tests/support/shared.h"
 
-enum { MOST = 40, STEPS = 4 };
+enum { MAX = 40, STEPS = 4 };
 
 struct how {
 	const char *device, *isa;
@@ -35,7 +35,7 @@ static struct run run(const char *path, const struct how *h)
 	jit_session_options so =
 		JIT_SESSION_OPTIONS(.context = 64, .threads = 1, .batch = h->batch, .speculate = JIT_SPECULATE_OFF);
 	jit_model_info info = JIT_MODEL_INFO();
-	int32_t prompt[MOST];
+	int32_t prompt[MAX];
 	struct run r;
 
 	jit_model *m = jit_model_open(path, &mo, &err);
@@ -90,25 +90,25 @@ static void test_exact(void **unused)
 /* How far apart logits are, in parts of their spread. */
 static double distance(const struct run *a, const struct run *b)
 {
-	double most = 0, low = (double)a->logits[0], high = low;
+	double max = 0, low = (double)a->logits[0], high = low;
 
 	for (size_t i = 0; i < a->vocab; i++) {
 		double x = (double)a->logits[i], d = fabs(x - (double)b->logits[i]);
-		most = d > most ? d : most;
+		max = d > max ? d : max;
 		low = x < low ? x : low;
 		high = x > high ? x : high;
 	}
-	return most / (high - low);
+	return max / (high - low);
 }
 
 static void check_bounded(const char *path, double close)
 {
 	static const char *const cards[] = { "sim:gfx1100", "sim:gfx1151", "sim:gfx1200" };
-	struct how cpu = { .device = "cpu", .isa = "avx2", .bounded = 1, .prompt = MOST, .batch = 64 },
-		   ref = { "ref", "gfx1100", 1, MOST, 64 }, plain = ref;
+	struct how cpu = { .device = "cpu", .isa = "avx2", .bounded = 1, .prompt = MAX, .batch = 64 },
+		   ref = { "ref", "gfx1100", 1, MAX, 64 }, plain = ref;
 
 	plain.bounded = 0;
-	struct run exact = run(path, &(struct how){ .device = "cpu", .prompt = MOST, .batch = 64 }),
+	struct run exact = run(path, &(struct how){ .device = "cpu", .prompt = MAX, .batch = 64 }),
 		   on_cpu = run(path, &cpu), unasked = run(path, &plain), bounded = run(path, &ref);
 	same(path, &cpu, &exact, &on_cpu);    /* such CPUs have nothing but EXACT */
 	same(path, &plain, &exact, &unasked); /* never silently */
@@ -119,7 +119,7 @@ static void check_bounded(const char *path, double close)
 		         path, far, close);
 	assert_memory_equal(exact.chosen, bounded.chosen, sizeof exact.chosen);
 	for (unsigned i = 0; i < (test_few() ? 1 : sizeof cards / sizeof *cards); i++) {
-		struct how h = { cards[i], NULL, 1, MOST, 64 };
+		struct how h = { cards[i], NULL, 1, MAX, 64 };
 		struct run got = run(path, &h);
 		same(path, &h, &bounded, &got);
 		free(got.logits);
@@ -133,8 +133,8 @@ static void check_bounded(const char *path, double close)
 /* The logits of all tokens, by which guesses are judged, are EXACT in either class. */
 static void check_scores(const char *path)
 {
-	float logprob[2][MOST];
-	int32_t ids[MOST];
+	float logprob[2][MAX];
+	int32_t ids[MAX];
 
 	for (int bounded = 0; bounded < 2; bounded++) {
 		jit_error err = { 0 };
@@ -146,9 +146,9 @@ static void check_scores(const char *path)
 			m ? jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 64, .threads = 1), &err) : NULL;
 		if (!s)
 			fail_msg("%s: %s", path, err.message);
-		for (int i = 0; i < MOST; i++)
+		for (int i = 0; i < MAX; i++)
 			ids[i] = i * 3 + 5;
-		assert_int_equal(jit_session_score(s, ids, MOST, logprob[bounded], &err), JIT_OK);
+		assert_int_equal(jit_session_score(s, ids, MAX, logprob[bounded], &err), JIT_OK);
 		jit_session_close(s);
 		jit_model_close(m);
 	}
@@ -168,12 +168,12 @@ static void check_dot2(const char *path, double close)
 {
 	enum { PAIRS = JIT_NUMERICS_ALWAYS_BOUNDED };
 	static const struct how hows[] = {
-		{ "ref", "avx512bf16", PAIRS, MOST, 7 },  { "ref", "avx512amx", PAIRS, MOST, 1 },
-		{ "cpu", "avx512bf16", PAIRS, MOST, 64 }, { "cpu", "avx512bf16", PAIRS, MOST, 7 },
-		{ "cpu", "avx512bf16", PAIRS, MOST, 2 },  { "cpu", "avx512bf16", PAIRS, MOST, 1 }
+		{ "ref", "avx512bf16", PAIRS, MAX, 7 },  { "ref", "avx512amx", PAIRS, MAX, 1 },
+		{ "cpu", "avx512bf16", PAIRS, MAX, 64 }, { "cpu", "avx512bf16", PAIRS, MAX, 7 },
+		{ "cpu", "avx512bf16", PAIRS, MAX, 2 },  { "cpu", "avx512bf16", PAIRS, MAX, 1 }
 	};
-	const struct how ref = { "ref", "avx512bf16", PAIRS, MOST, 64 };
-	struct run exact = run(path, &(struct how){ .device = "cpu", .prompt = MOST, .batch = 64 }),
+	const struct how ref = { "ref", "avx512bf16", PAIRS, MAX, 64 };
+	struct run exact = run(path, &(struct how){ .device = "cpu", .prompt = MAX, .batch = 64 }),
 		   pairs = run(path, &ref);
 	const double far = distance(&exact, &pairs);
 

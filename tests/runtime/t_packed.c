@@ -209,7 +209,7 @@ static void test_versions_and_targets(void **state)
 	char path[128];
 	size_t n;
 
-	write_tiny(path, &tiny_least, DTYPE_Q8_0);
+	write_tiny(path, &tiny_min, DTYPE_Q8_0);
 	pack_well(path, NULL);
 	refused_with(packed, "sim:gfx1100", JIT_ERROR_UNSUPPORTED, "pack it with --target gfx1100");
 	uint8_t *p = file_bytes(packed, &n);
@@ -259,7 +259,7 @@ static void test_damage(void **state)
 	size_t n;
 	bool sound;
 
-	write_tiny(path, &tiny_least, DTYPE_Q8_0);
+	write_tiny(path, &tiny_min, DTYPE_Q8_0);
 	pack_well(path, NULL);
 	uint8_t *p = file_bytes(packed, &n);
 	uint64_t index = record_get64(p + AT_INDEX);
@@ -285,7 +285,7 @@ static void test_damaged_weights(void **state)
 	size_t n;
 	bool sound;
 
-	write_tiny(path, &tiny_least, DTYPE_Q8_0);
+	write_tiny(path, &tiny_min, DTYPE_Q8_0);
 	pack_well(path, NULL);
 	uint8_t *p = file_bytes(packed, &n);
 	struct container *c = container_open(packed, NULL);
@@ -310,7 +310,7 @@ static void test_forged_numbers(void **state)
 	char path[128];
 	size_t n;
 
-	write_tiny(path, &tiny_least, DTYPE_Q8_0);
+	write_tiny(path, &tiny_min, DTYPE_Q8_0);
 	pack_well(path, NULL);
 	uint8_t *good = file_bytes(packed, &n), *bad = malloc(n);
 	size_t index = (size_t)record_get64(good + AT_INDEX), records = record_get32(good + AT_SECTIONS) * RECORD;
@@ -348,7 +348,7 @@ static void test_trust(void **state)
 {
 	char path[128];
 
-	write_tiny(path, &tiny_least, DTYPE_Q8_0);
+	write_tiny(path, &tiny_min, DTYPE_Q8_0);
 	pack_well(path, NULL);
 	assert_int_equal(chmod(packed, 0666), 0);
 	refused_with(packed, "cpu", JIT_ERROR_ARGUMENT, "lets others write it");
@@ -363,7 +363,7 @@ static void test_changed_while_open(void **state)
 	jit_error err = { 0 };
 	size_t n;
 
-	write_tiny(path, &tiny_least, DTYPE_Q8_0);
+	write_tiny(path, &tiny_min, DTYPE_Q8_0);
 	pack_well(path, NULL);
 	jit_model *m = jit_model_open(packed, &mo, &err);
 	assert_non_null(m);
@@ -388,12 +388,12 @@ static void test_no_room(void **state)
 	struct error err = { 0 };
 	size_t n, n_after;
 
-	write_tiny(path, &tiny_least, DTYPE_Q8_0);
+	write_tiny(path, &tiny_min, DTYPE_Q8_0);
 	pack_well(path, NULL);
 	uint8_t *p = file_bytes(packed, &n);
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
-	for (rlim_t most = 0; most < n; most += 4096) {
-		small = (struct rlimit){ most, before.rlim_max };
+	for (rlim_t max = 0; max < n; max += 4096) {
+		small = (struct rlimit){ max, before.rlim_max };
 		memset(&err, 0, sizeof err);
 		assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
 		bool ok = pack(path, packed, NULL, 1, &err);

@@ -15,7 +15,7 @@
 
 /* ---- the pool */
 
-enum { PAGE_BYTES = 100 << 10, ROOM = 40, HOLDS_MOST = 200, WORDS = 2 };
+enum { PAGE_BYTES = 100 << 10, ROOM = 40, HOLDS_MAX = 200, WORDS = 2 };
 
 struct hold {
 	struct kv_page *page;
@@ -23,15 +23,15 @@ struct hold {
 };
 struct pool {
 	struct kv_pages pages;
-	struct hold hold[HOLDS_MOST];
+	struct hold hold[HOLDS_MAX];
 	size_t n;
 	uint64_t random;
 };
 
-static unsigned draw(struct pool *p, size_t most)
+static unsigned draw(struct pool *p, size_t max)
 {
 	p->random = p->random * 6364136223846793005u + 1442695040888963407u;
-	return (unsigned)((p->random >> 33) % (most + 1));
+	return (unsigned)((p->random >> 33) % (max + 1));
 }
 
 static void fill_ids(int32_t *ids, unsigned word)
@@ -102,7 +102,7 @@ static void act(struct pool *p)
 	size_t i = draw(p, p->n ? p->n - 1 : 0);
 	struct hold *h = &p->hold[i];
 
-	switch (p->n && p->n < HOLDS_MOST ? draw(p, 7) : p->n ? 7 : 0) {
+	switch (p->n && p->n < HOLDS_MAX ? draw(p, 7) : p->n ? 7 : 0) {
 	case 0:
 	case 1: {
 		bool room = p->pages.held < ROOM;

@@ -14,7 +14,7 @@
 #include "runtime/sampling/penalties.h"
 #include "tests/runtime/plain_list.h"
 
-static int32_t tally[MOST], text[600];
+static int32_t tally[MAX], text[600];
 
 static void make_text(size_t n, uint32_t tokens)
 {
@@ -24,7 +24,7 @@ static void make_text(size_t n, uint32_t tokens)
 
 static void assert_tally(void)
 {
-	for (int32_t i = 0; i < MOST; i++)
+	for (int32_t i = 0; i < MAX; i++)
 		assert_int_equal(tally[i], 0);
 }
 
@@ -36,8 +36,8 @@ static void test_penalties(void **state)
 			                     draw(2) ? (float)unit() : 0, (int32_t)draw(100) - 1 };
 		size_t n = draw(200), window = p.window <= 0 ? 0 : (size_t)p.window;
 		bool all = draw(2);
-		make(all ? MOST : random_length(), (int)draw(KINDS), !all);
-		make_text(n, all ? MOST : 300);
+		make(all ? MAX : random_length(), (int)draw(KINDS), !all);
+		make_text(n, all ? MAX : 300);
 		for (int32_t i = 0; i < want.n; i++) {
 			int count = 0;
 			for (size_t t = n > window ? n - window : 0; t < n; t++)
@@ -102,9 +102,9 @@ static bool plain_is_breaker(const struct dry *d, int32_t id)
 
 static void plain_dry(const struct dry *d, const int32_t *w, int32_t n)
 {
-	static int32_t longest[MOST];
+	static int32_t longest[MAX];
 
-	for (int32_t i = 0; i < MOST; i++)
+	for (int32_t i = 0; i < MAX; i++)
 		longest[i] = -1;
 	if (n > d->window) {
 		w += n - d->window;
@@ -163,12 +163,10 @@ static void test_dry(void **state)
 
 static void test_bias(void **state)
 {
-	static const jit_logit_bias bias[] = {
-		{ 3, 5 }, { 7, -INFINITY }, { 3, 1 }, { MOST, 1 }, { -1, 2 }, { 9, -2 }
-	};
+	static const jit_logit_bias bias[] = { { 3, 5 }, { 7, -INFINITY }, { 3, 1 }, { MAX, 1 }, { -1, 2 }, { 9, -2 } };
 	(void)state;
 	for (int run = 0; run < 100; run++) {
-		make(run % 2 ? MOST : 40, 0, run % 2 == 0);
+		make(run % 2 ? MAX : 40, 0, run % 2 == 0);
 		for (int32_t i = 0; i < want.n; i++)
 			for (size_t b = 0; b < sizeof bias / sizeof *bias; b++)
 				want.e[i].logit += want.e[i].id == bias[b].id ? (double)bias[b].bias : 0;

@@ -96,7 +96,7 @@ static void attend(const struct plain *p, const double *q, const double *k, cons
                    uint32_t head, double *share, double *out)
 {
 	const uint32_t d = p->head_dim, of = head / (p->heads / p->kv_heads);
-	double most = -INFINITY, sum = 0;
+	double max = -INFINITY, sum = 0;
 
 	for (uint32_t s = 0; s <= token; s++) {
 		const double *key = &k[((size_t)s * p->kv_heads + of) * d];
@@ -104,10 +104,10 @@ static void attend(const struct plain *p, const double *q, const double *k, cons
 		for (uint32_t i = 0; i < d; i++)
 			score += q[i] * key[i];
 		share[s] = score * p->scores;
-		most = fmax(most, share[s]);
+		max = fmax(max, share[s]);
 	}
 	for (uint32_t s = 0; s <= token; s++)
-		sum += share[s] = exp(share[s] - most);
+		sum += share[s] = exp(share[s] - max);
 	memset(out, 0, d * sizeof *out);
 	for (uint32_t s = 0; s <= token; s++)
 		for (uint32_t i = 0; i < d; i++)
@@ -271,13 +271,13 @@ static void check(const struct original *o, const char *name, const char *fields
 	if (jit_session_feed(s, ids, n, &err) != JIT_OK)
 		fail_msg("%s: %s", name, err.message);
 	const float *got = jit_session_logits(s, &err);
-	double *want = forward(p, ids, n), most = 0, worst = 0;
+	double *want = forward(p, ids, n), max = 0, worst = 0;
 	for (uint32_t i = 0; i < p->vocab; i++) {
-		most = fmax(most, fabs(want[i]));
+		max = fmax(max, fabs(want[i]));
 		worst = fmax(worst, fabs(want[i] - (double)got[i]));
 	}
-	if (!(worst <= 2e-4 * most))
-		fail_msg("%s: logits differ by %g of %g", name, worst, most);
+	if (!(worst <= 2e-4 * max))
+		fail_msg("%s: logits differ by %g of %g", name, worst, max);
 	jit_session_close(s);
 	jit_model_close(m);
 	free(want);

@@ -109,15 +109,15 @@ struct wish {
 	uint32_t activation, tokens, panel, flags;
 	uint64_t tiles;
 };
-enum { TILES_MOST = 4 };
+enum { TILES_MAX = 4 };
 
 /* The wishes of the matrix whose first launch this is; returns how many, 0 when they are none. */
-static unsigned wishes_of(const struct plan *p, uint32_t launch, struct wish out[TILES_MOST])
+static unsigned wishes_of(const struct plan *p, uint32_t launch, struct wish out[TILES_MAX])
 {
 	uint64_t weights = p->op[launch].arg[MATMUL_W];
 	unsigned n = 0;
 
-	memset(out, 0, TILES_MOST * sizeof *out);
+	memset(out, 0, TILES_MAX * sizeof *out);
 	for (const struct key *k; (k = key_of(p, launch))->kind == KEY_MATMUL && k->flags & KEY_WIDE &&
 	                          p->op[launch].arg[MATMUL_W] == weights;
 	     launch++) {
@@ -133,7 +133,7 @@ static unsigned wishes_of(const struct plan *p, uint32_t launch, struct wish out
 /* q, k and v read one input: tokens are turned again only where a matrix wants them otherwise than the one before. */
 static void check_sharing(const struct plan *p, uint32_t layer)
 {
-	struct wish held[TILES_MOST], wanted[TILES_MOST];
+	struct wish held[TILES_MAX], wanted[TILES_MAX];
 	unsigned turns = 0, needed = 0, n;
 	uint32_t i = p->section[1 + layer];
 
@@ -190,7 +190,7 @@ static void check_kernels_to_come(struct plan_space *s, const struct target *t)
  * JITRUN_TEST_FULL; one of all when quick. */
 static void check_passes(struct plan_space *s, uint32_t n, const struct target *t, const char *what)
 {
-	enum { WAYS = 7, GENERAL_MOST = 20 };
+	enum { WAYS = 7, GENERAL_MAX = 20 };
 	static const struct plan_options ways[WAYS] = {
 		{ 0 },
 		{ .f32_activations = true },
@@ -206,7 +206,7 @@ static void check_passes(struct plan_space *s, uint32_t n, const struct target *
 		check_kernels_to_come(s, t);
 	for (uint32_t way = 0; way < WAYS; way++) {
 		struct plan_options o = ways[way];
-		if ((o.bounded && !t->has_mma && !t->has_dot2) || (o.general && n > GENERAL_MOST) ||
+		if ((o.bounded && !t->has_mma && !t->has_dot2) || (o.general && n > GENERAL_MAX) ||
 		    (test_quick() && way != n % WAYS && way && !(n == 1 && o.context)))
 			continue;
 		o.target = t;
@@ -400,7 +400,7 @@ static void check_cut(const char *target, enum dtype weight, uint32_t tokens, ui
 {
 	const struct plan_options o = { .target = target_find(target) };
 	const struct weights_matrix w = { .type = weight, .rows = 1024, .k = 1024 };
-	struct plan_tiles t[PLAN_CUTS_MOST];
+	struct plan_tiles t[PLAN_CUTS_MAX];
 	unsigned n = plan_cut_matmul(&o, PLAN_LAST_LOGITS, &w, 0, tokens, t);
 
 	if (n != 1u + (rest > 0) || t[0].width != width || t[0].tiles != tiles || (rest && t[1].width != rest))
@@ -413,7 +413,7 @@ static void check_cut(const char *target, enum dtype weight, uint32_t tokens, ui
 static void check_floats(const struct weights_matrix *w, uint32_t flags, uint32_t tokens)
 {
 	const struct plan_options o = { .target = target_find("sm90") };
-	struct plan_tiles t[PLAN_CUTS_MOST];
+	struct plan_tiles t[PLAN_CUTS_MAX];
 	uint32_t end = 0;
 
 	for (unsigned n = plan_cut_matmul(&o, PLAN_ALL_LOGITS, w, flags, tokens, t), i = 0; i < n; i++) {

@@ -29,7 +29,7 @@ static int make_directory(void **state)
 	strcpy(dir, "/tmp/jitrun-pooling-XXXXXX");
 	if (!mkdtemp(dir))
 		return -1;
-	tiny_write_hf(dir, &tiny_least);
+	tiny_write_hf(dir, &tiny_min);
 	return mkdir(in_dir("1_Pooling"), 0700);
 }
 

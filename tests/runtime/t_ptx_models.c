@@ -215,7 +215,7 @@ static void test_scaled(void **state)
 /* Passes of so many tokens are one launch each when there were some of them, with the bits that they had as a graph. */
 static void check_several(int tokens)
 {
-	enum { PASSES = 200, MOST = 16 };
+	enum { PASSES = 200, MAX = 16 };
 	jit_model_options on[2] = {
 		JIT_MODEL_OPTIONS(.device = "cpu", .cache_dir = ""),
 		JIT_MODEL_OPTIONS(.device = real_card() ? real_card() : "sim:sm90", .cache_dir = "")
@@ -237,7 +237,7 @@ static void check_several(int tokens)
 			fail_msg("%s", err.message);
 	jit_model_get_info(m[0], &info, &err);
 	for (; passes < PASSES && !c.commands; passes++) {
-		int32_t ids[MOST];
+		int32_t ids[MAX];
 		const float *logits[2];
 		for (int i = 0; i < tokens; i++)
 			ids[i] = passes * (7 * i + 1) % (int)info.vocab;

@@ -22,7 +22,7 @@
 #include "tests/runtime/tiny_model.h"
 
 /* Tokens 0 to 23 spell the letters a to x, 24 ends a text. */
-enum { LETTERS = 24, END = LETTERS, VOCAB = LETTERS + 1, MOST = 200, CHOICES = 30 };
+enum { LETTERS = 24, END = LETTERS, VOCAB = LETTERS + 1, MAX = 200, CHOICES = 30 };
 static char dir[] = "/tmp/t_rules-XXXXXX";
 static const struct tiny_model shape = {
 	.arch = "llama",
@@ -86,12 +86,12 @@ static void open_run(struct run *r, jit_model *m, enum way way, float temperatur
 
 	*r = (struct run){ .way = way };
 	if (way == BATCH) {
-		r->b = jit_batch_open(m, &JIT_BATCH_OPTIONS(.threads = 1, .context = MOST), &err);
+		r->b = jit_batch_open(m, &JIT_BATCH_OPTIONS(.threads = 1, .context = MAX), &err);
 		r->s = r->b ? jit_batch_session(r->b, &p, &err) : NULL;
 		r->other = r->b ? jit_batch_session(r->b, &p, &err) : NULL;
 	} else {
 		r->s = jit_session_open(m,
-		                        &JIT_SESSION_OPTIONS(.context = MOST, .threads = 1, .sampling = &p,
+		                        &JIT_SESSION_OPTIONS(.context = MAX, .threads = 1, .sampling = &p,
 		                                             .speculate = way == ALONE      ? JIT_SPECULATE_OFF
 		                                                          : way == DRAFTS_4 ? 4
 		                                                                            : 16),
@@ -138,7 +138,7 @@ static void compute(struct run *r)
 		assert_int_equal(jit_batch_step(r->b, ready, 2, &n, &err), JIT_OK);
 		for (size_t i = 0; i < n; i++) {
 			due &= ready[i] != r->s;
-			if (ready[i] == r->other && jit_session_length(r->other) < MOST)
+			if (ready[i] == r->other && jit_session_length(r->other) < MAX)
 				jit_session_next(r->other, &id, &err); /* or nothing is left to choose */
 		}
 	}
@@ -190,7 +190,7 @@ static int choose(struct run *r, const struct rules_asked *a, bool greedy, bool 
 
 /* A prompt, an answer, more of the prompt, another answer; and the half of that once more. Gives the text. */
 static int whole_run(jit_model *m, const struct rules_asked *a, enum way way, float temperature, bool grammar,
-                     int32_t text[MOST])
+                     int32_t text[MAX])
 {
 	static const int32_t prompt[] = { 1, 14, 1, 14, 3, 20, 1 }, more[] = { 2, 15 };
 	const bool greedy = !(temperature > 0);
@@ -257,7 +257,7 @@ static void rules_are_kept(void **state)
 			fail_msg("%s: %s", asked[i].json, err.message);
 		assert_null(m->file.sampling.not_done);
 		for (int kind = 0; kind < 4; kind++) {
-			int32_t text[WAYS][MOST];
+			int32_t text[WAYS][MAX];
 			int n[WAYS];
 			for (enum way way = 0; way < WAYS; way++) {
 				n[way] = whole_run(m, &asked[i], way, kind & 1 ? 1.3f : 0, kind & 2, text[way]);
@@ -286,7 +286,7 @@ static void forks_go_on(void **state)
 		choose(&r, a, true, false, 0, chosen);
 		fork.s = jit_session_fork(
 			r.s,
-			&JIT_SESSION_OPTIONS(.context = MOST, .threads = 1,
+			&JIT_SESSION_OPTIONS(.context = MAX, .threads = 1,
 		                             .sampling =
 		                                     &JIT_SAMPLING(.logit_bias = &(jit_logit_bias){ END, -INFINITY },
 		                                                   .n_logit_bias = 1)),

@@ -18,14 +18,14 @@
 
 /* Of each stage, how many shares are done: a stage that opens early, or a share that is handed out twice or not at all,
  * is seen. Every third stage has none. */
-enum { PHASES = 60, SHARES_MOST = 40 };
+enum { PHASES = 60, SHARES_MAX = 40 };
 struct phases {
 	struct pool *pool;
-	_Atomic int taken[PHASES][SHARES_MOST], done[PHASES];
+	_Atomic int taken[PHASES][SHARES_MAX], done[PHASES];
 	_Atomic int wrong, calls;
 };
 
-static uint32_t phase_shares(uint32_t phase) { return phase % 3 == 2 ? 0 : 1 + phase * 7 % SHARES_MOST; }
+static uint32_t phase_shares(uint32_t phase) { return phase % 3 == 2 ? 0 : 1 + phase * 7 % SHARES_MAX; }
 
 static uint32_t open_phase(void *user, int worker, uint32_t phase)
 {

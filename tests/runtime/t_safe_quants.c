@@ -26,9 +26,9 @@ static char dir[64];
 
 /* ---- computing */
 
-enum { TOKENS = 19, MOST_VOCAB = 400 };
+enum { TOKENS = 19, MAX_VOCAB = 400 };
 
-static void logits_of(float out[MOST_VOCAB], const char *sub, bool f32, const char *device)
+static void logits_of(float out[MAX_VOCAB], const char *sub, bool f32, const char *device)
 {
 	int32_t ids[TOKENS];
 	char path[96];
@@ -43,14 +43,14 @@ static void logits_of(float out[MOST_VOCAB], const char *sub, bool f32, const ch
 	jit_session *s = jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 64, .threads = 1), &err);
 	assert_non_null(s);
 	jit_model_get_info(m, &info, NULL);
-	assert_true(info.vocab <= MOST_VOCAB);
+	assert_true(info.vocab <= MAX_VOCAB);
 	for (int i = 0; i < TOKENS; i++)
 		ids[i] = i * 29 % (int)info.vocab;
 	assert_int_equal(jit_session_feed(s, ids, TOKENS - 1, &err), JIT_OK);
 	assert_int_equal(jit_session_feed(s, ids + TOKENS - 1, 1, &err), JIT_OK);
 	const float *l = jit_session_logits(s, &err);
 	assert_non_null(l);
-	memset(out, 0, MOST_VOCAB * sizeof *out);
+	memset(out, 0, MAX_VOCAB * sizeof *out);
 	memcpy(out, l, (size_t)info.vocab * sizeof *out);
 	jit_session_close(s);
 	jit_model_close(m);
@@ -58,21 +58,21 @@ static void logits_of(float out[MOST_VOCAB], const char *sub, bool f32, const ch
 
 static void check_logits(const char *what)
 {
-	static float quants[MOST_VOCAB], floats[MOST_VOCAB];
-	double most = 0, away = 0;
+	static float quants[MAX_VOCAB], floats[MAX_VOCAB];
+	double max = 0, away = 0;
 
 	logits_of(quants, "quants", true, "cpu");
 	logits_of(floats, "floats", true, "cpu");
 	if (memcmp(quants, floats, sizeof floats) != 0)
 		fail_msg("%s: logits differ from those of the floats", what);
 	logits_of(quants, "quants", false, "cpu");
-	for (int k = 0; k < MOST_VOCAB; k++) {
-		most = fmax(most, fabs((double)floats[k]));
+	for (int k = 0; k < MAX_VOCAB; k++) {
+		max = fmax(max, fabs((double)floats[k]));
 		away = fmax(away, fabs((double)floats[k] - (double)quants[k]));
 	}
 	/* Activations are int8 now, but where weights are FP8. Gemma 4's scores have no scale. */
-	if (!(away < (strstr(what, "gemma4") ? 1 : 0.15) * most))
-		fail_msg("%s: logits of up to %g are %g away", what, most, away);
+	if (!(away < (strstr(what, "gemma4") ? 1 : 0.15) * max))
+		fail_msg("%s: logits of up to %g are %g away", what, max, away);
 	logits_of(floats, "quants", false, "ref");
 	assert_memory_equal(quants, floats, sizeof floats);
 }

@@ -60,15 +60,15 @@ static bool has_infinite(const float *x, int32_t n)
 static enum reason accident(const struct stage *s)
 {
 	const struct candidates *c = &run.c;
-	float most = candidates_max(c), least = most;
+	float max = candidates_max(c), min = max;
 
 	for (int32_t i = 0; i < c->n; i++)
-		least = c->logit[i] < least ? c->logit[i] : least;
-	if (strcmp(s->kind, "typical") == 0 && stage_number(s, "p") < 1 && expf(least - most) == 0)
+		min = c->logit[i] < min ? c->logit[i] : min;
+	if (strcmp(s->kind, "typical") == 0 && stage_number(s, "p") < 1 && expf(min - max) == 0)
 		return TYPICAL_OF_NAN;
-	if (strcmp(s->kind, "top_k") == 0 && c->n > 128 && stage_integer(s, "k") > 128 && most > 3e8f)
+	if (strcmp(s->kind, "top_k") == 0 && c->n > 128 && stage_integer(s, "k") > 128 && max > 3e8f)
 		return TOP_K_OVERFLOW;
-	if (strcmp(s->kind, "mirostat") == 0 && (least == most || has_infinite(c->logit, c->n)))
+	if (strcmp(s->kind, "mirostat") == 0 && (min == max || has_infinite(c->logit, c->n)))
 		return MIROSTAT_OF_NAN;
 	return strcmp(s->kind, "logit_bias") == 0 && !candidates_all(c) &&
 	                       json_array_size(json_object_get(s->about, "bias")) == 2 &&

@@ -171,7 +171,7 @@ static void test_by_hand(void **state)
 static void test_order_matters(void **state)
 {
 	static const char *const orders[] = { "top_p;temperature", "temperature;top_p", "temperature" };
-	static const int most[] = {
+	static const int max[] = {
 		2, 3, 4
 	}; /* of 4 tokens with 0.5, 0.3, 0.15, 0.05 at temperature 1, those that are left */
 	const float logits[] = { logf(0.5f), logf(0.3f), logf(0.15f), logf(0.05f) };
@@ -190,7 +190,7 @@ static void test_order_matters(void **state)
 			int32_t id = chain_choose(c, logits, NULL, 0, (struct chain_draws){ 0, k / 200.0 }, &s);
 			greatest = id > greatest ? id : greatest;
 		}
-		assert_int_equal(greatest + 1, most[i]);
+		assert_int_equal(greatest + 1, max[i]);
 		chain_close(c);
 	}
 }

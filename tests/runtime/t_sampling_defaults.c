@@ -29,7 +29,7 @@ static int make_directory(void **state)
 	if (!mkdtemp(dir))
 		return -1;
 	snprintf(config_path, sizeof config_path, "%s/generation_config.json", dir);
-	tiny_write_hf(dir, &tiny_least);
+	tiny_write_hf(dir, &tiny_min);
 	return 0;
 }
 

@@ -29,15 +29,15 @@ static void test_first(void **state)
 		same("top-k", run);
 		for (int32_t i = 0; i < list.room; i++) /* and a list loaded anew has every token at its place */
 			list.logit[i] = 0;
-		static float none[MOST];
-		candidates_load(&list, none, MOST);
-		for (int32_t i = 0; i < MOST; i++)
+		static float none[MAX];
+		candidates_load(&list, none, MAX);
+		for (int32_t i = 0; i < MAX; i++)
 			assert_int_equal(list.id[i], i);
 	}
 }
 
 /* The shortest head with that mass. False: rounding decides. */
-static bool cut_mass(double mass, bool above, int32_t least)
+static bool cut_mass(double mass, bool above, int32_t min)
 {
 	double sum = 0;
 	int32_t n = 0;
@@ -46,7 +46,7 @@ static bool cut_mass(double mass, bool above, int32_t least)
 		sum += want.e[n++].p;
 		if (fabs(sum - mass) < 1e-5)
 			return false;
-		if (n >= least && (above ? sum > mass : sum >= mass))
+		if (n >= min && (above ? sum > mass : sum >= mass))
 			break;
 	}
 	want.n = n;
@@ -58,13 +58,13 @@ static void test_top_p(void **state)
 	(void)state;
 	for (int run = 0; run < runs(); run++) {
 		float p = draw(3) ? (float)unit() : 0.9f + 0.1f * (float)unit();
-		int32_t least = draw(2) ? 0 : (int32_t)draw(30);
+		int32_t min = draw(2) ? 0 : (int32_t)draw(30);
 		make(random_length(), (int)draw(KINDS), draw(2));
 		softmax_plain(&want);
 		sort_plain(&want, by_logit);
-		if (!cut_mass((double)p, false, least))
+		if (!cut_mass((double)p, false, min))
 			continue;
-		filter_top_p(&list, p, least);
+		filter_top_p(&list, p, min);
 		same("top-p", run);
 	}
 }
@@ -74,23 +74,23 @@ static void test_min_p(void **state)
 	(void)state;
 	for (int run = 0; run < runs(); run++) {
 		float p = (float)pow(unit(), 3);
-		int32_t least = draw(2) ? 0 : (int32_t)draw(30), kept = 0;
+		int32_t min = draw(2) ? 0 : (int32_t)draw(30), kept = 0;
 		bool shuffled = draw(2);
 		make(random_length(), (int)draw(3), shuffled);
-		double most = -INFINITY;
+		double max = -INFINITY;
 		for (int32_t i = 0; i < want.n; i++)
-			most = fmax(most, want.e[i].logit);
+			max = fmax(max, want.e[i].logit);
 		bool edge = false;
 		for (int32_t i = 0; i < want.n; i++) {
-			edge |= fabs(want.e[i].logit - most - log((double)p)) < 1e-5;
-			kept += want.e[i].logit >= most + log((double)p);
+			edge |= fabs(want.e[i].logit - max - log((double)p)) < 1e-5;
+			kept += want.e[i].logit >= max + log((double)p);
 		}
 		if (edge || !(p > 0))
 			continue;
-		filter_min_p(&list, p, least);
+		filter_min_p(&list, p, min);
 		candidates_sort(&list);
 		sort_plain(&want, by_logit);
-		want.n = kept > least ? kept : least < want.n ? least : want.n;
+		want.n = kept > min ? kept : min < want.n ? min : want.n;
 		same("min-p", run);
 	}
 }
@@ -113,7 +113,7 @@ static void test_typical(void **state)
 
 	for (int run = 0; run < runs(); run++) {
 		float p = (float)unit();
-		int32_t least = draw(2) ? 0 : (int32_t)draw(20);
+		int32_t min = draw(2) ? 0 : (int32_t)draw(20);
 		double h = 0;
 		make(1 + (int32_t)draw(draw(4) ? 40 : 1500), (int)draw(5), draw(2));
 		softmax_plain(&want);
@@ -126,9 +126,9 @@ static void test_typical(void **state)
 				if (want.e[i].logit == want.e[j].logit)
 					want.e[i].score = want.e[j].score;
 		sort_plain(&want, by_score);
-		if (!scores_apart() || !cut_mass((double)p, true, least))
+		if (!scores_apart() || !cut_mass((double)p, true, min))
 			continue;
-		filter_typical(&list, p, least);
+		filter_typical(&list, p, min);
 		same("typical", run);
 		compared++;
 	}
@@ -139,13 +139,13 @@ static void test_top_n_sigma(void **state)
 {
 	(void)state;
 	for (int run = 0; run < runs(); run++) {
-		double n = 3 * unit() + 0.01, mean = 0, variance = 0, most = -INFINITY, count = 0;
+		double n = 3 * unit() + 0.01, mean = 0, variance = 0, max = -INFINITY, count = 0;
 		bool edge = false;
 		make(random_length(), (int)draw(KINDS), draw(2));
 		for (int32_t i = 0; i < want.n; i++)
 			if (isfinite(want.e[i].logit)) {
 				mean += want.e[i].logit;
-				most = fmax(most, want.e[i].logit);
+				max = fmax(max, want.e[i].logit);
 				count++;
 			}
 		mean /= count;
@@ -153,10 +153,10 @@ static void test_top_n_sigma(void **state)
 			variance += isfinite(want.e[i].logit)
 			                    ? (want.e[i].logit - mean) * (want.e[i].logit - mean) / count
 			                    : 0;
-		double least = most - (double)(float)n * sqrt(variance);
+		double min = max - (double)(float)n * sqrt(variance);
 		for (int32_t i = 0; want.n > 1 && i < want.n; i++) {
-			edge |= fabs(want.e[i].logit - least) < 1e-4 * (1 + fabs(least)) && sqrt(variance) > 0;
-			if (want.e[i].logit < least)
+			edge |= fabs(want.e[i].logit - min) < 1e-4 * (1 + fabs(min)) && sqrt(variance) > 0;
+			if (want.e[i].logit < min)
 				want.e[i].logit = -INFINITY;
 		}
 		filter_top_n_sigma(&list, (float)n);
@@ -171,10 +171,10 @@ static void test_xtc(void **state)
 	for (int run = 0; run < runs(); run++) {
 		float threshold = (float)(0.55 * pow(unit(), 2)), probability = (float)unit();
 		double u = unit();
-		int32_t least = draw(2) ? 0 : (int32_t)draw(20), likely = 0;
+		int32_t min = draw(2) ? 0 : (int32_t)draw(20), likely = 0;
 		bool edge = false;
 		make(random_length(), (int)draw(KINDS), draw(2));
-		filter_xtc(&list, probability, threshold, least, u);
+		filter_xtc(&list, probability, threshold, min, u);
 		bool fires = probability > 0 && threshold <= 0.5f && want.n >= 2 && u <= (double)probability;
 		if (fires) {
 			softmax_plain(&want);
@@ -183,7 +183,7 @@ static void test_xtc(void **state)
 				edge |= fabs(want.e[i].p - (double)threshold) < 1e-7;
 			while (likely < want.n && want.e[likely].p >= (double)threshold)
 				likely++;
-			if (likely > 1 && want.n - likely + 1 >= least) {
+			if (likely > 1 && want.n - likely + 1 >= min) {
 				memmove(want.e, want.e + likely - 1, (size_t)(want.n - likely + 1) * sizeof *want.e);
 				want.n -= likely - 1;
 			}
@@ -239,7 +239,7 @@ static void test_temperature(void **state)
 static void test_draw(void **state)
 {
 	enum { COMB = 2000 };
-	static int count[MOST];
+	static int count[MAX];
 	(void)state;
 
 	for (int run = 0; run < runs() / 20; run++) {

@@ -15,7 +15,7 @@
 #include "runtime/session/session.h"
 #include "tests/support/shared.h"
 
-enum { MOST = 480 };
+enum { MAX = 480 };
 
 static const char schema[] =
 	"{\"type\":\"object\",\"properties\":{\"name\":{\"type\":\"string\",\"maxLength\":8},"
@@ -60,12 +60,12 @@ static jit_session *open_session(uint64_t seed, int speculate)
 static char *write_text(jit_session *s, size_t *n_ids)
 {
 	jit_error err = { 0 };
-	char *text = calloc(MOST * 64, 1);
+	char *text = calloc(MAX * 64, 1);
 	size_t n = 0, length;
 	int32_t id;
 
 	assert_non_null(text);
-	for (*n_ids = 0; *n_ids < MOST; ++*n_ids) {
+	for (*n_ids = 0; *n_ids < MAX; ++*n_ids) {
 		if (jit_session_next(s, &id, &err) != JIT_OK)
 			fail_msg("%s, behind %s", err.message, text);
 		if (jit_model_is_end(model, id))
@@ -113,7 +113,7 @@ static void test_right(void **state)
 				fail_msg("%s", err.message);
 			assert_int_equal(jit_session_grammar_complete(s), 0);
 			text[k] = write_text(s, &n[k]);
-			assert_true(n[k] < MOST);
+			assert_true(n[k] < MAX);
 			assert_int_equal(jit_session_grammar_complete(s), 1);
 			jit_session_close(s);
 		}
@@ -237,7 +237,7 @@ static void test_lark(void **state)
 	char *text = write_text(s, &n);
 	for (size_t i = 0; text[i]; i++)
 		assert_non_null(strchr(i % 3 == 2 ? "," : "abc", text[i]));
-	assert_true(n == MOST || strlen(text) % 3 == 2);
+	assert_true(n == MAX || strlen(text) % 3 == 2);
 	free(text);
 	assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_LARK, "start: a", 8, &err), JIT_ERROR_ARGUMENT);
 	assert_string_equal(err.message, "the grammar, line 1, column 8: this name is used but not defined");

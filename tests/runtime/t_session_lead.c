@@ -20,7 +20,7 @@
 #include "tests/runtime/tale_model.h"
 #include "tests/support/shared.h"
 
-enum { CONTEXT = 256, MOST = 120 };
+enum { CONTEXT = 256, MAX = 120 };
 
 static const char *const prompts[] = { "Once upon a time there was a king. Once upon a time there was a",
 	                               "Once upon a time there was a king. Once upon a time there was a<think>" };
@@ -164,12 +164,12 @@ static struct session_limits *budget_of(int64_t budget, const char *message)
 }
 
 /* Up to an end token, or where nothing can follow. */
-static size_t generate(jit_session *s, int32_t *ids, size_t most)
+static size_t generate(jit_session *s, int32_t *ids, size_t max)
 {
 	jit_error err = { 0 };
 	size_t n = 0;
 
-	while (n < most && jit_session_next(s, &ids[n], &err) == JIT_OK && !jit_model_is_end(model, ids[n]))
+	while (n < max && jit_session_next(s, &ids[n], &err) == JIT_OK && !jit_model_is_end(model, ids[n]))
 		n++;
 	return n;
 }
@@ -189,7 +189,7 @@ static size_t generate_in_batch(const char *regex, const struct session_lead *le
 	must(jit_session_submit(other, prompt_ids, n_prompt / 2, NULL, &err), &err);
 	form(s, regex, lead);
 	assert_true(session_set_limits(s, l, &e));
-	while (!over && have < MOST) {
+	while (!over && have < MAX) {
 		must(jit_batch_step(b, ready, 2, &n, &err), &err);
 		for (size_t i = 0; i < n && !over; i++) {
 			over = jit_session_next(ready[i], &id, &err) != JIT_OK ||
@@ -219,7 +219,7 @@ static char *check_all_ways(const char *regex, const struct session_lead *lead, 
                             const jit_sampling *p)
 {
 	static const int drafts[] = { JIT_SPECULATE_OFF, 4, JIT_SPECULATE_AUTO };
-	int32_t first[MOST], ids[MOST];
+	int32_t first[MAX], ids[MAX];
 	struct error e = { 0 };
 	jit_error err = { 0 };
 	size_t n = 0;
@@ -229,7 +229,7 @@ static char *check_all_ways(const char *regex, const struct session_lead *lead, 
 		jit_session *s = alone(drafts[way], p);
 		form(s, regex, lead);
 		assert_true(session_set_limits(s, l, &e));
-		size_t have = generate(s, way ? ids : first, MOST);
+		size_t have = generate(s, way ? ids : first, MAX);
 		n = way ? n : have;
 		assert_int_equal(have, n);
 		assert_memory_equal(way ? ids : first, first, n * sizeof *ids);
@@ -237,7 +237,7 @@ static char *check_all_ways(const char *regex, const struct session_lead *lead, 
 		for (size_t back = 1; back < n; back += 1 + n / 8) {
 			must(jit_session_rewind(s, n_prompt + back - 1, &err), &err);
 			must(jit_session_feed(s, first + back - 1, 1, &err), &err);
-			assert_int_equal(generate(s, ids, MOST - back), n - back);
+			assert_int_equal(generate(s, ids, MAX - back), n - back);
 			assert_memory_equal(ids, first + back, (n - back) * sizeof *ids);
 		}
 		jit_session_close(s);
@@ -361,7 +361,7 @@ static void test_public(void **state)
 		{ false, "yes|no", "", "[[", { 0 } },
 		{ true, "<think>[a-z ]{3}</think>(yes|no)", reasons, NULL, { 0 } }, /* is about all of it */
 	};
-	int32_t opening[16], first[MOST], ids[MOST];
+	int32_t opening[16], first[MAX], ids[MAX];
 	unsigned free_ones = 0;
 	(void)state;
 
@@ -386,7 +386,7 @@ static void test_public(void **state)
 				else
 					form(s, ways[i].regex, &lead);
 				assert_true(session_set_limits(s, l, &e));
-				n[way] = generate(s, way ? ids : first, MOST);
+				n[way] = generate(s, way ? ids : first, MAX);
 				jit_session_close(s);
 			}
 			assert_int_equal(n[0], n[1]);

@@ -299,7 +299,7 @@ static int32_t an_end(void)
 /* An answer has its least number of tokens, those counted that are gone. */
 static void limits_go_on(void **state)
 {
-	static const size_t least[] = { 40, 150 };
+	static const size_t min[] = { 40, 150 };
 
 	for (size_t i = 0; i < 2; i++) {
 		struct error e = { 0 };
@@ -309,7 +309,7 @@ static void limits_go_on(void **state)
 		const jit_sampling p = JIT_SAMPLING(.logit_bias = &bias, .n_logit_bias = 1);
 		jit_session *s = jit_session_open(
 			model, &JIT_SESSION_OPTIONS(.context = CONTEXT, .threads = 1, .sampling = &p), &err);
-		const struct session_limits_options o = { .least = (int64_t)least[i], .budget = -1 };
+		const struct session_limits_options o = { .min = (int64_t)min[i], .budget = -1 };
 		struct session_limits *l = session_limits_open(model, &o, &e);
 		size_t n_tokens;
 		unsigned cuts;
@@ -317,8 +317,8 @@ static void limits_go_on(void **state)
 		feed_text(s, "Once upon a time");
 		assert_true(session_set_limits(s, l, &e));
 		char *text = write_on(s, 48, &n_tokens, &cuts);
-		assert_int_equal(n_tokens, least[i]);
-		assert_true(cuts >= least[i] / 50);
+		assert_int_equal(n_tokens, min[i]);
+		assert_true(cuts >= min[i] / 50);
 		free(text);
 		jit_session_close(s);
 		session_limits_close(l);

@@ -21,7 +21,7 @@
 #include "runtime/session/session.h"
 #include "tests/support/shared.h"
 
-enum { TOKENS = 24, MOST_COLUMNS = 16, GENERATED = 2 };
+enum { TOKENS = 24, MAX_COLUMNS = 16, GENERATED = 2 };
 
 /* What the CPU says of a model. */
 struct truth {
@@ -385,8 +385,8 @@ static void check_room(const struct truth *t, const char *target, int tokens)
 
 	snprintf(device, sizeof device, "sim:%s", target);
 	jit_model *m = open_model(t, device);
-	const uint32_t least = test_quick() && tokens == 1 ? 3 : 1, most = test_quick() && tokens > 1 ? 1 : 3;
-	for (uint32_t units = least; units <= most; units += 2) {
+	const uint32_t min = test_quick() && tokens == 1 ? 3 : 1, max = test_quick() && tokens > 1 ? 1 : 3;
+	for (uint32_t units = min; units <= max; units += 2) {
 		assert_true(try_card(t, m, tokens, units, 0, &seen, &err));
 		uint32_t room = backend_rdna.resident(target_find(target), units, seen.vgprs, seen.lds);
 		assert_int_equal(seen.workgroups, room);

@@ -16,7 +16,7 @@
 
 /* ---- the same text */
 
-enum { PROMPT_MOST = 300, STEPS = 220, CHECK = 13, CHECKS = STEPS / CHECK + 1, WIDTHS = 4 };
+enum { PROMPT_MAX = 300, STEPS = 220, CHECK = 13, CHECKS = STEPS / CHECK + 1, WIDTHS = 4 };
 
 static const int widths[WIDTHS] = { 4, 8, 16, JIT_SPECULATE_AUTO };
 static const jit_sampling samplings[] = {
@@ -26,7 +26,7 @@ static const jit_sampling samplings[] = {
 };
 
 struct text {
-	int32_t ids[PROMPT_MOST + STEPS + 1];
+	int32_t ids[PROMPT_MAX + STEPS + 1];
 	size_t n;
 	int last_status;
 	float *logits; /* every CHECK steps */
@@ -126,7 +126,7 @@ static void compare_on_text(const char *path, const char *text, int threads)
 	jit_model *m = open_model(path);
 
 	assert_int_equal(jit_model_tokenize(m, text, strlen(text), 1, 1, &ids, &n, &err), JIT_OK);
-	compare_texts(path, m, ids, n < PROMPT_MOST ? n : PROMPT_MOST, threads);
+	compare_texts(path, m, ids, n < PROMPT_MAX ? n : PROMPT_MAX, threads);
 	free(ids);
 	jit_model_close(m);
 }
@@ -393,7 +393,7 @@ static uint32_t make_renamed(int32_t *ids, uint32_t vocab, uint32_t name)
 /* Texts that end with a copy which changes something in so many tokens, and what guessing is to gain on it. */
 struct copies {
 	uint32_t every;
-	double least;
+	double min;
 };
 
 static void check_copies(uint32_t (*make)(int32_t *ids, uint32_t vocab, uint32_t every), const struct copies *texts,
@@ -410,9 +410,9 @@ static void check_copies(uint32_t (*make)(int32_t *ids, uint32_t vocab, uint32_t
 			guessing += simulate(ids, from, SPECULATE_AUTO, 0.06, 0);
 		}
 		double g = plain / guessing;
-		if (g < texts[i].least)
+		if (g < texts[i].min)
 			fail_msg("gain %.3f with a change in %u tokens, expected %.2f", g, texts[i].every,
-			         texts[i].least);
+			         texts[i].min);
 	}
 }
 

@@ -17,10 +17,10 @@
 #include "tests/runtime/tiny_model.h"
 #include "tests/support/shared.h"
 
-enum { MOST = 700, MORE = 5, HEADER = 256, AT_SUM = 104, AT_HEADER_SUM = 248 };
+enum { MAX = 700, MORE = 5, HEADER = 256, AT_SUM = 104, AT_HEADER_SUM = 248 };
 
 static char dir[] = "/tmp/t_state-XXXXXX", path[300];
-static int32_t ids[MOST + MORE];
+static int32_t ids[MAX + MORE];
 
 static const struct tiny_model window_all = {
 	.arch = "mistral",
@@ -64,7 +64,7 @@ static const struct tiny_model no_window = {
 
 static void make_ids(int vocab)
 {
-	for (int i = 0; i < MOST + MORE; i++)
+	for (int i = 0; i < MAX + MORE; i++)
 		ids[i] = (int32_t)((unsigned)i * 7919u % (unsigned)vocab);
 }
 

@@ -13,9 +13,9 @@
 #include "tests/support/no_memory.h"
 #include "tests/support/shared.h"
 
-enum { MOST_TEXTS = 4, LONGEST = 64 };
+enum { MAX_TEXTS = 4, LONGEST = 64 };
 struct set {
-	const char *text[MOST_TEXTS];
+	const char *text[MAX_TEXTS];
 	size_t n;
 };
 
@@ -124,11 +124,11 @@ static void try_all(const struct set *set, unsigned length, unsigned letters)
 
 static void test_all_cuts(void **state)
 {
-	unsigned most = test_quick() ? 5 : test_full() ? 8 : 6;
+	unsigned max = test_quick() ? 5 : test_full() ? 8 : 6;
 	(void)state;
 
 	for (size_t i = 0; i < SETS; i++)
-		for (unsigned length = 1; length <= most; length++)
+		for (unsigned length = 1; length <= max; length++)
 			try_all(&sets[i], length, 3);
 }
 

@@ -18,7 +18,7 @@
 #include "tests/support/shared.h"
 #include "runtime/kernels/launch_plan.h"
 
-enum { MOST = 5000 };
+enum { MAX = 5000 };
 
 /* y = a x + y over n elements: a unit has W of them, or less at the end. */
 struct saxpy {
@@ -157,7 +157,7 @@ static void run_memory(jit_kernel *k, uint32_t n, uint32_t seed)
 
 static void run_buffers(jit_compute *c, jit_kernel *k, uint32_t n)
 {
-	static float x[MOST], y[MOST], got[MOST];
+	static float x[MAX], y[MAX], got[MAX];
 	jit_error err = { 0 };
 	const uint64_t bytes = n * sizeof *x;
 	/* both in one: neighbours do not overlap */
@@ -192,7 +192,7 @@ enum { DEVICES = sizeof devices / sizeof *devices };
 /* No units, one, one more and one less than a unit's elements, and more units than threads. */
 static void test_devices(void **state)
 {
-	static const uint32_t sizes[] = { 0, 1, 7, 8, 9, 31, 32, 33, 997, MOST };
+	static const uint32_t sizes[] = { 0, 1, 7, 8, 9, 31, 32, 33, 997, MAX };
 
 	for (unsigned d = 0; d < DEVICES; d++)
 		for (int threads = 1; threads <= 3; threads += 2) {
@@ -370,14 +370,14 @@ static void test_cancel(void **state)
 	jit_cancel *cancel = jit_cancel_open(&err);
 
 	for (unsigned d = 0; d < DEVICES; d++) {
-		static float x[MOST], y[MOST], was[MOST];
-		struct saxpy s = { .n = MOST, .endless = true };
+		static float x[MAX], y[MAX], was[MAX];
+		struct saxpy s = { .n = MAX, .endless = true };
 		jit_parameter p[3];
 		jit_compute *c = open_compute(
 			&JIT_COMPUTE_OPTIONS(.device = devices[d], .cache_dir = "", .cancel = cancel, .threads = 2));
 		jit_kernel *k = open_saxpy(c, &s, p);
 		jit_launch *l = jit_launch_open(k, &err);
-		fill(x, y, MOST, 3);
+		fill(x, y, MAX, 3);
 		memcpy(was, y, sizeof y);
 		jit_launch_set_real(l, 0, &(double){ 2 }, &err);
 		jit_launch_set_memory(l, 1, x, sizeof x, &err);
@@ -388,7 +388,7 @@ static void test_cancel(void **state)
 		assert_memory_equal(y, was, sizeof y);
 		jit_cancel_set(cancel, 0);
 		good(jit_launch_run(l, &err), &err);
-		plain(2, x, was, MOST);
+		plain(2, x, was, MAX);
 		assert_memory_equal(y, was, sizeof y);
 		jit_launch_close(l);
 		jit_kernel_close(k);

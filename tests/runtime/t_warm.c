@@ -204,7 +204,7 @@ static void check_joint(const struct list *l, const struct model *m, const struc
                         const struct plan_buffers *buf, const struct plan_cache *kv, uint32_t n,
                         const struct plan_options *o)
 {
-	struct plan_span span[PLAN_HANDED_MOST];
+	struct plan_span span[PLAN_HANDED_MAX];
 	struct error err = { 0 };
 	struct plan p;
 
@@ -230,15 +230,15 @@ static void check_plans(const char *path)
 			plan_layout_open(&layout[i], &m.spec, &w,
 		                         &(struct plan_layout_options){ .tokens = 300, .f32_activations = i }, &err));
 	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++) {
-		const uint32_t most = test_quick() ? 100 : 300;
+		const uint32_t max = test_quick() ? 100 : 300;
 		const struct warm_options any = { .target = &target_table[t],
 			                          .activations = WARM_ANY_ACTIVATIONS,
 			                          .kv = WARM_KV_ANY,
-			                          .tokens = most,
+			                          .tokens = max,
 			                          .numerics = WARM_ANY_NUMERICS };
 		struct list l = list_of(&m.spec, &any);
 		check_kv_types(&m.spec, &l, any);
-		for (uint32_t n = 1; n <= most; n += t < TARGET_GFX1030 ? 1 : 7)
+		for (uint32_t n = 1; n <= max; n += t < TARGET_GFX1030 ? 1 : 7)
 			for (int way = 0; way < (target_table[t].has_mma || target_table[t].has_dot2 ? 8 : 4); way++) {
 				struct plan p;
 				const struct plan_buffers buf = some_buffers(&layout[way & 1]);
@@ -257,7 +257,7 @@ static void check_plans(const char *path)
 				for (size_t i = 0; i < p.n_kernels; i++)
 					require(&l, &p.kernel[i].key);
 				plan_free(&p);
-				if (n > 1 && n <= PLAN_HANDED_MOST && !o.bounded)
+				if (n > 1 && n <= PLAN_HANDED_MAX && !o.bounded)
 					check_joint(&l, &m, &w, &buf, &kv, n, &o);
 			}
 		free(l.key);

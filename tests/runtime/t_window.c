@@ -17,11 +17,11 @@
 #include "tests/runtime/tiny_model.h"
 #include "tests/support/shared.h"
 
-enum { CONTEXT = 1024, VOCAB = 96, MOST = CONTEXT };
+enum { CONTEXT = 1024, VOCAB = 96, MAX = CONTEXT };
 
 static char dir[] = "/tmp/t_window-XXXXXX";
-static int32_t ids[MOST + 1];
-static float trace[MOST][VOCAB]; /* the witness's logits after each token */
+static int32_t ids[MAX + 1];
+static float trace[MAX][VOCAB]; /* the witness's logits after each token */
 
 /* Windows of a few lengths about a block of 32 and a chunk of 128 positions. */
 static struct tiny_model model_of(const char *arch, uint32_t window, char extra[300])
@@ -80,15 +80,15 @@ static uint32_t random_below(uint32_t *seed, uint32_t n)
 	return (uint32_t)((uint64_t)(*seed >> 8) * n >> 24);
 }
 
-/* A text of `most` tokens that repeats itself with changes; the second half is what the model chooses. */
-static void make_trace(jit_model *m, int kv, size_t most, uint64_t *kv_bytes)
+/* A text of `max` tokens that repeats itself with changes; the second half is what the model chooses. */
+static void make_trace(jit_model *m, int kv, size_t max, uint64_t *kv_bytes)
 {
 	jit_session *s = open_session(m, 1024, kv, JIT_SPECULATE_OFF, kv_bytes);
 	uint32_t seed = 11;
 
-	for (size_t i = 0; i < most; i++) {
+	for (size_t i = 0; i < max; i++) {
 		ids[i] = i < 60 || random_below(&seed, 20) == 0 ? (int32_t)random_below(&seed, VOCAB) : ids[i - 60];
-		if (i < most / 2)
+		if (i < max / 2)
 			assert_int_equal(jit_session_feed(s, &ids[i], 1, NULL), JIT_OK);
 		else
 			assert_int_equal(jit_session_next(s, &ids[i], NULL), JIT_OK);
@@ -106,12 +106,12 @@ static void must_match(jit_session *s)
 }
 
 /* In feeds of the given width, and in the model's own choices behind the middle. */
-static void go_on(jit_session *s, size_t to, size_t width, size_t most)
+static void go_on(jit_session *s, size_t to, size_t width, size_t max)
 {
 	while (jit_session_length(s) < to) {
 		size_t at = jit_session_length(s), n = to - at < width ? to - at : width;
 		int32_t id;
-		if (at >= most / 2 && jit_session_logits(s, NULL)) {
+		if (at >= max / 2 && jit_session_logits(s, NULL)) {
 			assert_int_equal(jit_session_next(s, &id, NULL), JIT_OK);
 			assert_int_equal(id, ids[at]);
 		} else {
@@ -122,14 +122,14 @@ static void go_on(jit_session *s, size_t to, size_t width, size_t most)
 }
 
 /* The text in passes of one width, then back and forth. */
-static void check_width(jit_model *m, int kv, int batch, int speculate, size_t most, uint64_t all_bytes)
+static void check_width(jit_model *m, int kv, int batch, int speculate, size_t max, uint64_t all_bytes)
 {
 	uint64_t kv_bytes;
 	jit_session *s = open_session(m, batch, kv, speculate, &kv_bytes);
 	uint32_t seed = (uint32_t)batch;
 
 	assert_true(kv_bytes < all_bytes);
-	go_on(s, most, (size_t)batch, most);
+	go_on(s, max, (size_t)batch, max);
 	for (int i = 0; i < 6; i++) { /* short ways back, and long ones */
 		size_t now = jit_session_length(s), back = 1 + random_below(&seed, i & 1 ? (uint32_t)now : 100);
 		assert_int_equal(jit_session_rewind(s, now - back, NULL), JIT_OK);
@@ -139,12 +139,12 @@ static void check_width(jit_model *m, int kv, int batch, int speculate, size_t m
 			assert_int_equal(jit_session_length(s), now - back);
 		}
 		size_t to = now - back + 1 + random_below(&seed, 200);
-		go_on(s, to < most ? to : most, (size_t)batch, most);
+		go_on(s, to < max ? to : max, (size_t)batch, max);
 	}
 	jit_session_close(s);
 }
 
-static void check_window(const char *arch, uint32_t window, const char *device, const int *batches, int n, size_t most)
+static void check_window(const char *arch, uint32_t window, const char *device, const int *batches, int n, size_t max)
 {
 	static const int kinds[] = { JIT_KV_F16, JIT_KV_Q8_0, JIT_KV_F32 };
 	static unsigned turn;
@@ -154,9 +154,9 @@ static void check_window(const char *arch, uint32_t window, const char *device, 
 	int kv = kinds[turn++ % 3];
 	uint64_t all;
 
-	make_trace(m, kv, most, &all);
+	make_trace(m, kv, max, &all);
 	for (int i = 0; i < n; i++)
-		check_width(m, kv, batches[i], i & 1 ? 8 : JIT_SPECULATE_OFF, most, all);
+		check_width(m, kv, batches[i], i & 1 ? 8 : JIT_SPECULATE_OFF, max, all);
 	jit_model_close(m);
 }
 
@@ -167,8 +167,8 @@ static void test_sweep(void **state)
 	bool quick = test_quick();
 
 	for (size_t i = 0; i < sizeof windows / sizeof *windows; i += quick ? 3 : 1) {
-		check_window("mistral", windows[i], "cpu", batches + (quick ? i % 5 : 0), quick ? 2 : 7, MOST);
-		check_window("qwen3", windows[i], "cpu", batches + (quick ? (i + 2) % 5 : 0), quick ? 2 : 7, MOST);
+		check_window("mistral", windows[i], "cpu", batches + (quick ? i % 5 : 0), quick ? 2 : 7, MAX);
+		check_window("qwen3", windows[i], "cpu", batches + (quick ? (i + 2) % 5 : 0), quick ? 2 : 7, MAX);
 	}
 }
 

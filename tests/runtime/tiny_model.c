@@ -10,7 +10,7 @@
 #include "tests/loaders/model_to_gguf.h"
 #include "tests/loaders/st_writer.h"
 
-const struct tiny_model tiny_least = {
+const struct tiny_model tiny_min = {
 	.arch = "llama",
 	.layers = 1,
 	.hidden = 4,

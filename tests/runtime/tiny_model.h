@@ -26,7 +26,7 @@ struct tiny_model {
 };
 
 /* The smallest one there is: llama, 1 layer. */
-extern const struct tiny_model tiny_least;
+extern const struct tiny_model tiny_min;
 
 char *tiny_config(const struct tiny_model *t);                    /* malloc'ed text of config.json */
 uint8_t *tiny_safetensors(const struct tiny_model *t, size_t *n); /* malloc'ed file */

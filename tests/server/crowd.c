@@ -19,7 +19,7 @@
 #include "tests/server/hostile.h"
 
 /* WAIT: no answer takes longer, unless something hangs. */
-enum { WAIT_SECONDS = 180, GAPS_MOST = 1 << 20, BITE = 300, HUGE_HEAD = 1 << 20 };
+enum { WAIT_SECONDS = 180, GAPS_MAX = 1 << 20, BITE = 300, HUGE_HEAD = 1 << 20 };
 
 enum way { PLAIN, ROW, WRONG, HUGE, SILENT, DRIPPING, FLOOD, STUCK };
 
@@ -273,22 +273,22 @@ static void count_events(struct crowd *all, struct client *c, double t)
 	if (!last)
 		return;
 	c->looked = (size_t)(last - c->got);
-	if (c->role == CROWD_HONEST && c->last_event > c->begun && all->n_gaps < GAPS_MOST)
+	if (c->role == CROWD_HONEST && c->last_event > c->begun && all->n_gaps < GAPS_MAX)
 		all->gap[all->n_gaps++] = t - c->last_event;
 	c->last_event = t;
 }
 
 static void read_some(struct crowd *all, struct client *c, double t)
 {
-	size_t most = c->role == CROWD_SLOW && c->way != STUCK ? BITE : 65536;
+	size_t max = c->role == CROWD_SLOW && c->way != STUCK ? BITE : 65536;
 	struct answer a;
 
-	if (c->capacity < c->n + most + 1) {
-		c->capacity = 2 * c->capacity + most + 1;
+	if (c->capacity < c->n + max + 1) {
+		c->capacity = 2 * c->capacity + max + 1;
 		c->got = realloc(c->got, c->capacity);
 		assert_non_null(c->got);
 	}
-	ssize_t n = recv(c->fd, c->got + c->n, most, MSG_DONTWAIT);
+	ssize_t n = recv(c->fd, c->got + c->n, max, MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	c->n += n > 0 ? (size_t)n : 0;
@@ -375,7 +375,7 @@ struct crowd *crowd_open(const struct child *server, unsigned clients, const str
 	all->n_wrong = length_of(wrong);
 	all->list = calloc(clients, sizeof *all->list);
 	all->polled = calloc(clients, sizeof *all->polled);
-	all->gap = calloc(GAPS_MOST, sizeof *all->gap);
+	all->gap = calloc(GAPS_MAX, sizeof *all->gap);
 	assert_true(all->list && all->polled && all->gap);
 	for (unsigned i = 0; i < clients; i++) {
 		all->list[i].fd = -1;
@@ -437,7 +437,7 @@ void crowd_get_numbers(struct crowd *c, struct crowd_numbers *out)
 	qsort(c->gap, n, sizeof *c->gap, compare);
 	out->gap50 = c->gap[n / 2];
 	out->gap99 = c->gap[n * 99 / 100];
-	out->gap_most = c->gap[n - 1];
+	out->gap_max = c->gap[n - 1];
 }
 
 void crowd_close(struct crowd *c)

@@ -29,8 +29,8 @@ struct ask {
 
 struct crowd_numbers {
 	unsigned long begun[CROWD_ROLES], ended[CROWD_ROLES];
-	unsigned long dropped;         /* slow ones that the server cut off */
-	double gap50, gap99, gap_most; /* seconds between events of one answer, of honest clients */
+	unsigned long dropped;        /* slow ones that the server cut off */
+	double gap50, gap99, gap_max; /* seconds between events of one answer, of honest clients */
 	size_t gaps;
 };
 

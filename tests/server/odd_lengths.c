@@ -51,7 +51,7 @@ static char *repeat(const char *begin, const char *one, const char *between, con
 	return p;
 }
 
-static void try_long(const struct whole_request *w, const struct odd_cut *c, const char *name, char *value, double most)
+static void try_long(const struct whole_request *w, const struct odd_cut *c, const char *name, char *value, double max)
 {
 	const size_t n = strlen(c->before) + strlen(value) + strlen(c->after);
 	char *body = malloc(n + 1), what[400];
@@ -62,7 +62,7 @@ static void try_long(const struct whole_request *w, const struct odd_cut *c, con
 	const double before = processor_seconds();
 	struct answer a = odd_ask(w->method, w->path, ODD_JSON, body, n);
 	const double took = processor_seconds() - before;
-	if (took > most) {
+	if (took > max) {
 		printf("        %.1f processor seconds\n", took);
 		odd_complain(what, &a, "too long");
 	}
@@ -151,7 +151,7 @@ void odd_lengths(void **state)
 	static const char *const texts[] = { "a", " ", "{{", "<", "\\n", "[", "(", "<tool_call>", "a|" };
 	static const char *const members[] = { "\"#\":0", "\"#\":{}", "\"#\":\"\"" };
 	const size_t bytes = test_full() ? 2000000 : 200000;
-	const double most = (test_full() ? 6 : 1.5) * (SANITIZED ? 8 : 1);
+	const double max = (test_full() ? 6 : 1.5) * (SANITIZED ? 8 : 1);
 	size_t number = 0;
 	(void)state;
 
@@ -164,15 +164,15 @@ void odd_lengths(void **state)
 			char *one = own ? json_dumps(own, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 			for (size_t k = 0; json_is_array(v) && k < sizeof elements / sizeof *elements; k++)
 				if (odd_is_mine(&strides, number++))
-					try_long(w, &c, elements[k], repeat("[", elements[k], ",", "]", bytes), most);
+					try_long(w, &c, elements[k], repeat("[", elements[k], ",", "]", bytes), max);
 			if (one && odd_is_mine(&strides, number++))
-				try_long(w, &c, one, repeat("[", one, ",", "]", bytes), most);
+				try_long(w, &c, one, repeat("[", one, ",", "]", bytes), max);
 			for (size_t k = 0; json_is_object(v) && k < sizeof members / sizeof *members; k++)
 				if (odd_is_mine(&strides, number++))
-					try_long(w, &c, members[k], repeat("{", members[k], ",", "}", bytes), most);
+					try_long(w, &c, members[k], repeat("{", members[k], ",", "}", bytes), max);
 			for (size_t k = 0; json_is_string(v) && k < sizeof texts / sizeof *texts; k++)
 				if (odd_is_mine(&strides, number++))
-					try_long(w, &c, texts[k], repeat("\"", texts[k], "", "\"", bytes), most);
+					try_long(w, &c, texts[k], repeat("\"", texts[k], "", "\"", bytes), max);
 			free(one);
 			json_decref(v);
 			odd_cut_free(&c);

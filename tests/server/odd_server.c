@@ -24,7 +24,7 @@ static const char template[] =
 	"tojson }}"
 	"</tool_call>{% endfor %}\n{% endfor %}{% if add_generation_prompt %}assistant: {% endif %}";
 
-enum { TOLD_MOST = 200, CHECK_EVERY = 400 };
+enum { TOLD_MAX = 200, CHECK_EVERY = 400 };
 
 struct child odd_server;
 static char folder[64];
@@ -38,7 +38,7 @@ static char slowest_what[300];
 
 void odd_complain(const char *what, const struct answer *a, const char *why)
 {
-	if (wrong++ < TOLD_MOST)
+	if (wrong++ < TOLD_MAX)
 		printf("        %s: %s: status %d, %.300s\n", what, why, a->status, a->body ? a->body : "nothing");
 }
 

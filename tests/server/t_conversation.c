@@ -194,7 +194,7 @@ static void take_event(struct told *t, const json_t *event)
 	}
 }
 
-static struct told ask_told(const char *path, const char *words, const char *most)
+static struct told ask_told(const char *path, const char *words, const char *max)
 {
 	struct told t = { 0 };
 	char body[4000];
@@ -202,7 +202,7 @@ static struct told ask_told(const char *path, const char *words, const char *mos
 	snprintf(body, sizeof body,
 	         "{\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}],\"prompt\":\"%s\",\"input\":\"%s\","
 	         "\"%s\":12,\"temperature\":0,\"stream\":true,\"return_progress\":true,\"timings_per_token\":true}",
-	         words, words, words, most);
+	         words, words, words, max);
 	struct answer a = client_ask(&server, path, NULL, body);
 	assert_int_equal(a.status, 200);
 	for (const char *at = a.body; (at = strstr(at, "data: {")); at++) {
@@ -225,14 +225,14 @@ static void test_told_on_the_way(void **state)
 		snprintf(words, sizeof words, "%d: ", i); /* none begins like another */
 		for (int k = 0; k < 40; k++)
 			strcat(words, "the king said ");
-		const char *most = i == 3 ? "max_output_tokens" : "max_tokens";
-		struct told t = ask_told(path[i], words, most);
+		const char *max = i == 3 ? "max_output_tokens" : "max_tokens";
+		struct told t = ask_told(path[i], words, max);
 		if (t.total < 100 || t.processed != t.total || t.prompts != 1 + (t.total - t.cache + 63) / 64)
 			fail_msg("%s: %d reports of %lld tokens, %lld of them known", path[i], t.prompts,
 			         (long long)t.total, (long long)t.cache);
 		assert_int_equal(t.generated, 12);
 		assert_true(t.tokens > 3);
-		t = ask_told(path[i], words, most);
+		t = ask_told(path[i], words, max);
 		assert_true(t.cache > 0 && t.prompts == 2 && t.processed == t.total);
 	}
 }

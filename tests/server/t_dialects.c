@@ -178,10 +178,10 @@ static char *completion(const char *more)
 }
 
 /* A text that ends an answer counts from min_tokens on. */
-static void test_least(void **state)
+static void test_min(void **state)
 {
 	(void)state;
-	for (int least = 0; least < 9; least++) {
+	for (int min = 0; min < 9; min++) {
 		char more[300], expected[100] = "";
 		json_t *o = client_json(&fields_server, "/tokenize", "{\"content\":\"x\"}", 200);
 		const json_int_t id = json_integer_value(at(o, "tokens/0"));
@@ -189,9 +189,9 @@ static void test_least(void **state)
 		snprintf(more, sizeof more,
 		         "\"min_tokens\":%d,\"stop\":[\"x\"],\"grammar\":\"root ::= [x]+\","
 		         "\"include_stop_str_in_output\":true,\"logit_bias\":{\"%d\":100},\"max_tokens\":30",
-		         least, (int)id);
+		         min, (int)id);
 		char *text = completion(more);
-		memset(expected, 'x', (size_t)least + 1);
+		memset(expected, 'x', (size_t)min + 1);
 		assert_string_equal(text, expected);
 		free(text);
 	}
@@ -322,7 +322,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_function_call),      cmocka_unit_test(test_function_stream),
 		cmocka_unit_test(test_function_history),   cmocka_unit_test(test_functions_refused),
-		cmocka_unit_test(test_anthropic_refusals), cmocka_unit_test(test_least),
+		cmocka_unit_test(test_anthropic_refusals), cmocka_unit_test(test_min),
 		cmocka_unit_test(test_nothing_left),       cmocka_unit_test(test_budget),
 		cmocka_unit_test(test_prompt_logprobs),    cmocka_unit_test(test_additional),
 	};

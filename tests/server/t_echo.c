@@ -21,7 +21,7 @@
 #define TALE "Once upon a time, a na\\u00efve fox \\u65e5\\u672c sang \\ud83d\\ude00 to \\\"the\\\" king"
 static const char tale[] = "Once upon a time, a na\xc3\xafve fox \xe6\x97\xa5\xe6\x9c\xac sang \xf0\x9f\x98\x80 to "
 			   "\"the\" king";
-enum { MOST = 400 };
+enum { MAX = 400 };
 
 static struct child server;
 static jit_model *model;
@@ -67,16 +67,16 @@ static const json_t *list(const json_t *o, size_t i, const char *name)
 /* The logarithm of a softmax in double, and how many logits are greater. */
 static double expected_of(const float *logits, int n, int32_t id, int *greater)
 {
-	double most = -INFINITY, sum = 0;
+	double max = -INFINITY, sum = 0;
 
 	*greater = 0;
 	for (int i = 0; i < n; i++) {
-		most = logits[i] > most ? (double)logits[i] : most;
+		max = logits[i] > max ? (double)logits[i] : max;
 		*greater += logits[i] > logits[id];
 	}
 	for (int i = 0; i < n; i++)
-		sum += exp((double)logits[i] - most);
-	return (double)logits[id] - most - log(sum);
+		sum += exp((double)logits[i] - max);
+	return (double)logits[id] - max - log(sum);
 }
 
 /* Of the entry of a place: the number, and the likelier tokens from the first on. */
@@ -101,7 +101,7 @@ static void check_entry(const json_t *e, const float *logits, int n, size_t n_to
 
 static void check_numbers(const json_t *content, size_t n_top)
 {
-	jit_session *s = jit_session_open(model, &JIT_SESSION_OPTIONS(.context = MOST), NULL);
+	jit_session *s = jit_session_open(model, &JIT_SESSION_OPTIONS(.context = MAX), NULL);
 	jit_model_info info = JIT_MODEL_INFO();
 	json_t *e;
 	size_t i;

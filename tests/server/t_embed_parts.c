@@ -76,9 +76,9 @@ static void test_bits(void **state)
 	for (int i = 0; i < CONTEXT; i++)
 		ids[i] = 1 + (i * 37 + i * i) % 400;
 	for (int k = 0; k < 4; k++) {
-		const char *pooling = k % 2 ? "mean" : "last", *most = milliseconds[k / 2];
+		const char *pooling = k % 2 ? "mean" : "last", *max = milliseconds[k / 2];
 		const char *const arguments[] = { "--no-cache", "--no-replay",   "--context", "700", "--pooling",
-			                          pooling,      "--max-pass-ms", most,        NULL };
+			                          pooling,      "--max-pass-ms", max,         NULL };
 		struct child c = child_start(arguments);
 		for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
 			whole(ids, lengths[i], k % 2 ? JIT_POOL_MEAN : JIT_POOL_LAST, expected);

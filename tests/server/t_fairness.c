@@ -14,12 +14,12 @@
 #include "server/engine/fairness.h"
 #include "server/engine/task.h"
 
-enum { MOST = 8 };
+enum { MAX = 8 };
 
 /* Two clients: of one key, on two connections, or of two keys. */
 static struct task tasks[2];
-static struct choice choices[2 * MOST], waits[2];
-static struct choice *running[2 * MOST];
+static struct choice choices[2 * MAX], waits[2];
+static struct choice *running[2 * MAX];
 
 static void begin(bool keys)
 {
@@ -44,8 +44,8 @@ static void test_next(void **state)
 {
 	(void)state;
 	for (int keys = 0; keys < 2; keys++)
-		for (unsigned a = 0; a <= MOST; a++)
-			for (unsigned b = 0; b <= MOST; b++)
+		for (unsigned a = 0; a <= MAX; a++)
+			for (unsigned b = 0; b <= MAX; b++)
 				for (unsigned first = 0; first < 2; first++) {
 					begin(keys);
 					const unsigned n = at_work(a, b);
@@ -64,8 +64,8 @@ static void test_victim(void **state)
 {
 	(void)state;
 	for (int keys = 0; keys < 2; keys++)
-		for (unsigned a = 0; a <= MOST; a++)
-			for (unsigned b = 0; b <= MOST; b++) {
+		for (unsigned a = 0; a <= MAX; a++)
+			for (unsigned b = 0; b <= MAX; b++) {
 				begin(keys);
 				const unsigned n = at_work(a, b);
 				struct choice *victim = fairness_victim(&waits[1], running, n);

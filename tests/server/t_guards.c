@@ -49,12 +49,12 @@ static void check_alive(void)
 static const char whole[] = "GET /livez HTTP/1.1\r\n" HOST "\r\n";
 
 /* One answer of as many as come on a connection; what came behind it stays in *got, of which *n bytes are there. */
-static struct answer next_answer(int fd, char *got, size_t *n, size_t most)
+static struct answer next_answer(int fd, char *got, size_t *n, size_t max)
 {
 	struct answer a = { 0 };
 
 	while (!answer_parse(&a, got, *n, a.closed)) {
-		ssize_t more = *n < most ? read(fd, got + *n, most - *n) : -1;
+		ssize_t more = *n < max ? read(fd, got + *n, max - *n) : -1;
 		if (more <= 0)
 			return (struct answer){ .closed = true };
 		*n += (size_t)more;

@@ -72,7 +72,7 @@ static void check(bool made, bool leaves)
 	assert_non_null(t->ids);
 	memcpy(t->ids, prompt, sizeof prompt);
 	t->n_ids = 3;
-	t->most = 10;
+	t->max = 10;
 	t->choices = 1;
 	assert_true(task_set_grammar(t, JIT_GRAMMAR_JSON_SCHEMA, schema, "json_schema", &r));
 	assert_true(!made || task_make_grammars(t, served.model, &steps, &r));

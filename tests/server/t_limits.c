@@ -208,12 +208,12 @@ static void test_memory(void **state)
 	for (int i = 0; i < TEXTS; i++)
 		n += (size_t)sprintf(large + n, "{\"text\":\"%d\",\"b\":[%d]},", i, i % 10);
 	strcpy(large + n, "0]}");
-	long before = resident_mib(&c), most = 0, after = 0;
+	long before = resident_mib(&c), max = 0, after = 0;
 	for (int i = 0; i < CLIENTS; i++)
 		assert_int_equal(pthread_create(&client[i], NULL, send_large, &c), 0);
 	for (int i = 0; i < CLIENTS; i++) {
 		long now = resident_mib(&c);
-		most = now > most ? now : most;
+		max = now > max ? now : max;
 		pthread_join(client[i], NULL);
 	}
 	for (int i = 0; i < 50; i++) {
@@ -222,7 +222,7 @@ static void test_memory(void **state)
 		if (after < before + 60)
 			break;
 	}
-	print_message("# resident, MiB: %ld, meanwhile %ld, then %ld\n", before, most, after);
+	print_message("# resident, MiB: %ld, meanwhile %ld, then %ld\n", before, max, after);
 	if (!SANITIZED)
 		assert_true(after < before + 60);
 	free(large);

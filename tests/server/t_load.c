@@ -143,23 +143,23 @@ static void test_leaves_in_prompt(void **state)
 /* More connections of one address than it may have: those that are there stay, and others are ended at once. */
 static void test_connections(void **state)
 {
-	enum { MOST = 6 };
+	enum { MAX = 6 };
 	static const char *const arguments[] = { "--max-connections-per-address", "6", "--no-cache", NULL };
 	static const char request[] = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
 	struct child c = child_start(arguments);
-	int fd[MOST + 1];
+	int fd[MAX + 1];
 	(void)state;
 
 	for (int turn = 0; turn < 2; turn++) {
-		for (int i = 0; i <= MOST; i++) {
+		for (int i = 0; i <= MAX; i++) {
 			fd[i] = client_connect(&c, false);
 			client_send(fd[i], request, sizeof request - 1);
 			struct answer a = client_read(fd[i], 20);
-			assert_int_equal(a.status, i < MOST ? 200 : 0);
-			assert_true(i < MOST || a.closed);
+			assert_int_equal(a.status, i < MAX ? 200 : 0);
+			assert_true(i < MAX || a.closed);
 			answer_free(&a);
 		}
-		for (int i = 0; i <= MOST; i++)
+		for (int i = 0; i <= MAX; i++)
 			close(fd[i]);
 		for (int i = 0; i < 500 && child_fds(&c) > 30; i++)
 			usleep(20000);
@@ -171,25 +171,25 @@ static void test_connections(void **state)
 /* More connections than there may be in all: the next one waits until another ends. */
 static void test_all_connections(void **state)
 {
-	enum { MOST = 6 };
+	enum { MAX = 6 };
 	static const char *const arguments[] = { "--max-connections", "6", "--no-cache", NULL };
 	static const char request[] = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
 	struct child c = child_start(arguments);
-	int fd[MOST + 1];
+	int fd[MAX + 1];
 	(void)state;
 
-	for (int i = 0; i <= MOST; i++) {
+	for (int i = 0; i <= MAX; i++) {
 		fd[i] = client_connect(&c, false);
 		client_send(fd[i], request, sizeof request - 1);
 		struct pollfd answered = { fd[i], POLLIN, 0 };
-		assert_int_equal(poll(&answered, 1, i < MOST ? 20000 : 500), i < MOST);
-		if (i == MOST)
+		assert_int_equal(poll(&answered, 1, i < MAX ? 20000 : 500), i < MAX);
+		if (i == MAX)
 			close(fd[0]);
 		struct answer a = client_read(fd[i], 20);
 		assert_int_equal(a.status, 200);
 		answer_free(&a);
 	}
-	for (int i = 1; i <= MOST; i++)
+	for (int i = 1; i <= MAX; i++)
 		close(fd[i]);
 	for (int i = 0; i < 500 && child_fds(&c) > 30; i++)
 		usleep(20000);
@@ -253,14 +253,14 @@ static double longest_wait(int stream, int other, int *tokens)
 }
 
 /* Texts to embed, of so many bytes: who is answered beside them has a token between two of their parts. */
-static void embed_beside(int texts, size_t most)
+static void embed_beside(int texts, size_t max)
 {
 	static const char *const arguments[] = { "--parallel",    "32", "--no-cache", "--context", "2048",
 		                                 "--max-pass-ms", "5",  NULL };
 	struct child c = child_start(arguments);
-	char body[300], *text = calloc(1, most), *request = calloc((size_t)texts + 1, most);
+	char body[300], *text = calloc(1, max), *request = calloc((size_t)texts + 1, max);
 
-	for (size_t n = 0; n + 8 < most; n += 7)
+	for (size_t n = 0; n + 8 < max; n += 7)
 		memcpy(text + n, "a king ", 8);
 	snprintf(body, sizeof body, LONG, "true", 1);
 	int stream = begin(&c, body, false), other = client_connect(&c, false);

@@ -353,7 +353,7 @@ static void test_stop(void **state)
 	assert_int_equal(child_wait(&c), 0);
 }
 
-static void copy_to_broken(size_t most)
+static void copy_to_broken(size_t max)
 {
 	char model[1024];
 	size_t n;
@@ -361,7 +361,7 @@ static void copy_to_broken(size_t most)
 	FILE *f = fopen(broken, "wb");
 
 	assert_non_null(f);
-	assert_int_equal(fwrite(p, 1, n < most ? n : most, f), n < most ? n : most);
+	assert_int_equal(fwrite(p, 1, n < max ? n : max, f), n < max ? n : max);
 	assert_int_equal(fclose(f), 0);
 	free(p);
 }

@@ -106,7 +106,7 @@ static bool is_refused(const struct answer *a)
 	return ok;
 }
 
-static void replay(const char *file, unsigned least)
+static void replay(const char *file, unsigned min)
 {
 	char path[200], *text, *next;
 	unsigned count = 0;
@@ -133,7 +133,7 @@ static void replay(const char *file, unsigned least)
 		json_decref(o);
 	}
 	free(text);
-	assert_true(count >= least);
+	assert_true(count >= min);
 	const unsigned n = wrong;
 	wrong = 0;
 	assert_int_equal(n, 0);

@@ -167,7 +167,7 @@ static size_t below(size_t n)
 }
 
 /* Bytes flipped, put in, taken away, and pieces of other seeds. */
-static size_t change(uint8_t *p, size_t n, size_t most)
+static size_t change(uint8_t *p, size_t n, size_t max)
 {
 	static const char special[] = "{}[]\",:\\0e-.u\n\0\x80\xff ";
 
@@ -191,7 +191,7 @@ static size_t change(uint8_t *p, size_t n, size_t most)
 		default: {
 			size_t from = below(strlen(other)), left = strlen(other) - from;
 			length = length < left ? length : left;
-			if (n + length > most)
+			if (n + length > max)
 				break;
 			memmove(p + at + length, p + at, n - at);
 			memcpy(p + at, other + from, length);

@@ -32,7 +32,7 @@ static int make_folder(void **state)
 	assert_non_null(mkdtemp(folder));
 	snprintf(tiny, sizeof tiny, "%s-tiny", folder);
 	assert_int_equal(mkdir(tiny, 0700), 0);
-	tiny_write_hf(tiny, &tiny_least);
+	tiny_write_hf(tiny, &tiny_min);
 	return 0;
 }
 

@@ -251,7 +251,7 @@ static void test_series(void **state)
 static void test_num_predict(void **state)
 {
 	static const struct {
-		int most;
+		int max;
 		bool whole;
 	} rows[] = { { 0, true }, { -1, true }, { -2, true }, { -7, true }, { 1, false }, { 2, false } };
 	char with[300];
@@ -260,12 +260,12 @@ static void test_num_predict(void **state)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		snprintf(with, sizeof with,
 		         "\"messages\":[" HI "]," SAYS("one two three four") ",\"options\":{\"num_predict\":%d}",
-		         rows[i].most);
+		         rows[i].max);
 		json_t *o = ask(&server, "/api/chat", with, "\"stream\":false");
 		assert_string_equal(text_at(o, "done_reason"), rows[i].whole ? "stop" : "length");
 		assert_int_equal(strcmp(text_at(o, "message.content"), "one two three four") == 0, rows[i].whole);
 		if (!rows[i].whole)
-			assert_int_equal((int)number_at(o, "eval_count"), rows[i].most);
+			assert_int_equal((int)number_at(o, "eval_count"), rows[i].max);
 		json_decref(o);
 	}
 }

@@ -187,7 +187,7 @@ static void tell(struct crowd *all, const struct child *server, const long *kib,
 	       n.ended[CROWD_HONEST], n.ended[CROWD_LEAVING], n.ended[CROWD_SLOW], n.dropped, n.ended[CROWD_HOSTILE],
 	       number(server, "jitserve_set_back_total"));
 	printf("# time between tokens: p50 %.1f ms, p99 %.1f ms, most %.1f ms, of %zu\n", 1e3 * n.gap50, 1e3 * n.gap99,
-	       1e3 * n.gap_most, n.gaps);
+	       1e3 * n.gap_max, n.gaps);
 	printf("# resident, KiB:");
 	for (int i = 0; i < rounds; i++)
 		printf(" %ld", kib[i]);

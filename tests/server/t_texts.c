@@ -321,7 +321,7 @@ static void test_pooling(void **state)
 	snprintf(model, sizeof model, "%s/pooled", dir);
 	snprintf(beside, sizeof beside, "%s/1_Pooling", model);
 	assert_int_equal(mkdir(model, 0700) | mkdir(beside, 0700), 0);
-	tiny_write_hf(model, &tiny_least);
+	tiny_write_hf(model, &tiny_min);
 	double unsaid = embedding_of(model, NULL, NULL);
 	tiny_write(beside, "config.json", says, sizeof says - 1);
 	double own = embedding_of(model, NULL, NULL), last = embedding_of(model, "--pooling", "last"),

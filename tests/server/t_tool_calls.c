@@ -435,7 +435,7 @@ static void test_one_call_cut(void **state)
 	"</tool_call><tool_call>{\\\\\\\"name\\\\\\\": \\\\\\\"get\\\\\\\", \\\\\\\"arguments\\\\\\\": " \
 	"{}}</tool_call>\\\"\""
 	static const struct {
-		const char *path, *tool, *schema, *body, *most, *one_only, *called, *cut;
+		const char *path, *tool, *schema, *body, *max, *one_only, *called, *cut;
 	} ways[] = {
 		{ "/v1/chat/completions", "{\"type\":\"function\",\"function\":{" GET "}}", "parameters",
 		  "\"messages\":" USER, "max_tokens", "\"parallel_tool_calls\":false",
@@ -461,7 +461,7 @@ static void test_one_call_cut(void **state)
 		char tool[200], body[1000];
 		snprintf(tool, sizeof tool, ways[i / 4].tool, ways[i / 4].schema);
 		snprintf(body, sizeof body, "{%s,\"tools\":[%s],\"%s\":%zu,\"stream\":%s,%s%s%s}", ways[i / 4].body,
-		         tool, ways[i / 4].most, first + 4, streams ? "true" : "false", CALLS, one_only ? "," : "",
+		         tool, ways[i / 4].max, first + 4, streams ? "true" : "false", CALLS, one_only ? "," : "",
 		         one_only ? ways[i / 4].one_only : "");
 		struct answer a = client_ask(&c, ways[i / 4].path, NULL, body);
 		if (a.status != 200 || !strstr(a.body, one_only ? ways[i / 4].called : ways[i / 4].cut) ||

@@ -101,7 +101,7 @@ static struct asker *ask(struct batcher *e, uint64_t key, uint64_t line, unsigne
 	assert_non_null(a->task->ids);
 	memcpy(a->task->ids, prompt, sizeof prompt);
 	a->task->n_ids = 3;
-	a->task->most = tokens;
+	a->task->max = tokens;
 	a->task->ignore_end = true;
 	a->task->choices = choices;
 	a->task->sampling.seed = 1;

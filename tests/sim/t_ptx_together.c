@@ -15,7 +15,7 @@
 #include "sim/ptx.h"
 #include "tests/support/shared.h"
 
-enum { WORDS = 4096, SHARED = 1024, TEXT = 8192, MOST_SEEDS = 40 };
+enum { WORDS = 4096, SHARED = 1024, TEXT = 8192, MAX_SEEDS = 40 };
 
 /* %r0 the thread, %r1 the block, %d0 the memory, %d1 its word of this thread, of 64 in a block. */
 #define HEAD \
@@ -83,7 +83,7 @@ static void launch(struct launch *l, const char *body)
 	assemble(body);
 	assert_true(m && ptx_memory_add(m, l->memory, sizeof l->memory));
 	memcpy(first, l->memory, sizeof first);
-	for (uint64_t seed = 0; seed < MOST_SEEDS; seed++) {
+	for (uint64_t seed = 0; seed < MAX_SEEDS; seed++) {
 		struct ptx_run run = { .entry = l->entry,
 			               .blocks = l->blocks,
 			               .threads = l->threads,

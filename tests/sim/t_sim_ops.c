@@ -212,7 +212,7 @@ static float mantissa(float f)
 	int e;
 	return isfinite(f) ? frexpf(f, &e) : f;
 }
-static i64 least(i64 a, i64 b) { return a < b ? a : b; }
+static i64 min(i64 a, i64 b) { return a < b ? a : b; }
 static u32 far(u32 a, u32 b) { return a < b ? b - a : a - b; }
 static u32 lerp(u64 a, u64 b, u64 c)
 {

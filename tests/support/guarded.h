@@ -14,10 +14,10 @@ struct guarded {
 	size_t size; /* readable bytes; a page without access follows */
 };
 
-static inline struct guarded guarded_open(size_t most)
+static inline struct guarded guarded_open(size_t max)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	struct guarded g = { .size = (most + page) / page * page };
+	struct guarded g = { .size = (max + page) / page * page };
 
 	g.region = mmap(NULL, g.size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (g.region == MAP_FAILED || mprotect(g.region + g.size, page, PROT_NONE) != 0)

@@ -14,7 +14,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-enum { PTY_MOST = 1 << 20, PTY_PATIENCE = 60000 /* ms */ };
+enum { PTY_MAX = 1 << 20, PTY_PATIENCE = 60000 /* ms */ };
 
 struct pty {
 	pid_t pid;
@@ -26,7 +26,7 @@ struct pty {
 /* Of so many columns. argv[0] is looked for along $PATH. False: there are no pseudo-terminals. */
 static inline bool pty_start(struct pty *t, int columns, char *const *argv)
 {
-	*t = (struct pty){ .fd = posix_openpt(O_RDWR | O_NOCTTY), .text = calloc(1, PTY_MOST + 1) };
+	*t = (struct pty){ .fd = posix_openpt(O_RDWR | O_NOCTTY), .text = calloc(1, PTY_MAX + 1) };
 	if (t->fd < 0 || !t->text || grantpt(t->fd) || unlockpt(t->fd))
 		return false;
 	t->pid = fork();
@@ -56,8 +56,8 @@ static inline size_t pty_wait_for(struct pty *t, size_t from, const char *what)
 		ssize_t got;
 		if (at)
 			return (size_t)(at - t->text) + strlen(what);
-		if (t->n == PTY_MOST || poll(&p, 1, PTY_PATIENCE) <= 0 ||
-		    (got = read(t->fd, t->text + t->n, PTY_MOST - t->n)) <= 0)
+		if (t->n == PTY_MAX || poll(&p, 1, PTY_PATIENCE) <= 0 ||
+		    (got = read(t->fd, t->text + t->n, PTY_MAX - t->n)) <= 0)
 			return 0;
 		for (ssize_t i = 0; i < got; i++) /* a text of C, so that strstr sees all of it */
 			t->text[t->n + (size_t)i] = t->text[t->n + (size_t)i] ? t->text[t->n + (size_t)i] : ' ';

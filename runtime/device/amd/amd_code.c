@@ -8,7 +8,7 @@
 
 #include "runtime/device/amd/amd.h"
 
-enum { PREFETCH = 4096, MOST = 1 << 30 };
+enum { PREFETCH = 4096, MAX = 1 << 30 };
 enum { ELF_LOAD = 1, ELF_DYNSYM = 11 };
 
 struct elf {
@@ -62,8 +62,8 @@ static bool measure(const struct elf *f, uint64_t *size, struct error *err)
 	for (unsigned i = 0; i < f->n_segments; i++) {
 		if (!segment_at(f, i, &s))
 			continue;
-		if (s.offset > f->n || s.in_file > f->n - s.offset || s.in_file > s.in_memory || s.address > MOST ||
-		    s.in_memory > MOST)
+		if (s.offset > f->n || s.in_file > f->n - s.offset || s.in_file > s.in_memory || s.address > MAX ||
+		    s.in_memory > MAX)
 			return broken(err, "segments");
 		*size = s.address + s.in_memory > *size ? s.address + s.in_memory : *size;
 	}

@@ -13,7 +13,7 @@
 #include "runtime/device/amd/amd.h"
 #include "runtime/host/system.h"
 
-enum { STAGING_BYTES = 16 << 20, ROOM_FOR_CODE = 16 << 20, COPY_GROUPS_A_UNIT = 4, MOST_PIECES = RDNA_COPY_MOST };
+enum { STAGING_BYTES = 16 << 20, ROOM_FOR_CODE = 16 << 20, COPY_GROUPS_A_UNIT = 4, MAX_PIECES = RDNA_COPY_MAX };
 #define COPY_BYTES_A_SECOND 1e9
 
 static struct amd *amd_of(struct device *d) { return (struct amd *)d; }
@@ -22,10 +22,10 @@ static struct amd *amd_of(struct device *d) { return (struct amd *)d; }
 
 static void put_part(struct amd *d, uint64_t to, uint64_t from, uint64_t n, bool pieces, bool last)
 {
-	uint64_t groups = (n + RDNA_COPY_ITEMS - 1) / RDNA_COPY_ITEMS, most = d->card.units * COPY_GROUPS_A_UNIT;
+	uint64_t groups = (n + RDNA_COPY_ITEMS - 1) / RDNA_COPY_ITEMS, max = d->card.units * COPY_GROUPS_A_UNIT;
 	struct rdna_copy_args *a = amd_queue_kernarg(d);
 
-	groups = groups < most ? groups : most;
+	groups = groups < max ? groups : max;
 	*a = (struct rdna_copy_args){ to, from, (uint32_t)n, (uint32_t)groups * RDNA_COPY_ITEMS };
 	amd_queue_put(d, pieces ? &d->copy_pieces : &d->copy_bytes, (uint32_t)groups, last);
 }
@@ -34,12 +34,12 @@ static void put_part(struct amd *d, uint64_t to, uint64_t from, uint64_t n, bool
 void amd_put_copy(struct amd *d, uint64_t to, uint64_t from, uint64_t bytes, bool last)
 {
 	bool aligned = !((to | from) & 15);
-	uint64_t most = aligned ? bytes & ~UINT64_C(15) : 0;
+	uint64_t max = aligned ? bytes & ~UINT64_C(15) : 0;
 
-	if (most)
-		put_part(d, to, from, most / 16, true, last && most == bytes);
-	if (most < bytes)
-		put_part(d, to + most, from + most, bytes - most, false, last);
+	if (max)
+		put_part(d, to, from, max / 16, true, last && max == bytes);
+	if (max < bytes)
+		put_part(d, to + max, from + max, bytes - max, false, last);
 }
 
 static bool run_copies(struct amd *d, uint64_t bytes, struct error *err)
@@ -131,8 +131,8 @@ static bool clear(struct amd *d, const struct kfd_buffer *b, struct error *err)
 	memset(d->staging.buffer.address, 0, done);
 	amd_put_copy(d, at, (uint64_t)(uintptr_t)d->staging.buffer.address, done, done == b->bytes);
 	while (done < b->bytes) {
-		uint64_t most = done < MOST_PIECES * UINT64_C(16) ? done : MOST_PIECES * UINT64_C(16),
-			 n = b->bytes - done < most ? b->bytes - done : most;
+		uint64_t max = done < MAX_PIECES * UINT64_C(16) ? done : MAX_PIECES * UINT64_C(16),
+			 n = b->bytes - done < max ? b->bytes - done : max;
 		amd_put_copy(d, at + done, at, n, done + n == b->bytes);
 		done += n;
 	}
@@ -197,19 +197,19 @@ bool amd_host_memory(struct amd *d, struct kfd_buffer *out, size_t bytes, uint32
 const struct amd_region *amd_region_near(const struct amd *d, uint64_t address, bool *inside)
 {
 	const struct amd_region *best = NULL;
-	uint64_t least = UINT64_MAX;
+	uint64_t min = UINT64_MAX;
 
 	for (const struct amd_region *r = d->regions; r; r = r->next) {
 		uint64_t from = (uint64_t)(uintptr_t)r->buffer.address, to = from + r->buffer.bytes,
 			 away = address < from  ? from - address
 		                : address >= to ? address - to + 1
 		                                : 0;
-		if (away < least) {
-			least = away;
+		if (away < min) {
+			min = away;
 			best = r;
 		}
 	}
-	*inside = least == 0;
+	*inside = min == 0;
 	return best;
 }
 

@@ -14,7 +14,7 @@
 
 #define NAMES_PATH "/usr/share/libdrm/amdgpu.ids"
 
-enum { NODES_MOST = 1024, BANKS_MOST = 64, TEXT_MOST = 8192, NAMES_MOST = 1 << 20, TRIES = 5 };
+enum { NODES_MAX = 1024, BANKS_MAX = 64, TEXT_MAX = 8192, NAMES_MAX = 1 << 20, TRIES = 5 };
 /* Of a public or a private heap of the card's memory; heaps of the machine's are 0. */
 enum { HEAP_PUBLIC = 1, HEAP_PRIVATE = 2 };
 /* Transfers of GDDR6, which all cards with memory of their own have, in a cycle of the clock that the driver tells. */
@@ -87,12 +87,12 @@ static bool read_number(struct sysfs_path p, int base, uint64_t *out)
 
 struct properties {
 	unsigned node;
-	char text[TEXT_MOST];
+	char text[TEXT_MAX];
 	struct error *err; /* why a value cannot be taken; the first one stays */
 };
 
-/* The value behind a name, at most `most`; 0 where the driver does not tell it. */
-static uint64_t property(const struct properties *p, const char *name, uint64_t most)
+/* The value behind a name, at most `max`; 0 where the driver does not tell it. */
+static uint64_t property(const struct properties *p, const char *name, uint64_t max)
 {
 	size_t n = strlen(name);
 	char quoted[64];
@@ -101,11 +101,11 @@ static uint64_t property(const struct properties *p, const char *name, uint64_t 
 	for (const char *at = p->text; at; at = strchr(at, '\n'), at = at ? at + 1 : NULL) {
 		if (strncmp(at, name, n) != 0 || at[n] != ' ')
 			continue;
-		if (whole_number(at + n + 1, 10, &value) && value <= most)
+		if (whole_number(at + n + 1, 10, &value) && value <= max)
 			return value;
 		error_set(p->err, ERROR_FORMAT, "the driver says of node %u: %s is \"%s\", expected 0 to %" PRIu64,
 		          p->node, name, error_quote(quoted, sizeof quoted, at + n + 1, strcspn(at + n + 1, "\n")),
-		          most);
+		          max);
 		return 0;
 	}
 	return 0;
@@ -130,10 +130,10 @@ static const char *name_in(const char *line, uint64_t device, uint64_t revision)
 static void find_name(const char *root, uint64_t device, uint64_t revision, char *out, size_t cap)
 {
 	static const char maker[] = "AMD ";
-	char *text = malloc(NAMES_MOST);
+	char *text = malloc(NAMES_MAX);
 
 	*out = 0;
-	if (text && read_text(sysfs_path(root, NAMES_PATH), text, NAMES_MOST))
+	if (text && read_text(sysfs_path(root, NAMES_PATH), text, NAMES_MAX))
 		for (const char *line = text; line && !*out; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
 			const char *name = name_in(line, device, revision);
 			if (!name)
@@ -190,7 +190,7 @@ static void read_memory(struct amd_card *c, const char *root)
 	struct properties p = { .node = c->node, .err = &c->why_not };
 	uint64_t hidden = 0, rate = 0;
 
-	for (unsigned bank = 0; bank < BANKS_MOST; bank++) {
+	for (unsigned bank = 0; bank < BANKS_MAX; bank++) {
 		if (!read_text(sysfs_path(root, KFD_TOPOLOGY_PATH "/nodes/%u/mem_banks/%u/properties", c->node, bank),
 		               p.text, sizeof p.text))
 			break;
@@ -333,7 +333,7 @@ bool amd_topology_read_below(struct amd_topology *out, const char *root, struct 
 		memset(out, 0, sizeof *out);
 		if (!read_generation(root, &before, err))
 			return false;
-		for (unsigned node = 0; node < NODES_MOST && read_node(out, root, node); node++)
+		for (unsigned node = 0; node < NODES_MAX && read_node(out, root, node); node++)
 			;
 		if (!read_generation(root, &after, err))
 			return false;

@@ -21,9 +21,9 @@ enum { SLICE_MS = 100, DEAF_SLICE_MS = 1 /* where the signal interrupts nobody *
 
 double amd_deadline(const struct amd *d, double seconds)
 {
-	double most = seconds * TIMES_PREDICTED;
+	double max = seconds * TIMES_PREDICTED;
 
-	return most > d->patience ? most : d->patience;
+	return max > d->patience ? max : d->patience;
 }
 
 bool amd_is_alive(const struct amd *d, struct error *err)

@@ -145,7 +145,7 @@ static bool read_facts(struct cuda *d, unsigned which, int ordinal, struct error
 	if (!result)
 		result = api->device_attribute(&units, CUDA_UNITS, d->card[which].number);
 	if (!result)
-		result = api->device_attribute(&shared, CUDA_SHARED_MOST, d->card[which].number);
+		result = api->device_attribute(&shared, CUDA_SHARED_MAX, d->card[which].number);
 	if (!result)
 		result = api->device_attribute(&cache, CUDA_CACHE, d->card[which].number);
 	if (!result)
@@ -271,12 +271,12 @@ struct device *cuda_open_cards(const struct cuda_api *api, const int ordinal[], 
 }
 
 /* "", "1", "0,1": none twice. Returns how many there are; 0: it is something else. */
-static unsigned read_numbers(const char *text, int ordinal[CUDA_CARDS_MOST])
+static unsigned read_numbers(const char *text, int ordinal[CUDA_CARDS_MAX])
 {
 	unsigned n = 0;
 
 	ordinal[0] = 0;
-	for (const char *at = text; *text && n < CUDA_CARDS_MOST; at++) {
+	for (const char *at = text; *text && n < CUDA_CARDS_MAX; at++) {
 		char *end;
 		long number = strtol(at, &end, 10);
 		if (*at < '0' || *at > '9' || number >= 1024 || (*end && *end != ','))
@@ -294,7 +294,7 @@ static unsigned read_numbers(const char *text, int ordinal[CUDA_CARDS_MOST])
 
 static struct device *open_named(const char *which, const char *isa, struct error *err)
 {
-	int ordinal[CUDA_CARDS_MOST];
+	int ordinal[CUDA_CARDS_MAX];
 	const unsigned n = read_numbers(which, ordinal);
 
 	if (isa)
@@ -312,12 +312,12 @@ static struct device *open_named(const char *which, const char *isa, struct erro
 static void visit_together(const struct cuda_api *api, int first, int n, device_visit_fn visit, void *user)
 {
 	struct cuda d = { .api = api, .cards = 1 }, other = d;
-	int alike[CUDA_CARDS_MOST] = { first };
-	unsigned many = 1, cards = CUDA_CARDS_MOST;
+	int alike[CUDA_CARDS_MAX] = { first };
+	unsigned many = 1, cards = CUDA_CARDS_MAX;
 
 	if (!read_facts(&d, 0, first, NULL))
 		return;
-	for (int i = 0; i < n && many < CUDA_CARDS_MOST; i++) {
+	for (int i = 0; i < n && many < CUDA_CARDS_MAX; i++) {
 		if (i == first || !read_facts(&other, 0, i, NULL) || !are_alike(&d, &other))
 			continue;
 		if (i < first)

@@ -16,13 +16,13 @@
 #include "runtime/device/device.h"
 #include "runtime/plan/cut.h"
 
-enum { CUDA_CARDS_MOST = 8 };
+enum { CUDA_CARDS_MAX = 8 };
 
 /* A kernel in the memory of each card. */
 struct cuda_kernel {
 	struct cuda_kernel *next;
 	struct key key;
-	void *module[CUDA_CARDS_MOST], *function[CUDA_CARDS_MOST];
+	void *module[CUDA_CARDS_MAX], *function[CUDA_CARDS_MAX];
 	uint32_t shared_bytes, resident; /* of a block; blocks that live at once on the card */
 	bool cooperative;
 };
@@ -47,7 +47,7 @@ struct cuda {
 	struct cuda_card {
 		int number; /* as the driver has it */
 		void *context;
-	} card[CUDA_CARDS_MOST]; /* alike; with more than one, see cuda_cards.c */
+	} card[CUDA_CARDS_MAX]; /* alike; with more than one, see cuda_cards.c */
 	unsigned cards;
 	uint64_t base;  /* of the addresses that several cards have; 0: they are the driver's */
 	size_t granule; /* bytes that memory is given in there, and a multiple of them */

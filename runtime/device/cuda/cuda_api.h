@@ -154,7 +154,7 @@ enum {
 	CUDA_CACHE = 38,        /* bytes of the L2 cache */
 	CUDA_MAJOR = 75,
 	CUDA_MINOR = 76,
-	CUDA_SHARED_MOST = 97,
+	CUDA_SHARED_MAX = 97,
 	/* options of the linker, and what it is given */
 	CUDA_ERROR_LOG = 5,
 	CUDA_ERROR_LOG_BYTES = 6,

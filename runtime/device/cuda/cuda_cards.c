@@ -30,7 +30,7 @@ struct cuda_mapped {
 	struct runs {
 		struct run *run; /* in the order of their places; between them the card has nothing */
 		size_t n, capacity;
-	} of[CUDA_CARDS_MOST];
+	} of[CUDA_CARDS_MAX];
 };
 
 static struct cuda_memory memory_of(const struct cuda *d, unsigned card)
@@ -178,14 +178,14 @@ uint64_t cuda_cards_bytes(const struct cuda *d, size_t bytes, const struct cut_s
 {
 	struct cuda_mapped m = { .bytes = whole_granules(d, bytes) };
 	const bool ok = find_runs(d, &m, share, n);
-	uint64_t most = 0;
+	uint64_t max = 0;
 
 	for (unsigned card = 0; card < d->cards; card++) {
 		const uint64_t mine = runs_bytes(&m.of[card]);
-		most = mine > most ? mine : most;
+		max = mine > max ? mine : max;
 		free(m.of[card].run);
 	}
-	return ok ? most : m.bytes;
+	return ok ? max : m.bytes;
 }
 
 /* ---- mapping */
@@ -193,7 +193,7 @@ uint64_t cuda_cards_bytes(const struct cuda *d, size_t bytes, const struct cut_s
 /* Zeroed memory of a card, where the others reach it, too. */
 static int map_run(struct cuda *d, const struct cuda_mapped *m, unsigned card, struct run *r)
 {
-	struct cuda_reach reach[CUDA_CARDS_MOST];
+	struct cuda_reach reach[CUDA_CARDS_MAX];
 	const struct cuda_memory memory = memory_of(d, card);
 	const uint64_t to = cuda_on_card(d, card, d->base + m->at + r->at);
 

@@ -13,18 +13,18 @@
 /* What a token has of an input at most: an id, or an angle for each two dimensions of its widest heads. */
 static size_t input_width(const struct plan *p)
 {
-	size_t most = 0;
+	size_t max = 0;
 
 	for (size_t i = 0; i < p->n_kernels; i++)
-		most = p->kernel[i].key.head_dim > most ? p->kernel[i].key.head_dim : most;
-	return 64 + 2 * most;
+		max = p->kernel[i].key.head_dim > max ? p->kernel[i].key.head_dim : max;
+	return 64 + 2 * max;
 }
 
 /* The input at p, whose tokens have so many bytes; made where there is none. NULL: what is there is not memory that the
  * host shares, or there are too many. */
 static const struct cuda_input *input_at(const struct cuda_stream *s, struct cuda_plan *c, const void *p, size_t width)
 {
-	size_t bytes = cuda_shared_bytes(cuda_card_of(s), p), most = c->plan->tokens * width;
+	size_t bytes = cuda_shared_bytes(cuda_card_of(s), p), max = c->plan->tokens * width;
 	unsigned i = 0;
 
 	while (i < c->n_inputs && c->input[i].from != p)
@@ -33,7 +33,7 @@ static const struct cuda_input *input_at(const struct cuda_stream *s, struct cud
 		return NULL;
 	if (i == c->n_inputs)
 		c->input[c->n_inputs++] = (struct cuda_input){ .from = p };
-	bytes = bytes < most ? bytes : most;
+	bytes = bytes < max ? bytes : max;
 	if (c->input[i].bytes < bytes)
 		c->input[i].bytes = bytes;
 	return &c->input[i];
@@ -141,7 +141,7 @@ void cuda_set_args(const struct cuda_stream *s, struct cuda_plan *c)
 
 void cuda_take_inputs(struct cuda_plan *c)
 {
-	for (unsigned card = 0; card < CUDA_CARDS_MOST && c->side[card].args; card++)
+	for (unsigned card = 0; card < CUDA_CARDS_MAX && c->side[card].args; card++)
 		for (unsigned i = 0; i < c->n_inputs; i++)
 			memcpy((uint8_t *)c->side[card].args + c->input[i].at, c->input[i].from, c->input[i].bytes);
 }

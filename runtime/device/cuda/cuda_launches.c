@@ -10,7 +10,7 @@
 #include "kernels-templates/matmul/recipe.h"
 #include "runtime/device/cuda/cuda_pass.h"
 
-enum { MOST_PARTS = 1 << 15, MOST_BLOCKS = 65535, MOST_ALIKE = 4096, USER_ROUNDS = 16 };
+enum { MAX_PARTS = 1 << 15, MAX_BLOCKS = 65535, MAX_ALIKE = 4096, USER_ROUNDS = 16 };
 #define WORK_OF_ROUND 600 /* bytes and operations of a unit that make one more round worth its start */
 
 /* In how many parts `tiles` column tiles are done the soonest, by so many blocks of which `resident` live at once: as
@@ -18,11 +18,11 @@ enum { MOST_PARTS = 1 << 15, MOST_BLOCKS = 65535, MOST_ALIKE = 4096, USER_ROUNDS
  * which a block's weights serve several tiles. */
 static uint64_t best_parts(uint64_t tiles, uint64_t blocks, uint64_t resident)
 {
-	uint64_t best = 1, least = UINT64_MAX, time;
+	uint64_t best = 1, min = UINT64_MAX, time;
 
-	for (uint64_t parts = 1; parts <= tiles && parts <= MOST_PARTS; parts++, least = time < least ? time : least) {
+	for (uint64_t parts = 1; parts <= tiles && parts <= MAX_PARTS; parts++, min = time < min ? time : min) {
 		time = (blocks * parts + resident - 1) / resident * ((tiles + parts - 1) / parts);
-		best = time < least ? parts : best;
+		best = time < min ? parts : best;
 	}
 	return best;
 }
@@ -62,24 +62,24 @@ static void partition(const struct cuda_stream *s, struct cuda_plan *c, unsigned
 	struct cuda_side *side = &c->side[card];
 	const struct matmul_recipe r = matmul_recipe(&k->key, t);
 	const uint64_t tiles = r.parts ? l->arg[MATMUL_TILES] : 1;
-	const bool large = r.operands != MATMUL_DIRECT && tiles <= MOST_PARTS;
+	const bool large = r.operands != MATMUL_DIRECT && tiles <= MAX_PARTS;
 	const bool floats = r.engine == MATMUL_SIDE_BY_SIDE, at_once = large || tiles > 1 || floats;
 	uint64_t waves = k->cooperative ? 1 : t->waves, each = at_once ? r.together : waves,
-		 most = large                     ? MOST_BLOCKS
-	                : k->key.kind == KEY_USER ? k->resident * user_rounds(l)
-	                                          : k->resident,
+		 max = large                     ? MAX_BLOCKS
+	               : k->key.kind == KEY_USER ? k->resident * user_rounds(l)
+	                                         : k->resident,
 		 blocks = (units.n + each - 1) / each;
 
-	most = s->most_blocks ? s->most_blocks : most, blocks = blocks < most ? blocks : most;
-	uint64_t parts = large ? tiles : blocks ? best_parts(tiles, blocks, most) : 1;
+	max = s->max_blocks ? s->max_blocks : max, blocks = blocks < max ? blocks : max;
+	uint64_t parts = large ? tiles : blocks ? best_parts(tiles, blocks, max) : 1;
 	if (floats && tiles > 1 && template_reads(&k->key, units.n, 0, 0).weights > d->cache / 3 * 2)
-		share_weights(tiles, most, &parts, &blocks);
+		share_weights(tiles, max, &parts, &blocks);
 	side->parts[i] = (uint32_t)parts;
 	side->blocks[i] = (uint32_t)blocks;
 	if (blocks)
 		side->launch[i] = (struct ptx_launch){
 			.arg = side->on_card + (uint64_t)(l->arg - c->plan->args) * sizeof *l->arg,
-			.next = PLAN_ARGS_MOST * sizeof *l->arg,
+			.next = PLAN_ARGS_MAX * sizeof *l->arg,
 			.begin = units.begin,
 			.per = (uint32_t)(units.n / (blocks * waves)),
 			.rest = (uint32_t)(units.n % (blocks * waves))
@@ -125,7 +125,7 @@ static uint32_t alike(const struct cuda_stream *s, const struct cuda_plan *c, si
 {
 	uint32_t n = 1;
 
-	while (!c->times && n < MOST_ALIKE && i + n < c->plan->n_ops && is_alike(c, cuda_card_of(s)->cards, i + n - 1))
+	while (!c->times && n < MAX_ALIKE && i + n < c->plan->n_ops && is_alike(c, cuda_card_of(s)->cards, i + n - 1))
 		n++;
 	return n;
 }

@@ -7,7 +7,7 @@
  */
 #include "runtime/device/cuda/cuda_partition.h"
 
-static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t min(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* What of a lot is to be distributed: units, or as many as a block does at once, where there are too many of them. */
 static uint64_t portions(const struct cuda_lot *l, bool spread)
@@ -18,19 +18,19 @@ static uint64_t portions(const struct cuda_lot *l, bool spread)
 /* Sets how many blocks each lot has; returns how many all have, `blocks` at most but where there are more lots. */
 static uint32_t share_out(struct cuda_lot lot[], size_t n, uint64_t all, bool spread, uint32_t blocks)
 {
-	uint64_t used = UINT64_MAX, most;
+	uint64_t used = UINT64_MAX, max;
 
-	/* The fewest blocks of which none has more than `most` units, */
-	for (most = (all + blocks - 1) / blocks; used > blocks && most <= all; most++) {
+	/* The fewest blocks of which none has more than `max` units, */
+	for (max = (all + blocks - 1) / blocks; used > blocks && max <= all; max++) {
 		used = 0;
 		for (size_t i = 0; i < n; i++)
-			used += lot[i].blocks = (uint32_t)((portions(&lot[i], spread) + most - 1) / most);
+			used += lot[i].blocks = (uint32_t)((portions(&lot[i], spread) + max - 1) / max);
 	}
 	/* and what is left, in proportion. */
 	for (size_t i = 0; i < n && used < blocks; i++) {
 		uint64_t all_portions = portions(&lot[i], spread),
-			 fair = least(all_portions * blocks / all, all_portions),
-			 more = fair > lot[i].blocks ? least(fair - lot[i].blocks, blocks - used) : 0;
+			 fair = min(all_portions * blocks / all, all_portions),
+			 more = fair > lot[i].blocks ? min(fair - lot[i].blocks, blocks - used) : 0;
 		lot[i].blocks += (uint32_t)more;
 		used += more;
 	}

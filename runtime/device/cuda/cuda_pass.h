@@ -30,7 +30,7 @@ struct cuda_plan {
 	const struct plan *plan;
 	void *args, *on_cards;          /* of all sides; of each card */
 	size_t bytes, inputs, commands; /* of a side; where in it the inputs begin, and behind them the commands */
-	struct cuda_side side[CUDA_CARDS_MOST];
+	struct cuda_side side[CUDA_CARDS_MAX];
 	struct cuda_input input[CUDA_INPUTS];
 	unsigned n_inputs;
 	struct cuda_output output[CUDA_OUTPUTS]; /* of one card there are none: it writes to the host's memory */
@@ -47,8 +47,8 @@ struct cuda_stream {
 	struct stream stream;
 	struct registry *registry;
 	enum stream_launch launch;
-	uint32_t most_blocks;                                  /* of a launch; 0: as many as live at once */
-	void *queue[CUDA_CARDS_MOST], *event[CUDA_CARDS_MOST]; /* of each card; of one card there is no event */
+	uint32_t max_blocks;                                 /* of a launch; 0: as many as live at once */
+	void *queue[CUDA_CARDS_MAX], *event[CUDA_CARDS_MAX]; /* of each card; of one card there is no event */
 	struct cuda_plan *plans;
 	struct cuda_handed handed[2]; /* of plans of one token, and of several */
 	unsigned several;             /* programs of several tokens that were begun */

@@ -18,7 +18,7 @@
 #include "runtime/device/cuda/cuda.h"
 #include "runtime/device/cuda/cuda_partition.h"
 
-enum { STAGE_OPS_MOST = 64 /* that are distributed together */ };
+enum { STAGE_OPS_MAX = 64 /* that are distributed together */ };
 
 /* A slot that differs from run to run, and where it is in the commands. */
 struct change {
@@ -38,8 +38,8 @@ struct cuda_program {
 	struct cuda *d;
 	struct registry *registry;
 	struct key key;
-	struct ptx_command *command[CUDA_CARDS_MOST]; /* of each card, in the same order */
-	uint64_t on_card;                             /* where the first one has them */
+	struct ptx_command *command[CUDA_CARDS_MAX]; /* of each card, in the same order */
+	uint64_t on_card;                            /* where the first one has them */
 	uint32_t n, barriers, arrivals;
 	void *sync; /* the cards' */
 	size_t sync_bytes;
@@ -63,7 +63,7 @@ size_t cuda_program_commands(const struct plan *p)
 			return 0;
 		n += p->op[i].end > p->op[i].begin;
 	}
-	return (p->tokens == 1 || p->handed_bytes) && p->n_kernels <= PROGRAM_KERNELS_MOST ? n : 0;
+	return (p->tokens == 1 || p->handed_bytes) && p->n_kernels <= PROGRAM_KERNELS_MAX ? n : 0;
 }
 
 /* ---- commands */
@@ -73,8 +73,8 @@ size_t cuda_program_commands(const struct plan *p)
 static void partition(struct cuda_program *out, unsigned card, struct cuda_ring *d, const struct plan *p, size_t end,
                       uint32_t partitioned)
 {
-	struct cuda_lot lot[STAGE_OPS_MOST];
-	struct ptx_command *of[STAGE_OPS_MOST];
+	struct cuda_lot lot[STAGE_OPS_MAX];
+	struct ptx_command *of[STAGE_OPS_MAX];
 	uint32_t n = 0, at = out->n;
 
 	for (size_t i = end; at > partitioned && i-- > 0;) {
@@ -141,7 +141,7 @@ static void set_commands(struct cuda_program *out, unsigned card, const struct p
 		}
 		/* Those that await begin before those that do not. */
 		if (l->barrier || i + 1 == p->n_ops || p->op[i + 1].awaits != l->awaits ||
-		    out->n - partitioned == STAGE_OPS_MOST) {
+		    out->n - partitioned == STAGE_OPS_MAX) {
 			partition(out, card, &ring, p, i + 1, partitioned);
 			partitioned = out->n;
 		}

@@ -17,8 +17,8 @@
 enum { CARDS = CUDA_SIMULATED_FIRST_90 + CUDA_SIMULATED_CARDS_90, MEMORY = CUDA_SIMULATED_MEMORY };
 enum {
 	SHARED_UNASKED = 48 << 10,
-	SHARED_MOST = 227 << 10,
-	THREADS_MOST = 1024,
+	SHARED_MAX = 227 << 10,
+	THREADS_MAX = 1024,
 	CACHE = 192 << 10 /* so that some matrices of small models are larger, and some are not */
 };
 struct cuda_simulated cuda_simulation = { .lock = PTHREAD_MUTEX_INITIALIZER, .units = 2 };
@@ -78,11 +78,11 @@ static int sim_device_name(char *name, int size, int device)
 
 static int sim_device_attribute(int *value, int attribute, int device)
 {
-	*value = attribute == CUDA_UNITS         ? (int)cuda_simulation.units
-	         : attribute == CUDA_SHARED_MOST ? SHARED_MOST
-	         : attribute == CUDA_CACHE       ? CACHE
-	         : attribute == CUDA_MAJOR       ? cards[device] / 10
-	                                         : cards[device] % 10;
+	*value = attribute == CUDA_UNITS        ? (int)cuda_simulation.units
+	         : attribute == CUDA_SHARED_MAX ? SHARED_MAX
+	         : attribute == CUDA_CACHE      ? CACHE
+	         : attribute == CUDA_MAJOR      ? cards[device] / 10
+	                                        : cards[device] % 10;
 	return 0;
 }
 
@@ -177,7 +177,7 @@ static int sim_host_free(void *p)
 
 /* ---- copies, in the order in which they were given */
 
-enum { COPIES_MOST = 1 << 20 /* bytes that wait */ };
+enum { COPIES_MAX = 1 << 20 /* bytes that wait */ };
 
 struct cuda_simulated_copy {
 	struct cuda_simulated_copy *next; /* the one before it */
@@ -240,7 +240,7 @@ static int copy_later(uint64_t to, const uint8_t *from, size_t bytes, bool sets)
 	c->next = cuda_simulation.copies;
 	cuda_simulation.copies = c;
 	cuda_simulation.copies_bytes += sizeof *c + bytes;
-	if (cuda_simulation.copies_bytes > COPIES_MOST)
+	if (cuda_simulation.copies_bytes > COPIES_MAX)
 		cuda_simulated_copy_now(CUDA_SIMULATED_ALL);
 	return cuda_simulated_end(0);
 }
@@ -323,7 +323,7 @@ static int sim_module_load(void **module, const void *image)
 
 	if (!m)
 		return CUDA_OUT_OF_MEMORY;
-	m->shared_most = SHARED_UNASKED;
+	m->shared_max = SHARED_UNASKED;
 	m->text = ptx_text_read(image, cuda_simulated_capability, &err);
 	*module = m;
 	if (m->text)
@@ -354,15 +354,15 @@ static int sim_module_function(void **function, void *module, const char *name)
 
 static int sim_function_set(void *function, int attribute, int value)
 {
-	if (attribute != CUDA_FUNCTION_SHARED || value < 0 || value > SHARED_MOST)
+	if (attribute != CUDA_FUNCTION_SHARED || value < 0 || value > SHARED_MAX)
 		return CUDA_SIMULATED_INVALID;
-	((struct cuda_simulated_module *)function)->shared_most = (uint32_t)value;
+	((struct cuda_simulated_module *)function)->shared_max = (uint32_t)value;
 	return 0;
 }
 
 static int sim_function_blocks(int *n, void *function, int threads, size_t shared_bytes)
 {
-	*n = threads > THREADS_MOST || shared_bytes > ((struct cuda_simulated_module *)function)->shared_most ? 0 : 1;
+	*n = threads > THREADS_MAX || shared_bytes > ((struct cuda_simulated_module *)function)->shared_max ? 0 : 1;
 	return 0;
 }
 

@@ -29,7 +29,7 @@ struct cuda_simulated_block {
 
 struct cuda_simulated_module {
 	struct ptx_text *text;
-	uint32_t shared_most;
+	uint32_t shared_max;
 	char entry[32];
 };
 

@@ -68,8 +68,8 @@ static int do_launch(struct act *const act[], unsigned n)
 {
 	const struct act *a = act[0];
 	struct error err = { 0 };
-	void *params[CUDA_CARDS_MOST * PARAMS];
-	int card[CUDA_CARDS_MOST];
+	void *params[CUDA_CARDS_MAX * PARAMS];
+	int card[CUDA_CARDS_MAX];
 	unsigned bytes[PARAMS];
 	const size_t each = ptx_text_params(a->module->text, a->module->entry, bytes, PARAMS);
 	const struct cuda_simulated_block *args = block_of(a->param[0]);
@@ -155,19 +155,19 @@ static int put(struct queue *q, struct act *a)
 /* Where a program's launches count, on whichever card. */
 static uint64_t sync_of(const struct act *a)
 {
-	return a->param[2] & ~((uint64_t)(CUDA_CARDS_MOST - 1) << PTX_CARD_SHIFT);
+	return a->param[2] & ~((uint64_t)(CUDA_CARDS_MAX - 1) << PTX_CARD_SHIFT);
 }
 
 /* What a queue waits to do: a launch with those of other queues that belong to it, and what is behind it. */
 static int do_later(struct queue *mine)
 {
-	struct queue *with[CUDA_CARDS_MOST];
-	struct act *first[CUDA_CARDS_MOST];
+	struct queue *with[CUDA_CARDS_MAX];
+	struct act *first[CUDA_CARDS_MAX];
 	unsigned n = 0;
 	int result = 0;
 
 	for (struct queue *q = queues; mine->later.n && q; q = q->next)
-		if (q->later.n && n < CUDA_CARDS_MOST && sync_of(q->later.act) == sync_of(mine->later.act)) {
+		if (q->later.n && n < CUDA_CARDS_MAX && sync_of(q->later.act) == sync_of(mine->later.act)) {
 			with[n] = q;
 			first[n++] = q->later.act;
 		}
@@ -226,7 +226,7 @@ int sim_launch(const struct cuda_launch_config *c, void *function, void **params
 	size_t n = ptx_text_params(a.module->text, a.module->entry, bytes, PARAMS);
 
 	if (n > PARAMS || !a.blocks || !a.parts || !a.ops || c->block[1] != 1 || c->block[2] != 1 ||
-	    a.shared > a.module->shared_most || (a.overlaps && cuda_simulated_capability < 90))
+	    a.shared > a.module->shared_max || (a.overlaps && cuda_simulated_capability < 90))
 		return CUDA_SIMULATED_INVALID;
 	if (a.together && a.blocks * a.parts * a.ops > cuda_simulation.units)
 		return CUDA_SIMULATED_TOO_MANY;
@@ -417,10 +417,10 @@ static int do_queues(struct graph *g)
 	int result = done ? 0 : CUDA_OUT_OF_MEMORY;
 
 	for (size_t left = done ? g->n : 0, first = 0; left && !result; left--) {
-		size_t ready[CUDA_CARDS_MOST], n = 0;
+		size_t ready[CUDA_CARDS_MAX], n = 0;
 		while (done[first])
 			first++;
-		for (size_t i = first; i < g->n && n < CUDA_CARDS_MOST && i < first + 64; i++)
+		for (size_t i = first; i < g->n && n < CUDA_CARDS_MAX && i < first + 64; i++)
 			if (may_be_done(g, done, i))
 				ready[n++] = i;
 		size_t next = ready[cuda_simulation.seed++ % n];

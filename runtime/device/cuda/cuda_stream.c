@@ -43,13 +43,13 @@ static bool is_one_launch(const struct cuda_stream *s)
 
 /* The driver needs seconds for a program. One of several tokens is made when there were some passes of it already, and
  * for so many numbers of tokens in a session's life. */
-enum { PASSES_FIRST = 4, SEVERAL_MOST = 6 };
+enum { PASSES_FIRST = 4, SEVERAL_MAX = 6 };
 
 static struct cuda_handed *handed_of(struct cuda_stream *s, const struct plan *p) { return &s->handed[p->tokens > 1]; }
 
 static void begin_program(struct cuda_stream *s, struct cuda_plan *c)
 {
-	if (c->plan->tokens == 1 || ++c->passes != PASSES_FIRST || s->several == SEVERAL_MOST)
+	if (c->plan->tokens == 1 || ++c->passes != PASSES_FIRST || s->several == SEVERAL_MAX)
 		return;
 	s->several++;
 	cuda_program_begin(c->program);
@@ -61,7 +61,7 @@ static bool make_program(struct cuda_stream *s, struct cuda_plan *c, struct erro
 		cuda_card_of(s)->launch == CUDA_ONE ? CUDA_PROGRAM_NOW
 		: c->plan->tokens > 1               ? CUDA_PROGRAM_LATER
 						    : CUDA_PROGRAM_BESIDE;
-	struct cuda_program_memory at[CUDA_CARDS_MOST];
+	struct cuda_program_memory at[CUDA_CARDS_MAX];
 
 	for (unsigned i = 0; i < cuda_card_of(s)->cards; i++)
 		at[i] = (struct cuda_program_memory){ .args = c->side[i].args,
@@ -346,7 +346,7 @@ struct stream *cuda_stream(struct device *device, const struct stream_options *o
 		            .close = close_stream },
 		.registry = o->registry,
 		.launch = d->launch == CUDA_BY_OP ? STREAM_LAUNCH_OP : o->launch,
-		.most_blocks = o->workgroups
+		.max_blocks = o->workgroups
 	};
 	if (open_queues(s, err))
 		return &s->stream;

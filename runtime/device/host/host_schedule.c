@@ -20,7 +20,7 @@
 struct lane {
 	_Alignas(64) uint64_t took, shares;
 };
-enum { LANES_MOST = 64 };
+enum { LANES_MAX = 64 };
 
 struct region {
 	struct stream *stream;
@@ -31,7 +31,7 @@ struct region {
 	uint32_t chunks; /* of the stage that is open: the first worker's run, than which none is longer; the short
 	                    chunks of each */
 	uint32_t dynamic, grain; /* its shares, where units differ in cost, and how many units are one */
-	struct lane lane[LANES_MOST];
+	struct lane lane[LANES_MAX];
 };
 
 static void call(const struct region *r, int worker, size_t i, int64_t begin, int64_t end)
@@ -123,24 +123,24 @@ bool device_make_plan(struct registry *r, const struct plan *p, struct pool *poo
 enum {
 	STATIC_SHARE_USUAL = HOST_SCHEDULE_SHARE_ONE * 3 / 4,
 	EVEN_CARE = HOST_SCHEDULE_SHARE_ONE * 7 / 8,
-	PIECES_MOST = 8
+	PIECES_MAX = 8
 };
 
 /* What the next run should cut evenly: of all units, what the slowest worker does while all together do them, times the
  * workers. 0: not every worker came to a long chunk. */
 static uint32_t static_share_next(const struct region *r)
 {
-	double all = 0, least = 0;
+	double all = 0, min = 0;
 
 	for (uint32_t i = 0; i < r->workers; i++) {
-		const struct lane *l = &r->lane[i < LANES_MOST ? i : 0];
-		if (r->workers > LANES_MOST || !l->shares || !l->took)
+		const struct lane *l = &r->lane[i < LANES_MAX ? i : 0];
+		if (r->workers > LANES_MAX || !l->shares || !l->took)
 			return 0;
 		double speed = (double)l->shares / (double)l->took;
 		all += speed;
-		least = i == 0 || speed < least ? speed : least;
+		min = i == 0 || speed < min ? speed : min;
 	}
-	return (uint32_t)(EVEN_CARE * r->workers * least / all) + 1;
+	return (uint32_t)(EVEN_CARE * r->workers * min / all) + 1;
 }
 
 /* Units, or steps of a chain, that are cut. */
@@ -189,7 +189,7 @@ static uint32_t open_dynamic(struct region *r, uint32_t stage)
 
 	for (uint32_t i = p->stage[stage]; i < stage_end(p, stage); i++)
 		units += (uint32_t)(p->op[i].end - p->op[i].begin);
-	r->grain = units / (POOL_MOST_SHARES / 2) + 1;
+	r->grain = units / (POOL_MAX_SHARES / 2) + 1;
 	for (uint32_t i = p->stage[stage]; i < stage_end(p, stage); i++)
 		n += dynamic_times(&p->op[i], r->grain);
 	return r->dynamic = (n + r->workers - 1) / r->workers * r->workers;
@@ -217,7 +217,7 @@ static uint32_t open_stage(void *user, int worker, uint32_t stage)
 			call(r, worker, i, p->op[i].begin, p->op[i].end);
 	r->cost = run_cost(r, stage);
 	uint64_t rest = r->cost - r->cost * r->even / HOST_SCHEDULE_SHARE_ONE;
-	r->chunks = rest == 0 ? 1 : rest < PIECES_MOST ? (uint32_t)rest : PIECES_MOST;
+	r->chunks = rest == 0 ? 1 : rest < PIECES_MAX ? (uint32_t)rest : PIECES_MAX;
 	return r->cost ? r->workers * (1 + r->chunks) : 0;
 }
 
@@ -259,7 +259,7 @@ static void do_chunk(struct region *r, int worker, uint32_t stage, uint32_t shar
 			call(r, worker, i, l->begin + begin, l->begin + end);
 		did++;
 	}
-	if (chunk == 0 && did && worker < LANES_MOST) {
+	if (chunk == 0 && did && worker < LANES_MAX) {
 		r->lane[worker].took += profile_now() - start;
 		r->lane[worker].shares++;
 	}
@@ -320,7 +320,7 @@ bool host_schedule_run(struct stream *s, struct plan *p, struct pool *pool, stru
 	r.even = p->static_share ? p->static_share : STATIC_SHARE_USUAL;
 	if (r.workers == 1)
 		return run_alone(&r, err);
-	memset(r.lane, 0, sizeof *r.lane * (r.workers < LANES_MOST ? r.workers : LANES_MOST));
+	memset(r.lane, 0, sizeof *r.lane * (r.workers < LANES_MAX ? r.workers : LANES_MAX));
 	pool_work(pool, &(struct pool_work){
 				.stages = (uint32_t)p->n_stages, .open = open_stage, .share = do_share, .user = &r });
 	if (r.cancelled)
