@@ -269,7 +269,7 @@ static tensor_value mlp(struct drawing *w, tensor_value x, enum tower_slot first
 static tensor_value out_norm(struct drawing *w, tensor_value x)
 {
 	const uint32_t f = w->s->flags;
-	const bool centred = !(f & TOWER_RMS) && !(f & TOWER_OUT_NORM_ONE);
+	const bool centred = !(f & (TOWER_RMS | TOWER_OUT_RMS));
 
 	return f & TOWER_NO_OUT_NORM
 	               ? x
@@ -280,7 +280,7 @@ static tensor_value project(struct drawing *w, tensor_value x)
 {
 	struct draw *d = &w->d;
 
-	switch (w->s->row->end) {
+	switch (w->s->end) {
 	case END_MLP: return mlp(w, out_norm(w, x), TOWER_OUT_1, NO_LAYER);
 	case END_SHUFFLE: return mlp(w, out_norm(w, blocks(w, x)), TOWER_OUT_1, NO_LAYER);
 	case END_MERGER: return mlp(w, blocks(w, out_norm(w, x)), TOWER_OUT_1, NO_LAYER);

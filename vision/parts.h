@@ -61,6 +61,12 @@ float *tower_read_floats(struct tower *t, enum tower_slot slot, uint64_t n, stru
 bool tower_check_left_over(const struct tower *t, struct error *err);
 void tower_free_weights(struct tower *t);
 
+/* arrange.c: whether a tensor's bytes lie otherwise in the file than they are computed with; those of frame `frame`,
+ * which begin at `in`, become part of out. */
+bool arrange_due(const struct tower_spec *s, enum tower_slot slot);
+void arrange(const struct tower_spec *s, enum tower_slot slot, uint32_t frame, const uint8_t *in, uint64_t bytes,
+             uint8_t *out);
+
 /* draw.c. False: err; tower_graph_free() is due in any case. */
 bool tower_draw(struct tower_graph *to, struct tower *t, uint32_t patches, struct error *err);
 void tower_graph_free(struct tower_graph *g);

@@ -351,17 +351,16 @@ const struct tower_row *tower_row_of(const char *type)
 	return NULL;
 }
 
-static bool check_heads(const struct tower_reader *r)
+bool tower_check_heads(const struct tower_spec *s, const char *label, const char *key, struct error *err)
 {
-	const struct tower_spec *s = r->s;
 	const uint32_t most = s->row->turns ? 4 : 1;
 
 	return s->hidden % s->heads == 0 && s->hidden / s->heads % most == 0
 	               ? true
-	               : error_set(r->hf->err, ERROR_FORMAT,
-	                           "%s: the width of vision_config is %" PRIu32 ", expected %" PRIu32
-	                           " heads of a multiple of %" PRIu32 " numbers",
-	                           r->hf->label, s->hidden, s->heads, most);
+	               : error_set(err, ERROR_FORMAT,
+	                           "%s: %s is %" PRIu32 ", expected %" PRIu32 " heads of a multiple of %" PRIu32
+	                           " numbers",
+	                           label, key, s->hidden, s->heads, most);
 }
 
 /* Newer classes call it an id, older ones an index. */
@@ -389,7 +388,9 @@ static bool read_vision(struct tower_reader *r)
 	s->flags = s->row->flags;
 	s->act = s->row->act;
 	s->out_act = s->row->out_act;
-	return hf_put_defaults(hf) && s->row->read(r) && check_heads(r) && read_image_token(r) &&
+	s->end = s->row->end;
+	return hf_put_defaults(hf) && s->row->read(r) &&
+	       tower_check_heads(s, hf->label, "the width of vision_config", hf->err) && read_image_token(r) &&
 	       hf_check_unread(hf, hf->root, hf->read, "vision_config", ".");
 }
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/array.h"
+#include "loaders/model/model_load.h"
 #include "runtime/model/model.h"
 #include "runtime/session/session_pictures.h"
 
@@ -13,6 +14,7 @@ struct seer {
 	jit_model *model;
 	struct tower *tower;
 	struct image_processor processor;
+	int32_t image_token; /* -1: not known, as the model has no tokenizer */
 };
 
 static bool no_memory(struct error *err) { return error_set(err, ERROR_MEMORY, "there is no memory for a picture"); }
@@ -31,7 +33,27 @@ static bool read_processor(struct seer *s, const char *path, struct error *err)
 	return ok;
 }
 
-struct seer *seer_open(const char *path, jit_model *m, jit_compute *compute, struct error *err)
+/* mmproj files name no image token: it is the one of that text in the model's vocabulary. Those of older files of LLaVA
+ * have none; token 0 then stands for pictures, which no text becomes. */
+static bool find_image_token(struct seer *s, struct error *err)
+{
+	const struct tower_spec *spec = tower_spec_of(s->tower);
+	int32_t *ids = NULL;
+	size_t n = 0;
+	jit_error e = { 0 };
+
+	s->image_token = spec->image_token;
+	if (s->image_token >= 0 || !s->model->file.tokenizer)
+		return true;
+	const char *text = spec->row->image_text;
+	if (jit_model_tokenize(s->model, text, strlen(text), 0, true, &ids, &n, &e) != JIT_OK)
+		return error_set(err, ERROR_UNSUPPORTED, "%s", e.message);
+	s->image_token = n == 1 ? ids[0] : 0;
+	free(ids);
+	return true;
+}
+
+static struct seer *open_with(const char *path, bool is_pair, jit_model *m, jit_compute *compute, struct error *err)
 {
 	struct seer *s = calloc(1, sizeof *s);
 
@@ -41,10 +63,35 @@ struct seer *seer_open(const char *path, jit_model *m, jit_compute *compute, str
 	}
 	s->model = m;
 	s->tower = tower_open(path, compute, err);
-	if (s->tower && read_processor(s, path, err) && images_attach(s->tower, m, err))
+	if (s->tower && find_image_token(s, err) && images_attach(s->tower, m, err) &&
+	    (is_pair ? tower_read_processor(s->tower, &s->processor, err) : read_processor(s, path, err)))
 		return s;
 	seer_close(s);
 	return NULL;
+}
+
+struct seer *seer_open(const char *path, jit_model *m, jit_compute *compute, struct error *err)
+{
+	const bool is_gguf = m->file.file->format == MODEL_GGUF;
+	char *pair = is_gguf ? seer_find_pair(path, err) : NULL;
+	struct seer *s = NULL;
+
+	if (pair)
+		s = open_with(pair, true, m, compute, err);
+	else if (!err->code && is_gguf)
+		error_set(err, ERROR_ARGUMENT,
+		          "%.200s: there is no image encoder beside it, expected a file mmproj-*.gguf; --mmproj FILE "
+		          "names another one",
+		          path);
+	else if (!err->code)
+		s = open_with(path, false, m, compute, err);
+	free(pair);
+	return s;
+}
+
+struct seer *seer_open_pair(const char *mmproj, jit_model *m, jit_compute *compute, struct error *err)
+{
+	return open_with(mmproj, true, m, compute, err);
 }
 
 void seer_close(struct seer *s)
@@ -158,7 +205,7 @@ static bool add_runs(struct assembly *a, struct seen_prompt *out, size_t first, 
 static bool find_runs(const struct seer *s, const struct seen *picture, size_t pictures, struct seen_prompt *out,
                       struct error *err)
 {
-	const int32_t token = tower_spec_of(s->tower)->image_token;
+	const int32_t token = s->image_token;
 	struct assembly a = { .picture = picture, .pictures = pictures };
 
 	for (size_t i = 0, end; i < out->n; i = end + !(end > i)) {
@@ -175,6 +222,10 @@ static bool find_runs(const struct seer *s, const struct seen *picture, size_t p
 bool seer_prompt_of_ids(const struct seer *s, const int32_t *ids, size_t n, const struct seen *picture, size_t pictures,
                         struct seen_prompt *out, struct error *err)
 {
+	*out = (struct seen_prompt){ 0 };
+	if (s->image_token < 0)
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "the model has no tokenizer, so that nobody says which of the ids stand for pictures");
 	*out = (struct seen_prompt){ .ids = malloc((n + 1) * sizeof *ids), .n = n };
 	if (out->ids && n)
 		memcpy(out->ids, ids, n * sizeof *ids);
@@ -231,7 +282,7 @@ static bool add_text(const struct seer *s, struct seen_prompt *out, bool *begun,
 static bool add_picture(const struct seer *s, struct seen_prompt *out, bool *begun, const struct seen *picture,
                         struct error *err)
 {
-	const int32_t token = tower_spec_of(s->tower)->image_token;
+	const int32_t token = s->image_token;
 
 	if (!*begun && !add_text(s, out, begun, "", 0, true, err))
 		return false;

@@ -11,9 +11,14 @@
 
 struct seer;
 
-/* path: the model's, a folder or a file of safetensors in one. Sessions of m that are opened from now on take pictures.
- * m and compute are borrowed. NULL: err. */
+/* path: the model's, a folder or a file of safetensors in one, or of GGUF with an mmproj file beside it. Sessions of m
+ * that are opened from now on take pictures. m and compute are borrowed. NULL: err. */
 struct seer *seer_open(const char *path, jit_model *m, jit_compute *compute, struct error *err);
+/* The same with llama.cpp's file of an image encoder. */
+struct seer *seer_open_pair(const char *mmproj, jit_model *m, jit_compute *compute, struct error *err);
+/* pair.c: the one beside a model's path: the .gguf file in its folder whose name has mmproj. malloc'ed; NULL with err
+ * unset: there is none. */
+char *seer_find_pair(const char *path, struct error *err);
 void seer_close(struct seer *s); /* s may be NULL */
 
 /* A picture: what stands for it in a prompt, and the features of its parts. */

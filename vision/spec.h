@@ -84,14 +84,21 @@ enum {
 	TOWER_OUT_NORM_ONE = 4096, /* 1 is added to the weights of the projector's norm */
 	TOWER_ONE_OUT = 8192,      /* the projector has one matrix */
 	TOWER_NO_OUT_NORM = 16384,
-	TOWER_ROWS = 32768,      /* pixels come as rows of patches */
-	TOWER_BLOCKS = 65536,    /* which lie block by block */
-	TOWER_ROWS_LAST = 131072 /* and in which a pixel's channels are neighbours */
+	TOWER_ROWS = 32768,           /* pixels come as rows of patches */
+	TOWER_BLOCKS = 65536,         /* which lie block by block */
+	TOWER_ROWS_LAST = 131072,     /* and in which a pixel's channels are neighbours */
+	TOWER_OUT_RMS = 1 << 18,      /* the projector's norm does not subtract the mean */
+	TOWER_FILE_FRAMES = 1 << 19,  /* how tensors lie in the file (arrange.c): the patches' frames apart, */
+	TOWER_FILE_PLANES = 1 << 20,  /* their channels apart, though a pixel's are neighbours in what comes, */
+	TOWER_FILE_PAIRS = 1 << 21,   /* of queries and keys those rows side by side that turn together, */
+	TOWER_FILE_SWAPPED = 1 << 22, /* the matrices of the feed-forward layer under each other's name */
+	TOWER_DEEP_BY_LAYER = 1 << 23 /* tensors of deep features have the number of the layer, else of the feature */
 };
 
 struct tower_reader;
+struct clip_reader;
 struct tower_row {
-	const char *types, *inner; /* model_type of config.json, and of its vision_config */
+	const char *types, *inner; /* model_type of config.json, and of its vision_config; or clip.projector_type */
 	uint32_t flags;
 	enum tower_places places;
 	enum tower_turns turns;
@@ -102,6 +109,11 @@ struct tower_row {
 	uint32_t image_token;          /* where config.json leaves it out; 0: it must not */
 	struct arch_row fields;        /* .defaults, .fields: as those of text models */
 	bool (*read)(struct tower_reader *r);
+	/* Of a projector's row: the text of the image token, the key of merge and its default, and what else is read.
+	 */
+	const char *image_text, *merge_key;
+	uint32_t merge;
+	bool (*read_keys)(struct clip_reader *r);
 };
 
 struct tower_spec {
@@ -113,12 +125,13 @@ struct tower_spec {
 	uint32_t merge;                        /* so many patches on each side become one token */
 	uint32_t middle;                       /* numbers between the projector's matrices */
 	uint32_t out;                          /* numbers of a token's feature */
-	int32_t image_token;                   /* stands for features among a text's tokens */
+	int32_t image_token;                   /* stands for features among a text's tokens; -1: the file has none */
 	uint32_t window;                       /* tokens on each side that see each other; 0: all do */
 	uint32_t deep[TOWER_MAX_DEEP], n_deep; /* layers behind which the text model's first ones get something */
 	bool sees_all[TOWER_MAX_LAYERS];       /* with window: layers without */
 	double eps, out_eps, theta;
 	enum tower_act act, out_act;
+	enum tower_end end;
 };
 
 struct hf_reader;
@@ -130,8 +143,12 @@ struct tower_reader {
 
 /* Of config.json, whose text is the model's. */
 bool tower_read_config(struct tower_spec *s, struct model *m, struct error *err);
+/* The same of the keys of a file for llama.cpp's --mmproj. */
+bool tower_read_clip(struct tower_spec *s, const struct model *m, struct error *err);
 /* The row of a model_type; NULL: none. */
 const struct tower_row *tower_row_of(const char *type);
+/* Whether a width is so many heads, whose halves may turn. label, key: of a message. */
+bool tower_check_heads(const struct tower_spec *s, const char *label, const char *key, struct error *err);
 
 static inline uint32_t tower_patch_numbers(const struct tower_spec *s)
 {

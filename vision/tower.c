@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "loaders/model/model_load.h"
+#include "pictures/processor.h"
 #include "vision/parts.h"
 
 const struct tower_spec *tower_spec_of(const struct tower *t) { return &t->spec; }
@@ -110,10 +111,9 @@ static bool read_tower(struct tower *t, const char *path, struct error *err)
 
 	if (!model_open_files(&t->files, path, err))
 		return false;
-	if (t->files.file->format != MODEL_HF)
-		return error_set(err, ERROR_UNSUPPORTED, "%.200s: image encoders are read from safetensors alone",
-		                 path);
-	if (!tower_read_config(s, &t->files, err) || !tower_find_prefixes(t, err))
+	if (!(t->files.file->format == MODEL_GGUF ? tower_read_clip(s, &t->files, err)
+	                                          : tower_read_config(s, &t->files, err)) ||
+	    !tower_find_prefixes(t, err))
 		return false;
 	if (s->row->places)
 		t->places = tower_read_floats(t, TOWER_POSITIONS, table_rows(s) * s->hidden, err);
@@ -123,9 +123,13 @@ static bool read_tower(struct tower *t, const char *path, struct error *err)
 	const uint32_t patches = s->row->places == PLACES_TABLE ? s->side * s->side : s->merge * s->merge;
 	struct tower_graph g;
 	bool ok = tower_draw(&g, t, patches, err);
-	if (ok)
-		s->out = (uint32_t)tensor_value_of(&g.g, g.g.output[0])->shape.dim[1];
+	const uint32_t out = ok ? (uint32_t)tensor_value_of(&g.g, g.g.output[0])->shape.dim[1] : 0;
 	tower_graph_free(&g);
+	if (ok && s->row->read_keys && s->out && s->out != out)
+		return error_set(err, ERROR_FORMAT,
+		                 "%.200s: clip.vision.projection_dim is %" PRIu32 ", expected %" PRIu32, path, s->out,
+		                 out);
+	s->out = out;
 	return ok && tower_check_left_over(t, err) && model_read_done(&t->files, err);
 }
 
@@ -142,6 +146,11 @@ struct tower *tower_open(const char *path, jit_compute *compute, struct error *e
 		return t;
 	tower_close(t);
 	return NULL;
+}
+
+bool tower_read_processor(const struct tower *t, struct image_processor *p, struct error *err)
+{
+	return processor_read_gguf(p, &t->files.file->part[0].gguf, err);
 }
 
 void tower_close(struct tower *t)

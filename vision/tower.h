@@ -27,11 +27,14 @@ struct tower_features {
 	uint32_t width, levels;
 };
 
-/* path: a folder or file of safetensors that has both parts of the model. compute is borrowed, and closed later. NULL:
- * err. */
+/* path: a folder or file of safetensors that has both parts of the model, or llama.cpp's file for --mmproj. compute is
+ * borrowed, and closed later. NULL: err. */
 struct tower *tower_open(const char *path, jit_compute *compute, struct error *err);
 void tower_close(struct tower *t); /* t may be NULL */
 const struct tower_spec *tower_spec_of(const struct tower *t);
+/* What the file says of an image processor, where it is one for --mmproj. False: err. */
+struct image_processor;
+bool tower_read_processor(const struct tower *t, struct image_processor *p, struct error *err);
 
 /* How many tokens such a picture becomes. False: err says why it cannot be encoded. */
 bool tower_tokens(const struct tower_spec *s, const struct tower_pixels *p, uint64_t *tokens, struct error *err);

@@ -9,17 +9,26 @@
 #include "loaders/model/model_load.h"
 #include "vision/parts.h"
 
-enum { NAME_MOST = 256 };
+enum { NAME_MOST = 256, NO_LAYER = 0 };
 
 static bool is_projectors(enum tower_slot slot) { return slot >= TOWER_OUT_NORM; }
 
+static enum tower_slot slot_in_file(const struct tower_spec *s, enum tower_slot slot)
+{
+	if (!(s->flags & TOWER_FILE_SWAPPED) || (slot != TOWER_UP && slot != TOWER_DOWN))
+		return slot;
+	return slot == TOWER_UP ? TOWER_DOWN : TOWER_UP;
+}
+
 static void write_name(const struct tower *t, enum tower_slot slot, uint32_t layer, bool bias, char out[NAME_MOST])
 {
-	const char *name = t->spec.row->name[slot], *number = strstr(name, "%u");
+	const char *name = t->spec.row->name[slot_in_file(&t->spec, slot)], *number = strstr(name, "%u");
 	const int part = is_projectors(slot);
 	const size_t n = strlen(name), whole = n && name[n - 1] == '!', end = n - whole;
 	int at = snprintf(out, NAME_MOST, "%.*s", (int)t->prefix_length[part], t->prefix[part]);
 
+	if (slot >= TOWER_DEEP_NORM && t->spec.flags & TOWER_DEEP_BY_LAYER)
+		layer = t->spec.deep[layer];
 	if (number)
 		at += snprintf(out + at, NAME_MOST - (size_t)at, "%.*s%" PRIu32 "%.*s", (int)(number - name), name,
 		               layer, (int)(end - (size_t)(number - name) - 2), number + 2);
@@ -34,14 +43,17 @@ static bool find_prefix(struct tower *t, int part, const char *words, enum tower
 	struct found_tensor found;
 	char name[NAME_MOST];
 
-	for (const char *p = words; *p; p += t->prefix_length[part]) {
+	const char *p = words;
+
+	do {
 		p += strspn(p, " ");
 		t->prefix[part] = p;
 		t->prefix_length[part] = strcspn(p, " ");
 		write_name(t, slot, 0, false, name);
 		if (model_find_tensor(t->files.file, name, &found))
 			return true;
-	}
+		p += t->prefix_length[part];
+	} while (*p);
 	return error_set(err, ERROR_FORMAT, "%s: there is no tensor %s, which a model of this type for images has",
 	                 t->files.file->part[0].file.label, name);
 }
@@ -87,25 +99,6 @@ static bool check_type(const struct found_tensor *f, const char *name, const str
 	                 f->label, name, s->dim[s->rank - 1], dtype_table[f->type].block);
 }
 
-static bool copy_weight(struct tower *t, const struct found_tensor *f, struct tower_weight *w, struct error *err)
-{
-	jit_error e = { 0 };
-	uint8_t *own = NULL;
-
-	w->buffer = jit_buffer_open(t->compute, f->bytes ? f->bytes : 1, &e);
-	if (!w->buffer)
-		return error_set(err, ERROR_MEMORY, "%s", e.message);
-	uint8_t *at = jit_buffer_memory(w->buffer);
-	if (!at)
-		at = own = malloc(f->bytes + 1);
-	bool ok = at ? model_read_found(t->files.file, f, f->bytes, at, err)
-	             : error_set(err, ERROR_MEMORY, "there is no memory for an image encoder");
-	if (ok && own && jit_buffer_write(w->buffer, 0, own, f->bytes, &e) != JIT_OK)
-		ok = error_set(err, ERROR_DEVICE, "%s", e.message);
-	free(own);
-	return ok;
-}
-
 static bool find(struct tower *t, enum tower_slot slot, uint32_t layer, bool bias, char name[NAME_MOST],
                  struct found_tensor *f, struct error *err)
 {
@@ -115,6 +108,88 @@ static bool find(struct tower *t, enum tower_slot slot, uint32_t layer, bool bia
 		                 name);
 	t->files.file->used[f->entry] = true;
 	return true;
+}
+
+/* The patches' tensor of a further frame, which is as the first. */
+static bool find_frame(struct tower *t, uint32_t frame, const struct found_tensor *first, struct found_tensor *f,
+                       struct error *err)
+{
+	char name[NAME_MOST];
+
+	write_name(t, TOWER_PATCH, NO_LAYER, false, name);
+	snprintf(name + strlen(name), NAME_MOST - strlen(name), ".%" PRIu32, frame);
+	if (!model_find_tensor(t->files.file, name, f))
+		return error_set(err, ERROR_FORMAT, "%s: the tensor %s is missing", first->label, name);
+	t->files.file->used[f->entry] = true;
+	return (f->type == first->type && f->bytes == first->bytes) ||
+	       error_set(err, ERROR_FORMAT, "%s: the tensor %s is not of the size and type of the one before it",
+	                 first->label, name);
+}
+
+/* A tensor's bytes, and those of the other frames behind it, in the order in which they are computed with. */
+static bool read_arranged(struct tower *t, enum tower_slot slot, const struct found_tensor *first, uint8_t *to,
+                          struct error *err)
+{
+	const bool apart = slot == TOWER_PATCH && t->spec.flags & TOWER_FILE_FRAMES;
+	uint8_t *raw = malloc(first->bytes + 1);
+	struct found_tensor f = *first;
+	bool ok = raw || error_set(err, ERROR_MEMORY, "there is no memory for an image encoder");
+
+	for (uint32_t i = 0; ok && i < (apart ? t->spec.frames : 1); i++) {
+		ok = (i == 0 || find_frame(t, i, first, &f, err)) &&
+		     model_read_found(t->files.file, &f, f.bytes, raw, err);
+		if (ok)
+			arrange(&t->spec, slot, i, raw, f.bytes, to);
+	}
+	free(raw);
+	return ok;
+}
+
+static bool read_weight(struct tower *t, enum tower_slot slot, const struct found_tensor *f, uint8_t *to,
+                        struct error *err)
+{
+	return arrange_due(&t->spec, slot) ? read_arranged(t, slot, f, to, err)
+	                                   : model_read_found(t->files.file, f, f->bytes, to, err);
+}
+
+static bool copy_weight(struct tower *t, const struct found_tensor *f, struct tower_weight *w, struct error *err)
+{
+	const enum tower_slot slot = (enum tower_slot)w->slot;
+	const bool apart = slot == TOWER_PATCH && !w->bias && t->spec.flags & TOWER_FILE_FRAMES;
+	const uint64_t bytes = f->bytes * (apart ? t->spec.frames : 1);
+	jit_error e = { 0 };
+	uint8_t *own = NULL;
+
+	w->buffer = jit_buffer_open(t->compute, bytes ? bytes : 1, &e);
+	if (!w->buffer)
+		return error_set(err, ERROR_MEMORY, "%s", e.message);
+	uint8_t *at = jit_buffer_memory(w->buffer);
+	if (!at)
+		at = own = malloc(bytes + 1);
+	bool ok = at ? read_weight(t, w->bias && slot == TOWER_PATCH ? TOWER_SLOTS : slot, f, at, err)
+	             : error_set(err, ERROR_MEMORY, "there is no memory for an image encoder");
+	if (ok && own && jit_buffer_write(w->buffer, 0, own, bytes, &e) != JIT_OK)
+		ok = error_set(err, ERROR_DEVICE, "%s", e.message);
+	free(own);
+	return ok;
+}
+
+/* What the file has of that shape: of patches whose frames are apart, one frame's. */
+static bool check_found(const struct tower *t, enum tower_slot slot, bool bias, const struct found_tensor *f,
+                        const char *name, struct shape *s, struct error *err)
+{
+	const bool apart = slot == TOWER_PATCH && !bias && t->spec.flags & TOWER_FILE_FRAMES;
+	const bool ordered = slot == TOWER_PATCH && !bias && arrange_due(&t->spec, slot);
+
+	if (apart)
+		s->dim[s->rank - 1] /= t->spec.frames;
+	bool ok = check_shape(f, name, s, err) && check_type(f, name, s, err);
+	if (ok && ordered && dtype_table[f->type].block > 1)
+		ok = error_set(err, ERROR_UNSUPPORTED, "%s: the tensor %s is of type %s, expected F32, F16 or BF16",
+		               f->label, name, dtype_table[f->type].name);
+	if (apart)
+		s->dim[s->rank - 1] *= t->spec.frames;
+	return ok;
 }
 
 int64_t tower_weight_of(struct tower *t, enum tower_slot slot, uint32_t layer, bool bias, const struct shape *s,
@@ -127,8 +202,7 @@ int64_t tower_weight_of(struct tower *t, enum tower_slot slot, uint32_t layer, b
 	for (size_t i = 0; i < t->weights; i++)
 		if (t->weight[i].slot == slot && t->weight[i].layer == layer && t->weight[i].bias == bias)
 			return (int64_t)i;
-	if (!find(t, slot, layer, bias, name, &f, err) || !check_shape(&f, name, &w.shape, err) ||
-	    !check_type(&f, name, &w.shape, err))
+	if (!find(t, slot, layer, bias, name, &f, err) || !check_found(t, slot, bias, &f, name, &w.shape, err))
 		return -1;
 	w.type = f.type;
 	if (!array_grow((void **)&t->weight, &t->weight_room, t->weights + 1, sizeof *t->weight)) {
@@ -169,12 +243,15 @@ float *tower_read_floats(struct tower *t, enum tower_slot slot, uint64_t n, stru
 
 /* ---- what is left over */
 
-/* Of a head that no text model reads, of a norm behind the last layer where an earlier layer's result is taken, and
- * numbers that are their own. */
+/* Of a head that no text model reads, of a norm behind the last layer where an earlier layer's result is taken, numbers
+ * that are their own, and what else a file has beside an image encoder. */
 static bool changes_nothing(const char *name, size_t n)
 {
-	static const char *const begins[] = { "head.", "post_layernorm.", "embeddings.position_ids",
-		                              "embeddings.mask_token" };
+	static const char *const begins[] = {
+		"head.", "post_layernorm.", "embeddings.position_ids", "embeddings.mask_token",
+		/* of mmproj files: a row of the text model's embeddings, what hears */
+		"v.token_embd.img_break", "a.", "mm.a."
+	};
 
 	for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
 		if (n >= strlen(begins[i]) && memcmp(name, begins[i], strlen(begins[i])) == 0)

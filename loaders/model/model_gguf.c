@@ -74,10 +74,11 @@ static bool check_kind(struct gguf_reader *r)
 		return error_set(r->err, ERROR_UNSUPPORTED,
 		                 "%s: is an importance matrix, which is for quantising another model", r->g->path);
 	if (found && gguf_str_is(&kind, "mmproj"))
-		return error_set(r->err, ERROR_UNSUPPORTED,
-		                 "%s: is an encoder of images or sound (mmproj), which goes with a text model; jitrun "
-		                 "runs text models alone",
-		                 r->g->path);
+		return error_set(
+			r->err, ERROR_UNSUPPORTED,
+			"%s: is an encoder of images or sound (mmproj), which goes with a text model; name that "
+			"one, and this file with --mmproj",
+			r->g->path);
 	return !found || gguf_str_is(&kind, "model") ||
 	       error_set(r->err, ERROR_UNSUPPORTED, "%s: general.type is \"%s\", expected model", r->g->path,
 	                 error_quote(text, sizeof text, kind.p, kind.n));

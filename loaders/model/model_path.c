@@ -224,7 +224,7 @@ static bool list(struct listing *l, const char *dir, struct error *err)
 	}
 	for (struct dirent *e = readdir(d); e; e = readdir(d)) {
 		if (has_extension(e->d_name, ".gguf")) {
-			if (!is_later_part(dir, e->d_name))
+			if (!is_later_part(dir, e->d_name) && !strcasestr(e->d_name, "mmproj")) /* vision/pair.c */
 				note_gguf(l, e->d_name);
 		} else if (has_extension(e->d_name, ".safetensors"))
 			note(&l->safetensors, &l->one_safetensors, e->d_name);

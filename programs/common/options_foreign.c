@@ -65,7 +65,7 @@ const struct option_foreign option_foreign_table[] = {
 	OPTION_TOLD("format", OPTION_REFUSED, "--json-schema '{}' asks for JSON, and a schema for a form of it"),
 	OPTION_TOLD("control-vector control-vector-scaled", OPTION_REFUSED,
 	            "jitrun runs a model as it is; merge it into the model's file"),
-	OPTION_TOLD("mm mmproj", OPTION_REFUSED, "image encoders are read from folders of safetensors; see --image"),
+	OPTION_AS("mm", "mmproj"),
 	OPTION_TOLD("audio video", OPTION_REFUSED, TEXT_ONLY),
 	OPTION_TOLD(
 		"rope-scaling rope-scale rope-freq-base rope-freq-scale yarn-orig-ctx yarn-ext-factor yarn-attn-factor",

@@ -21,6 +21,8 @@ static bool fail(jit_error *err, const struct error *e)
 
 int jitrun_check_images(bool chat)
 {
+	if (opt.mmproj && !opt.image.n)
+		return jitrun_usage("--mmproj goes with --image");
 	return opt.image.n && (chat || opt.perplexity || opt.prompt_cache)
 	               ? jitrun_usage("--image goes with --prompt, --file or --prompt-ids, and not with --chat, "
 	                              "--perplexity or --prompt-cache")
@@ -41,7 +43,7 @@ bool jitrun_open_images(jit_model *m, jit_error *err)
 		err);
 	if (!compute)
 		return false;
-	seer = seer_open(opt.model, m, compute, &e);
+	seer = opt.mmproj ? seer_open_pair(opt.mmproj, m, compute, &e) : seer_open(opt.model, m, compute, &e);
 	picture = seer ? calloc((size_t)opt.image.n, sizeof *picture) : NULL;
 	if (seer && !picture)
 		error_set(&e, ERROR_MEMORY, "there is no memory for pictures");

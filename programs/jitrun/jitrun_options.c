@@ -175,8 +175,13 @@ static const struct option_row rows[] = {
 	  .value = "FILE",
 	  .help = "put this picture (PNG, JPEG, WebP, GIF, BMP) in front of the prompt, or where the prompt has the "
 	          "model's mark of a picture; several times: several pictures. The model is a folder of "
-	          "safetensors",
+	          "safetensors, or a GGUF file with that of its image encoder",
 	  .target = &opt.image },
+	{ .name = "mmproj",
+	  .kind = OPTION_FILE,
+	  .value = "FILE",
+	  .help = "the image encoder of a GGUF file, as llama.cpp has it (the file mmproj-*.gguf beside the model)",
+	  .target = &opt.mmproj },
 	{ .name = "lora",
 	  .kind = OPTION_LIST,
 	  .value = "FILE[:SCALE]",

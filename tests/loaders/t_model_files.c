@@ -171,6 +171,7 @@ static void test_directories(void **state)
 	assert_int_equal(rename(in_dir("model.safetensors"), in_dir("other.safetensors")), 0);
 	expect_open(model_dir, 0, NULL); /* two.gguf */
 	assert_int_equal(rename(in_dir("one"), in_dir("one.gguf")), 0);
+	tiny_write(model_dir, "mmproj-one.gguf", "x", 1); /* goes with a model, and is none */
 	expect_open(model_dir, 0, "holds 2 GGUF models (one.gguf, two.gguf), expected one; name the file");
 	write_gguf("five.gguf");
 	write_gguf("four.gguf");

@@ -190,6 +190,17 @@ void test_see(void **state)
 		see(tower_models[i], "");
 }
 
+/* The text models of llama.cpp's converter beside the same encoders. */
+void test_see_gguf(void **state)
+{
+	static const char *const models[] = { "see-llava-a",    "see-gemma3-a",  "see-pixtral-a",
+		                              "see-qwen25vl-a", "see-qwen3vl-a", "see-qwen35-a" };
+	(void)state;
+
+	for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+		see(models[i], "/model-bf16.gguf");
+}
+
 /* ---- the same bits however the tokens are computed */
 
 static uint32_t vocab_of(const struct model_seen *s)

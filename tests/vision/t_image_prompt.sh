@@ -69,5 +69,21 @@ refused "fewer marks" "1 places for 2 pictures" $two --prompt "a<image>b"
 refused "no picture" "is no picture" --image "$dir/config.json" --prompt a
 refused "no file" "No such file" --image "$dir/none.png" --prompt a
 refused "a conversation" "not with --chat" $one --chat
+# GGUF: a pair of files, found by itself and named
+pair=$(cd "$model/../see-qwen25vl-a" && pwd)
+mkdir "$dir/alone"
+ln -s "$pair/model-bf16.gguf" "$dir/alone/text.gguf"
+seen() { ./jitrun "$@" -n 8 --temp 0 --kv-type f32 -q --print-ids --image "$dir/image0.png" --prompt "a b" 2>&1; }
+found=$(seen "$pair/model-bf16.gguf") && named=$(seen "$dir/alone/text.gguf" --mmproj "$pair/mmproj-bf16.gguf") &&
+	[ -n "$found" ] && [ "$found" = "$named" ] &&
+	[ "$found" = "$(seen "$dir/alone" -mm "$pair/mmproj-bf16.gguf")" ] && passed=$((passed + 1)) || {
+	echo "FAILED: a pair of files: \"$found\", \"$named\""
+	failed=$((failed + 1))
+}
+dir=$dir/alone
+refused "no encoder" "expected a file mmproj-*.gguf" --image "$pair/image0.png" --prompt a
+refused "no picture for it" "--mmproj goes with --image" --mmproj "$pair/mmproj-bf16.gguf" --prompt a
+refused "no encoder in it" "expected clip" --mmproj "$dir/text.gguf" --image "$pair/image0.png" --prompt a
+dir=${dir%/alone}
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

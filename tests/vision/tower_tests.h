@@ -33,9 +33,15 @@ void test_refused(void **state);
 
 /* see_tests.c: language models that see */
 void test_see(void **state);
+void test_see_gguf(void **state);
 void test_see_bits(void **state);
 void test_see_kept(void **state);
 void test_see_refused(void **state);
 void test_see_files(void **state);
+
+/* pair_tests.c: image encoders of mmproj files */
+void test_pairs(void **state);
+void test_pair_keys(void **state);
+void test_pair_found(void **state);
 
 #endif
