@@ -71,7 +71,7 @@ struct undo {
 	unsigned copy;   /* of the latter two */
 };
 
-enum { MAX_COPIES = 16, MAX_ROWS = 4 };
+enum { MAX_COPIES = 32, MAX_ROWS = 4 };
 
 struct loop_state {
 	uint16_t live; /* variable: the lanes that are still in a varying loop; 0: the loop is uniform */

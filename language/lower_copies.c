@@ -76,7 +76,7 @@ uint64_t jk_rows_of(const struct jk_kernel *k)
 static bool fits(const struct lower *l, const struct census *c, unsigned rows, unsigned vectors)
 {
 	return rows * vectors <= MAX_COPIES && rows * vectors * c->variables + vectors + 2 <= l->registers &&
-	       rows * vectors * c->weight <= 10 * HEAVY;
+	       rows * vectors * c->weight <= (l->card ? 20U : 10U) * HEAVY;
 }
 
 void jk_copies_of(const struct lower *l, unsigned *rows, unsigned *vectors)

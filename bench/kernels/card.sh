@@ -22,7 +22,9 @@ try 60 $jitk test $kernels/softmax.jk -d cuda -c rows=7 -c n=1031 -i x=random:1
 try 60 $jitk test $kernels/layernorm.jk -d cuda -c rows=7 -c n=1031 -i x=random:1 -i scale=random:2 -i bias=random:3
 try 60 $jitk test $kernels/stencil.jk -d cuda -c n=37 -i a=random:1 -i vsq=random:2 -i o=random:3
 try 60 $jitk test $kernels/histogram.jk -d cuda -c n=10007 -i x=random:1
-try 60 $jitk test $kernels/prefix_sum.jk -d cuda -c n=10007 -i x=random:1
+try 60 $jitk test $kernels/prefix_sum.jk -k prefix_sum -d cuda -c n=10007 -i x=random:1
+try 60 $jitk test $kernels/prefix_sum.jk -k totals -d cuda -c n=10007 -i x=random:1
+try 60 $jitk test $kernels/prefix_sum.jk -k parts -d cuda -c n=10007 -i x=random:1 -i total=random:2
 try 60 $jitk test $kernels/matmul.jk -d cuda -c m=33 -c n=65 -c k=31 -i a=random:1 -i b=random:2
 try 60 $jitk test $kernels/bitonic_sort.jk -k step -d cuda -c n=10007 -i flip=7 -i x=random:1
 try 60 $jitk test $kernels/bitonic_sort.jk -k rows -d cuda -c count=33 -c logs=7 -i x=random:1
@@ -45,8 +47,8 @@ bench softmax $kernels/softmax.jk -c rows=16384 -c n=4096 -i x=random:1
 bench layernorm $kernels/layernorm.jk -c rows=16384 -c n=4096 -i x=random:1 -i scale=1 -i bias=0
 bench stencil $kernels/stencil.jk -c n=384 -i a=random:1 -i vsq=random:2
 bench histogram $kernels/histogram.jk -c n=100000000 -i x=random:1
-bench prefix_sum $kernels/prefix_sum.jk -c n=1000000 -i x=random:1
-bench matmul $kernels/matmul.jk -c m=2048 -c n=2048 -c k=2048 -i a=random:1 -i b=random:2
+bench prefix_sum $kernels/prefix_sum.jk -k parts -c n=1048576 -i total=random:2 -i x=random:1
+bench matmul $kernels/matmul.jk -c m=2048 -c n=2048 -c k=2048 -c wide=256 -i a=random:1 -i b=random:2
 bench bitonic_sort $kernels/bitonic_sort.jk -k step -c n=100000000 -i flip=1 -i x=random:1
 bench mandelbrot $kernels/mandelbrot.jk -c width=6144 -c height=4096
 bench noise $kernels/noise.jk -c width=6144 -c height=6144 -i perm=random:1

@@ -128,7 +128,7 @@ def all_cases(card=False):
                                    ("scale", "f32", "in", lambda m: lower(m, 1, 0.5)), ("bias", "f32", "in", upper),
                                    ("y", "f32", "out", None)],
                                   [rows * columns, columns, columns, rows * columns], 1e-4),
-        "matmul": lambda: case("matmul", {"m": side, "n": side, "k": side},
+        "matmul": lambda: case("matmul", dict({"m": side, "n": side, "k": side}, **({"wide": 256} if card else {})),
                                [("a", "f32", "in", upper), ("b", "f32", "in", lower), ("c", "f32", "out", None)],
                                [side * side] * 3, 1e-4),
         "histogram": lambda: case("histogram", {"n": n}, [("x", "u32", "in", words), ("bins", "u32", "inout",

@@ -16,6 +16,11 @@ static struct {
 	jit_kernel *kernel;
 	jit_launch *launch;
 	jit_buffer *buffer[WORKER_ARRAYS];
+	struct {
+		jit_kernel *kernel;
+		jit_launch *launch;
+		jit_buffer *total;
+	} before; /* a launch before that one: of prefix_sum on a card */
 	uint64_t open_ns;
 	size_t sorted; /* the array that a sort ended in */
 } it;
@@ -30,12 +35,18 @@ static void close_case(struct worker_case *c)
 {
 	jit_launch_close(it.launch);
 	it.launch = NULL;
+	jit_launch_close(it.before.launch);
+	it.before.launch = NULL;
+	jit_buffer_close(it.before.total);
+	it.before.total = NULL;
 	for (int i = 0; i < WORKER_ARRAYS; i++) {
 		jit_buffer_close(it.buffer[i]);
 		it.buffer[i] = NULL;
 	}
 	jit_kernel_close(it.kernel);
 	it.kernel = NULL;
+	jit_kernel_close(it.before.kernel);
+	it.before.kernel = NULL;
 	(void)c;
 }
 
@@ -54,22 +65,51 @@ static bool give(struct worker_case *c, size_t parameter, size_t from, jit_error
 
 static bool is_sort(const struct worker_case *c) { return strcmp(c->name, "bitonic_sort") == 0; }
 
-static const char *open_case(struct worker_case *c)
+/* On a card a scan is two launches: the totals of parts, then each part. */
+static bool is_scan(const struct worker_case *c) { return strcmp(c->name, "prefix_sum") == 0; }
+static bool is_scan_in_parts(const struct worker_case *c) { return is_scan(c) && !it.info.in_place; }
+
+static jit_kernel *open_kernel(const struct worker_case *c, const char *name, jit_error *err)
 {
 	char path[512];
-	jit_error err = { 0 };
 
 	snprintf(path, sizeof path, "%s/%s.jk", it.folder, c->name);
+	return jit_kernel_open(it.compute, &JIT_KERNEL_OPTIONS(.path = path, .constants = c->constants, .kernel = name),
+	                       err);
+}
+
+static bool give_parts(struct worker_case *c, jit_error *err)
+{
+	jit_parameter total = JIT_PARAMETER();
+
+	it.before.kernel = open_kernel(c, "totals", err);
+	it.before.launch = it.before.kernel ? jit_launch_open(it.before.kernel, err) : NULL;
+	if (!it.before.launch || jit_kernel_parameter(it.before.kernel, 1, &total, err) != JIT_OK ||
+	    !(it.before.total = jit_buffer_open(it.compute, total.bytes, err)))
+		return false;
+	return give(c, 0, 0, err) && give(c, 2, 1, err) &&
+	       jit_launch_set_buffer(it.launch, 1, it.before.total, 0, err) == JIT_OK &&
+	       jit_launch_set_buffer(it.before.launch, 0, it.buffer[0], 0, err) == JIT_OK &&
+	       jit_launch_set_buffer(it.before.launch, 1, it.before.total, 0, err) == JIT_OK;
+}
+
+static const char *open_case(struct worker_case *c)
+{
+	const char *name = is_sort(c) ? "step" : is_scan_in_parts(c) ? "parts" : is_scan(c) ? "prefix_sum" : NULL;
+	jit_error err = { 0 };
+
 	const uint64_t begin = worker_now(CLOCK_MONOTONIC);
-	it.kernel = jit_kernel_open(
-		it.compute,
-		&JIT_KERNEL_OPTIONS(.path = path, .constants = c->constants, .kernel = is_sort(c) ? "step" : NULL),
-		&err);
+	it.kernel = open_kernel(c, name, &err);
 	it.open_ns = worker_now(CLOCK_MONOTONIC) - begin;
 	it.launch = it.kernel ? jit_launch_open(it.kernel, &err) : NULL;
-	bool ok = it.launch != NULL && jit_kernel_parameters(it.kernel) == (size_t)c->arrays;
-	for (size_t i = 0; ok && i < (size_t)c->arrays; i++)
-		ok = give(c, i, i, &err);
+	bool ok = it.launch != NULL;
+	if (ok && is_scan_in_parts(c)) {
+		ok = give_parts(c, &err);
+	} else {
+		ok = ok && jit_kernel_parameters(it.kernel) == (size_t)c->arrays;
+		for (size_t i = 0; ok && i < (size_t)c->arrays; i++)
+			ok = give(c, i, i, &err);
+	}
 	if (!ok)
 		failed(&err);
 	return ok ? NULL : "jitrun refused it";
@@ -94,6 +134,8 @@ static bool run_case(struct worker_case *c)
 {
 	jit_error err = { 0 };
 
+	if (it.before.launch && jit_launch_run(it.before.launch, &err) != JIT_OK)
+		return failed(&err);
 	return (is_sort(c) ? sort(c, &err) : jit_launch_run(it.launch, &err) == JIT_OK) || failed(&err);
 }
 

@@ -84,6 +84,7 @@ const struct example example_list[] = {
 	  .values = { { "perm", EXAMPLE_PERMUTATION, 0, 0 } } },
 	{ .name = "prefix_sum",
 	  .line = "sums of all words up to each",
+	  .kernel = "prefix_sum",
 	  .constants = { "n=1000000" },
 	  .values = { { "x", EXAMPLE_WORDS, 0, 0 } } },
 	{ .name = "saxpy",

@@ -101,12 +101,12 @@ static void test_layernorm(void **state)
 		check_layernorm(sizes[s]);
 }
 
-static void check_matmul(unsigned m, unsigned n, unsigned k)
+static void check_matmul(unsigned m, unsigned n, unsigned k, unsigned wide)
 {
-	char constants[60];
+	char constants[80];
 	struct run r;
 
-	snprintf(constants, sizeof constants, "m=%u n=%u k=%u", m, n, k);
+	snprintf(constants, sizeof constants, "m=%u n=%u k=%u wide=%u", m, n, k, wide);
 	run_open_example(&r, "matmul", NULL, constants);
 	const float *a = fill(&r, "a", m * k, 1, -1, 1), *b = fill(&r, "b", k * n, 2, -1, 1), *c = run_array(&r, "c");
 	run_everywhere(&r, m * n * k < 40000 ? RUN_CARDS : RUN_CPUS);
@@ -122,13 +122,21 @@ static void check_matmul(unsigned m, unsigned n, unsigned k)
 
 static void test_matmul(void **state)
 {
-	check_matmul(0, 5, 5);
-	check_matmul(5, 0, 5);
-	check_matmul(5, 5, 0);
-	check_matmul(1, 1, 1);
-	check_matmul(31, 33, 7);
-	check_matmul(3, 97, 32);
-	check_matmul(2, 1025, 31);
+	check_matmul(0, 5, 5, 128);
+	check_matmul(5, 0, 5, 128);
+	check_matmul(5, 5, 0, 128);
+	check_matmul(1, 1, 1, 256);
+	check_matmul(31, 33, 7, 128);
+	check_matmul(3, 97, 32, 256);
+	check_matmul(2, 1025, 31, 128);
+	/* of four rows, and columns of each choice, one less and one more; cards have 4 and 8 vectors side by side */
+	check_matmul(4, 127, 5, 128);
+	check_matmul(4, 128, 5, 128);
+	check_matmul(5, 129, 5, 128);
+	check_matmul(3, 255, 5, 256);
+	check_matmul(4, 256, 5, 256);
+	check_matmul(5, 257, 5, 256);
+	check_matmul(11, 523, 3, 256);
 }
 
 static void test_histogram(void **state)
@@ -149,23 +157,55 @@ static void test_histogram(void **state)
 	}
 }
 
+static void check_sums(const uint32_t *x, const uint32_t *y, unsigned n)
+{
+	uint32_t sum = 0;
+
+	for (unsigned k = 0; k < n; k++) {
+		sum += x[k];
+		assert_int_equal(y[k], sum);
+	}
+}
+
+static void open_scan(struct run *r, const char *kernel, unsigned n, unsigned part)
+{
+	char constants[40];
+
+	snprintf(constants, sizeof constants, "n=%u part=%u", n, part);
+	run_open_example(r, "prefix_sum", kernel, constants);
+	uint32_t *x = run_array(r, "x");
+	for (unsigned k = 0; k < n; k++)
+		x[k] = word(k);
+}
+
+/* In two launches, as on a card. */
+static void check_parts(unsigned n, unsigned part)
+{
+	struct run totals, parts;
+
+	open_scan(&totals, "totals", n, part);
+	run_everywhere(&totals, machines_for(n));
+	open_scan(&parts, "parts", n, part);
+	memcpy(run_array(&parts, "total"), run_array(&totals, "total"), (n + part - 1) / part * sizeof(uint32_t));
+	run_everywhere(&parts, machines_for(n));
+	check_sums(run_array(&parts, "x"), run_array(&parts, "y"), n);
+	run_close(&totals);
+	run_close(&parts);
+}
+
 static void test_prefix_sum(void **state)
 {
 	struct run r;
 
 	for (unsigned s = 0; s < SIZES; s++) {
-		uint32_t sum = 0;
-		open_of_size(&r, "prefix_sum", sizes[s]);
-		uint32_t *x = run_array(&r, "x");
-		for (unsigned k = 0; k < sizes[s]; k++)
-			x[k] = word(k);
+		open_scan(&r, "prefix_sum", sizes[s], 1);
 		run_everywhere(&r, machines_for(sizes[s]));
-		for (unsigned k = 0; k < sizes[s]; k++) {
-			sum += x[k];
-			assert_int_equal(((uint32_t *)run_array(&r, "y"))[k], sum);
-		}
+		check_sums(run_array(&r, "x"), run_array(&r, "y"), sizes[s]);
 		run_close(&r);
+		check_parts(sizes[s], 1024);
+		check_parts(sizes[s], 31);
 	}
+	check_parts(2049, 1024);
 }
 
 /* --- a step of the sort, and that its steps are a sort */
