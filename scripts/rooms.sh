@@ -33,7 +33,7 @@ grammar: base
 answers: base grammar
 runtime: base include answers graph jit kernels-templates language loaders chat grammar sim
 train: base include chat graph kernels-templates loaders runtime
-vision: base include graph jit kernels-templates loaders pictures runtime
+vision: base include chat graph jit kernels-templates language loaders pictures runtime
 pull: base loaders
 server: base include answers chat loaders runtime
 programs: base include answers graph jit kernels-templates language loaders chat pull quantise runtime server train

@@ -31,7 +31,7 @@ static uint64_t key_of(const struct tower_spec *s, const struct tower_pixels *p)
 	return record_checksum(p->values, p->tiles * each * sizeof *p->values, record_checksum(sides, sizeof sides, 0));
 }
 
-struct jit_image *images_encode(struct tower *t, const struct tower_pixels *p, struct error *err)
+struct image_features *images_encode(struct tower *t, const struct tower_pixels *p, struct error *err)
 {
 	const struct tower_spec *s = tower_spec_of(t);
 	const uint32_t by = (s->flags & TOWER_ROWS ? 1 : s->patch) * s->merge;
@@ -39,7 +39,7 @@ struct jit_image *images_encode(struct tower *t, const struct tower_pixels *p, s
 
 	if (!tower_encode(t, p, &f, err))
 		return NULL;
-	const struct jit_image made = {
+	const struct image_features made = {
 		.values = f.values,
 		.tokens = f.tokens,
 		.width = f.width,

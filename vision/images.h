@@ -9,11 +9,11 @@
 #include "include/jitrun.h"
 #include "vision/tower.h"
 
-struct jit_image;
+struct image_features;
 
 /* From now on sessions that are opened take pictures of this tower. False: err, as the tower is another model's. */
 bool images_attach(const struct tower *t, jit_model *m, struct error *err);
 /* The features of a picture, or of tiles of one. NULL: err; else picture_release() is due. */
-struct jit_image *images_encode(struct tower *t, const struct tower_pixels *p, struct error *err);
+struct image_features *images_encode(struct tower *t, const struct tower_pixels *p, struct error *err);
 
 #endif

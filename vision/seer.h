@@ -1,55 +1,57 @@
-/* vision/seer.h - pictures in prompts: files of pictures become features and the tokens that stand for them.
+/* vision/seer.h - a model's image encoder together with its image processor, and pictures that it looks at: what is
+ * behind the handles of jitrun_images.h.
  *
- * Owns: a model's image encoder together with its image processor (pictures/processor.h), and prompts in which tokens
- * and features take turns.
+ * Owns: the way from a picture's file to what stands for it in a prompt, which needs no weights, and from there to its
+ * features, which are made once, by one thread at a time.
  */
 #ifndef VISION_SEER_H
 #define VISION_SEER_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "include/jitrun_images.h"
 #include "pictures/processor.h"
 #include "vision/images.h"
 
-struct seer;
+struct jit_image_encoder {
+	jit_model *model;
+	struct tower *tower;
+	struct image_processor processor;
+	int32_t image_token;  /* -1: not known, as the model has no tokenizer */
+	pthread_mutex_t lock; /* of the tower, and of features of pictures */
+};
 
 /* path: the model's, a folder or a file of safetensors in one, or of GGUF with an mmproj file beside it. Sessions of m
  * that are opened from now on take pictures. m and compute are borrowed. NULL: err. */
-struct seer *seer_open(const char *path, jit_model *m, jit_compute *compute, struct error *err);
+struct jit_image_encoder *seer_open(const char *path, jit_model *m, jit_compute *compute, struct error *err);
 /* The same with llama.cpp's file of an image encoder. */
-struct seer *seer_open_pair(const char *mmproj, jit_model *m, jit_compute *compute, struct error *err);
+struct jit_image_encoder *seer_open_pair(const char *mmproj, jit_model *m, jit_compute *compute, struct error *err);
 /* pair.c: the one beside a model's path: the .gguf file in its folder whose name has mmproj. malloc'ed; NULL with err
  * unset: there is none. */
 char *seer_find_pair(const char *path, struct error *err);
-void seer_close(struct seer *s); /* s may be NULL */
+void seer_close(struct jit_image_encoder *s); /* s may be NULL */
 
-/* A picture: what stands for it in a prompt, and the features of its parts. */
-struct seen {
-	struct processed_image image; /* without its numbers */
-	struct jit_image **part;
+enum { IMAGE_DIGEST = 32 };
+struct jit_image {
+	_Atomic uint32_t holders;
+	struct jit_image_encoder *seer;
+	struct processed_image image; /* what stands for it in a prompt; without its numbers */
+	struct picture pixels;        /* until it is encoded */
+	uint8_t digest[IMAGE_DIGEST]; /* SHA-256 of sizes and pixels */
+	uint64_t key;                 /* of that; those of its parts follow */
+	struct image_features **part; /* of each part; NULL: it is not encoded. Under the lock until it is there */
+	atomic_bool encoded;
 };
-/* bytes: of a file, which messages call name. False: err, and nothing is to be freed. */
-bool seer_look(struct seer *s, const void *bytes, size_t n, const char *name, struct seen *out, struct error *err);
-void seen_free(struct seen *p);
 
-/* Tokens first .. first + n - 1 of a prompt are features at .. of a part. */
-struct seen_run {
-	size_t first, n, at;
-	const struct jit_image *of;
-};
-struct seen_prompt {
-	int32_t *ids; /* n of them; the image token where features are */
-	size_t n;
-	struct seen_run *run;
-	size_t runs;
-};
-/* The pictures take the places of the processor's placeholders in the text, in their order; without any, they stand in
- * front. special: control tokens of the text count as such. They live as long as the prompt. */
-bool seer_prompt(const struct seer *s, const char *text, size_t n, bool special, const struct seen *picture,
-                 size_t pictures, struct seen_prompt *out, struct error *err);
-/* The same of tokens, among which are as many image tokens as the pictures have features. */
-bool seer_prompt_of_ids(const struct seer *s, const int32_t *ids, size_t n, const struct seen *picture, size_t pictures,
-                        struct seen_prompt *out, struct error *err);
-void seen_prompt_free(struct seen_prompt *p);
-/* Feeds all of it. */
-int seen_prompt_feed(jit_session *s, const struct seen_prompt *p, jit_error *err);
+/* bytes: of a file, which messages call name. limits may be NULL. Nothing is encoded yet. NULL: err. */
+struct jit_image *seer_read(struct jit_image_encoder *s, const void *bytes, size_t n, const char *name,
+                            const struct picture_limits *limits, struct error *err);
+struct jit_image *image_hold(const struct jit_image *p);
+void image_release(struct jit_image *p); /* p may be NULL */
+/* Makes its features unless they are there. From any thread. */
+bool image_encode(struct jit_image *p, struct error *err);
+/* Bytes that its features take, or will. */
+uint64_t image_bytes(const struct jit_image *p);
 
 #endif

@@ -742,6 +742,26 @@ type jitAdapterInfo struct {
 	fingerprint uint64
 }
 
+// jitImageOptions is jit_image_options of jitrun_images.h.
+type jitImageOptions struct {
+	size      uintptr
+	name      uintptr
+	maxBytes  uint64
+	maxPixels uint64
+}
+
+// jitImageInfo is jit_image_info of jitrun_images.h.
+type jitImageInfo struct {
+	size     uintptr
+	width    int32
+	height   int32
+	tokens   int32
+	parts    int32
+	key      uint64
+	encoded  int32
+	reserved int32
+}
+
 // The functions, by their numbers in functionNames.
 const (
 	jitVersion function = iota
@@ -835,6 +855,7 @@ const (
 	jitKernelOptionsSet
 	jitGraphOptionsSet
 	jitTrainOptionsSet
+	jitImageOptionsSet
 	jitSamplingSet
 	jitModelNeeds
 	jitSessionEmbedTexts
@@ -906,6 +927,19 @@ const (
 	jitAdapterClose
 	jitAdapterGetInfo
 	jitSessionSetAdapters
+	jitImageEncoderOpen
+	jitImageEncoderClose
+	jitImageOpen
+	jitImageClose
+	jitImageGetInfo
+	jitImageEncode
+	jitSessionFeedImage
+	jitPromptOpen
+	jitPromptChat
+	jitPromptClose
+	jitPromptIds
+	jitPromptText
+	jitSessionFeedPrompt
 )
 
 var functionNames = [...]string{
@@ -1000,6 +1034,7 @@ var functionNames = [...]string{
 	"jit_kernel_options_set",
 	"jit_graph_options_set",
 	"jit_train_options_set",
+	"jit_image_options_set",
 	"jit_sampling_set",
 	"jit_model_needs",
 	"jit_session_embed_texts",
@@ -1071,4 +1106,17 @@ var functionNames = [...]string{
 	"jit_adapter_close",
 	"jit_adapter_get_info",
 	"jit_session_set_adapters",
+	"jit_image_encoder_open",
+	"jit_image_encoder_close",
+	"jit_image_open",
+	"jit_image_close",
+	"jit_image_get_info",
+	"jit_image_encode",
+	"jit_session_feed_image",
+	"jit_prompt_open",
+	"jit_prompt_chat",
+	"jit_prompt_close",
+	"jit_prompt_ids",
+	"jit_prompt_text",
+	"jit_session_feed_prompt",
 }

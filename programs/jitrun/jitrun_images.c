@@ -5,13 +5,13 @@
 #include "programs/jitrun/jitrun_parts.h"
 #include "runtime/graph/graph_api.h"
 #include "runtime/model/model.h"
-#include "vision/seer.h"
+#include "vision/prompt.h"
 
 static jit_compute *compute;
-static struct seer *seer;
-static struct seen *picture;
+static jit_image_encoder *encoder;
+static jit_image **picture;
 static size_t pictures;
-static struct seen_prompt prompt;
+static struct jit_prompt prompt;
 
 static bool fail(jit_error *err, const struct error *e)
 {
@@ -41,16 +41,16 @@ bool jitrun_open_images(jit_model *m, jit_error *err)
 		&JIT_COMPUTE_OPTIONS(.device = o.device, .isa = o.isa, .threads = o.threads, .cache_dir = o.cache_dir,
 	                             .cache_limit = o.cache_limit, .sealed = o.sealed),
 		err);
-	if (!compute)
+	encoder = compute ? jit_image_encoder_open(m, compute, opt.model, opt.mmproj, err) : NULL;
+	if (!encoder)
 		return false;
-	seer = opt.mmproj ? seer_open_pair(opt.mmproj, m, compute, &e) : seer_open(opt.model, m, compute, &e);
-	picture = seer ? calloc((size_t)opt.image.n, sizeof *picture) : NULL;
-	if (seer && !picture)
+	picture = calloc((size_t)opt.image.n, sizeof *picture);
+	if (!picture)
 		error_set(&e, ERROR_MEMORY, "there is no memory for pictures");
 	for (int i = 0; e.code == ERROR_NONE && i < opt.image.n; i++) {
 		size_t n;
 		char *bytes = graph_read_file(opt.image.value[i], &n, &e);
-		if (bytes && seer_look(seer, bytes, n, opt.image.value[i], &picture[i], &e))
+		if (bytes && (picture[i] = seer_read(encoder, bytes, n, opt.image.value[i], NULL, &e)))
 			pictures++;
 		free(bytes);
 	}
@@ -63,8 +63,9 @@ bool jitrun_put_images(struct prompt *p, jit_error *err)
 	struct error e = { 0 };
 	if (!opt.image.n)
 		return true;
-	const bool ok = p->ids ? seer_prompt_of_ids(seer, p->ids, p->n_ids, picture, pictures, &prompt, &e)
-	                       : seer_prompt(seer, p->text, p->n, opt.special, picture, pictures, &prompt, &e);
+	const struct prompt_text text = { p->text, p->n, opt.special, NULL, NULL };
+	const bool ok = p->ids ? prompt_of_ids(&prompt, encoder, p->ids, p->n_ids, picture, pictures, &e)
+	                       : prompt_of_text(&prompt, encoder, &text, picture, pictures, &e);
 	int32_t *ids = ok ? malloc((prompt.n + 1) * sizeof *ids) : NULL;
 
 	if (!ok)
@@ -80,17 +81,20 @@ bool jitrun_put_images(struct prompt *p, jit_error *err)
 	return true;
 }
 
-int jitrun_feed_images(struct run *r, jit_error *err) { return seen_prompt_feed(r->session, &prompt, err); }
+int jitrun_feed_images(struct run *r, jit_error *err)
+{
+	return jit_session_feed_prompt(r->session, &prompt, NULL, err);
+}
 
 void jitrun_close_images(void)
 {
-	seen_prompt_free(&prompt);
+	prompt_close(&prompt);
 	while (pictures)
-		seen_free(&picture[--pictures]);
+		jit_image_close(picture[--pictures]);
 	free(picture);
 	picture = NULL;
-	seer_close(seer);
-	seer = NULL;
+	jit_image_encoder_close(encoder);
+	encoder = NULL;
 	jit_compute_close(compute);
 	compute = NULL;
 }

@@ -62,6 +62,9 @@ bool session_fits(jit_model *m, const jit_model_options *o, struct error *err);
 /* model_text.c: tokens of a text that stands behind others, as some tokenizers put a space before the first one.
  * special: control tokens of their names. False: err. */
 bool model_go_on(const jit_model *m, const char *text, bool special, int32_t **ids, size_t *n, struct error *err);
+/* The same of a text of which some bytes are plain (tokenizer.h); plain NULL: special says. */
+bool model_go_on_marked(const jit_model *m, const char *text, size_t length, const uint8_t *plain, bool special,
+                        int32_t **ids, size_t *n, struct error *err);
 
 /* session_grammar.c: gives back what all sessions of a model share for grammars. */
 void session_grammar_forget(jit_model *m);

@@ -72,22 +72,33 @@ int jit_model_is_end(const jit_model *m, int32_t id)
 	return m && m->file.tokenizer && tokenizer_is_eog(m->file.tokenizer, id);
 }
 
+/* plain NULL: flags say. */
+static bool encode(const struct tokenizer *t, const char *text, size_t n, const uint8_t *plain, unsigned flags,
+                   int32_t **ids, size_t *n_ids, struct error *err)
+{
+	return plain ? tokenizer_encode_marked(t, text, n, plain, flags | TOKENIZE_SPECIAL, ids, n_ids, err)
+	             : tokenizer_encode(t, text, n, flags, ids, n_ids, err);
+}
+
 /* A line end stands before the text, and its tokens are taken away again. */
-static bool go_on_behind(const struct tokenizer *t, const char *text, size_t length, unsigned flags, int32_t **ids,
-                         size_t *n)
+static bool go_on_behind(const struct tokenizer *t, const char *text, size_t length, const uint8_t *plain,
+                         unsigned flags, int32_t **ids, size_t *n)
 {
 	struct error e = { 0 };
-	char *whole = malloc(length + 2);
+	char *whole = malloc(length + 1);
+	uint8_t *marks = plain ? calloc(length + 1, 1) : NULL;
 	int32_t *first = NULL;
 	size_t n_first = 0;
 	bool ok = false;
 
 	*ids = NULL;
-	if (whole) {
+	if (whole && (marks || !plain)) {
 		whole[0] = '\n';
-		memcpy(whole + 1, text, length + 1);
+		memcpy(whole + 1, text, length);
+		if (plain)
+			memcpy(marks + 1, plain, length);
 		ok = tokenizer_encode(t, "\n", 1, 0, &first, &n_first, &e) &&
-		     tokenizer_encode(t, whole, length + 1, flags, ids, n, &e) && *n >= n_first &&
+		     encode(t, whole, length + 1, marks, flags, ids, n, &e) && *n >= n_first &&
 		     memcmp(*ids, first, n_first * sizeof *first) == 0;
 	}
 	if (ok) {
@@ -98,17 +109,23 @@ static bool go_on_behind(const struct tokenizer *t, const char *text, size_t len
 		*ids = NULL;
 	}
 	free(first);
+	free(marks);
 	free(whole);
 	return ok;
 }
 
-bool model_go_on(const jit_model *m, const char *text, bool special, int32_t **ids, size_t *n, struct error *err)
+bool model_go_on_marked(const jit_model *m, const char *text, size_t length, const uint8_t *plain, bool special,
+                        int32_t **ids, size_t *n, struct error *err)
 {
 	const unsigned flags = special ? TOKENIZE_SPECIAL : 0;
-	const size_t length = strlen(text);
 
 	*ids = NULL;
 	*n = 0;
-	return model_needs_tokenizer(m, err) && (go_on_behind(m->file.tokenizer, text, length, flags, ids, n) ||
-	                                         tokenizer_encode(m->file.tokenizer, text, length, flags, ids, n, err));
+	return model_needs_tokenizer(m, err) && (go_on_behind(m->file.tokenizer, text, length, plain, flags, ids, n) ||
+	                                         encode(m->file.tokenizer, text, length, plain, flags, ids, n, err));
+}
+
+bool model_go_on(const jit_model *m, const char *text, bool special, int32_t **ids, size_t *n, struct error *err)
+{
+	return model_go_on_marked(m, text, strlen(text), NULL, special, ids, n, err);
 }

@@ -158,14 +158,14 @@ bool chat_can_use(const struct model *m, const char *name, const char *text, str
 	return t != NULL;
 }
 
-bool chat_render_with(const struct model *m, const jit_chat_options *o, jit_chat *out, struct error *err)
+bool chat_render_text(const struct model *m, const jit_chat_options *o, struct chat_text *text, struct error *err)
 {
 	struct variables *v = calloc(1, sizeof *v);
 	struct chat_template *t = v ? find_template(m, o, err) : NULL;
-	struct chat_text text = { 0 };
 	struct tm now;
 	bool ok = t && collect(v, m, o, err);
 
+	*text = (struct chat_text){ 0 };
 	if (!v)
 		error_set(err, ERROR_MEMORY, "no memory for a conversation");
 	if (ok && o->has_now && !gmtime_r(&(time_t){ o->now }, &now))
@@ -176,20 +176,28 @@ bool chat_render_with(const struct model *m, const jit_chat_options *o, jit_chat
 	                                               .n_variables = v->n,
 	                                               .now = o->has_now ? &now : NULL,
 	                                               .lenient = true },
-	                       &text, NULL, err);
-	ok = ok && (!m->tokenizer || chat_tokenize(m->tokenizer, &text, true, &out->ids, &out->n_ids, err));
-	if (ok) {
-		out->text = text.p;
-		out->n = text.n;
-		text.p = NULL;
-	}
-	chat_text_free(&text);
+	                       text, NULL, err);
 	chat_template_free(t);
 	for (size_t i = 0; v && i < v->n_owned; i++)
 		free(v->owned[i]);
 	if (v)
 		json_decref(v->more);
 	free(v);
+	return ok;
+}
+
+bool chat_render_with(const struct model *m, const jit_chat_options *o, jit_chat *out, struct error *err)
+{
+	struct chat_text text;
+	const bool ok = chat_render_text(m, o, &text, err) &&
+	                (!m->tokenizer || chat_tokenize(m->tokenizer, &text, true, &out->ids, &out->n_ids, err));
+
+	if (ok) {
+		out->text = text.p;
+		out->n = text.n;
+		text.p = NULL;
+	}
+	chat_text_free(&text);
 	return ok;
 }
 

@@ -15,5 +15,8 @@ bool chat_find_text(const struct model *m, const jit_chat_options *o, const char
 bool chat_can_use(const struct model *m, const char *name, const char *text, struct error *err);
 /* What jit_chat_render() does, of a model's files alone. out is jit_chat_free()'s. */
 bool chat_render_with(const struct model *m, const jit_chat_options *o, jit_chat *out, struct error *err);
+/* Its text alone, with who wrote what; chat_text_free() is due where it is there. */
+struct chat_text; /* chat/chat.h */
+bool chat_render_text(const struct model *m, const jit_chat_options *o, struct chat_text *text, struct error *err);
 
 #endif

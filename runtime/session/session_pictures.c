@@ -12,9 +12,9 @@
 
 /* ---- pictures */
 
-struct jit_image *picture_open(const struct jit_image *like, struct error *err)
+struct image_features *picture_open(const struct image_features *like, struct error *err)
 {
-	struct jit_image *p = malloc(sizeof *p);
+	struct image_features *p = malloc(sizeof *p);
 
 	if (!p) {
 		free(like->values);
@@ -26,15 +26,15 @@ struct jit_image *picture_open(const struct jit_image *like, struct error *err)
 	return p;
 }
 
-struct jit_image *picture_hold(const struct jit_image *p)
+struct image_features *picture_hold(const struct image_features *p)
 {
-	struct jit_image *own = (struct jit_image *)(uintptr_t)p; /* one more holder is no change to others */
+	struct image_features *own = (struct image_features *)(uintptr_t)p; /* one more holder is no change to others */
 
 	atomic_fetch_add(&own->holders, 1);
 	return own;
 }
 
-void picture_release(struct jit_image *p)
+void picture_release(struct image_features *p)
 {
 	if (!p || atomic_fetch_sub(&p->holders, 1) != 1)
 		return;
@@ -70,6 +70,8 @@ static const struct session_picture *picture_at(const jit_session *s, size_t pos
 	return NULL;
 }
 
+bool session_is_member(const jit_session *s) { return s->member != NULL; }
+
 bool session_shows(const jit_session *s, size_t position) { return picture_at(s, position) != NULL; }
 
 size_t session_pictures_whole(const jit_session *s, size_t n)
@@ -99,7 +101,7 @@ uint32_t session_pass_tokens(const jit_session *s, size_t position, uint32_t max
 	return end - position < max ? (uint32_t)(end - position) : max;
 }
 
-static bool add_picture(jit_session *s, size_t first, uint32_t n, uint32_t at, const struct jit_image *of,
+static bool add_picture(jit_session *s, size_t first, uint32_t n, uint32_t at, const struct image_features *of,
                         struct error *err)
 {
 	struct session_pictures *p = &s->pictures;
@@ -124,7 +126,7 @@ bool session_pictures_copy(jit_session *to, const jit_session *from, struct erro
 
 /* ---- keys */
 
-static int32_t key_of(uint64_t key, uint64_t feature)
+int32_t session_picture_key(uint64_t key, uint64_t feature)
 {
 	uint64_t z = key + (feature + 1) * 0x9E3779B97F4A7C15;
 
@@ -142,7 +144,7 @@ const int32_t *session_keys(const jit_session *s)
 	memcpy(p->keys, s->ids, s->length * sizeof *s->ids);
 	for (size_t i = 0; i < p->n; i++)
 		for (uint32_t k = 0; k < p->list[i].n; k++)
-			p->keys[p->list[i].first + k] = key_of(p->list[i].of->key, p->list[i].at + k);
+			p->keys[p->list[i].first + k] = session_picture_key(p->list[i].of->key, p->list[i].at + k);
 	return p->keys;
 }
 
@@ -204,7 +206,7 @@ void session_fill_shown(const jit_session *s, const struct plan_buffers *to, uin
 
 /* ---- feeding */
 
-static bool check(const jit_session *s, const struct jit_image *image, size_t first, size_t n, struct error *err)
+static bool check(const jit_session *s, const struct image_features *image, size_t first, size_t n, struct error *err)
 {
 	const struct model_spec *spec = &s->model->file.spec;
 
@@ -232,7 +234,7 @@ static bool check(const jit_session *s, const struct jit_image *image, size_t fi
 	return true;
 }
 
-static int feed(jit_session *s, const struct jit_image *image, size_t first, size_t n, const int32_t *ids,
+static int feed(jit_session *s, const struct image_features *image, size_t first, size_t n, const int32_t *ids,
                 jit_error *err)
 {
 	struct error e = { 0 };
@@ -246,7 +248,7 @@ static int feed(jit_session *s, const struct jit_image *image, size_t first, siz
 	return status;
 }
 
-int session_feed_image(jit_session *s, const struct jit_image *image, size_t first, size_t n, int32_t id,
+int session_feed_image(jit_session *s, const struct image_features *image, size_t first, size_t n, int32_t id,
                        jit_error *err)
 {
 	struct error e = { 0 };

@@ -17,7 +17,7 @@
 struct plan_buffers;
 
 /* What an image encoder made of a picture, or of its tiles. Never changed; sessions hold it. */
-struct jit_image {
+struct image_features {
 	_Atomic uint32_t holders;
 	float *values;   /* [levels][tokens][width]; owned */
 	uint64_t tokens; /* of all tiles */
@@ -26,15 +26,15 @@ struct jit_image {
 	uint64_t key;           /* of the pixels */
 };
 /* Takes over values, malloc'ed. NULL: err, and values is freed. */
-struct jit_image *picture_open(const struct jit_image *like, struct error *err);
-struct jit_image *picture_hold(const struct jit_image *p);
-void picture_release(struct jit_image *p); /* p may be NULL */
+struct image_features *picture_open(const struct image_features *like, struct error *err);
+struct image_features *picture_hold(const struct image_features *p);
+void picture_release(struct image_features *p); /* p may be NULL */
 
 /* Tokens first .. first + n - 1 of the session are features at .. at + n - 1 of a picture. */
 struct session_picture {
 	size_t first;
 	uint32_t n, at;
-	struct jit_image *of;
+	struct image_features *of;
 };
 struct session_pictures {
 	struct session_picture *list; /* in the order of their tokens */
@@ -60,12 +60,17 @@ void session_fill_angles(const jit_session *s, const struct plan_buffers *to, ui
                          uint32_t n);
 void session_fill_shown(const jit_session *s, const struct plan_buffers *to, uint64_t position, uint32_t n);
 
+/* Whether it is of a batch. */
+bool session_is_member(const jit_session *s);
+
+/* The key of a feature of a part. */
+int32_t session_picture_key(uint64_t key, uint64_t feature);
 /* As the ids, but what stands for pictures is their keys: texts that have the same ones are the same. */
 const int32_t *session_keys(const jit_session *s);
 
 /* Features first .. first + n - 1 of a picture as tokens, for each of which `id` stands among the session's ids. They
  * are computed at once; of a session of a batch, by jit_batch_step(). */
-int session_feed_image(jit_session *s, const struct jit_image *image, size_t first, size_t n, int32_t id,
+int session_feed_image(jit_session *s, const struct image_features *image, size_t first, size_t n, int32_t id,
                        jit_error *err);
 
 #endif

@@ -118,9 +118,11 @@ static int fill_forced(void *p, jit_error *err)
 }
 
 #include "include/jitrun_adapters.h"
+#include "tests/runtime/made_encoder.h"
 #include "tests/support/lora_folder.h"
 
 static jit_adapter *adapter;
+static jit_image_encoder *encoder; /* of pictures, without a tower */
 
 /* Of `model`, from a folder that is gone afterwards. */
 static void open_adapter(void)
@@ -132,6 +134,25 @@ static void open_adapter(void)
 	adapter = jit_adapter_open(model, folder, NULL);
 	snprintf(line, sizeof line, "rm -rf '%s'", folder);
 	assert_true(system(line) == 0 && adapter);
+	encoder = encoder_make(model);
+	assert_non_null(encoder);
+}
+
+static int with_image(void *p, jit_error *err)
+{
+	jit_image *image = jit_image_open(encoder, dot, sizeof dot, p, err);
+
+	jit_image_close(image);
+	return image ? JIT_OK : err->code;
+}
+
+static int fill_image(void *p, jit_error *err)
+{
+	jit_image *image = jit_image_open(encoder, dot, sizeof dot, NULL, err);
+	const int status = jit_image_get_info(image, p, err);
+
+	jit_image_close(image);
+	return status;
 }
 
 static int fill_adapter(void *p, jit_error *err) { return jit_adapter_get_info(adapter, p, err); }

@@ -10,6 +10,7 @@
 
 #include "include/jitrun_cards.h"
 #include "include/jitrun_grammar.h"
+#include "include/jitrun_images.h"
 #include "include/jitrun_train.h"
 
 enum kind { WHOLE, REAL, ANY /* flags, pointers, results: any bytes will do */ };
@@ -111,6 +112,11 @@ static const struct field chat_fields[] = {
 	FREE(jit_chat_options, has_now),
 	FREE(jit_chat_options, now),
 	FREE(jit_chat_options, template_name),
+};
+static const struct field image_fields[] = {
+	FREE(jit_image_options, name),
+	FREE(jit_image_options, max_bytes),
+	FREE(jit_image_options, max_pixels),
 };
 static const struct field answer_fields[] = {
 	FREE(jit_answer_options, tools),

@@ -136,6 +136,7 @@ static const struct sized {
 	OPTIONS(jit_sampling, with_sampling, sampling_fields),
 	OPTIONS(jit_card_options, with_card, card_fields),
 	OPTIONS(jit_embedding_options, with_embedding, embedding_fields),
+	OPTIONS(jit_image_options, with_image, image_fields),
 	OPTIONS(jit_objects_options, with_objects, objects_fields),
 	OPTIONS(jit_chat_options, with_chat, chat_fields),
 	OPTIONS(jit_answer_options, with_answer, answer_fields),
@@ -147,6 +148,7 @@ static const struct sized {
 	OPTIONS(jit_train_options, with_train, train_fields),
 	OPTIONS(jit_work, with_work, work_fields),
 	RESULTS(jit_adapter_info, fill_adapter),
+	RESULTS(jit_image_info, fill_image),
 	RESULTS(jit_tensor, fill_tensor),
 	RESULTS(jit_executable_report, fill_executable),
 	RESULTS(jit_train_tensor, fill_train_tensor),
@@ -472,8 +474,6 @@ static int open_all(void **state)
 	train = jit_train_open(&JIT_TRAIN_OPTIONS(.model = path, .context = 4, .rank = 1, .targets = "v_proj",
 	                                          .cache_dir = "", .threads = 1),
 	                       &err);
-	if (!train)
-		printf("# %s\n", err.message);
 	if (!session || !on_card || !kernel || !executable || !train)
 		return -1;
 	assert_int_equal(jit_session_feed(session, (const int32_t[]){ 1 }, 1, &err), JIT_OK);

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "include/jitrun_adapters.h"
+#include "tests/runtime/made_encoder.h"
 #include "include/jitrun_answers.h"
 #include "include/jitrun_batch.h"
 #include "include/jitrun_cards.h"
@@ -91,6 +92,28 @@ static int compiled(jit_kernel *p, const jit_error *err)
 static int adapted(jit_adapter *p, const jit_error *err)
 {
 	jit_adapter_close(p);
+	return p ? JIT_OK : code(err);
+}
+
+static jit_image_encoder *encoder;
+static jit_image *image;
+static jit_prompt *prompt;
+
+static int sees(jit_image_encoder *p, const jit_error *err)
+{
+	jit_image_encoder_close(p);
+	return p ? JIT_OK : code(err);
+}
+
+static int shown(jit_image *p, const jit_error *err)
+{
+	jit_image_close(p);
+	return p ? JIT_OK : code(err);
+}
+
+static int prompted(jit_prompt *p, const jit_error *err)
+{
+	jit_prompt_close(p);
 	return p ? JIT_OK : code(err);
 }
 
@@ -406,7 +429,10 @@ static int open_all(void **state)
 	card = jit_model_open(path, &JIT_MODEL_OPTIONS(.device = "sim:gfx1100", .cache_dir = ""), &err);
 	lora_folder(folder, &(struct lora_written){ .module = lora_tale, .n = 2, .rank = 4, .size = 0.1f, .seed = 1 });
 	adapter = m ? jit_adapter_open(m, folder, &err) : NULL;
-	if (!adapter)
+	encoder = encoder_make(m);
+	image = encoder ? jit_image_open(encoder, dot, sizeof dot, NULL, &err) : NULL;
+	prompt = image ? jit_prompt_open(encoder, "a", 1, 0, NULL, 0, &err) : NULL;
+	if (!adapter || !prompt)
 		return -1;
 	on_card = card ? jit_session_open(card, &JIT_SESSION_OPTIONS(.context = 16, .threads = 1), &err) : NULL;
 	compute = jit_compute_open(&JIT_COMPUTE_OPTIONS(.cache_dir = "", .threads = 1), &err);
@@ -441,6 +467,8 @@ static int close_all(void **state)
 	jit_compute_close(compute);
 	jit_session_close(on_card);
 	jit_model_close(card);
+	jit_prompt_close(prompt);
+	jit_image_close(image);
 	jit_adapter_close(adapter);
 	jit_model_close(m);
 	snprintf(line, sizeof line, "rm -rf '%s'", folder);

@@ -31,6 +31,7 @@ CALL(jit_model_options, jit_model_options_set)
 CALL(jit_session_options, jit_session_options_set)
 CALL(jit_card_options, jit_card_options_set)
 CALL(jit_embedding_options, jit_embedding_options_set)
+CALL(jit_image_options, jit_image_options_set)
 CALL(jit_chat_options, jit_chat_options_set)
 CALL(jit_objects_options, jit_objects_options_set)
 CALL(jit_sampling, jit_sampling_set)
@@ -49,7 +50,7 @@ static const struct of_type {
 	TYPE(jit_model_options, model_fields),     TYPE(jit_session_options, session_fields),
 	TYPE(jit_card_options, card_fields),       TYPE(jit_embedding_options, embedding_fields),
 	TYPE(jit_objects_options, objects_fields), TYPE(jit_chat_options, chat_fields),
-	TYPE(jit_sampling, sampling_fields),
+	TYPE(jit_sampling, sampling_fields),       TYPE(jit_image_options, image_fields),
 };
 enum { TYPES = sizeof types / sizeof *types };
 

@@ -324,24 +324,25 @@ static void compare_seers(jit_compute *c, jit_model *m, const char *gguf, const 
 	char path[1100];
 	struct error err = { 0 };
 	jit_model *other = model_opened(folder);
-	struct seer *seer[] = { seer_open(gguf, m, c, &err), seer_open(folder, other, c, &err) };
-	struct seen seen[2];
+	struct jit_image_encoder *seer[] = { seer_open(gguf, m, c, &err), seer_open(folder, other, c, &err) };
+	struct jit_image *seen[2];
 	size_t n;
 
 	snprintf(path, sizeof path, "%s/image0.png", folder);
 	uint8_t *bytes = file_bytes(path, &n);
 	for (int i = 0; i < 2; i++)
-		if (!seer[i] || !seer_look(seer[i], bytes, n, "image0.png", &seen[i], &err))
+		if (!seer[i] || !(seen[i] = seer_read(seer[i], bytes, n, "image0.png", NULL, &err)) ||
+		    !image_encode(seen[i], &err))
 			fail_msg("%s", err.text);
-	assert_int_equal(seen[0].image.n_parts, seen[1].image.n_parts);
-	for (uint32_t i = 0; i < seen[0].image.n_parts; i++) {
-		const struct jit_image *x = seen[0].part[i], *y = seen[1].part[i];
+	assert_int_equal(seen[0]->image.n_parts, seen[1]->image.n_parts);
+	for (uint32_t i = 0; i < seen[0]->image.n_parts; i++) {
+		const struct image_features *x = seen[0]->part[i], *y = seen[1]->part[i];
 		assert_int_equal(x->tokens, y->tokens);
 		assert_int_equal(x->levels, y->levels);
 		assert_memory_equal(x->values, y->values, x->levels * x->tokens * x->width * sizeof *x->values);
 	}
 	for (int i = 0; i < 2; i++) {
-		seen_free(&seen[i]);
+		image_release(seen[i]);
 		seer_close(seer[i]);
 	}
 	free(bytes);
@@ -380,7 +381,7 @@ void test_pair_found(void **state)
 	assert_null(seer_open_pair(second, m, c, &err));
 	assert_non_null(strstr(err.text, "the tensor mm.2.bias is missing"));
 	err = (struct error){ 0 };
-	struct seer *seer = seer_open_pair(pair, m, c, &err);
+	struct jit_image_encoder *seer = seer_open_pair(pair, m, c, &err);
 	assert_non_null(seer);
 	seer_close(seer);
 	assert_null(seer_open_pair(to, m, c, &err));

@@ -14,7 +14,7 @@
 #include "runtime/session/session_pictures.h"
 #include "tests/support/shared.h"
 #include "tests/vision/tower_tests.h"
-#include "vision/seer.h"
+#include "vision/prompt.h"
 
 enum { PROMPT_MOST = 200, NEW = 16 };
 
@@ -22,7 +22,7 @@ struct run {
 	int32_t prompt[PROMPT_MOST], greedy[NEW];
 	double margin[NEW];
 	unsigned n;
-	struct jit_image *image;
+	struct image_features *image;
 	const float *logits;
 };
 
@@ -400,7 +400,7 @@ void test_see_refused(void **state)
 	if (!seen_open(&s, "see-gemma3-a", ""))
 		return;
 	jit_session *x = session_open_with(&s, 15);
-	const struct jit_image *image = s.run[0].image;
+	const struct image_features *image = s.run[0].image;
 	assert_int_equal(session_feed_image(x, image, 0, 16, IMAGE_TOKEN, &e), JIT_ERROR_ARGUMENT);
 	assert_non_null(strstr(e.message, "have at most 15"));
 	assert_int_equal(session_feed_image(x, image, 1, 16, IMAGE_TOKEN, &e), JIT_ERROR_ARGUMENT);
@@ -427,41 +427,48 @@ static void see_file(const char *name)
 	if (!seen_open(&s, name, ""))
 		return;
 	snprintf(relative, sizeof relative, "golden-more/%s", name);
-	struct seer *seer = seer_open(shared_path(path, relative), s.model, s.compute, &err);
+	struct jit_image_encoder *seer = seer_open(shared_path(path, relative), s.model, s.compute, &err);
 	if (!seer)
 		fail_msg("%s: %s", name, err.text);
 	for (unsigned i = 0; i < PICTURES; i++) {
 		const struct run *r = &s.run[i];
-		struct seen_prompt prompt;
-		struct seen picture;
+		struct jit_prompt prompt;
 		size_t n;
 		snprintf(relative, sizeof relative, "golden-more/%s/image%u.png", name, i);
 		uint8_t *bytes = file_bytes(shared_path(path, relative), &n);
-		if (!seer_look(seer, bytes, n, relative, &picture, &err))
+		struct jit_image *picture = seer_read(seer, bytes, n, relative, NULL, &err);
+		if (!picture)
 			fail_msg("%s: %s", name, err.text);
 		free(bytes);
-		if (!seer_prompt_of_ids(seer, r->prompt, r->n, &picture, 1, &prompt, &err))
+		if (!prompt_of_ids(&prompt, seer, r->prompt, r->n, &picture, 1, &err))
 			fail_msg("%s: %s", name, err.text);
 		jit_session *x = session_open_with(&s, 0);
-		if (seen_prompt_feed(x, &prompt, &e) != JIT_OK)
+		if (jit_session_feed_prompt(x, &prompt, &n, &e) != JIT_OK)
 			fail_msg("%s: %s", name, e.message);
+		assert_int_equal(n, 0);
 		assert_int_equal(jit_session_length(x), r->n);
+		assert_int_equal(image_bytes(picture), r->image->tokens * r->image->width * r->image->levels * 4);
 		compare_logits(x, &s, i, 0.05);
 		compare_ids(x, &s, i, 0.5);
+		/* again: all but the last token, or the picture that it is of, stays */
+		assert_int_equal(jit_session_feed_prompt(x, &prompt, &n, &e), JIT_OK);
+		assert_in_range(n, 1, r->n - 1);
+		compare_logits(x, &s, i, 0.05);
 		jit_session_close(x);
-		seen_prompt_free(&prompt);
+		prompt_close(&prompt);
 		/* one image token too few, and one too many */
-		assert_false(seer_prompt_of_ids(seer, r->prompt + 7, r->n - 7, &picture, 1, &prompt, &err));
+		assert_false(prompt_of_ids(&prompt, seer, r->prompt + 7, r->n - 7, &picture, 1, &err));
 		assert_non_null(strstr(err.text, "fewer image tokens"));
 		err = (struct error){ 0 };
-		assert_false(seer_prompt_of_ids(seer, r->prompt, r->n, &picture, 0, &prompt, &err));
+		assert_false(prompt_of_ids(&prompt, seer, r->prompt, r->n, &picture, 0, &err));
 		assert_non_null(strstr(err.text, "more image tokens"));
 		err = (struct error){ 0 };
 		/* these models have no tokenizer */
-		assert_false(seer_prompt(seer, "a", 1, false, &picture, 1, &prompt, &err));
+		const struct prompt_text text = { "a", 1, false, NULL, NULL };
+		assert_false(prompt_of_text(&prompt, seer, &text, &picture, 1, &err));
 		assert_non_null(strstr(err.text, "tokenizer"));
 		err = (struct error){ 0 };
-		seen_free(&picture);
+		image_release(picture);
 	}
 	seer_close(seer);
 	seen_close(&s);

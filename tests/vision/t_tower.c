@@ -102,10 +102,14 @@ static void test_features(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_features),    cmocka_unit_test(test_own_tower),  cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_see),         cmocka_unit_test(test_see_bits),   cmocka_unit_test(test_see_kept),
-		cmocka_unit_test(test_see_refused), cmocka_unit_test(test_see_files),  cmocka_unit_test(test_pairs),
-		cmocka_unit_test(test_pair_keys),   cmocka_unit_test(test_pair_found), cmocka_unit_test(test_see_gguf),
+		cmocka_unit_test(test_features),    cmocka_unit_test(test_own_tower),
+		cmocka_unit_test(test_refused),     cmocka_unit_test(test_see),
+		cmocka_unit_test(test_see_bits),    cmocka_unit_test(test_see_kept),
+		cmocka_unit_test(test_see_refused), cmocka_unit_test(test_see_files),
+		cmocka_unit_test(test_pairs),       cmocka_unit_test(test_pair_keys),
+		cmocka_unit_test(test_pair_found),  cmocka_unit_test(test_see_gguf),
+		cmocka_unit_test(test_images),      cmocka_unit_test(test_image_fields),
+		cmocka_unit_test(test_image_chats), cmocka_unit_test(test_image_sessions),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

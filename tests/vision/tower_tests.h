@@ -44,4 +44,10 @@ void test_pairs(void **state);
 void test_pair_keys(void **state);
 void test_pair_found(void **state);
 
+/* image_api_tests.c: jitrun_images.h */
+void test_images(void **state);
+void test_image_fields(void **state);
+void test_image_chats(void **state);
+void test_image_sessions(void **state);
+
 #endif

@@ -474,4 +474,18 @@ fn structs_are_those_of_c() {
     field!(jit_adapter_info, matrices, 12, 4);
     field!(jit_adapter_info, bytes, 16, 8);
     field!(jit_adapter_info, fingerprint, 24, 8);
+    assert_eq!(size_of::<jit_image_options>(), 32, "jit_image_options");
+    field!(jit_image_options, size, 0, 8);
+    field!(jit_image_options, name, 8, 8);
+    field!(jit_image_options, max_bytes, 16, 8);
+    field!(jit_image_options, max_pixels, 24, 8);
+    assert_eq!(size_of::<jit_image_info>(), 40, "jit_image_info");
+    field!(jit_image_info, size, 0, 8);
+    field!(jit_image_info, width, 8, 4);
+    field!(jit_image_info, height, 12, 4);
+    field!(jit_image_info, tokens, 16, 4);
+    field!(jit_image_info, parts, 20, 4);
+    field!(jit_image_info, key, 24, 8);
+    field!(jit_image_info, encoded, 32, 4);
+    field!(jit_image_info, reserved, 36, 4);
 }

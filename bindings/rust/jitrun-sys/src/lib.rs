@@ -310,6 +310,27 @@ pub struct jit_adapter {
     neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
+/// `jit_image_encoder`, whose inside is the library's own.
+#[repr(C)]
+pub struct jit_image_encoder {
+    inside: [u8; 0],
+    neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// `jit_image`, whose inside is the library's own.
+#[repr(C)]
+pub struct jit_image {
+    inside: [u8; 0],
+    neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// `jit_prompt`, whose inside is the library's own.
+#[repr(C)]
+pub struct jit_prompt {
+    inside: [u8; 0],
+    neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
 /// `jit_progress_fn` of jitrun.h.
 pub type jit_progress_fn = Option<unsafe extern "C" fn(user: *mut c_void, done: u64, total: u64) -> c_int>;
 
@@ -1987,6 +2008,74 @@ impl Default for jit_adapter_info {
     }
 }
 
+/// `jit_image_options` of jitrun_images.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_image_options {
+    /// `size_t size`.
+    pub size: usize,
+    /// `const char * name`.
+    pub name: *const c_char,
+    /// `uint64_t max_bytes`.
+    pub max_bytes: u64,
+    /// `uint64_t max_pixels`.
+    pub max_pixels: u64,
+}
+
+impl jit_image_options {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_image_options>();
+        made
+    }
+}
+
+impl Default for jit_image_options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// `jit_image_info` of jitrun_images.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_image_info {
+    /// `size_t size`.
+    pub size: usize,
+    /// `int width`.
+    pub width: c_int,
+    /// `int height`.
+    pub height: c_int,
+    /// `int tokens`.
+    pub tokens: c_int,
+    /// `int parts`.
+    pub parts: c_int,
+    /// `uint64_t key`.
+    pub key: u64,
+    /// `int encoded`.
+    pub encoded: c_int,
+    /// `int reserved`.
+    pub reserved: c_int,
+}
+
+impl jit_image_info {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_image_info>();
+        made
+    }
+}
+
+impl Default for jit_image_info {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 extern "C" {
     /// `jit_version` of jitrun.h.
     pub fn jit_version() -> *const c_char;
@@ -2382,6 +2471,13 @@ extern "C" {
         value: *const c_char,
         err: *mut jit_error,
     ) -> c_int;
+    /// `jit_image_options_set` of jitrun_options.h.
+    pub fn jit_image_options_set(
+        options: *mut jit_image_options,
+        name: *const c_char,
+        value: *const c_char,
+        err: *mut jit_error,
+    ) -> c_int;
     /// `jit_sampling_set` of jitrun_options.h.
     pub fn jit_sampling_set(
         p: *mut jit_sampling,
@@ -2671,6 +2767,63 @@ extern "C" {
         adapters: *const *mut jit_adapter,
         scales: *const f32,
         n: usize,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_image_encoder_open` of jitrun_images.h.
+    pub fn jit_image_encoder_open(
+        m: *mut jit_model,
+        c: *mut jit_compute,
+        path: *const c_char,
+        mmproj: *const c_char,
+        err: *mut jit_error,
+    ) -> *mut jit_image_encoder;
+    /// `jit_image_encoder_close` of jitrun_images.h.
+    pub fn jit_image_encoder_close(e: *mut jit_image_encoder);
+    /// `jit_image_open` of jitrun_images.h.
+    pub fn jit_image_open(
+        encoder: *mut jit_image_encoder,
+        bytes: *const c_void,
+        n: usize,
+        options: *const jit_image_options,
+        err: *mut jit_error,
+    ) -> *mut jit_image;
+    /// `jit_image_close` of jitrun_images.h.
+    pub fn jit_image_close(image: *mut jit_image);
+    /// `jit_image_get_info` of jitrun_images.h.
+    pub fn jit_image_get_info(image: *const jit_image, out: *mut jit_image_info, err: *mut jit_error) -> c_int;
+    /// `jit_image_encode` of jitrun_images.h.
+    pub fn jit_image_encode(image: *mut jit_image, err: *mut jit_error) -> c_int;
+    /// `jit_session_feed_image` of jitrun_images.h.
+    pub fn jit_session_feed_image(s: *mut jit_session, image: *mut jit_image, err: *mut jit_error) -> c_int;
+    /// `jit_prompt_open` of jitrun_images.h.
+    pub fn jit_prompt_open(
+        encoder: *mut jit_image_encoder,
+        text: *const c_char,
+        n: usize,
+        parse_special: c_int,
+        images: *const *mut jit_image,
+        n_images: usize,
+        err: *mut jit_error,
+    ) -> *mut jit_prompt;
+    /// `jit_prompt_chat` of jitrun_images.h.
+    pub fn jit_prompt_chat(
+        encoder: *mut jit_image_encoder,
+        options: *const jit_chat_options,
+        images: *const *mut jit_image,
+        n_images: usize,
+        err: *mut jit_error,
+    ) -> *mut jit_prompt;
+    /// `jit_prompt_close` of jitrun_images.h.
+    pub fn jit_prompt_close(p: *mut jit_prompt);
+    /// `jit_prompt_ids` of jitrun_images.h.
+    pub fn jit_prompt_ids(p: *const jit_prompt, n: *mut usize) -> *const i32;
+    /// `jit_prompt_text` of jitrun_images.h.
+    pub fn jit_prompt_text(p: *const jit_prompt, n: *mut usize) -> *const c_char;
+    /// `jit_session_feed_prompt` of jitrun_images.h.
+    pub fn jit_session_feed_prompt(
+        s: *mut jit_session,
+        p: *const jit_prompt,
+        reused: *mut usize,
         err: *mut jit_error,
     ) -> c_int;
 }
