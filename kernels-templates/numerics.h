@@ -105,7 +105,8 @@
  *     of the softmax, without a value.
  *     Where a model encodes a text, all of the text's positions are visible, or with a window of w those that are w or
  *     less away. A model may add to each score a number that depends on the head and on j less the query's position:
- *     s_j + b, after the bound.
+ *     s_j + b, after the bound. Where a text is generated, b is (float)(j - p) times the head's number, the product
+ *     rounded; p is the query's position, and that number is computed in double and rounded to f32.
  *     A cache of int8 (Q8_0) holds keys after rotation, and values. For each position and head they are blocks of 32
  *     along the dimensions, the last one shorter, with d = amax / 127 and q as in rule 4. A key or value is then the
  *     float d * (float)q, rounded once. All else is the same.

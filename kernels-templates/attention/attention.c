@@ -190,8 +190,8 @@ static const char *attention_refusal(const struct key *key, const struct target 
 		       "latent attention";
 	if (key->flags & KEY_BOTH && (key->rows || key->flags & (KEY_ROTATES | KEY_LATENT)))
 		return "what sees both sides rotates nothing, has no parts, and is not latent attention";
-	if (key->flags & KEY_BIAS && !(key->flags & KEY_BOTH))
-		return "scores are biased where both sides are seen";
+	if (key->flags & KEY_BIAS && key->flags & KEY_LATENT)
+		return "scores of latent attention are not biased";
 	if (!heads_kv_bytes(key))
 		return "the cache must be F16, F32 or Q8_0";
 	if (key->flags & KEY_AWAITED && (!(key->flags & KEY_ROTATES) || !key->rows))

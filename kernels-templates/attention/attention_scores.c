@@ -165,6 +165,32 @@ static void find_biases(const struct attention *t, ir_s column, ir_s row, unsign
 		bias[r] = ir_var_a(b, ir_aadd(b, bias[r - 1], ir_sshli(b, reach, 3)));
 }
 
+/* Biased without seeing both sides: what scores of these rows lose for each position of distance. */
+static void find_slopes(const struct attention *t, ir_s row, unsigned rows, ir_f slope[])
+{
+	struct ir *b = t->b;
+	ir_s head = t->first_head;
+
+	if (t->run > 1)
+		head = ir_sadd(b, head, t->at);
+	head = ir_sadd(b, ir_smuli(b, head, t->group), row);
+	ir_a at = ir_aadd(b, ir_aload(b, t->arg, ATTENTION_BIAS * 8), ir_sshli(b, head, 2));
+	for (unsigned r = 0; r < rows; r++)
+		slope[r] = ir_fbcast(b, at, (int32_t)(r * 4));
+}
+
+/* The column's own position, from the first block that is looked at on. */
+static ir_i own_position(const struct attention *t, ir_s column)
+{
+	struct ir *b = t->b;
+	ir_s own =
+		t->columns > 1 ? ir_sadd(b, ir_saddi(b, t->hi, -(int64_t)t->columns), column) : ir_saddi(b, t->hi, -1);
+
+	if (t->window)
+		own = ir_ssub(b, own, ir_sshli(b, ir_sshri(b, attention_chunk_begin(t), 5), 5));
+	return ir_isplat(b, own);
+}
+
 /* Scores of invisible positions become -inf, in `rows` rows of one column; max: the chunk's maxima. */
 static void mask_scores(const struct attention *t, ir_a scores, ir_s column, ir_s row, unsigned rows, ir_f max[])
 {
@@ -182,20 +208,30 @@ static void mask_scores(const struct attention *t, ir_a scores, ir_s column, ir_
 	for (unsigned i = 0; i < rows * t->parts; i++)
 		part[i / t->parts][i % t->parts] = ir_var_f(b, hidden);
 	ir_f cap = t->cap ? ir_fbcast(b, t->arg, ATTENTION_CAP * 8) : hidden;
+	const bool table = t->biased && t->both, slopes = t->biased && !t->both;
 	ir_a bias[SOFTMAX_ROWS];
-	if (t->biased)
+	ir_f slope[SOFTMAX_ROWS];
+	ir_i own = { 0 };
+	if (table)
 		find_biases(t, column, row, rows, bias);
+	if (slopes) {
+		find_slopes(t, row, rows, slope);
+		own = ir_var_i(b, own_position(t, column));
+	}
 	ir_a s = each_block(t, scores);
 	for (unsigned v = 0; v < t->parts; v++) {
 		ir_i at = ir_iadd(b, ir_ilane(b), ir_iconst(b, (int32_t)(v * t->w)));
 		ir_m seen = ir_igt(b, end, at);
 		if (t->window)
 			seen = ir_mand(b, seen, ir_igt(b, at, begin));
+		ir_f away = slopes ? ir_i2f(b, ir_isub(b, at, own)) : hidden;
 		for (unsigned r = 0; r < rows; r++) {
 			ir_f score = ir_fload(b, s, score_at(t, r, v), 0);
 			if (t->cap)
 				score = math_cap(b, score, cap);
-			if (t->biased)
+			if (slopes)
+				score = ir_fadd(b, score, ir_fmul(b, away, slope[r]));
+			if (table)
 				score = ir_fadd(b, score, ir_fload(b, bias[r], attention_lanes_bytes(t, v), 0));
 			ir_f x = ir_fsel(b, seen, score, hidden);
 			ir_fstore(b, s, x, score_at(t, r, v), 0);
@@ -203,9 +239,11 @@ static void mask_scores(const struct attention *t, ir_a scores, ir_s column, ir_
 		}
 	}
 	ir_set_a(b, s, ir_aaddi(b, s, 128));
-	for (unsigned r = 0; t->biased && r < rows; r++)
+	for (unsigned r = 0; table && r < rows; r++)
 		ir_set_a(b, bias[r], ir_aaddi(b, bias[r], 128));
 	ir_set_i(b, end, ir_isub(b, end, ir_iconst(b, 32)));
+	if (slopes)
+		ir_set_i(b, own, ir_isub(b, own, ir_iconst(b, 32)));
 	if (t->window)
 		ir_set_i(b, begin, ir_isub(b, begin, ir_iconst(b, 32)));
 	ir_endloop(b);

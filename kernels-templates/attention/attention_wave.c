@@ -87,6 +87,13 @@ ir_f attention_wave_sink(const struct spread *t, const struct row *r)
 	return ir_fbcast(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_SINKS * 8), ir_sshli(b, head, 2)), 0);
 }
 
+ir_f attention_wave_slope(const struct spread *t, const struct row *r)
+{
+	struct ir *b = t->b;
+	ir_s head = ir_sadd(b, ir_smuli(b, t->head, t->group), within_group(t, r));
+	return ir_fbcast(b, ir_aadd(b, ir_aload(b, t->arg, ATTENTION_BIAS * 8), ir_sshli(b, head, 2)), 0);
+}
+
 ir_a attention_wave_bias(const struct spread *t, const struct row *r, ir_s start)
 {
 	struct ir *b = t->b;

@@ -155,6 +155,8 @@ static inline ir_a attention_wave_mark(const struct spread *t, ir_s row)
 }
 /* The logit of a row's sink, in every lane. */
 ir_f attention_wave_sink(const struct spread *t, const struct row *r);
+/* What its scores lose for each position of distance, in every lane. */
+ir_f attention_wave_slope(const struct spread *t, const struct row *r);
 /* What is added to its scores of the chunk that begins at `start`. */
 ir_a attention_wave_bias(const struct spread *t, const struct row *r, ir_s start);
 /* The chunks up to the last one that a column at that position sees. */

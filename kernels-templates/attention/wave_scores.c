@@ -202,7 +202,10 @@ void attention_wave_softmax_row(const struct spread *t, ir_s i, ir_s start, ir_a
 	if (t->window)
 		before = ir_isplat(b, ir_saddi(b, attention_wave_row_begin(t, &row, start), -1));
 	ir_f cap = t->cap ? ir_fbcast(b, t->arg, ATTENTION_CAP * 8) : (ir_f){ 0 };
-	ir_a bias = t->biased ? attention_wave_bias(t, &row, start) : scores;
+	const bool table = t->biased && t->both, slopes = t->biased && !t->both;
+	ir_a bias = table ? attention_wave_bias(t, &row, start) : scores;
+	ir_f slope = slopes ? attention_wave_slope(t, &row) : (ir_f){ 0 };
+	ir_i own = slopes ? ir_isplat(b, ir_ssub(b, row.position, start)) : (ir_i){ 0 };
 	for (unsigned k = 0; k < BLOCKS; k++) {
 		ir_i at = ir_iadd(b, ir_ilane(b), ir_iconst(b, (int32_t)(k * LANES)));
 		ir_m seen = ir_igt(b, end, at);
@@ -211,7 +214,9 @@ void attention_wave_softmax_row(const struct spread *t, ir_s i, ir_s start, ir_a
 		ir_f score = ir_fload(b, scores, (int32_t)(k * LANES * 4), 0);
 		if (t->cap)
 			score = math_cap(b, score, cap);
-		if (t->biased)
+		if (slopes)
+			score = ir_fadd(b, score, ir_fmul(b, ir_i2f(b, ir_isub(b, at, own)), slope));
+		if (table)
 			score = ir_fadd(b, score, ir_fload(b, bias, (int32_t)(k * LANES * 4), 0));
 		s[k] = ir_fsel(b, seen, score, ir_fconst(b, -INFINITY));
 		max = k ? ir_fmax(b, s[k], max) : s[k];

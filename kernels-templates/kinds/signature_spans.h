@@ -328,9 +328,11 @@ static inline struct spans queries(const struct key *k, const uint64_t *a, uint6
 	return one(c.first * column + head * dims * 4, group(k) * dims * 4, c.n, column);
 }
 
-/* By distances of the unit's columns from all positions of the chunks that they see. */
+/* A number of each head, or by distances of the unit's columns from all positions of the chunks that they see. */
 static inline struct spans biases(const struct key *k, const uint64_t *a, uint64_t u)
 {
+	if (!has(k, KEY_BOTH))
+		return one(attention_head(k, u) * group(k) * 4, group(k) * 4, 1, 0);
 	const struct columns c = attention_columns(k, a, u);
 	const uint64_t reach = a[ATTENTION_REACH], behind = c.n ? c.first + c.n - 1 : 0;
 

@@ -463,10 +463,10 @@ bool model_read(const struct model *m, const struct model_tensor *t, uint64_t of
 	if (m->file->flags & MODEL_HEADER_ONLY)
 		return error_set(err, ERROR_ARGUMENT, "%s: tensor %s cannot be read, only the header was opened",
 		                 f->label, t->name);
-	return t->experts && t->own_file_rows ? model_read_columns(m, t, offset, bytes, out, err)
-	       : t->experts                   ? read_experts(m, t, offset, bytes, out, err)
-	       : t->quants                    ? model_read_affine(m, t, t->quants, offset, bytes, out, err)
-	                                      : file_read(f, t->offset + offset, bytes, out, err);
+	return t->own_file_rows && (t->experts || t->own_apart) ? model_read_columns(m, t, offset, bytes, out, err)
+	       : t->experts                                     ? read_experts(m, t, offset, bytes, out, err)
+	       : t->quants ? model_read_affine(m, t, t->quants, offset, bytes, out, err)
+	                   : file_read(f, t->offset + offset, bytes, out, err);
 }
 
 bool model_read_done(const struct model *m, struct error *err)

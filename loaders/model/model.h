@@ -163,7 +163,7 @@ struct model_tensor {
 	 * has in the file, own_rows of them; or, transposed, what there are rows of `cols` columns of. `rows` counts
 	 * each head's filled up to 32; row_bytes and bytes are the file's. */
 	uint32_t heads, own_rows, own_file_rows, own_first;
-	bool transposed;
+	bool transposed, own_apart; /* own_apart: of a matrix that is one, its rows are neighbours in the file */
 	/* Of a mixture's experts, rows and cols being one's: how many, 0 for other tensors; and where each lies, in
 	 * bytes from one to the next, or anywhere (place, experts entries). bytes: of all. With own_file_rows each has
 	 * so many rows, or elements of a vector, in the file, of which those from own_first on are meant that lie

@@ -64,6 +64,24 @@
 			{ SLOT_shared_down, NULL, "mixer.shared_experts.down_proj.weight" }, \
 	}
 
+/* What GPT-2's tensors and fields are called, and what of these its classes use for other things or not at all. */
+#define GPT_NAMES \
+	{ SLOT_attn_norm, NULL, "ln_1.weight" }, { SLOT_attn_norm_bias, NULL, "ln_1.bias" }, \
+		{ SLOT_ffn_norm, NULL, "ln_2.weight" }, { SLOT_ffn_norm_bias, NULL, "ln_2.bias" }, \
+		{ SLOT_q, NULL, "attn.c_attn.weight" }, { SLOT_q_bias, NULL, "attn.c_attn.bias" }, \
+		{ SLOT_o, NULL, "attn.c_proj.weight" }, { SLOT_o_bias, NULL, "attn.c_proj.bias" }, \
+		{ SLOT_up, NULL, "mlp.c_fc.weight" }, { SLOT_down, NULL, "mlp.c_proj.weight" }, \
+		{ SLOT_up_bias, NULL, "mlp.c_fc.bias" }, \
+	{ \
+		SLOT_down_bias, NULL, "mlp.c_proj.bias" \
+	}
+#define GPT_FIELDS \
+	"n_embd=hidden_size n_inner=intermediate_size n_head=num_attention_heads n_layer=num_hidden_layers " \
+	"n_positions=max_position_embeddings n_ctx=max_position_embeddings activation_function=hidden_act"
+#define GPT_UNUSED \
+	"summary_type summary_use_proj summary_activation summary_proj_to_labels summary_first_dropout " \
+	"attention_bias mlp_bias"
+
 /* Fields of configurations of Qwen 2 VL and 2.5 VL, which may have those of the text model beside the image part's. */
 #define SEEING \
 	"attention_bias mlp_bias mrope_section vision_config image_token_id video_token_id " \
@@ -166,7 +184,8 @@ static const char hf_fields[] =
 	"use_flash_attn use_sdpa";
 
 static const char gguf_tensors[] = "blk.*.attn_rot_embd.weight";
-static const char hf_tensors[] = "model.layers.*.self_attn.rotary_emb.inv_freq model.rotary_emb.inv_freq";
+static const char hf_tensors[] = "model.layers.*.self_attn.rotary_emb.inv_freq model.rotary_emb.inv_freq "
+				 "h.*.attn.bias h.*.attn.masked_bias";
 
 struct model_needs arch_needs(const struct arch_row *row, bool rope_pairs)
 {
@@ -289,8 +308,12 @@ static bool fits(const char *pattern, const char *pattern_end, const char *name,
 
 bool arch_tensor_harmless(bool gguf, const char *name, size_t n)
 {
+	static const char base[] = "transformer.";
+	const size_t skip = !gguf && n > strlen(base) && memcmp(name, base, strlen(base)) == 0 ? strlen(base) : 0;
 	const char *end;
 
+	name += skip;
+	n -= skip;
 	for (const char *p = gguf ? gguf_tensors : hf_tensors; (p = next_word(p, &end)); p = end)
 		if (fits(p, end, name, n))
 			return true;

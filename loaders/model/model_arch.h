@@ -173,9 +173,16 @@ struct arch_row {
 	bool head_biased;     /* so has the output matrix a bias */
 	const char *layers;   /* of safetensors: what stands before a layer's number; NULL: "layers." */
 	/* Of those that generate: embeddings of positions, in safetensors behind `base`, of which the first
-	 * positions_from are of no token; NULL: there are none. Layers then do not rotate (SWITCH_NO_ROPE). */
+	 * positions_from are of no token; NULL: there are none. Layers then do not rotate, nor with alibi
+	 * (SWITCH_NO_ROPE). */
 	const char *pos_embed;
 	uint32_t positions_from;
+	/* Of those that generate: the norm of the embedding, in safetensors behind `base`, without ".weight"; NULL:
+	 * there is none. */
+	const char *embed_norm;
+	double alibi;           /* of those that generate: model_spec.alibi */
+	bool columns_first;     /* matrices of layers lie column by column in safetensors */
+	const char *inner;      /* an object of config.json whose members count as fields; NULL: none */
 	const char *rotary_dim; /* the field of config.json that says how many values of a head rotate, or NULL */
 	/* What config.json leaves out, as its class has it, where that is not what the reader takes anyway. Words
 	 * "NAME=VALUE", the value as JSON without spaces: in place of a field that is absent or null.

@@ -205,6 +205,11 @@ static bool other_name(const struct binder *b, uint32_t layer, enum tensor_slot 
 	return true;
 }
 
+static bool is_transposed(const struct binder *b, const struct bind_slot_row *slot)
+{
+	return !slot->vector && b->f->format == MODEL_HF && b->f->arch->columns_first;
+}
+
 static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 {
 	const struct model_spec *s = &b->m->spec;
@@ -247,6 +252,8 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 		return bind_by_head(b, name, k == SLOT_k_b, other, t);
 	if (model_borrows(s, layer, k))
 		leave(b, name);
+	if (need != NEED_NOT && is_transposed(b, slot))
+		return bind_transposed(b, name, layer, slot, fused ? &part : NULL, t);
 	b->taps = slot->cols == WIDTH_TAPS;
 	b->scan = slot->group == GROUP_SCAN;
 	bool ok = bind_tensor(b, name, model_width(s, layer, slot->rows), model_width(s, layer, slot->cols),
@@ -355,6 +362,8 @@ static void find_prefix(struct binder *b)
 	snprintf(name, sizeof name, "%s%s", b->f->arch->base ? b->f->arch->base : "", name_of_embed(b->f));
 	if (b->f->arch->base && model_find_tensor(b->f, name, &t)) /* transformers 5 can save it without that */
 		b->base = b->f->arch->base;
+	else if (model_find_tensor(b->f, name_of_embed(b->f), &t)) /* as the first files of some families have it */
+		b->base = "";
 }
 
 bool model_bind(struct model *m, const char *label, struct error *err)

@@ -67,6 +67,9 @@ bool bind_experts(struct binder *b, const char *name, uint64_t rows, uint64_t co
 /* The same where rows do not lie one behind the other (FUSED_BY_COLUMNS); and vectors of all experts. part, turned:
  * rows, or elements, of the tensor's that these take turns with others in, NULL: they do not. */
 bool bind_columns(struct binder *b, const char *name, const struct part_rows *part, struct model_tensor *out);
+/* A matrix of the layer's own whose columns lie one behind the other (arch_row.columns_first). */
+bool bind_transposed(struct binder *b, const char *name, uint32_t layer, const struct bind_slot_row *slot,
+                     const struct part_rows *part, struct model_tensor *out);
 bool bind_expert_vectors(struct binder *b, const char *name, uint64_t cols, const struct part_rows *by_columns,
                          struct model_tensor *out);
 bool bind_check_type(struct binder *b, const char *name, const struct found_tensor *t, bool vector);

@@ -118,6 +118,37 @@ bool bind_columns(struct binder *b, const char *name, const struct part_rows *pa
 	return model_find_tensor(b->f, name, &t) ? bind_floats(b, name, &t, out) : bind_mxfp4(b, name, out);
 }
 
+bool bind_transposed(struct binder *b, const char *name, uint32_t layer, const struct bind_slot_row *slot,
+                     const struct part_rows *part, struct model_tensor *out)
+{
+	const uint64_t rows = model_width(&b->m->spec, layer, slot->rows),
+		       cols = model_width(&b->m->spec, layer, slot->cols), all = part ? part->all : rows;
+	const struct shape shape = { 2, { cols, all } };
+	struct found_tensor t;
+
+	if (!model_find_tensor(b->f, name, &t))
+		return error_set(b->err, ERROR_FORMAT, "%s: the tensor %s is missing", b->f->part[0].file.label, name);
+	if (t.type != DTYPE_F32 && t.type != DTYPE_F16 && t.type != DTYPE_BF16)
+		return error_set(b->err, ERROR_UNSUPPORTED, "%s: tensor %s has type %s, expected F32, F16 or BF16",
+		                 t.label, name, dtype_table[t.type].name);
+	if (!check_shape(b, name, &t, &shape))
+		return false;
+	*out = (struct model_tensor){
+		.type = t.type,
+		.rows = rows,
+		.cols = cols,
+		.own_file_rows = (uint32_t)all,
+		.own_first = part ? (uint32_t)part->first : 0,
+		.own_apart = true,
+		.transposed = true,
+		.row_bytes = (size_t)cols * dtype_table[t.type].bytes
+	};
+	out->bytes = (size_t)rows * out->row_bytes;
+	take(b, name, &t, out);
+	b->m->tensor_bytes += out->bytes;
+	return true;
+}
+
 bool bind_expert_vectors(struct binder *b, const char *name, uint64_t cols, const struct part_rows *columns,
                          struct model_tensor *out)
 {
@@ -159,10 +190,11 @@ static bool read_floats(const struct model *m, const struct model_tensor *t, con
 {
 	const size_t element = dtype_table[t->type].bytes, row_bytes = is_vector(t) ? element : t->row_bytes;
 	const uint64_t rows = is_vector(t) ? t->cols : t->rows, cols = is_vector(t) ? 1 : t->cols;
-	const uint64_t step = t->own_file_rows / rows, first = is_vector(t) ? 0 : s->first,
+	const uint64_t step = t->own_apart ? 1 : t->own_file_rows / rows, first = is_vector(t) ? 0 : s->first,
 		       end = is_vector(t) ? rows : s->end;
 	const bool few = (end - first) * 8 < rows; /* of each column of the file, these alone are read */
-	const uint64_t from = few ? first * step : 0, n = few ? (end - first) * step : t->own_file_rows,
+	const uint64_t from = few ? first * step + (t->own_apart ? t->own_first : 0) : 0,
+		       n = few ? (end - first) * step : t->own_file_rows,
 		       most = few ? 1 : READ_BYTES / (n * element) + 1, at_once = most < cols ? most : cols;
 	uint8_t *raw = malloc(at_once * n * element);
 	bool ok = raw || error_set(err, ERROR_MEMORY, "no memory for a part of tensor %s", t->name);

@@ -183,6 +183,10 @@ static bool read_scales(struct gguf_reader *r)
 	struct model_spec *s = &r->m->spec;
 	double beta = 0;
 
+	if (r->row->alibi != 0 && arch_word_in(r->row->keys, "attention.max_alibi_bias") &&
+	    (!gguf_get_f64(r, "attention.max_alibi_bias", REQUIRED, &s->alibi) ||
+	     !hparam_range(r->g->path, r->key, s->alibi, 1e-6, 1e6, r->err)))
+		return false;
 	if (r->row->switches & SWITCH_SCALES)
 		return read_scale(r, "embedding_scale", false, &s->embed_scale) &&
 		       read_scale(r, "residual_scale", false, &s->residual_scale) &&
@@ -220,7 +224,7 @@ static bool read_rotates(struct gguf_reader *r)
 
 	if (kv && kv->type != GGUF_BOOL)
 		return error_set(r->err, ERROR_FORMAT, "%s: key %s is not true or false", r->g->path, r->key);
-	r->m->file->rotates = !r->m->spec.one_part && !r->row->pos_embed &&
+	r->m->file->rotates = !r->m->spec.one_part && !r->row->pos_embed && r->row->alibi == 0 &&
 	                      (!r->row->encoder || r->row->encoder->rotates) && (!kv || gguf_item_int(kv, 0) != 0);
 	return true;
 }

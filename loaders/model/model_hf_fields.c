@@ -102,12 +102,33 @@ static json_t *one_of_all(json_t *v)
 	return first ? first : v;
 }
 
+/* Members of an object of the row's become fields, where there are none of these names. */
+static bool take_inner(struct hf_reader *r)
+{
+	json_t *o = r->row->inner ? json_object_get(r->root, r->row->inner) : NULL, *v;
+	const char *name;
+
+	if (!o || json_is_null(o))
+		return true;
+	if (!json_is_object(o))
+		return hf_wrong_kind(r, r->row->inner, o, "an object");
+	json_object_foreach(o, name, v)
+	{
+		if (!json_object_get(r->root, name) && json_object_set(r->root, name, v) != 0)
+			return error_set(r->err, ERROR_MEMORY, "%s: no memory for its fields", r->label);
+	}
+	json_object_del(r->root, r->row->inner);
+	return true;
+}
+
 bool hf_rename_fields(struct hf_reader *r)
 {
 	const char *p = r->row->renames ? r->row->renames : "";
 	char theirs[60], usual[60];
 	int n;
 
+	if (!take_inner(r))
+		return false;
 	for (; sscanf(p, " %59[^=]=%59s%n", theirs, usual, &n) == 2; p += n) {
 		json_t *v = one_of_all(json_object_get(r->root, theirs));
 		const bool same = strcmp(theirs, usual) == 0;

@@ -407,7 +407,8 @@ bool hf_read_switches(struct hf_reader *r)
 
 	model_drop_scales_of_1(&r->m->spec);
 	if (r->row->recurrent == MIXER_ATTENTION) /* GGUF files alone may say otherwise */
-		r->m->file->rotates = r->row->encoder ? r->row->encoder->rotates : !r->row->pos_embed;
+		r->m->file->rotates =
+			r->row->encoder ? r->row->encoder->rotates : !r->row->pos_embed && r->row->alibi == 0;
 	if (ok && r->row->switches & SWITCH_NO_ROPE_LAYERS) {
 		rotates = calloc(r->m->spec.layers ? r->m->spec.layers : 1, 1);
 		ok = rotates ? hf_read_rotating(r, rotates)

@@ -30,6 +30,19 @@ static bool read_scale(struct hf_reader *r, const char *field, double usual, boo
 	return true;
 }
 
+/* How scores lose with distance, and MPT's scale of them. */
+static bool read_alibi(struct hf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+
+	if (r->row->alibi == 0 || !r->row->inner)
+		return true;
+	if (!hf_get_f64(r, r->root, "alibi_bias_max", &s->alibi) ||
+	    !hparam_range(r->label, "alibi_bias_max", s->alibi, 1e-6, 1e6, r->err))
+		return false;
+	return !hf_get(r, r->root, "softmax_scale") || read_scale(r, "softmax_scale", 1, false, &s->attention_scale);
+}
+
 /* MiniCPM's: each sum counts by the depth, and logits by the width of the model that its settings were found with. */
 static bool read_depth_scales(struct hf_reader *r)
 {
@@ -52,6 +65,8 @@ bool hf_read_scales(struct hf_reader *r)
 	struct model_spec *s = &r->m->spec;
 	double scalar = s->head_dim;
 
+	if (!read_alibi(r))
+		return false;
 	if (r->row->switches & SWITCH_DEPTH_SCALES)
 		return read_depth_scales(r);
 

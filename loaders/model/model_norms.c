@@ -56,12 +56,32 @@ static struct model_tensor ones(uint64_t cols)
 	};
 }
 
+/* With a bias if the others have one. */
+static bool bind_embed_norm(struct binder *b)
+{
+	const struct arch_row *row = b->f->arch;
+	struct model_spec *s = &b->m->spec;
+	char name[NAME_CAP];
+
+	if (!row->embed_norm)
+		return true;
+	snprintf(name, sizeof name, "%s%s.weight", b->base,
+	         b->f->format == MODEL_HF ? row->embed_norm : "token_embd_norm");
+	if (!bind_tensor(b, name, 1, s->hidden, true, NEED_ALWAYS, NULL, &s->embed_norm))
+		return false;
+	snprintf(name, sizeof name, "%s%s.bias", b->base,
+	         b->f->format == MODEL_HF ? row->embed_norm : "token_embd_norm");
+	return bind_tensor(b, name, 1, s->hidden, true, b->f->needs.group[GROUP_NORM_BIAS], NULL, &s->embed_norm_bias);
+}
+
 bool bind_positions(struct binder *b)
 {
 	const struct arch_row *row = b->f->arch;
 	struct model_spec *s = &b->m->spec;
 	char name[NAME_CAP];
 
+	if (!bind_embed_norm(b))
+		return false;
 	if (!row->pos_embed)
 		return true;
 	snprintf(name, sizeof name, "%s%s", b->base,

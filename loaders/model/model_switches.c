@@ -18,8 +18,7 @@ void model_take_row(struct model_spec *s, const struct arch_row *row)
 	s->one_part = row->switches & SWITCH_ONE_PART;
 	s->encodes = row->switches & SWITCH_ENCODES;
 	s->pictures_whole = arch_word_in(row->wrapped, "gemma3");
-	if (row->encoder)
-		s->alibi = row->encoder->alibi;
+	s->alibi = row->encoder ? row->encoder->alibi : row->alibi;
 	if (row->switches & SWITCH_EMBED_ROOT)
 		s->embed_scale = model_scale_of(1); /* of a size that is not known yet */
 }

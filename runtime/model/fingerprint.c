@@ -93,7 +93,8 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 		const uint32_t encoder[] = { s->positions_from, s->token_types, s->buckets };
 		sum = record_checksum(encoder, sizeof encoder, sum);
 		sum = record_checksum(&s->alibi, sizeof s->alibi, sum);
-	}
+	} else if (s->alibi != 0)
+		sum = record_checksum(&s->alibi, sizeof s->alibi, sum);
 	if (s->head_eps != 0)
 		sum = record_checksum(&s->head_eps, sizeof s->head_eps, sum);
 	if (s->layer_rotation)

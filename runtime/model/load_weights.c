@@ -103,7 +103,7 @@ static void plan_reads(struct job *j, size_t *buffer_bytes)
 		}
 		return;
 	}
-	if (t->experts && t->transposed) { /* an expert at a time: a row's numbers lie far apart */
+	if (t->transposed) { /* an expert, or all, at a time: a row's numbers lie far apart */
 		size_t bytes = (size_t)t->rows * t->row_bytes;
 		j->read_blocks = j->blocks / j->experts;
 		*buffer_bytes = bytes > *buffer_bytes ? bytes : *buffer_bytes;

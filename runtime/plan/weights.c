@@ -84,7 +84,7 @@ uint64_t weights_point_vectors(struct weights *w, const struct model_spec *s, co
 #define X(name) w->name = point_vector(&used, &s->name, there);
 	WEIGHTS_VECTORS_EACH(X)
 #undef X
-	const uint64_t biases = 2ull * weights_bias_reach(s) * s->heads;
+	const uint64_t biases = weights_bias_count(s);
 	w->score_bias = biases && there ? there + used : NULL;
 	used += numerics_pad(biases);
 	for (uint32_t i = 0; i < s->layers; i++)
@@ -136,7 +136,7 @@ static void describe_vectors(struct weights *w, const struct model_spec *s)
 #define X(name) w->name = s->name.bytes ? somewhere : NULL;
 	WEIGHTS_VECTORS_EACH(X)
 #undef X
-	w->score_bias = weights_bias_reach(s) ? somewhere : NULL;
+	w->score_bias = weights_bias_count(s) ? somewhere : NULL;
 	for (uint32_t i = 0; i < s->layers; i++)
 		for (int v = 0; v < VECTOR_SLOTS; v++)
 			w->layer[i].vector[v] = s->layer[i].vector[v].bytes ? somewhere : NULL;

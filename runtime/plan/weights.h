@@ -55,7 +55,8 @@ struct weights {
 	struct weights_matrix embed, lm_head;          /* lm_head.packed == embed.packed when tied */
 	struct weights_matrix input_embed, input_proj; /* with model_spec.layer_input */
 	struct weights_matrix pos_embed, type_embed;   /* of encoders, where there are any */
-	const float *score_bias; /* [head][2 * weights_bias_reach()]: what scores get by distance; NULL: nothing */
+	const float *score_bias; /* [head][2 * weights_bias_reach()]: what scores get by distance; of models that
+	                            generate [head], what they get for each position of it; NULL: nothing */
 	const float *final_norm, *final_norm_bias, *head_bias, *input_norm, *embed_norm, *embed_norm_bias;
 	struct weights_layer *layer;
 	uint64_t packed_bytes, token_bytes; /* token_bytes: matrix bytes read for one token */
@@ -112,9 +113,11 @@ bool weights_format_id(enum dtype t, enum weight_layout layout, uint64_t *id, st
  * there. */
 enum { WEIGHTS_SLACK = 4096, WEIGHTS_VECTORS_SLACK = 256 };
 bool weights_check_types(const struct weights_entry *e, size_t n, struct error *err);
-/* Of models whose scores are biased by distance: positions that a table reaches to each side, else 0; the table.
+/* Of encoders whose scores are biased by distance: positions that a table reaches to each side, else 0; how many
+ * numbers models have that bias scores; these.
  * bucket: of model_spec.score_bias, [buckets][heads]. */
 uint32_t weights_bias_reach(const struct model_spec *s);
+uint64_t weights_bias_count(const struct model_spec *s);
 void weights_fill_bias(float *out, const struct model_spec *s, const float *bucket);
 /* An empty layer for each of the model's. */
 bool weights_allocate(struct weights *w, const struct model_spec *s, struct error *err);

@@ -9,9 +9,14 @@
 
 uint32_t weights_bias_reach(const struct model_spec *s)
 {
-	const uint32_t positions = s->context_train;
+	const uint32_t positions = s->encodes ? s->context_train : 0;
 
 	return s->alibi != 0 || s->buckets ? (positions + NUMERICS_CHUNK - 1) / NUMERICS_CHUNK * NUMERICS_CHUNK : 0;
+}
+
+uint64_t weights_bias_count(const struct model_spec *s)
+{
+	return s->encodes ? 2ull * weights_bias_reach(s) * s->heads : s->alibi != 0 ? s->heads : 0;
 }
 
 /* Of so many heads, those up to a power of two, then those between. */
@@ -44,6 +49,8 @@ void weights_fill_bias(float *out, const struct model_spec *s, const float *buck
 {
 	const int64_t reach = weights_bias_reach(s);
 
+	for (uint32_t h = 0; h < s->heads && !s->encodes; h++)
+		out[h] = (float)slope(s, h);
 	for (uint32_t h = 0; h < s->heads; h++)
 		for (int64_t d = -reach; d < reach; d++)
 			*out++ = bucket ? bucket[(uint64_t)bucket_of(s->buckets, d) * s->heads + h]

@@ -79,8 +79,13 @@ static void put_tensor(uint64_t *sum, const struct model_tensor *t, uint64_t at)
 		put_number(sum, t->section[i].first);
 	}
 	if (t->rope_head || t->heads || t->own_file_rows) {
-		const uint32_t more[] = { t->rope_head,     t->rope_skip, t->heads,     t->own_rows,
-			                  t->own_file_rows, t->own_first, t->transposed };
+		const uint32_t more[] = { t->rope_head,
+			                  t->rope_skip,
+			                  t->heads,
+			                  t->own_rows,
+			                  t->own_file_rows,
+			                  t->own_first,
+			                  t->transposed + 2u * t->own_apart };
 		for (size_t i = 0; i < sizeof more / sizeof *more; i++)
 			put_number(sum, more[i]);
 	}
@@ -123,7 +128,7 @@ static void put_vectors(uint64_t *sum, const struct model_spec *s)
 	for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
 		if (outside[i]->bytes)
 			put_tensor(sum, outside[i], 0);
-	if (weights_bias_reach(s)) {
+	if (weights_bias_count(s)) {
 		put_number(sum, weights_bias_reach(s));
 		put(sum, &s->alibi, sizeof s->alibi);
 		put_number(sum, s->buckets);

@@ -20,6 +20,11 @@ void open_scene(struct scene *c, struct shape s, uint64_t capacity)
 		for (unsigned i = 0; i < c->heads; i++)
 			c->sinks[i] = i % 5 == 4 ? -1e30f : 4 * kernel_random(&c->seed);
 	}
+	if ((s.dims / 2 + 2 * s.group + s.kv_heads) % 3 == 0) { /* of a third */
+		c->slopes = kernel_buffer(c->heads * sizeof *c->slopes, 0);
+		for (unsigned i = 0; i < c->heads; i++)
+			c->slopes[i] = (i % 2 ? 0.01f : 0.4f) * (1.5f + kernel_random(&c->seed));
+	}
 	c->cache = (struct plain_cache){
 		kernel_buffer(bytes, 0xff),
 		kernel_buffer(bytes, 0xff),
@@ -30,7 +35,8 @@ void open_scene(struct scene *c, struct shape s, uint64_t capacity)
 		false,
 		c->cap,
 		c->sinks,
-		(unsigned)((capacity + 127) / 128)
+		(unsigned)((capacity + 127) / 128),
+		c->slopes
 	};
 	c->pieces = c->cache;
 	if (template_kv_pieces(&target_table[TARGET_GFX1100], s.type, s.dims))
@@ -44,7 +50,8 @@ void open_scene(struct scene *c, struct shape s, uint64_t capacity)
 			true,
 			c->cap,
 			c->sinks,
-			c->cache.pages
+			c->cache.pages,
+			c->slopes
 		};
 }
 
@@ -57,6 +64,14 @@ void close_scene(struct scene *c)
 	free(c->cache.k);
 	free(c->cache.v);
 	free(c->sinks);
+	free(c->slopes);
+}
+
+void drop_slopes(struct scene *c)
+{
+	free(c->slopes);
+	c->slopes = NULL;
+	c->cache.slopes = c->pieces.slopes = NULL;
 }
 
 void store_cache(const struct scene *c, unsigned head, uint64_t position, const float *key, const float *value)
@@ -129,15 +144,14 @@ void drop_work(struct work *w)
 
 struct key scene_key(const struct scene *c, bool window)
 {
-	return (struct key){
-		.kind = KEY_ATTENTION,
-		.heads = c->heads,
-		.kv_heads = c->s.kv_heads,
-		.head_dim = c->s.dims,
-		.tile_n = c->tile,
-		.kv = (uint8_t)(c->s.type + 1),
-		.flags = (window ? KEY_WINDOW : 0) | (c->cap != 0 ? KEY_CAP : 0) | (c->sinks ? KEY_SINKS : 0)
-	};
+	return (struct key){ .kind = KEY_ATTENTION,
+		             .heads = c->heads,
+		             .kv_heads = c->s.kv_heads,
+		             .head_dim = c->s.dims,
+		             .tile_n = c->tile,
+		             .kv = (uint8_t)(c->s.type + 1),
+		             .flags = (window ? KEY_WINDOW : 0) | (c->cap != 0 ? KEY_CAP : 0) |
+		                      (c->sinks ? KEY_SINKS : 0) | (c->slopes ? KEY_BIAS : 0) };
 }
 
 static size_t cache_bytes(const struct plain_cache *c) { return c->pages * c->chunk_bytes; }

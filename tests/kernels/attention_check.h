@@ -16,8 +16,8 @@ struct scene {
 	struct plain_cache cache, pieces; /* the same numbers, where there are targets that lay them out by pieces */
 	uint64_t filled;                  /* positions from here on hold NaN bytes */
 	uint64_t seed;
-	float cap;    /* of scores; 0: none */
-	float *sinks; /* of heads, or NULL */
+	float cap;             /* of scores; 0: none */
+	float *sinks, *slopes; /* of heads, or NULL */
 };
 
 /* Queries of `columns` columns at pos0 on, and what plain loops make of them. */
@@ -32,6 +32,7 @@ struct work {
 
 void open_scene(struct scene *c, struct shape s, uint64_t capacity);
 void close_scene(struct scene *c);
+void drop_slopes(struct scene *c); /* for columns that see both sides, whose scores have no slopes */
 void store_cache(const struct scene *c, unsigned head, uint64_t position, const float *key, const float *value);
 void fill_columns(struct scene *c, uint64_t end);
 /* Without what plain loops make of them, which expect_work does: that takes long. */

@@ -135,7 +135,8 @@ static struct asked ask(struct scene *c, enum target_id target, unsigned first, 
 		[ATTENTION_POS0] = w.pos0,
 		[ATTENTION_PAGES] = (uintptr_t)pages,
 		[ATTENTION_COLUMNS] = 1,
-		[ATTENTION_SINKS] = (uintptr_t)c->sinks
+		[ATTENTION_SINKS] = (uintptr_t)c->sinks,
+		[ATTENTION_BIAS] = (uintptr_t)c->slopes
 	};
 	ir_interp(&ir, arg, first, end);
 	free(pages);

@@ -67,7 +67,8 @@ static void check(const struct parts *p, const struct kernel_way *way, const str
 		[ATTENTION_PAGES] = (uintptr_t)pages,
 		[ATTENTION_SLIDING] = w->window,
 		[ATTENTION_COLUMNS] = 1,
-		[ATTENTION_SINKS] = (uintptr_t)c->sinks
+		[ATTENTION_SINKS] = (uintptr_t)c->sinks,
+		[ATTENTION_BIAS] = (uintptr_t)c->slopes
 	};
 	const uint64_t merge[MERGE_ARGS] = { [MERGE_RECORDS] = (uintptr_t)records,
 		                             [MERGE_OUT] = (uintptr_t)out,

@@ -179,9 +179,11 @@ static bool are_blocks_of(const float *x, unsigned blocks, const int8_t *q, cons
 	return same;
 }
 
-/* What a rotation needs. */
-static void set_rotation(uint64_t *arg, const struct raw *r)
+/* What a rotation needs, and what the scene says of scores. */
+static void set_rotation(uint64_t *arg, const struct raw *r, const struct scene *c)
 {
+	memcpy(&arg[ATTENTION_CAP], &c->cap, 4);
+	arg[ATTENTION_BIAS] = (uintptr_t)c->slopes;
 	arg[ATTENTION_Q] = (uintptr_t)r->q;
 	arg[ATTENTION_K] = (uintptr_t)r->k;
 	arg[ATTENTION_V] = (uintptr_t)r->v;
@@ -261,8 +263,7 @@ static void check(const struct ops *o, const struct kernel_way *way, const struc
 		[MERGE_OUTS] = (uintptr_t)s
 	};
 
-	memcpy(&arg[ATTENTION_CAP], &c->cap, 4);
-	set_rotation(arg, r);
+	set_rotation(arg, r, c);
 	kernel_know(pages, (cache.pages + 1) * sizeof *pages);
 	attend(o, r, c, arg, cut);
 	if (o->parts)
@@ -275,8 +276,7 @@ static void check(const struct ops *o, const struct kernel_way *way, const struc
 	stored = stored && same_caches(&cache, want);
 	if (!same || !stored)
 		fail_msg("%s: attention of %u columns, %u a unit, %u x %u heads of %u that rotates, %s cache, norms "
-		         "%x, in %u "
-		         "parts at %llu, window %llu: %s",
+		         "%x, in %u parts at %llu, window %llu: %s",
 		         way->name, r->columns, o->apart, c->s.kv_heads, c->s.group, c->s.dims,
 		         dtype_table[c->s.type].name, v->norms, o->parts, (unsigned long long)position,
 		         (unsigned long long)v->window, stored ? "the result differs" : "the cache differs");

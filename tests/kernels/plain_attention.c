@@ -266,7 +266,7 @@ struct head_state {
 
 /* The positions first..last of one chunk. */
 static void attend_chunk(struct head_state *st, const float *q, const struct plain_cache *c, unsigned head,
-                         uint64_t first, uint64_t last, const float *bias)
+                         uint64_t first, uint64_t last, const float *bias, const float *slope, uint64_t column)
 {
 	float s[NUMERICS_CHUNK], partial[32] = { 0 }, m = -INFINITY;
 
@@ -280,6 +280,10 @@ static void attend_chunk(struct head_state *st, const float *q, const struct pla
 		}
 		if (bias)
 			acc = acc + bias[j];
+		if (slope) {
+			const float by = (float)((int64_t)j - (int64_t)column) * *slope;
+			acc = acc + by;
+		}
 		s[j - first] = acc;
 		m = acc > m ? acc : m;
 	}
@@ -321,7 +325,8 @@ void plain_attention_of(float *out, const float *q, const struct plain_cache *c,
 			end = end < position ? end : position;
 			const float *bias =
 				sight->bias ? sight->bias + (2 * h + 1) * sight->reach - sight->column : NULL;
-			attend_chunk(&st, q + h * c->dims, c, h / group, j, end, bias);
+			attend_chunk(&st, q + h * c->dims, c, h / group, j, end, bias, c->slopes ? c->slopes + h : NULL,
+			             position);
 			j = end + 1;
 		}
 		for (unsigned d = 0; d < c->dims; d++)

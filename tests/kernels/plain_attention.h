@@ -43,6 +43,7 @@ struct plain_cache {
 	float cap;            /* of scores; 0: none */
 	const float *sinks;   /* of query heads; NULL: none */
 	unsigned pages;       /* so many chunks lie one before the other, the last one first; 0: in their order */
+	const float *slopes;  /* of query heads: what scores get for each position of distance; NULL: nothing */
 };
 /* Bytes of one head at one position. */
 uint64_t plain_cache_row(enum dtype type, unsigned dims);

@@ -230,7 +230,7 @@ static void draw_attention(struct trial *t)
 	k->kv_heads = between(1, 3);
 	k->heads = k->kv_heads * between(1, 4);
 	k->head_dim = head_size();
-	k->flags = flag(KEY_WINDOW) | flag(KEY_SINKS) | (sometimes() ? KEY_CAP : 0);
+	k->flags = flag(KEY_WINDOW) | flag(KEY_SINKS) | flag(KEY_BIAS) | (sometimes() ? KEY_CAP : 0);
 	t->columns = 1;
 	t->position = trial_draw(400);
 	t->window = between(1, 200);
@@ -245,7 +245,7 @@ static void draw_attention(struct trial *t)
 		k->tile_n = 1u << trial_draw(5);
 		t->columns = between(1, 20);
 		if (sometimes()) {
-			k->flags |= KEY_BOTH | flag(KEY_BIAS);
+			k->flags |= KEY_BOTH;
 			t->position = k->flags & KEY_WINDOW ? trial_draw(30) : t->columns + trial_draw(400);
 			t->window = 2 * t->position + 1;
 		}

@@ -34,7 +34,7 @@ static void check(const struct scene *c, const struct work *w, const struct kern
 		[ATTENTION_SLIDING] = w->window,
 		[ATTENTION_COLUMNS] = w->columns,
 		[ATTENTION_SINKS] = (uintptr_t)c->sinks,
-		[ATTENTION_BIAS] = (uintptr_t)w->bias,
+		[ATTENTION_BIAS] = (uintptr_t)(w->both ? w->bias : c->slopes),
 		[ATTENTION_REACH] = w->reach
 	};
 
@@ -237,6 +237,7 @@ static void check_both(struct shape s, unsigned tile, bool window, bool biased)
 	struct scene c;
 
 	open_scene(&c, s, 384);
+	drop_slopes(&c);
 	c.tile = tile;
 	float *bias = kernel_buffer((size_t)c.heads * 2 * REACH * sizeof *bias, 0);
 	for (size_t i = 0; i < (size_t)c.heads * 2 * REACH; i++)
@@ -432,7 +433,7 @@ static void test_refusals(void **state)
 		  .kv_heads = 2,
 		  .head_dim = 64,
 		  .kv = DTYPE_F16 + 1,
-		  .flags = KEY_BIAS },
+		  .flags = KEY_BIAS | KEY_LATENT },
 	};
 	(void)state;
 

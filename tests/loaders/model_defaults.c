@@ -128,6 +128,21 @@ static const struct default_case cases[] = {
 	  "factor=16 "
 	  "original=8192" },
 	{ "helium", "", "kv_heads=20 head_dim=128 context=4096 eps=1e-08 theta=100000 pairs=1" },
+	{ "gpt2", "\"hidden_act\": null, \"intermediate_size\": null",
+	  "kv_heads=16 head_dim=32 context=1024 eps=1e-05 tied=1 qkv_bias=1 o_bias=1 mlp_bias=1 ffn=2048" },
+	{ "gpt2", "\"hidden_act\": null, \"n_ctx\": 64", "context=64" },
+	{ "bloom", "\"-intermediate_size\": 0",
+	  "kv_heads=16 head_dim=32 context=2048 eps=1e-05 tied=1 qkv_bias=1 o_bias=1 mlp_bias=1 ffn=2048 alibi=8 "
+	  "kinds=FFFFFFFF" },
+	{ "bloom", "\"-intermediate_size\": 0, \"seq_length\": 77, \"tie_word_embeddings\": false",
+	  "context=77 tied=0" },
+	{ "mpt", "\"-intermediate_size\": 0",
+	  "kv_heads=16 head_dim=32 context=2048 eps=1e-05 tied=1 qkv_bias=0 o_bias=0 mlp_bias=0 ffn=2048 alibi=8 "
+	  "kinds=FFFFFFFF attention_scale=-1" },
+	{ "mpt",
+	  "\"-intermediate_size\": 0, \"max_seq_len\": 99, \"attn_config\": {\"alibi_bias_max\": 4, "
+	  "\"softmax_scale\": 0.25}",
+	  "context=99 alibi=4 attention_scale=0.25" },
 	{ "flex_olmo", "",
 	  "kv_heads=16 head_dim=32 context=4096 eps=1e-06 theta=500000 experts=7 used=5 expert_ffn=96 normed=0" },
 	{ "flex_olmo", "\"num_local_experts\": 3, \"norm_topk_prob\": true, \"num_experts_per_tok\": 2",

@@ -38,9 +38,7 @@ static const struct {
 	{ "exaone", "names of tensors" },
 	{ "nemotron-nas", "layers of different sizes" },
 	{ "mimo", "predict several tokens" },
-	{ "bloom", mean },
 	{ "codegen", mean },
-	{ "mpt", mean },
 	{ "qwen3_vl_moe", images },
 	{ "llava", images }, /* without a text_config */
 	{ "qwen3vlmoe", images },

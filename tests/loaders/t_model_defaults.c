@@ -125,6 +125,7 @@ static bool of_sizes(const struct model *m, const char *what, double *out)
 		{ "o_bias", n->group[GROUP_O_BIAS] == NEED_ALWAYS },
 		{ "mlp_bias", n->group[GROUP_MLP_BIAS] == NEED_ALWAYS },
 		{ "layer_input", s->layer_input },
+		{ "alibi", s->alibi },
 		{ "qk_norm", n->group[GROUP_QK_NORM] == NEED_ALWAYS },
 		{ "lastdim", model_sizes_of(s, s->layers - 1).head_dim },
 		{ "lastkv", model_sizes_of(s, s->layers - 1).kv_heads },
@@ -277,8 +278,8 @@ static uint8_t *keys_file(const struct default_keys *d, size_t *n)
 	write_keys(&w, d->arch,
 	           "embedding_length=512 feed_forward_length=96 attention.head_count=16 context_length=64");
 	write_keys(&w, d->arch,
-	           strstr("cohere2 command-r", d->arch) ? "attention.layer_norm_epsilon=0.00001"
-	                                                : "attention.layer_norm_rms_epsilon=0.00001");
+	           strstr("cohere2 command-r bloom mpt", d->arch) ? "attention.layer_norm_epsilon=0.00001"
+	                                                          : "attention.layer_norm_rms_epsilon=0.00001");
 	write_keys(&w, d->arch, d->keys);
 	gguf_write_tensor(&w, "token_embd.weight", DTYPE_F32, 2, (const uint64_t[]){ 512, 32 }, NULL, 512 * 32 * 4);
 	uint8_t *file = gguf_writer_finish(&w, n);

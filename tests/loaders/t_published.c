@@ -315,7 +315,7 @@ static const char *quants_refusal(json_t *config)
 }
 
 /* Of these, configurations alone are published; what they lack is the first tensor. */
-static const char bare_types[] = "falcon gpt_neox gptj gpt_bigcode opt minicpm3";
+static const char bare_types[] = "falcon gpt_neox gptj gpt_bigcode opt minicpm3 bloom mpt gpt2";
 
 static const char *expected(json_t *config, const char *type)
 {
@@ -347,7 +347,7 @@ static const char *expected(json_t *config, const char *type)
 	if (is_one_of(type, bare_types))
 		return json_is_true(json_object_get(config, "new_decoder_architecture"))
 		               ? "new_decoder_architecture"
-		               : "the tensor";
+		               : "tensor";
 	if (!run && !is_one_of(type, routed_types))
 		return refusal(type);
 	if (class && !strstr(class, "ForCausalLM"))

@@ -200,17 +200,24 @@ void do_combine(struct checker *c, const struct key *k, const uint64_t *arg, int
 	const uint32_t i = layer_of(c, arg[COMBINE_IN], shared ? SHARED_RESULT : SLOT_RESULT), n = c->p->tokens;
 	const uint64_t kp = numerics_pad(c->s->spec.hidden);
 	const struct model_spec *spec = &c->s->spec;
-	const bool direct = !spec->residual_scale.given && !spec->experts_beside,
-		   last = shared || !c->s->layer[i].shared_up.packed;
-	const struct state half = { STREAM_HALF, i }, old = shared ? half : (struct state){ STREAM, 2 * i + 1 },
-			   sum = { shared ? SHARED_SUM : EXPERTS_RESULT, i },
+	const bool normed = c->s->layer[i].ffn_post_norm && !spec->experts_beside,
+		   direct = !spec->residual_scale.given && !spec->experts_beside && !normed,
+		   last = shared || !c->s->layer[i].shared_up.packed, adds = direct || (normed && shared);
+	const struct state half = { STREAM_HALF, i }, routed = { EXPERTS_RESULT, i },
+			   old = normed   ? routed
+	                         : shared ? half
+	                                  : (struct state){ STREAM, 2 * i + 1 },
+			   sum = { normed && last ? FFN_RESULT
+		                   : shared       ? SHARED_SUM
+		                                  : EXPERTS_RESULT,
+		                   i },
 			   value = !direct ? sum
 	                           : last  ? behind_ffn(c->s, i)
 	                                   : half;
 
 	plan_require(c, k->heads == (shared ? 1 : spec->experts_used) && k->k == spec->hidden, "slots or length");
 	plan_require(c,
-	             (k->flags & ~(uint32_t)(KEY_SIGMOID | KEY_SORTED)) == (direct ? KEY_RESIDUAL : 0u) &&
+	             (k->flags & ~(uint32_t)(KEY_SIGMOID | KEY_SORTED)) == (adds ? KEY_RESIDUAL : 0u) &&
 	                     !(shared && sorted),
 	             "flags");
 	plan_require(c, !direct || arg[COMBINE_OUT] == plan_address(plan_space_stream(c->s)), "destination");
@@ -225,7 +232,7 @@ void do_combine(struct checker *c, const struct key *k, const uint64_t *arg, int
 	plan_require(c, sorted == (arg[COMBINE_PLACES] != 0), "places");
 	if (sorted)
 		reads(c, COMBINE_PLACES, PLACES, i, 0);
-	if (direct)
+	if (adds)
 		reads_wide(c, COMBINE_OUT, old.value, old.of, 0, kp * 4);
 	writes_wide(c, COMBINE_OUT, value.value, value.of, 0, kp * 4);
 }

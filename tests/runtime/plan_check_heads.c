@@ -270,6 +270,8 @@ void do_attention(struct checker *c, const struct key *k, const uint64_t *arg, i
 	plan_require(c, parts ? k->tile_n == n : k->tile_n && !(k->tile_n & (k->tile_n - 1)), "tokens of tiles");
 	plan_require(c, !c->opt->general || k->tile_n == 1, "tokens of tiles");
 	check_window(c, k, i, arg[ATTENTION_SLIDING], arg[ATTENTION_SINKS]);
+	plan_require(c, !(k->flags & KEY_BIAS) == !c->s->weights.score_bias, "bias by distance");
+	plan_require(c, arg[ATTENTION_BIAS] == plan_address(c->s->weights.score_bias), "bias by distance");
 	plan_require(c, !(k->flags & KEY_CAP) == !s->score_cap.given, "bound of scores");
 	plan_require(c, (uint32_t)arg[ATTENTION_CAP] == plan_bits_of(s->score_cap.value), "bound of scores");
 	plan_require(c, arg[ATTENTION_COLUMNS] == n, "tokens");

@@ -372,6 +372,10 @@ void plan_space_add(struct plan_space *s, const struct plan_types *types, const 
 		s->layer[0].q_row_norm = floats(s, 1, attended);
 		s->layer[0].k_row_norm = floats(s, 1, KV_HEADS * HEAD_DIM);
 	}
+	if (what & PLAN_SLOPES) {
+		s->spec.alibi = 8;
+		s->weights.score_bias = floats(s, 1, HEADS);
+	}
 	if (what & PLAN_SCALES)
 		add_scales(s);
 	if (what & PLAN_INPUTS_OWN)

@@ -60,15 +60,16 @@ void plan_space_mix(struct plan_space *s, const struct plan_types *types, const 
 /* What a family may have beside that, each by itself or together: a gate of attention in the second layer; norms behind
  * attention in both and behind the feed-forward layer in the second; scales and bounds of embeddings, results, scores
  * and logits; what layers get of a token's own, behind a norm in the second, which is then scaled; of a mixture, a
- * dense feed-forward layer beside the experts, instead of a shared one; and, in the first layer, norms of whole rows of
- * queries and keys. */
+ * dense feed-forward layer beside the experts, instead of a shared one; in the first layer, norms of whole rows of
+ * queries and keys; and scores that lose with distance. */
 enum {
 	PLAN_GATE = 1,
 	PLAN_POST_NORMS = 2,
 	PLAN_SCALES = 4,
 	PLAN_INPUTS_OWN = 8,
 	PLAN_DENSE_BESIDE = 16,
-	PLAN_ROW_NORMS = 32
+	PLAN_ROW_NORMS = 32,
+	PLAN_SLOPES = 64
 };
 void plan_space_add(struct plan_space *s, const struct plan_types *types, const struct target *target, uint32_t tokens,
                     unsigned what);

@@ -80,7 +80,10 @@ static const char *const families[] = {
 	NEXT "granitewin-a",
 	NEXT "afmoe-a",
 	NEXT "youtu-a",
-	NEXT "minicpm3-a"
+	NEXT "minicpm3-a",
+	NEXT "gpt2-a",
+	NEXT "bloom-a",
+	NEXT "mpt-a"
 };
 enum { FAMILIES = sizeof families / sizeof *families, TOKENS = 41 };
 

@@ -216,6 +216,9 @@ static const char *golden[] = {
 	BOTH("afmoe-a"),
 	BOTH("youtu-a"),
 	"golden-next/minicpm3-a",
+	"golden-next/gpt2-a",
+	BOTH("bloom-a"),
+	"golden-next/mpt-a",
 	"golden-next/phi-a" /* its GGUF file says another width of the feed-forward layer than it has */
 #undef BOTH
 };

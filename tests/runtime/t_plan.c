@@ -374,6 +374,7 @@ static void test_added(void **state)
 	} each[] = { { PLAN_GATE, false },
 		     { PLAN_GATE | PLAN_POST_NORMS, true },
 		     { PLAN_ROW_NORMS, false },
+		     { PLAN_SLOPES | PLAN_GATE, false },
 		     { PLAN_ROW_NORMS | PLAN_POST_NORMS, true },
 		     { PLAN_POST_NORMS, false },
 		     { PLAN_SCALES, false },

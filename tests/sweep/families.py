@@ -347,6 +347,34 @@ def gpt_bigcode(r):
                    max_position_embeddings="n_positions")
 
 
+def gpt2(r):
+    c = gpt_bigcode(r)
+    c.pop("multi_query")
+    return c
+
+
+def bloom(r):
+    c = sizes(r, own_head_dim=False)
+    for field in ("intermediate_size", "max_position_embeddings", "num_key_value_heads"):
+        c.pop(field)
+    c["layer_norm_epsilon"] = c.pop("rms_norm_eps")
+    names = dict(num_hidden_layers="n_layer")
+    names.update(dict(num_attention_heads="n_head") if flip(r) else dict(hidden_size="n_embed"))
+    return renamed(c, **names)
+
+
+def mpt(r):
+    c = sizes(r, own_head_dim=False)
+    for field in ("intermediate_size", "num_key_value_heads"):
+        c.pop(field)
+    c["layer_norm_epsilon"] = c.pop("rms_norm_eps")
+    if flip(r, 0.7):
+        c["attn_config"] = {"alibi": True, "alibi_bias_max": r.choice([8, 4, 16]), "attn_impl": "torch",
+                            "softmax_scale": r.choice([None, 0.3, 0.1]), "clip_qkv": None, "model_type": ""}
+    return renamed(c, hidden_size="d_model", num_hidden_layers="n_layers", num_attention_heads="n_heads",
+                   max_position_embeddings="max_seq_len")
+
+
 def opt(r):
     c = sizes(r, own_head_dim=False)
     c.update(ffn_dim=c.pop("intermediate_size"), activation_function="relu", word_embed_proj_dim=c["hidden_size"],
@@ -768,4 +796,5 @@ FAMILIES = {f.__name__: f for f in (
     qwen3_5_text, qwen3_5_moe_text, qwen3_next, granitemoehybrid, nemotron_h, mixtral, qwen3_moe, qwen2_moe, olmoe,
     granitemoe, gpt_oss, glm4_moe, deepseek_v3, deepseek_v2, glm4_moe_lite, mistral4, cwm, helium, dots1, solar_open,
     minimax_m2, exaone_moe, hunyuan_v1_moe, hy_v3, starcoder2, stablelm, nemotron, olmo, phi,
-    gptj, gpt_neox, falcon, gpt_bigcode, opt, flex_olmo, granite_swa, afmoe, youtu, minicpm3)}
+    gptj, gpt_neox, falcon, gpt_bigcode, opt, flex_olmo, granite_swa, afmoe, youtu, minicpm3,
+    gpt2, bloom, mpt)}

@@ -57,6 +57,13 @@ NAMES = {
                    mlp=(None, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h")),
     "gpt_bigcode": dict(GPT, norms=("ln_1", "ln_2"), qkv=("attn.c_attn",), o="attn.c_proj",
                         mlp=(None, "mlp.c_fc", "mlp.c_proj")),
+    "gpt2": dict(GPT, norms=("ln_1", "ln_2"), qkv=("attn.c_attn",), o="attn.c_proj",
+                 mlp=(None, "mlp.c_fc", "mlp.c_proj")),
+    "bloom": dict(GPT, embed="word_embeddings", norms=("input_layernorm", "post_attention_layernorm"),
+                  qkv=("self_attention.query_key_value",), o="self_attention.dense",
+                  mlp=(None, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h")),
+    "mpt": dict(GPT, layer="transformer.blocks.", last="norm_f", norms=("norm_1", "norm_2"), qkv=("attn.Wqkv",),
+                o="attn.out_proj", mlp=(None, "ffn.up_proj", "ffn.down_proj")),
     "opt": dict(base="model.decoder.", layer="model.decoder.layers.", embed="embed_tokens", last="final_layer_norm",
                 head="lm_head", norms=("self_attn_layer_norm", "final_layer_norm"),
                 qkv=("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"), o="self_attn.out_proj",
@@ -64,7 +71,20 @@ NAMES = {
 }
 ONE_HEAD = ("falcon", "gpt_bigcode")
 # Classes whose embedding and output matrix are one where a file does not say so.
-TIED = ("starcoder2", "falcon", "gpt_bigcode", "opt")
+TIED = ("starcoder2", "falcon", "gpt_bigcode", "opt", "gpt2", "bloom", "mpt")
+# Whose scores lose with distance instead of rotation, and whose matrices lie column by column.
+BIASED = ("bloom", "mpt")
+TURNED = ("gpt2",)
+BY_HEADS = ("gpt_neox", "bloom")
+
+
+def slopes(heads, greatest):
+    """What a head's scores lose for each position of distance: of a power of two of heads first, then what stands
+    between theirs."""
+    power = 1 << int(math.log2(heads))
+    first = [2.0 ** (-greatest * (i + 1) / power) for i in range(power)]
+    between = [2.0 ** (-greatest * (2 * i + 1) / (2 * power)) for i in range(heads - power)]
+    return np.array(first + between)
 
 
 class Model(Tensors):
@@ -72,9 +92,9 @@ class Model(Tensors):
 
     def __init__(self, family, c, r):
         self.family, self.c, self.names = family, c, NAMES[family]
-        self.hidden = c.get("hidden_size", c.get("n_embd"))
-        self.layers = c.get("num_hidden_layers", c.get("n_layer"))
-        self.heads = c.get("num_attention_heads", c.get("n_head"))
+        self.hidden = next(c[k] for k in ("hidden_size", "n_embd", "n_embed", "d_model") if k in c)
+        self.layers = next(c[k] for k in ("num_hidden_layers", "n_layer", "n_layers") if k in c)
+        self.heads = next(c[k] for k in ("num_attention_heads", "n_head", "n_heads") if k in c)
         self.kv_heads = 1 if family in ONE_HEAD else c.get("num_key_value_heads", self.heads)
         self.dim = c.get("head_dim") or self.hidden // self.heads
         self.ffn = (c.get("intermediate_size") or c.get("n_inner") or c.get("ffn_dim") or c.get("ffn_hidden_size")
@@ -82,11 +102,15 @@ class Model(Tensors):
         self.eps = next((c[k] for k in ("norm_epsilon", "layer_norm_eps", "norm_eps", "layer_norm_epsilon") if k in c),
                         1e-5)
         act = next((c[k] for k in ("hidden_act", "activation_function", "activation") if k in c), None)
-        self.act = ACTIVATIONS[act or {"olmo": "silu", "stablelm": "silu", "falcon": "gelu"}[family]]
+        self.act = ACTIVATIONS[act or {"olmo": "silu", "stablelm": "silu", "falcon": "gelu", "bloom": "gelu_new",
+                                       "mpt": "gelu"}[family]]
         self.tied = c.get("tie_word_embeddings", family in TIED)
         self.parallel = {"phi": True, "gptj": True, "falcon": True}.get(
             family, c.get("use_parallel_residual", False))
-        self.positions = {"gpt_bigcode": 0, "opt": 2}.get(family)
+        self.positions = {"gpt_bigcode": 0, "gpt2": 0, "opt": 2}.get(family)
+        inner = c.get("attn_config") or {}
+        self.scale = inner.get("softmax_scale") or 1 / math.sqrt(self.dim)
+        self.slopes = slopes(self.heads, inner.get("alibi_bias_max", 8)) if family in BIASED else None
         self.window = c.get("sliding_window") if family == "starcoder2" else None
         self.biases(c)
         self.rotation(c)
@@ -98,7 +122,8 @@ class Model(Tensors):
                "nemotron": (c.get("attention_bias", False),) * 2 + (c.get("mlp_bias", False),),
                "olmo": (c.get("attention_bias", False),) * 2 + (False,), "phi": (True,) * 3,
                "gptj": (False, False, True), "gpt_neox": (c.get("attention_bias", True),) * 2 + (True,),
-               "falcon": (c.get("bias", False),) * 3, "gpt_bigcode": (True,) * 3, "opt": (True,) * 3}
+               "falcon": (c.get("bias", False),) * 3, "gpt_bigcode": (True,) * 3, "opt": (True,) * 3, "gpt2": (True,) * 3,
+               "bloom": (True,) * 3, "mpt": (False,) * 3}
         self.qkv_bias, self.o_bias, self.mlp_bias = has[self.family]
 
     def rotation(self, c):
@@ -108,7 +133,7 @@ class Model(Tensors):
         usual = {"stablelm": 0.25, "nemotron": 0.5, "phi": 0.5, "gpt_neox": 0.25}.get(self.family, 1.0)
         share = p.get("partial_rotary_factor", c.get("partial_rotary_factor", usual))
         self.rotating = c["rotary_dim"] if self.family == "gptj" else int(self.dim * share)
-        if self.positions is not None:
+        if self.positions is not None or self.family in BIASED:
             self.rotating = 0
         self.pairs = self.family == "gptj"
 
@@ -116,10 +141,11 @@ class Model(Tensors):
         if self.family == "olmo":
             return
         self.put(name + ".weight", self.hidden, scale=0.2, about=0.0 if self.family == "nemotron" else 1.0)
-        self.put(name + ".bias", self.hidden, scale=0.3)
+        if self.family != "mpt":
+            self.put(name + ".bias", self.hidden, scale=0.3)
 
     def matrix(self, name, rows, columns, bias):
-        self.put(name + ".weight", rows, columns)
+        self.put(name + ".weight", *((columns, rows) if self.family in TURNED else (rows, columns)))
         if bias:
             self.put(name + ".bias", rows, scale=0.3)
 
@@ -129,8 +155,10 @@ class Model(Tensors):
         self.put(n["base"] + n["embed"] + ".weight", vocab, self.hidden, scale=0.7)
         if self.positions is not None:
             rows = self.c.get("n_positions", self.c.get("max_position_embeddings")) + self.positions
-            name = "wpe" if self.family == "gpt_bigcode" else "embed_positions"
+            name = "embed_positions" if self.family == "opt" else "wpe"
             self.put(n["base"] + name + ".weight", rows, self.hidden, scale=0.5)
+        if self.family == "bloom":
+            self.norm_weights(n["base"] + n["embed"] + "_layernorm")
         for i in range(self.layers):
             at = f"{n['layer']}{i}."
             for norm in self.own_norms():
@@ -163,10 +191,11 @@ class Model(Tensors):
         if self.family == "olmo":
             return x
         w = self.w[name + ".weight"].astype(np.float64)
-        return x * (w + 1 if self.family == "nemotron" else w) + self.w[name + ".bias"]
+        return x * (w + 1 if self.family == "nemotron" else w) + self.w.get(name + ".bias", 0.0)
 
     def product(self, x, name):
-        y = x @ self.w[name + ".weight"].astype(np.float64).T
+        w = self.w[name + ".weight"].astype(np.float64)
+        y = x @ (w if self.family in TURNED else w.T)
         return y + self.w[name + ".bias"] if name + ".bias" in self.w else y
 
     def rotate(self, x):
@@ -187,7 +216,7 @@ class Model(Tensors):
         if len(names) == 3:
             return [self.product(x, name).reshape(t, -1, d) for name in names]
         y = self.product(x, names[0])
-        if self.family == "gpt_neox":  # of each head its query, key and value
+        if self.family in BY_HEADS:  # of each head its query, key and value
             y = y.reshape(t, h, 3, d)
             return [y[:, :, i] for i in range(3)]
         return [part.reshape(t, -1, d) for part in np.split(y, [h * d, (h + k) * d], axis=-1)]
@@ -197,8 +226,10 @@ class Model(Tensors):
         q, k, v = self.split(x, at)
         q, k = self.rotate(q), self.rotate(k)
         k, v = (np.repeat(y, self.heads // self.kv_heads, axis=1) for y in (k, v))
-        scores = np.einsum("thd,shd->hts", q, k) / math.sqrt(self.dim)
+        scores = np.einsum("thd,shd->hts", q, k) * self.scale
         distance = np.arange(t)[:, None] - np.arange(t)[None]
+        if self.slopes is not None:
+            scores = scores - self.slopes[:, None, None] * distance
         seen = (distance >= 0) & (distance < (self.window or t + 1))
         scores = np.where(seen, scores, -np.inf)
         scores = np.exp(scores - scores.max(-1, keepdims=True))
@@ -216,8 +247,10 @@ class Model(Tensors):
         embed = self.w[n["base"] + n["embed"] + ".weight"].astype(np.float64)
         x = embed[ids]
         if self.positions is not None:
-            name = "wpe" if self.family == "gpt_bigcode" else "embed_positions"
+            name = "embed_positions" if self.family == "opt" else "wpe"
             x = x + self.w[n["base"] + name + ".weight"][self.positions:self.positions + len(ids)]
+        if self.family == "bloom":
+            x = self.norm(x, n["base"] + n["embed"] + "_layernorm")
         for i in range(self.layers):
             at, norms = f"{n['layer']}{i}.", self.own_norms()
             h = self.norm(x, at + norms[0])

@@ -237,6 +237,9 @@ void test_formats(void **state)
 		"golden/qwen3next-a",
 		"golden/olmoe-a",
 		"golden/ernie45-a",
+		"golden-next/flexolmo-a",
+		"golden-next/afmoe-a",
+		"golden-next/granitewin-a",
 		"golden/qwen35-a/model-bf16.gguf",
 		"golden/gptoss-a/model-bf16.gguf"
 	};
