@@ -4,35 +4,16 @@
  * windows advance by several elements, those that a tap meets lie side by side: the copy is cut into phases, one for
  * each remainder. Then the elements that a tap needs for neighbouring results are neighbours. Columns of tiles are
  * results in one line, over the ends of rows, too, which are as long as the copy's: what is behind the results' ends is
- * computed and not stored. Or they are vectors of several rows.
+ * computed and not stored. Or they are vectors of several rows. Or they are channels (source_channels.c).
  */
 #include <inttypes.h>
 #include <string.h>
 
-#include "runtime/graph/source_tile.h"
-
-enum { DIMS = 2 };
-
-struct space {
-	uint64_t stride, low, dilation, input; /* low: with a sign */
-	uint64_t in, window, out;
-	uint64_t cut;              /* elements of a phase */
-	uint64_t phase_step, step; /* elements to the next phase, and to the next element of a phase */
-	uint64_t phases, most;     /* that taps meet; of a tap: the furthest element */
-};
-
-struct conv {
-	const struct tensor_node *n;
-	unsigned dims;
-	struct space of[DIMS];
-	uint64_t batches, groups, channels, each, taps; /* channels and results of a group */
-	uint64_t channel;                               /* elements of a channel of the copy */
-	bool by_rows;                                   /* vectors of a tile are of neighbouring rows */
-};
+#include "runtime/graph/source_conv.h"
 
 static const struct tensor_value_info *info(const struct source *s, tensor_value v) { return &s->g->value[v]; }
 
-static struct conv conv_of(const struct tensor_graph *g, const struct tensor_node *n)
+struct conv conv_of(const struct tensor_graph *g, const struct tensor_node *n)
 {
 	const struct shape *in = &g->value[n->operand[0]].shape, *by = &g->value[n->operand[1]].shape,
 			   *out = &g->value[n->first].shape;
@@ -42,7 +23,7 @@ static struct conv conv_of(const struct tensor_graph *g, const struct tensor_nod
 	c.groups = (uint64_t)tensor_node_whole(n, ATTRIBUTE_groups, 0, 1);
 	c.each = by->dim[0] / c.groups;
 	c.taps = shape_part(by, 2, by->rank);
-	for (unsigned d = c.dims; d-- > 0 && c.dims <= DIMS;) {
+	for (unsigned d = c.dims; d-- > 0 && c.dims <= CONV_DIMS;) {
 		struct space *x = &c.of[d];
 		*x = (struct space){ .stride = (uint64_t)tensor_node_whole(n, ATTRIBUTE_strides, d, 1),
 			             .low = (uint64_t)tensor_node_whole(n, ATTRIBUTE_low, d, 0),
@@ -58,7 +39,7 @@ static struct conv conv_of(const struct tensor_graph *g, const struct tensor_nod
 		x->most = reach / x->stride;
 		step *= x->cut;
 	}
-	for (unsigned d = c.dims; d-- > 0 && c.dims <= DIMS;) {
+	for (unsigned d = c.dims; d-- > 0 && c.dims <= CONV_DIMS;) {
 		c.of[d].phase_step = step;
 		step *= c.of[d].phases;
 	}
@@ -258,6 +239,8 @@ static uint64_t elements_of(const struct conv *c, const struct tile *t)
 
 /* ---- columns */
 
+enum { APART = 72, TOGETHER = 3 /* turns to store a vector, and to read what is added to it */ };
+
 static const char *place_over_rows(struct source *s, const struct tile *t, unsigned j)
 {
 	const struct conv *c = t->user;
@@ -274,12 +257,16 @@ static const char *place_by_rows(struct source *s, const struct tile *t, unsigne
 	return source_text(s, "[y * %u + %u][x * %u + n]", t->j, j, t->lanes);
 }
 
+static const char *place_by_lines(struct source *s, const struct tile *t, unsigned j)
+{
+	return source_text(s, "[y][x * %" PRIu64 " + n + %u]", tile_width(t), j * t->lanes);
+}
+
 static uint64_t vectors_of_row(const struct conv *c, unsigned lanes) { return (c->of[1].out + lanes - 1) / lanes; }
 
 /* Whether vectors of rows are less work than results in one line, most of which are stored one by one. */
 static bool likes_rows(const struct conv *c, const struct tile *t)
 {
-	enum { APART = 72, TOGETHER = 3 /* turns to store a vector, and to read what is added to it */ };
 	const struct space *y = &c->of[0], *x = &c->of[1];
 
 	if (c->dims != 2 || x->cut == x->out || (is_cut(y) && y->window * x->window > 9) || x->window > 8)
@@ -291,9 +278,11 @@ static bool likes_rows(const struct conv *c, const struct tile *t)
 /* An index for batches and rows, where there are both. */
 static void columns_by_rows(struct source *s, struct tile *t, const struct conv *c)
 {
-	const uint64_t rows = (c->of[0].out + t->j - 1) / t->j, vectors = vectors_of_row(c, t->lanes);
+	const uint64_t rows = c->by_lines ? c->of[0].out : (c->of[0].out + t->j - 1) / t->j,
+		       vectors = c->by_lines ? (c->of[1].out + tile_width(t) - 1) / tile_width(t)
+	                                     : vectors_of_row(c, t->lanes);
 
-	t->place = place_by_rows;
+	t->place = c->by_lines ? place_by_lines : place_by_rows;
 	t->batch = t->batches == 1 ? "0" : "b";
 	if (t->batches == 1) {
 		t->indices = source_text(s, "y in %" PRIu64 ", x in %" PRIu64, rows, vectors);
@@ -305,6 +294,33 @@ static void columns_by_rows(struct source *s, struct tile *t, const struct conv 
 	t->column.base = source_text(s, "%s * %" PRIu64 " + y * %" PRIu64 " + x * %u", t->batch,
 	                             c->channels * c->channel, t->j * c->of[1].cut, t->lanes);
 	t->column.step = c->of[1].cut;
+}
+
+/* The same, where the copy has channels between its lines. Those of wide images are cut, so that what a tile reads is
+ * close together. */
+static void find_lines(struct source *s, struct tile *t, const struct conv *c)
+{
+	enum { WIDE = 128 };
+	const struct space *y = &c->of[0], *x = &c->of[1];
+	const uint64_t width = tile_width(t), tiles = width < WIDE ? WIDE / width : 1, each = tiles * width;
+	const bool cut = x->out > each;
+	const struct conv_input in = conv_find_input(s, c, cut ? each : x->out, width);
+	const char *group = "0", *batch = t->batch, *at = source_text(s, "x * %" PRIu64, width);
+
+	if (c->groups > 1) {
+		group = source_text(s, "%s %% %" PRIu64, t->batch, c->groups);
+		batch = source_text(s, "%s / %" PRIu64, t->batch, c->groups);
+	}
+	if (cut)
+		at = source_text(s, "x / %" PRIu64 " * %" PRIu64 " + x %% %" PRIu64 " * %" PRIu64, tiles, in.part,
+		                 tiles, width);
+	t->column =
+		(struct tile_side){ .array = in.array,
+		                    .base = source_text(s, "%s * %" PRIu64 " + %s * %" PRIu64 " + y * %" PRIu64 " + %s",
+		                                        batch, in.batch, group, c->channels * in.channel, in.line, at),
+		                    .step = t->lanes };
+	t->column.depth = source_text(s, "c * %" PRIu64 " + w0 * %" PRIu64 " + w1 * %" PRIu64, in.channel,
+	                              y->dilation * in.line, x->dilation);
 }
 
 static void columns_in_line(struct source *s, struct tile *t, const struct conv *c)
@@ -329,6 +345,9 @@ static struct position position(struct source *s, const struct tile *t, const ch
 			: source_text(s, "(%s %% %" PRIu64 " * %" PRIu64 " + %s)", t->batch, c->groups, c->each, row);
 	if (c->dims == 1) {
 		at.dim[2] = line;
+	} else if (c->by_lines) {
+		at.dim[2] = "y";
+		at.dim[3] = source_text(s, "(x * %" PRIu64 " + n + %u)", tile_width(t), j * t->lanes);
 	} else if (c->by_rows) {
 		at.dim[2] = source_text(s, "(y * %u + %u)", t->j, j);
 		at.dim[3] = source_text(s, "(x * %u + n)", t->lanes);
@@ -354,15 +373,25 @@ static struct tile tile_of(const struct tensor_graph *g, const struct tensor_nod
 		          .position = position,
 		          .user = c };
 
-	for (unsigned d = 0; d < c->dims && d < DIMS; d++)
+	for (unsigned d = 0; d < c->dims && d < CONV_DIMS; d++)
 		if (c->of[d].input > 1) /* what the pass has left, as its steps and dilations have a common divisor */
 			return t;
-	if (!lanes || !t.depth || c->dims > DIMS || shape_elements(&g->value[n->first].shape) == 0)
+	if (!lanes || !t.depth || c->dims > CONV_DIMS || shape_elements(&g->value[n->first].shape) == 0)
 		return t;
 	c->by_rows = likes_rows(c, &t);
-	tile_choose(&t, c->by_rows ? y->out : (t.columns + t.lanes - 1) / t.lanes,
-	            tensor_wide_type(g->value[n->first].type));
-	if (t.r && elements_of(c, &t) > INT32_MAX)
+	const int wide = tensor_wide_type(g->value[n->first].type);
+	uint64_t cost;
+	c->by_lines =
+		c->by_rows && y->stride == 1 && x->stride == 1 && c->channels > 1 && y->window > 1 && x->window > 1;
+	if (c->by_lines)
+		cost = tile_choose(&t, vectors_of_row(c, lanes), wide) * y->out * (t.depth + TOGETHER);
+	else if (c->by_rows)
+		cost = tile_choose(&t, y->out, wide) * vectors_of_row(c, lanes) * (t.depth + TOGETHER);
+	else
+		cost = tile_choose(&t, (t.columns + lanes - 1) / lanes, wide) *
+		       (t.depth + (c->dims == 2 && x->cut != x->out ? APART : TOGETHER));
+	c->by_channels = channels_like(g, c, &t, cost);
+	if (t.r && !c->by_channels && elements_of(c, &t) > INT32_MAX)
 		t.r = 0;
 	return t;
 }
@@ -384,12 +413,20 @@ void source_conv(struct source *s, const struct tensor_node *n)
 		source_conv_plain(s, n);
 		return;
 	}
+	if (c.by_channels) {
+		source_conv_channels(s, &c, &t);
+		return;
+	}
 	(c.by_rows ? columns_by_rows : columns_in_line)(s, &t, &c);
 	find_weights(s, &c, &t);
-	t.column.array = input_as_it_is(s, &c, elements_of(&c, &t));
-	if (!t.column.array)
-		t.column.array = copy_input(s, &c, elements_of(&c, &t));
-	t.column.depth = tap_position(s, &c);
+	if (c.by_lines) {
+		find_lines(s, &t, &c);
+	} else {
+		t.column.array = input_as_it_is(s, &c, elements_of(&c, &t));
+		if (!t.column.array)
+			t.column.array = copy_input(s, &c, elements_of(&c, &t));
+		t.column.depth = tap_position(s, &c);
+	}
 	if (c.dims == 2 && x->cut != x->out)
 		s->out = source_text(s, "[%" PRIu64 "][%" PRIu64 "][%" PRIu64 "][%" PRIu64 "]", t.batches, t.rows,
 		                     y->out, x->out);

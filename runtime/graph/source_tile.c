@@ -11,7 +11,12 @@ static int wide_of(const struct source *s, const struct tile *t)
 
 /* ---- shapes */
 
-enum { ROWS_MOST = 14, VECTORS_MOST = 8, CHAINS = 8 /* that keep a core's multipliers busy */ };
+enum {
+	ROWS_MOST = 14,
+	VECTORS_MOST = 8,
+	CHAINS = 8, /* that keep a core's multipliers busy */
+	AT_WORK = 1 /* registers beside sums and columns: an element of a row */
+};
 
 /* Turns of the multipliers that a row of tiles takes for an element of the depth, in hundredths. */
 static uint64_t turns(uint64_t rows, unsigned j)
@@ -21,13 +26,14 @@ static uint64_t turns(uint64_t rows, unsigned j)
 	return rows ? products * 100 + rows * 30 + j * 100 : 0;
 }
 
-void tile_choose(struct tile *t, uint64_t vectors, int wide)
+uint64_t tile_choose(struct tile *t, uint64_t vectors, int wide)
 {
-	const unsigned sums = (t->lanes >= 16 ? 28u : 12u) / (tensor_type_bytes(wide) == 8 ? 2 : 1);
+	const unsigned wides = tensor_type_bytes(wide) == 8 ? 2 : 1, sums = (t->lanes >= 16 ? 28u : 12u) / wides,
+		       registers = (t->lanes >= 16 ? 32u : 16u) / wides - AT_WORK;
 	uint64_t least = UINT64_MAX;
 
 	for (unsigned j = 1; j <= VECTORS_MOST && j <= sums && (j == 1 || j <= vectors); j++)
-		for (unsigned r = 1; r <= ROWS_MOST && r * j <= sums && r <= t->rows; r++) {
+		for (unsigned r = 1; r <= ROWS_MOST && r * j <= sums && r * j + j <= registers && r <= t->rows; r++) {
 			const uint64_t cost =
 				(vectors + j - 1) / j * (t->rows / r * turns(r, j) + turns(t->rows % r, j));
 			if (cost < least) {
@@ -36,6 +42,7 @@ void tile_choose(struct tile *t, uint64_t vectors, int wide)
 				t->j = j;
 			}
 		}
+	return least;
 }
 
 /* ---- the kernel */

@@ -44,8 +44,9 @@ static inline uint64_t tile_column_blocks(const struct tile *t)
 /* Whether tiles compute such a node. lanes 0: they compute none. */
 bool tile_takes(const struct tensor_graph *g, const struct tensor_node *n, unsigned lanes);
 bool tile_takes_conv(const struct tensor_graph *g, const struct tensor_node *n, unsigned lanes);
-/* Finds r and j. vectors: of columns, of which j are side by side; wide: the type of sums. */
-void tile_choose(struct tile *t, uint64_t vectors, int wide);
+/* Finds r and j. vectors: of columns, of which j are side by side; wide: the type of sums. Returns the hundredths of
+ * turns of the multipliers that all tiles take for an element of the depth. */
+uint64_t tile_choose(struct tile *t, uint64_t vectors, int wide);
 /* Columns that lie in one line, cut into blocks of a tile's width: indices b and p. */
 void tile_in_line(struct source *s, struct tile *t);
 /* Writes the kernel's indices and body. */

@@ -114,7 +114,8 @@ void conv_graph(struct tensor_graph *g, uint64_t seed)
 	struct draw d = { .state = seed * 2 + 1, .g = g };
 	const int type = types[random_below(&d, sizeof types / sizeof *types)];
 	const unsigned dims = 1 + (random_below(&d, 3) > 0);
-	const uint64_t groups = PICK(&d, 1, 1, 1, 2, 5), in = PICK(&d, 1, 2, 3), each = PICK(&d, 1, 1, 2, 3, 8, 15);
+	const uint64_t groups = PICK(&d, 1, 1, 1, 2, 5), in = PICK(&d, 1, 2, 3),
+		       each = PICK(&d, 1, 1, 2, 3, 8, 15, 16, 33, 50);
 	int64_t list[5][2], group = (int64_t)groups;
 	struct shape x = { .rank = 2 + dims, .dim = { PICK(&d, 1, 1, 2), groups * in } },
 		     w = { .rank = 2 + dims, .dim = { groups * each, in } };
@@ -129,6 +130,10 @@ void conv_graph(struct tensor_graph *g, uint64_t seed)
 		list[3][i] = (int64_t)PICK(&d, 1, 1, 1, 2);
 		x.dim[2 + i] += (w.dim[2 + i] - 1) * (uint64_t)list[3][i];
 		list[4][i] = (int64_t)PICK(&d, 1, 1, 1, 2);
+	}
+	if (dims == 2 && random_below(&d, 5) == 0) { /* few lines, which are cut */
+		x.dim[2] = (w.dim[2] - 1) * (uint64_t)list[3][0] + 3;
+		x.dim[3] = PICK(&d, 127, 150, 280);
 	}
 	struct attribute a[] = {
 		{ ATTRIBUTE_strides, dims, list[0], 0 },        { ATTRIBUTE_low, dims, list[1], 0 },

@@ -224,6 +224,10 @@ static const char *const texts[] = {
 	"input x f32[4,4]\nw = constant f32[4,4] 1 2 -1 0.5 3 -2 0.25 1 -1 1.5 2 -3 0.5 0.75 -2 1\n"
 	"a = dot x w left=[1] right=[0]\nb = dot a w left=[1] right=[0]\nc = dot w b left=[1] right=[0]\n"
 	"output b\noutput c\n",
+	/* Convolutions of lines that are cut, and of small images with steps, whose lanes are channels. */
+	"input x f32[1,2,3,280]\ninput w f32[17,2,2,3]\ny = conv x w low=[1,1] high=[1,1]\noutput y\n",
+	"input x f32[2,16,7,35]\ninput w f32[64,8,3,3]\ny = conv x w strides=[2,2] low=[1,1] high=[1,1] groups=2\n"
+	"output y\n",
 	/* Parts of a sum, in rows and in columns. */
 	"input x f32[2500,9]\na = reduce_sum x axes=[0]\nb = reduce_max x axes=[0]\noutput a\noutput b\n",
 	"input x f32[3,2500]\na = reduce_sum x axes=[1]\nb = reduce_min x axes=[1]\noutput a\noutput b\n",
