@@ -251,7 +251,7 @@ static const char *const values_names[] = {
 };
 static const char quote[] = "<|\"|>";
 
-static bool read_gaps(struct call_machine *m, const json_t *list)
+static bool read_gaps(struct call_machine *m, const json_t *list, struct error *err)
 {
 	const json_t *one;
 	size_t i;
@@ -259,14 +259,18 @@ static bool read_gaps(struct call_machine *m, const json_t *list)
 	json_array_foreach(list, i, one)
 	{
 		const char *text = json_string_value(one);
-		if (!text || m->n_gaps == GAPS_MAX || !(m->gap[m->n_gaps] = effort_malloc(strlen(text) + 1)))
-			return false;
+		if (!text || m->n_gaps == GAPS_MAX)
+			return error_set(err, ERROR_ARGUMENT, "the call's gaps are no list of %d texts or fewer",
+			                 GAPS_MAX);
+		if (!(m->gap[m->n_gaps] = effort_malloc(strlen(text) + 1)))
+			return error_set(err, ERROR_MEMORY, "no memory for a grammar");
 		strcpy(m->gap[m->n_gaps++], text);
 	}
 	return true;
 }
 
-static bool read_marks(struct call_machine *m, const json_t *o)
+/* False, with err set: the values have no known form, or there is no memory. */
+static bool read_marks(struct call_machine *m, const json_t *o, struct error *err)
 {
 	const char *stop, *values = json_string_value(json_object_get(o, "values"));
 	bool known = false, cdata = json_is_true(json_object_get(o, "cdata"));
@@ -285,14 +289,14 @@ static bool read_marks(struct call_machine *m, const json_t *o)
 		const char *rest = i == MARK_CDATA_END && cdata ? m->mark[MARK_BEHIND_VALUE] : "";
 		size_t n = text ? strlen(text) : 0, n_rest = strlen(rest);
 		if (!(m->mark[i] = effort_malloc(n + n_rest + 1)))
-			return false;
+			return error_set(err, ERROR_MEMORY, "no memory for a grammar");
 		memcpy(m->mark[i], text ? text : "", n);
 		memcpy(m->mark[i] + n, rest, n_rest + 1);
 	}
 	m->loose = json_is_true(json_object_get(o, "loose"));
 	const char *goes_on = json_string_value(json_object_get(o, "gap_goes_on"));
 	m->goes_on = !goes_on ? GAP_ENDS : strcmp(goes_on, "number") == 0 ? GAP_NUMBER : GAP_WORDS;
-	if (!read_gaps(m, json_object_get(o, "gaps")))
+	if (!read_gaps(m, json_object_get(o, "gaps"), err))
 		return false;
 	m->told = m->mark[MARK_BEHIND_TEXT_KEY][0] != 0;
 	stop = m->values == VALUES_BRACES ? quote : strchr(m->mark[MARK_BEHIND_VALUE], '<');
@@ -304,7 +308,8 @@ static bool read_marks(struct call_machine *m, const json_t *o)
 		k += stop[i] == stop[k];
 		m->fallback[i] = (uint8_t)k;
 	}
-	return known && n <= STOP_MAX && (n || m->values == VALUES_PYTHON || m->values == VALUES_JSON);
+	return (known && n <= STOP_MAX && (n || m->values == VALUES_PYTHON || m->values == VALUES_JSON)) ||
+	       error_set(err, ERROR_ARGUMENT, "the call's values have no known form");
 }
 
 /* Parameters are written as a schema by themselves: what they refer to is looked for in them first. */
@@ -343,14 +348,24 @@ static json_t *read_text(const char *text, size_t n, struct error *err)
 	return NULL;
 }
 
+static char *spell_schema(const json_t *o, struct error *err)
+{
+	const json_t *schema = json_object_get(o, "schema");
+	char *text = schema ? json_spell(schema, JSON_COMPACT) : NULL;
+
+	if (!schema)
+		error_set(err, ERROR_ARGUMENT, "the call has no schema");
+	else if (!text)
+		error_set(err, ERROR_MEMORY, "no memory for a grammar");
+	return text;
+}
+
 /* The schema's own machine, from behind the bytes that stand there already. */
 static struct machine *machine_of_begun(const json_t *o, const char *begun, unsigned how, struct error *err)
 {
-	char *schema = json_spell(json_object_get(o, "schema"), JSON_COMPACT);
+	char *schema = spell_schema(o, err);
 	struct machine *m = schema ? machine_to_write_schema(schema, strlen(schema), how, err) : NULL;
 
-	if (!schema)
-		error_set(err, ERROR_ARGUMENT, "the call has no schema, or memory is short");
 	free(schema);
 	for (; m && *begun && m->start != MACHINE_DEAD; begun++)
 		m->start = machine_step(m, m->start, (uint8_t)*begun);
@@ -364,14 +379,12 @@ static struct machine *machine_of_begun(const json_t *o, const char *begun, unsi
 static struct machine *machine_of_form(const json_t *o, unsigned how, struct error *err)
 {
 	struct call_machine *m = effort_calloc(1, sizeof *m);
-	char *schema = m ? json_spell(json_object_get(o, "schema"), JSON_COMPACT) : NULL;
-	bool ok = m && read_marks(m, o);
+	char *schema = m ? spell_schema(o, err) : NULL;
 
 	if (m) {
 		m->machine.kind = &call_kind;
-		m->json = schema && ok ? machine_to_write_schema(schema, strlen(schema), how, err) : NULL;
-		if (!ok || !schema)
-			error_set(err, ERROR_ARGUMENT, "the call has no schema, or its values have no known form");
+		m->json = schema && read_marks(m, o, err) ? machine_to_write_schema(schema, strlen(schema), how, err)
+		                                          : NULL;
 	}
 	free(schema);
 	if (m && m->json) {
