@@ -162,8 +162,8 @@ struct arch_row {
 	enum arch_window window;                   /* what sliding_window of config.json means */
 	const char *stated; /* of config.json, which must be there: the class has no default that works */
 	const char *fields; /* of config.json, which its class does not use */
-	/* Fields of config.json by other names: "THEIRS=USUAL". A list in which all numbers are the same counts as
-	 * that number. */
+	/* Fields of config.json by other names: "THEIRS=USUAL", or "THEIRS==USUAL" where the class reads nothing under
+	 * the usual name. A list in which all numbers are the same counts as that number. */
 	const char *renames;
 	const char *parallel; /* the field of config.json that says whether SWITCH_PARALLEL holds; NULL: it always does
 	                         or never */

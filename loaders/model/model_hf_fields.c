@@ -131,6 +131,10 @@ bool hf_rename_fields(struct hf_reader *r)
 		return false;
 	for (; sscanf(p, " %59[^=]=%59s%n", theirs, usual, &n) == 2; p += n) {
 		json_t *v = one_of_all(json_object_get(r->root, theirs));
+		if (*usual == '=') {
+			memmove(usual, usual + 1, strlen(usual));
+			json_object_del(r->root, usual);
+		}
 		const bool same = strcmp(theirs, usual) == 0;
 		if (!v || json_is_null(v))
 			continue;

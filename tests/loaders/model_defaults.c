@@ -189,6 +189,12 @@ static const struct default_case cases[] = {
 	  "kv_heads=16 head_dim=32 context=2048 eps=1e-05 theta=10000 rotating=8 qkv_bias=1 o_bias=1" },
 	{ "gpt_neox", "\"hidden_act\": null, \"rotary_pct\": 0.5, \"rotary_emb_base\": 500, \"attention_bias\": false",
 	  "rotating=16 theta=500 qkv_bias=0 o_bias=0" },
+	{ "gpt_neox", "\"hidden_act\": null, \"partial_rotary_factor\": 0.5, \"rope_theta\": 500",
+	  "rotating=8 theta=10000" },
+	{ "gpt_neox",
+	  "\"hidden_act\": null, \"partial_rotary_factor\": 0.5, \"rotary_pct\": 1, \"rope_theta\": 500, "
+	  "\"rotary_emb_base\": 600",
+	  "rotating=32 theta=600" },
 	{ "falcon", "\"hidden_act\": null",
 	  "kv_heads=1 head_dim=32 context=2048 eps=1e-05 tied=1 theta=10000 qkv_bias=0" },
 	{ "falcon", "\"hidden_act\": null, \"bias\": true, \"num_kv_heads\": 4", "kv_heads=1 qkv_bias=1 o_bias=1" },
