@@ -149,6 +149,16 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bombs) };
 
+	if (argc == 2 && strchr(argv[1], '/')) { /* a schema of a file */
+		size_t n;
+		struct bomb b = { argv[1], GRAMMAR_SCHEMA, NULL };
+		char *text = (char *)file_bytes(argv[1], &n);
+		text[n] = 0;
+		b.text = text;
+		walk_apart(&b, 60);
+		free(text);
+		return 0;
+	}
 	for (size_t i = 0; argc == 2; i++) { /* one of them by its name */
 		struct bomb b = bomb_make(i);
 		if (!b.name)
