@@ -30,6 +30,7 @@ loaders: base graph
 chat: base loaders
 pictures: base loaders
 grammar: base
+optimise: base include runtime
 answers: base grammar
 runtime: base include answers graph jit kernels-templates language loaders chat grammar sim
 train: base include chat graph kernels-templates loaders runtime

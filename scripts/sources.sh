@@ -11,8 +11,8 @@ if ! git ls-files --error-unmatch scripts/sources.sh >/dev/null 2>&1; then # an 
 	echo "sources.sh: this is no git checkout: sources.am not looked at"
 	exit 0
 fi
-rooms='answers base chat encoders grammar graph include jit kernels-templates language loaders pictures quantise runtime
-	train vision'
+rooms='answers base chat encoders grammar graph include jit kernels-templates language loaders optimise pictures
+	quantise runtime train vision'
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
 own=$(awk '

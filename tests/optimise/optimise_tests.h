@@ -1,0 +1,17 @@
+/* tests/optimise/optimise_tests.h - tests of the room, by file: t_optimise.c has their list. */
+#ifndef TESTS_OPTIMISE_TESTS_H
+#define TESTS_OPTIMISE_TESTS_H
+
+/* optimise_eigen.c */
+void test_eigen(void **state);
+
+/* optimise_many.c */
+void test_hypervolume(void **state);
+void test_fronts(void **state);
+void test_variation(void **state);
+void test_problems(void **state);
+void test_many_goals(void **state);
+void test_many_saved(void **state);
+void test_many_refused(void **state);
+
+#endif
