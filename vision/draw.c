@@ -1,6 +1,7 @@
 /* vision/draw.c - an image encoder and its projector as one graph of tensors, of pictures of so many patches. */
 #include "graph/draw.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -84,14 +85,26 @@ static tensor_value weight(struct drawing *w, enum tower_slot slot, uint32_t lay
 	return number < 0 ? 0 : weight_input(w, (uint32_t)number);
 }
 
+static tensor_value clipped(struct drawing *w, tensor_value x, const double bounds[2])
+{
+	x = isinf(bounds[0]) ? x : draw_with(&w->d, OP_max, x, bounds[0]);
+	return isinf(bounds[1]) ? x : draw_with(&w->d, OP_min, x, bounds[1]);
+}
+
 /* rows 0: as many as the file has. */
 static tensor_value product(struct drawing *w, enum tower_slot slot, uint32_t layer, tensor_value x, uint64_t rows,
                             bool bias)
 {
-	const tensor_value y =
+	const bool has_bounds = w->s->flags & TOWER_CLIPPED && slot >= TOWER_Q && slot <= TOWER_DOWN;
+	double bounds[4] = { -HUGE_VAL, HUGE_VAL, -HUGE_VAL, HUGE_VAL };
+
+	if (has_bounds && !w->d.err->code && !tower_bounds(w->t, slot, layer, bounds, w->d.err))
+		return 0;
+	x = clipped(w, x, bounds);
+	tensor_value y =
 		draw_dot(&w->d, x, weight(w, slot, layer, false, rows, draw_dim(&w->d, x, draw_rank(&w->d, x) - 1)), 1,
 	                 1, 0);
-
+	y = clipped(w, y, bounds + 2);
 	return bias ? draw_binary(&w->d, OP_add, y, weight(w, slot, layer, true, 1, draw_dim(&w->d, y, 1))) : y;
 }
 
@@ -124,7 +137,22 @@ static tensor_value activated(struct draw *d, enum tower_act act, tensor_value x
 	}
 }
 
-/* x: [patches, heads, dim], of which element i turns with that half a head behind it. */
+/* Element i of an axis turns with that half of it behind. cosine, sine: without the axis of heads. */
+static tensor_value turned_part(struct drawing *w, tensor_value x, unsigned axis, tensor_value cosine,
+                                tensor_value sine)
+{
+	struct draw *d = &w->d;
+	const uint64_t n = draw_dim(d, x, axis);
+	const tensor_value a = draw_slice(d, x, axis, 0, n / 2, 1), b = draw_slice(d, x, axis, n / 2, n, 1),
+			   c = draw_expand(d, cosine, 1), s = draw_expand(d, sine, 1);
+	const tensor_value part[] = {
+		draw_binary(d, OP_sub, draw_binary(d, OP_mul, a, c), draw_binary(d, OP_mul, b, s)),
+		draw_binary(d, OP_add, draw_binary(d, OP_mul, b, c), draw_binary(d, OP_mul, a, s)),
+	};
+	return draw_concatenate(d, part, 2, axis);
+}
+
+/* x: [patches, heads, dim] */
 static tensor_value turned(struct drawing *w, tensor_value x)
 {
 	const uint64_t dim = w->s->hidden / w->s->heads;
@@ -132,13 +160,24 @@ static tensor_value turned(struct drawing *w, tensor_value x)
 
 	if (!w->s->row->turns)
 		return x;
-	const tensor_value a = draw_slice(d, x, 2, 0, dim / 2, 1), b = draw_slice(d, x, 2, dim / 2, dim, 1),
-			   c = draw_expand(d, w->input[INPUT_COSINE], 1), s = draw_expand(d, w->input[INPUT_SINE], 1);
-	const tensor_value part[] = {
-		draw_binary(d, OP_sub, draw_binary(d, OP_mul, a, c), draw_binary(d, OP_mul, b, s)),
-		draw_binary(d, OP_add, draw_binary(d, OP_mul, b, c), draw_binary(d, OP_mul, a, s)),
-	};
-	return draw_concatenate(d, part, 2, 2);
+	if (w->s->row->turns != TURNS_APART)
+		return turned_part(w, x, 2, w->input[INPUT_COSINE], w->input[INPUT_SINE]);
+	const uint64_t rows = draw_dim(d, x, 0), parts[] = { rows, w->s->heads, 2, dim / 2 },
+		       turn[] = { rows, 2, dim / 4 };
+	x = turned_part(w, draw_dims(d, x, 4, parts), 3, draw_dims(d, w->input[INPUT_COSINE], 3, turn),
+	                draw_dims(d, w->input[INPUT_SINE], 3, turn));
+	return draw_dims(d, x, 3, (uint64_t[]){ rows, w->s->heads, dim });
+}
+
+/* A norm of each head's numbers; slot TOWER_SLOTS: without weights. */
+static tensor_value head_norm(struct drawing *w, tensor_value x, enum tower_slot slot, uint32_t layer)
+{
+	const uint64_t dim = w->s->hidden / w->s->heads;
+
+	if (!(w->s->flags & TOWER_HEAD_NORMS))
+		return x;
+	x = draw_rms(&w->d, x, 4, w->s->eps);
+	return slot == TOWER_SLOTS ? x : draw_binary(&w->d, OP_mul, x, weight(w, slot, layer, false, 1, dim));
 }
 
 /* Attention of queries first .. end - 1: [heads, queries, dim]. */
@@ -149,7 +188,8 @@ static tensor_value attend(struct drawing *w, const tensor_value qkv[3], uint64_
 	const tensor_value q = first == 0 && end == w->rows ? qkv[0] : draw_slice(d, qkv[0], 0, first, end, 1);
 	tensor_value scores = draw_dot_of(d, q, qkv[1], 2, 2, 1, 1);
 
-	scores = draw_with(d, OP_mul, scores, 1 / math_host_sqrt((double)dim));
+	if (!(w->s->flags & TOWER_HEAD_NORMS))
+		scores = draw_with(d, OP_mul, scores, 1 / math_host_sqrt((double)dim));
 	if (windowed) {
 		const tensor_value sees = draw_slice(d, w->same_window, 0, first, end, 1);
 		scores = draw_select(d, draw_expand(d, sees, 0), scores, draw_number(d, -1e30, scores));
@@ -171,6 +211,7 @@ static tensor_value attention(struct drawing *w, tensor_value x, uint32_t layer)
 		qkv[i] = s->flags & TOWER_FUSED ? draw_slice(d, all, 1, i * hidden, (i + 1) * hidden, 1)
 		                                : product(w, (enum tower_slot)(TOWER_Q + i), layer, x, hidden, bias);
 		qkv[i] = draw_dims(d, qkv[i], 3, (uint64_t[]){ w->rows, s->heads, dim });
+		qkv[i] = head_norm(w, qkv[i], i < 2 ? (enum tower_slot)(TOWER_Q_NORM + i) : TOWER_SLOTS, layer);
 		qkv[i] = i < 2 ? turned(w, qkv[i]) : qkv[i];
 	}
 	if (at_once < (w->rows + 255) / 256)
@@ -197,6 +238,8 @@ static tensor_value feed_forward(struct drawing *w, tensor_value x, uint32_t lay
 
 static tensor_value added(struct drawing *w, tensor_value x, tensor_value y, enum tower_slot scale, uint32_t layer)
 {
+	if (w->s->flags & TOWER_BEHIND)
+		y = norm(w, scale == TOWER_SCALE1 ? TOWER_BEHIND1 : TOWER_BEHIND2, layer, y);
 	if (w->s->flags & TOWER_SCALED)
 		y = draw_binary(&w->d, OP_mul, y, weight(w, scale, layer, false, 1, w->s->hidden));
 	return draw_binary(&w->d, OP_add, x, y);
@@ -212,9 +255,11 @@ static tensor_value draw_stream(struct drawing *w)
 {
 	struct draw *d = &w->d;
 	const struct tower_spec *s = w->s;
-	tensor_value x =
-		product(w, TOWER_PATCH, NO_LAYER, w->input[INPUT_PATCHES], s->hidden, s->flags & TOWER_PATCH_BIAS);
+	tensor_value x = w->input[INPUT_PATCHES];
 
+	if (s->flags & TOWER_SIGNED)
+		x = draw_with(d, OP_mul, draw_with(d, OP_sub, x, 0.5), 2);
+	x = product(w, TOWER_PATCH, NO_LAYER, x, s->hidden, s->flags & TOWER_PATCH_BIAS);
 	if (s->flags & TOWER_HAS_CLASS) {
 		const tensor_value row = draw_dims(d, weight(w, TOWER_CLASS, NO_LAYER, false, 1, s->hidden), 2,
 		                                   (uint64_t[]){ 1, s->hidden });
@@ -276,6 +321,17 @@ static tensor_value out_norm(struct drawing *w, tensor_value x)
 	               : normed(w, TOWER_OUT_NORM, NO_LAYER, x, w->s->out_eps, centred, f & TOWER_OUT_NORM_ONE);
 }
 
+static tensor_value mlp_of_pool(struct drawing *w, tensor_value x)
+{
+	const uint64_t hidden = w->s->hidden;
+
+	if (w->s->flags & TOWER_STANDARD) {
+		x = draw_binary(&w->d, OP_sub, x, weight(w, TOWER_STD_BIAS, NO_LAYER, false, 1, hidden));
+		x = draw_binary(&w->d, OP_mul, x, weight(w, TOWER_STD_SCALE, NO_LAYER, false, 1, hidden));
+	}
+	return product(w, TOWER_OUT_1, NO_LAYER, draw_rms(&w->d, x, 2, w->s->out_eps), 0, false);
+}
+
 static tensor_value project(struct drawing *w, tensor_value x)
 {
 	struct draw *d = &w->d;
@@ -287,6 +343,7 @@ static tensor_value project(struct drawing *w, tensor_value x)
 	case END_CHANNELS:
 		x = product(w, TOWER_OUT_MERGE, NO_LAYER, channels(w, out_norm(w, x)), w->s->hidden, false);
 		return mlp(w, x, TOWER_OUT_1, NO_LAYER);
+	case END_ROOT_POOL: return mlp_of_pool(w, draw_with(d, OP_mul, pooled(w, x), math_host_sqrt(w->s->hidden)));
 	default:
 		return draw_dot(d, out_norm(w, pooled(w, x)), weight(w, TOWER_OUT_1, NO_LAYER, false, w->s->hidden, 0),
 		                1, 0, 0);

@@ -55,6 +55,9 @@ bool tower_find_prefixes(struct tower *t, struct error *err);
  * the file decides. -1: err. */
 int64_t tower_weight_of(struct tower *t, enum tower_slot slot, uint32_t layer, bool bias, const struct shape *s,
                         struct error *err);
+/* With TOWER_CLIPPED, between what a matrix's operand and its result are cut: least and most of each; those that the
+ * file leaves out are infinite. */
+bool tower_bounds(struct tower *t, enum tower_slot slot, uint32_t layer, double bounds[4], struct error *err);
 /* All of a tensor as floats; NULL: err. */
 float *tower_read_floats(struct tower *t, enum tower_slot slot, uint64_t n, struct error *err);
 /* Behind the first graph: that no tensor of the tower is left over. */

@@ -119,6 +119,19 @@ static void antialiased(const struct tower_spec *s, const float *table, uint32_t
 	}
 }
 
+static void axes(const struct tower_spec *s, const float *table, uint32_t height, uint32_t width, float *out)
+{
+	uint32_t y, x;
+
+	for (uint32_t i = 0; i < height * width; i++, out += s->hidden) {
+		where(s, width, i, &y, &x);
+		const float *column = table + (uint64_t)x * s->hidden,
+			    *row = table + ((uint64_t)s->side + y) * s->hidden;
+		for (uint32_t c = 0; c < s->hidden; c++)
+			out[c] = column[c] + row[c];
+	}
+}
+
 /* The row of the table for place i of n. */
 static uint32_t bucket(uint32_t side, uint32_t n, uint32_t i) { return (uint32_t)((uint64_t)i * side / n); }
 
@@ -135,6 +148,8 @@ void place_positions(const struct tower_spec *s, const float *table, uint32_t he
 		corners(s, table, height, width, out);
 	if (s->row->places == PLACES_ANTIALIAS)
 		antialiased(s, table, height, width, out);
+	if (s->row->places == PLACES_AXES)
+		axes(s, table, height, width, out);
 	if (s->row->places != PLACES_TABLE && s->row->places != PLACES_BUCKETS)
 		return;
 	for (uint32_t i = 0; i < height * width; i++) {
@@ -161,10 +176,10 @@ void place_turns(const struct tower_spec *s, uint32_t height, uint32_t width, fl
 	for (uint32_t i = 0; i < height * width; i++) {
 		where(s, width, i, &y, &x);
 		for (uint32_t k = 0; k < pairs; k++) {
-			const bool by_row = k < half;
-			const uint32_t own = by_row ? k : k - half;
-			const float f = s->row->turns == TURNS_HALVES ? frequency(s->theta, own, pairs)
-			                                              : frequency(s->theta, 2 * own + !by_row, dim);
+			const bool first = k < half, by_row = first != (s->row->turns == TURNS_APART);
+			const uint32_t own = first ? k : k - half;
+			const float f = s->row->turns == TURNS_IN_TURN ? frequency(s->theta, 2 * own + !first, dim)
+			                                               : frequency(s->theta, own, pairs);
 			math_host_sincos((double)((float)(by_row ? y : x) * f), &sin, &cos);
 			cosine[(uint64_t)i * pairs + k] = (float)cos;
 			sine[(uint64_t)i * pairs + k] = (float)sin;

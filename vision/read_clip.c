@@ -195,6 +195,25 @@ static bool clip_read_lfm(struct clip_reader *r)
 	return read_side(r);
 }
 
+/* The table of positions has two halves. Bounds of matrices that a file leaves out are none. */
+static bool clip_read_gemma4(struct clip_reader *r)
+{
+	struct tower_spec *s = r->s;
+	struct found_tensor f;
+
+	s->theta = 100;
+	s->out_eps = s->eps;
+	switch_by(r, "v.std_bias", TOWER_STANDARD);
+	if (!model_find_tensor(r->file, "v.position_embd.weight", &f) || f.rank != 3 || f.dim[2] != 2)
+		return error_set(r->err, ERROR_FORMAT, "%s: there is no tensor v.position_embd.weight of two matrices",
+		                 r->g->path);
+	if (!hparam_range(r->g->path, "v.position_embd.weight's rows", (double)f.dim[1], 1, 1 << 20, r->err))
+		return false;
+	s->side = (uint32_t)f.dim[1];
+	s->most = s->side < TOWER_MAX_SIDE ? s->side : TOWER_MAX_SIDE;
+	return true;
+}
+
 /* Every so many layers one sees all; the others see windows of as many pixels as all published models have. */
 static bool read_windows(struct clip_reader *r)
 {

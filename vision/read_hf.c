@@ -93,6 +93,26 @@ static bool read_feature_layer(struct tower_reader *r, int usual)
 	return true;
 }
 
+/* By what rows and columns turn. */
+static bool read_theta_of(struct tower_reader *r, double usual)
+{
+	const json_t *rope = hf_get(r->hf, r->hf->root, "rope_parameters");
+	const char *type = NULL;
+
+	r->s->theta = usual;
+	if (rope && !json_is_object(rope))
+		return hf_wrong_kind(r->hf, "rope_parameters", rope, "an object");
+	if (rope && (!hf_get_string(r->hf, rope, "rope_type", &type) ||
+	             (type && !arch_word_in("default axial", type) &&
+	              !hf_unsupported(r->hf, "rope_type of vision_config", type, "default or axial"))))
+		return false;
+	return (!rope || hf_get_f64(r->hf, rope, "rope_theta", &r->s->theta)) &&
+	       hf_get_f64(r->hf, r->hf->root, "rope_theta", &r->s->theta) &&
+	       hparam_range(r->hf->label, "rope_theta", r->s->theta, 1, 1e12, r->hf->err);
+}
+
+static bool read_theta(struct tower_reader *r) { return read_theta_of(r, 10000); }
+
 /* ---- what most families have */
 
 static bool read_sizes(struct tower_reader *r)
@@ -156,6 +176,53 @@ static bool tower_read_gemma(struct tower_reader *r)
 	return true;
 }
 
+/* A number that another one decides. */
+static bool check_same(struct tower_reader *r, const char *key, uint32_t only)
+{
+	uint32_t v = only;
+
+	return hf_get_u32(r->hf, r->hf->root, key, OPTIONAL, TOWER_MAX_WIDTH, &v) &&
+	       (v == only ||
+	        error_set(r->hf->err, ERROR_UNSUPPORTED, "%s: %s of vision_config is %" PRIu32 ", expected %" PRIu32,
+	                  r->hf->label, key, v, only));
+}
+
+static bool tower_read_gemma4(struct tower_reader *r)
+{
+	struct tower_spec *s = r->s;
+	const json_t *text = json_object_get(outer_of(r), "text_config");
+	uint32_t places = 0, pad = 0;
+	bool bias = false;
+
+	s->channels = 3;
+	s->frames = 1;
+	if (!read_number(r, "hidden_size", TOWER_MAX_WIDTH, &s->hidden) ||
+	    !read_number(r, "intermediate_size", TOWER_MAX_WIDTH, &s->ffn) ||
+	    !read_number(r, "num_hidden_layers", TOWER_MAX_LAYERS, &s->layers) ||
+	    !read_number(r, "num_attention_heads", TOWER_MAX_WIDTH, &s->heads) ||
+	    !check_same(r, "num_key_value_heads", s->heads) || !check_same(r, "head_dim", s->hidden / s->heads) ||
+	    !read_number(r, "patch_size", 1024, &s->patch) ||
+	    !read_number(r, "pooling_kernel_size", TOWER_MAX_SIDE, &s->merge) ||
+	    !read_number(r, "position_embedding_size", 1 << 20, &places) ||
+	    !read_act(r, r->hf->root, "hidden_activation", &s->act) ||
+	    !read_eps(r, r->hf->root, "rms_norm_eps", &s->eps) || !read_theta_of(r, 100) ||
+	    !hf_get_bool(r->hf, r->hf->root, "attention_bias", &bias) ||
+	    !read_flag(r, r->hf->root, "use_clipped_linears", TOWER_CLIPPED) ||
+	    !read_flag(r, r->hf->root, "standardize", TOWER_STANDARD))
+		return false;
+	if (bias)
+		return hf_unsupported(r->hf, "attention_bias of vision_config", "true", "false");
+	/* layers with inputs of a token's own take the padding token's for features */
+	if (text && json_is_integer(json_object_get(text, "pad_token_id")) &&
+	    (!hf_get_u32(r->hf, text, "pad_token_id", OPTIONAL, INT32_MAX, &pad) ||
+	     !hparam_limit(r->hf->label, "pad_token_id of text_config", pad, 0, 0, r->hf->err)))
+		return false;
+	s->out_eps = s->eps;
+	s->side = places;
+	s->most = places < TOWER_MAX_SIDE ? places : TOWER_MAX_SIDE;
+	return true;
+}
+
 static bool tower_read_internvl(struct tower_reader *r)
 {
 	struct tower_spec *s = r->s;
@@ -181,31 +248,20 @@ static bool tower_read_internvl(struct tower_reader *r)
 	                 r->hf->label, ratio);
 }
 
-/* By what rows and columns turn. */
-static bool read_theta(struct tower_reader *r)
-{
-	const json_t *rope = hf_get(r->hf, r->hf->root, "rope_parameters");
-	const char *type = NULL;
-
-	r->s->theta = 10000;
-	if (rope && !json_is_object(rope))
-		return hf_wrong_kind(r->hf, "rope_parameters", rope, "an object");
-	if (rope && (!hf_get_string(r->hf, rope, "rope_type", &type) ||
-	             (type && !arch_word_in("default axial", type) &&
-	              !hf_unsupported(r->hf, "rope_type of vision_config", type, "default or axial"))))
-		return false;
-	return (!rope || hf_get_f64(r->hf, rope, "rope_theta", &r->s->theta)) &&
-	       hf_get_f64(r->hf, r->hf->root, "rope_theta", &r->s->theta) &&
-	       hparam_range(r->hf->label, "rope_theta", r->s->theta, 1, 1e12, r->hf->err);
-}
-
 static bool tower_read_pixtral(struct tower_reader *r)
 {
 	struct tower_spec *s = r->s;
 	const json_t *text = json_object_get(outer_of(r), "text_config");
 	uint32_t size = 0, head = 0;
 
+	const json_t *type = json_object_get(outer_of(r), "model_type");
+	const bool is_llava = json_is_text(type) && strcmp(json_string_value(type), "llava") == 0;
+
 	s->eps = 1e-5;
+	if (is_llava) {
+		s->end = END_MLP;
+		s->flags |= TOWER_NO_OUT_NORM | TOWER_OUT_BIAS;
+	}
 	s->out_eps = 1e-6; /* MistralConfig's, where it is left out */
 	if (!read_sizes(r) || !read_side(r, "image_size", &size) || !read_theta(r) || !read_feature_layer(r, -1) ||
 	    !hf_get_u32(r->hf, r->hf->root, "head_dim", OPTIONAL, TOWER_MAX_WIDTH, &head) ||
@@ -213,8 +269,9 @@ static bool tower_read_pixtral(struct tower_reader *r)
 	    !read_flag(r, outer_of(r), "multimodal_projector_bias", TOWER_OUT_BIAS) ||
 	    !read_eps(r, text, "rms_norm_eps", &s->out_eps))
 		return false;
-	s->merge = 2;
-	if (!hf_get_u32(r->hf, outer_of(r), "spatial_merge_size", OPTIONAL, TOWER_MAX_SIDE, &s->merge) ||
+	s->merge = is_llava ? 1 : 2;
+	if ((is_llava && !check_word(r, outer_of(r), "vision_feature_select_strategy", "full")) ||
+	    !hf_get_u32(r->hf, outer_of(r), "spatial_merge_size", OPTIONAL, TOWER_MAX_SIDE, &s->merge) ||
 	    !hparam_range(r->hf->label, "spatial_merge_size", s->merge, 1, TOWER_MAX_SIDE, r->hf->err))
 		return false;
 	if (head && head != s->hidden / s->heads)
@@ -343,12 +400,18 @@ static const struct tower_row rows[] = {
 #include "vision/families.def"
 };
 
-const struct tower_row *tower_row_of(const char *type)
+const struct tower_row *tower_row_of(const char *type, const char *inner)
 {
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (arch_word_in(rows[i].types, type))
+	const struct tower_row *first = NULL;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		if (!arch_word_in(rows[i].types, type))
+			continue;
+		if (inner && arch_word_in(rows[i].inner, inner))
 			return &rows[i];
-	return NULL;
+		first = first ? first : &rows[i];
+	}
+	return first;
 }
 
 bool tower_check_heads(const struct tower_spec *s, const char *label, const char *key, struct error *err)
@@ -404,7 +467,8 @@ static bool read_outer(struct hf_reader *hf, struct tower_spec *s)
 		return hf_wrong_kind(hf, "its content", outer, "an object");
 	if (!hf_get_string(hf, outer, "model_type", &type))
 		return false;
-	s->row = type ? tower_row_of(type) : NULL;
+	const json_t *inner = json_object_get(vision, "model_type");
+	s->row = type ? tower_row_of(type, json_is_text(inner) ? json_string_value(inner) : NULL) : NULL;
 	if (!s->row || !json_is_object(vision))
 		return error_set(hf->err, ERROR_UNSUPPORTED,
 		                 "%s: a model of type %s has no image encoder that jitrun reads", hf->label,

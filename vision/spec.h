@@ -15,7 +15,7 @@ enum {
 	TOWER_MAX_DEEP = 8
 };
 
-/* A tensor of the tower or of its projector. Those from TOWER_NORM1 to TOWER_SCALE2 every layer has. */
+/* A tensor of the tower or of its projector. Those from TOWER_NORM1 to TOWER_BEHIND2 every layer has. */
 enum tower_slot {
 	TOWER_PATCH, /* from a patch's numbers to a row of the stream */
 	TOWER_CLASS,
@@ -34,6 +34,12 @@ enum tower_slot {
 	TOWER_UP,
 	TOWER_DOWN,
 	TOWER_SCALE2,
+	TOWER_Q_NORM, /* of each head's queries and keys; of what a layer's two parts add */
+	TOWER_K_NORM,
+	TOWER_BEHIND1,
+	TOWER_BEHIND2,
+	TOWER_STD_BIAS, /* subtracted from a pooled row, and what that is multiplied by */
+	TOWER_STD_SCALE,
 	TOWER_OUT_NORM,  /* the projector's, in the order of its steps */
 	TOWER_OUT_MERGE, /* several patches into one row */
 	TOWER_OUT_1,
@@ -47,15 +53,17 @@ enum tower_slot {
 /* Which numbers positions have. */
 enum tower_places {
 	PLACES_NONE,
-	PLACES_TABLE,    /* a row each: the picture has exactly as many patches */
-	PLACES_BUCKETS,  /* the row of the part of the side where the patch is */
-	PLACES_CORNERS,  /* between four rows, the corners of table and picture being the same */
-	PLACES_ANTIALIAS /* the table resized as a picture is, with antialiasing */
+	PLACES_TABLE,     /* a row each: the picture has exactly as many patches */
+	PLACES_BUCKETS,   /* the row of the part of the side where the patch is */
+	PLACES_CORNERS,   /* between four rows, the corners of table and picture being the same */
+	PLACES_ANTIALIAS, /* the table resized as a picture is, with antialiasing */
+	PLACES_AXES       /* the sum of a row by the column, of the table's first half, and one by the row */
 };
 enum tower_turns {
 	TURNS_NONE,
-	TURNS_HALVES, /* the first half of a head's pairs by the row, the second by the column */
-	TURNS_IN_TURN /* the same, but rows and columns have frequencies in turn */
+	TURNS_HALVES,  /* the first half of a head's pairs by the row, the second by the column */
+	TURNS_IN_TURN, /* the same, but rows and columns have frequencies in turn */
+	TURNS_APART    /* half a head by the column, the other by the row, each with pairs of its own */
 };
 enum tower_act { TOWER_GELU, TOWER_GELU_TANH, TOWER_GELU_QUICK, TOWER_SILU };
 enum tower_end {
@@ -63,7 +71,8 @@ enum tower_end {
 	END_SHUFFLE,  /* the rows of a block of patches side by side, a norm, and that */
 	END_CHANNELS, /* the same side by side number by number, behind a norm, one matrix more */
 	END_POOL,     /* their mean, a norm, and a matrix that lies turned */
-	END_MERGER    /* as END_SHUFFLE, but the norm is before a block is put together */
+	END_MERGER,   /* as END_SHUFFLE, but the norm is before a block is put together */
+	END_ROOT_POOL /* their mean times the root of the width, a norm without weights, a matrix */
 };
 
 /* Which switches a family has. */
@@ -84,15 +93,20 @@ enum {
 	TOWER_OUT_NORM_ONE = 4096, /* 1 is added to the weights of the projector's norm */
 	TOWER_ONE_OUT = 8192,      /* the projector has one matrix */
 	TOWER_NO_OUT_NORM = 16384,
-	TOWER_ROWS = 32768,           /* pixels come as rows of patches */
-	TOWER_BLOCKS = 65536,         /* which lie block by block */
-	TOWER_ROWS_LAST = 131072,     /* and in which a pixel's channels are neighbours */
-	TOWER_OUT_RMS = 1 << 18,      /* the projector's norm does not subtract the mean */
-	TOWER_FILE_FRAMES = 1 << 19,  /* how tensors lie in the file (arrange.c): the patches' frames apart, */
-	TOWER_FILE_PLANES = 1 << 20,  /* their channels apart, though a pixel's are neighbours in what comes, */
-	TOWER_FILE_PAIRS = 1 << 21,   /* of queries and keys those rows side by side that turn together, */
-	TOWER_FILE_SWAPPED = 1 << 22, /* the matrices of the feed-forward layer under each other's name */
-	TOWER_DEEP_BY_LAYER = 1 << 23 /* tensors of deep features have the number of the layer, else of the feature */
+	TOWER_ROWS = 32768,            /* pixels come as rows of patches */
+	TOWER_BLOCKS = 65536,          /* which lie block by block */
+	TOWER_ROWS_LAST = 131072,      /* and in which a pixel's channels are neighbours */
+	TOWER_OUT_RMS = 1 << 18,       /* the projector's norm does not subtract the mean */
+	TOWER_FILE_FRAMES = 1 << 19,   /* how tensors lie in the file (arrange.c): the patches' frames apart, */
+	TOWER_FILE_PLANES = 1 << 20,   /* their channels apart, though a pixel's are neighbours in what comes, */
+	TOWER_FILE_PAIRS = 1 << 21,    /* of queries and keys those rows side by side that turn together, */
+	TOWER_FILE_SWAPPED = 1 << 22,  /* the matrices of the feed-forward layer under each other's name */
+	TOWER_DEEP_BY_LAYER = 1 << 23, /* tensors of deep features have the number of the layer, else of the feature */
+	TOWER_HEAD_NORMS = 1 << 24,    /* norms of queries and keys, and one of values without weights; plain scores */
+	TOWER_BEHIND = 1 << 25,        /* norms of what a layer's parts add */
+	TOWER_CLIPPED = 1 << 26,       /* what goes into a layer's matrices, and what comes out, has bounds */
+	TOWER_STANDARD = 1 << 27,      /* TOWER_STD_BIAS and TOWER_STD_SCALE */
+	TOWER_SIGNED = 1 << 28         /* numbers of pixels are put from 0..1 into -1..1 */
 };
 
 struct tower_reader;
@@ -145,8 +159,8 @@ struct tower_reader {
 bool tower_read_config(struct tower_spec *s, struct model *m, struct error *err);
 /* The same of the keys of a file for llama.cpp's --mmproj. */
 bool tower_read_clip(struct tower_spec *s, const struct model *m, struct error *err);
-/* The row of a model_type; NULL: none. */
-const struct tower_row *tower_row_of(const char *type);
+/* The row of a model_type, and of that of its vision_config (NULL: not said); NULL: none. */
+const struct tower_row *tower_row_of(const char *type, const char *inner);
 /* Whether a width is so many heads, whose halves may turn. label, key: of a message. */
 bool tower_check_heads(const struct tower_spec *s, const char *label, const char *key, struct error *err);
 

@@ -102,7 +102,8 @@ static struct tower_pass *pass_of(struct tower *t, uint32_t patches, struct erro
 
 static uint64_t table_rows(const struct tower_spec *s)
 {
-	return (uint64_t)s->side * s->side + !!(s->flags & TOWER_HAS_CLASS);
+	return s->row->places == PLACES_AXES ? 2 * (uint64_t)s->side
+	                                     : (uint64_t)s->side * s->side + !!(s->flags & TOWER_HAS_CLASS);
 }
 
 static bool read_tower(struct tower *t, const char *path, struct error *err)

@@ -1,5 +1,6 @@
 /* vision/weights.c - a tower's tensors: found by their names, checked, and copied to the device as they are. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -212,6 +213,47 @@ int64_t tower_weight_of(struct tower *t, enum tower_slot slot, uint32_t layer, b
 	const bool ok = copy_weight(t, &f, &w, err);
 	t->weight[t->weights++] = w; /* which owns the buffer */
 	return ok ? (int64_t)t->weights - 1 : -1;
+}
+
+/* One number; false: err. One that is not there stays. */
+static bool read_bound(struct tower *t, const char *name, double *out, struct error *err)
+{
+	struct found_tensor f;
+	uint8_t raw[8] = { 0 };
+	float value;
+
+	if (!model_find_tensor(t->files.file, name, &f))
+		return true;
+	t->files.file->used[f.entry] = true;
+	if (elements_of(&f) != 1 || dtype_table[f.type].block != 1 || f.bytes > sizeof raw)
+		return error_set(err, ERROR_FORMAT, "%s: the tensor %s has %" PRIu64 " numbers, expected one", f.label,
+		                 name, elements_of(&f));
+	if (!weight_format_find(f.type))
+		return error_set(err, ERROR_UNSUPPORTED, "%s: the tensor %s is of type %s", f.label, name,
+		                 dtype_table[f.type].name);
+	if (!model_read_found(t->files.file, &f, f.bytes, raw, err))
+		return false;
+	weight_format_find(f.type)->to_f32(&value, raw, 1);
+	*out = (double)value;
+	return value == value || error_set(err, ERROR_FORMAT, "%s: the tensor %s is no number", f.label, name);
+}
+
+bool tower_bounds(struct tower *t, enum tower_slot slot, uint32_t layer, double bounds[4], struct error *err)
+{
+	static const char *const of[] = { "input_min", "input_max", "output_min", "output_max" };
+	char name[NAME_MOST];
+
+	write_name(t, slot, layer, false, name);
+	char *end = strrchr(name, '.'); /* of ".weight", before which some have ".linear" */
+	if (end - name > 7 && memcmp(end - 7, ".linear", 7) == 0)
+		end -= 7;
+	for (int i = 0; i < 4; i++) {
+		bounds[i] = i % 2 ? HUGE_VAL : -HUGE_VAL;
+		snprintf(end, (size_t)(name + NAME_MOST - end), ".%s", of[i]);
+		if (!read_bound(t, name, &bounds[i], err))
+			return false;
+	}
+	return true;
 }
 
 float *tower_read_floats(struct tower *t, enum tower_slot slot, uint64_t n, struct error *err)

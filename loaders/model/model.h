@@ -236,7 +236,8 @@ struct model_spec {
 	bool value_norms;         /* each head's values are normed, without weights */
 	uint32_t layer_input;     /* numbers that each layer gets of a token's own (numerics.h rule 11); 0: none */
 	bool one_part;            /* a layer is a mixer or a feed-forward layer, not both */
-	bool pictures_whole;      /* tokens of a picture see all of it */
+	bool pictures_whole;      /* tokens of a picture see all of it, */
+	bool pictures_windowed;   /* in layers with a window alone */
 	bool parallel;            /* the feed-forward layer reads what attention reads, behind one norm */
 	enum model_act act;
 	struct model_scale attention_scale; /* of the scores; none: 1/sqrt(head_dim) */

@@ -62,6 +62,7 @@ bool gguf_read_layers(struct gguf_reader *r)
 	    !gguf_get_u32(r, "attention.shared_kv_layers", OPTIONAL, &shared) ||
 	    !gguf_get_u32(r, "embedding_length_per_layer_input", OPTIONAL, &s->layer_input))
 		return false;
+	s->pictures_whole = !s->layer_input; /* which no key says: so the published models are */
 	for (uint32_t i = 0; i < s->layers; i++) {
 		struct model_sizes *z = &r->m->file->layer_sizes[i];
 		if (!get_of_layer(r, "attention.head_count_kv", i, &z->kv_heads) ||

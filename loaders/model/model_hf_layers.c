@@ -10,7 +10,8 @@ static bool check_rest(struct hf_reader *r)
 {
 	const json_t *sight = hf_get(r, r->root, "use_bidirectional_attention");
 
-	if (!sight || json_is_false(sight) || (json_is_text(sight) && strcmp(json_string_value(sight), "vision") == 0))
+	r->m->spec.pictures_whole = json_is_text(sight) && strcmp(json_string_value(sight), "vision") == 0;
+	if (!sight || json_is_false(sight) || r->m->spec.pictures_whole)
 		return true;
 	return error_set(
 		r->err, ERROR_UNSUPPORTED,

@@ -19,6 +19,7 @@ void model_take_row(struct model_spec *s, const struct arch_row *row)
 	s->encodes = row->switches & SWITCH_ENCODES;
 	s->pictures_whole = arch_word_in(row->wrapped, "gemma3");
 	s->alibi = row->encoder ? row->encoder->alibi : row->alibi;
+	s->pictures_windowed = arch_word_in(row->wrapped, "gemma4"); /* whole, if the files say so */
 	if (row->switches & SWITCH_EMBED_ROOT)
 		s->embed_scale = model_scale_of(1); /* of a size that is not known yet */
 }

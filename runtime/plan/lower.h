@@ -268,8 +268,9 @@ void plan_set_rotation(const struct plan_builder *b, const struct graph_node *n,
 uint32_t plan_chained(const struct plan_builder *b, struct plan_attention a, uint32_t units);
 /* Whether its context is in parts, which are merged. */
 bool plan_merges(const struct plan_builder *b, struct plan_attention a);
-/* Whether each token of the pass sees all of them, which are parts of a picture. */
+/* Whether each token of the pass sees all of them, which are parts of a picture; and whether in that layer. */
 bool plan_sees_whole(const struct plan_builder *b);
+bool plan_layer_sees_whole(const struct plan_builder *b, uint32_t layer);
 /* Whether a value is the tokens' embedding, in whose place features of a picture are. plan_inputs.c */
 bool plan_is_shown(const struct plan_builder *b, graph_ref v);
 /* Behind all layers of a plan that hands over, in the stage of the last norm: the keys and values of attention that

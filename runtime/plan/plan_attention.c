@@ -126,8 +126,9 @@ static uint64_t *add_attention(struct plan_builder *b, const struct graph_node *
 	if (key->flags & KEY_ROTATES)
 		plan_set_rotation(b, n, span->first, a);
 	plan_set_cache(b, n->layer,
-	               &(struct plan_cache_slots){ &a[ATTENTION_KEYS], &a[ATTENTION_VALUES], &a[ATTENTION_PAGES],
-	                                           s->encodes || plan_sees_whole(b) ? NULL : &a[ATTENTION_POS0] });
+	               &(struct plan_cache_slots){
+			       &a[ATTENTION_KEYS], &a[ATTENTION_VALUES], &a[ATTENTION_PAGES],
+			       s->encodes || plan_layer_sees_whole(b, n->layer) ? NULL : &a[ATTENTION_POS0] });
 	if (s->encodes) /* how far a token sees beyond itself */
 		a[ATTENTION_POS0] = plan_layer_slides(s, n->layer) ? s->sliding_window / 2 : SEES_ALL;
 	a[ATTENTION_SLIDING] = s->sliding_window;
@@ -260,6 +261,11 @@ static void attend(struct plan_builder *b, const struct graph_node *node, const 
 
 bool plan_sees_whole(const struct plan_builder *b) { return b->opt->shows && b->spec->pictures_whole && b->n > 1; }
 
+bool plan_layer_sees_whole(const struct plan_builder *b, uint32_t layer)
+{
+	return plan_sees_whole(b) && (!b->spec->pictures_windowed || plan_layer_slides(b->spec, layer));
+}
+
 /* The token is as if it were the pass's last, which is that of the picture; its window begins where its own place says,
  * but not behind the picture's first token of this pass. */
 static void attend_whole(struct plan_builder *b, const struct graph_node *node, uint32_t token)
@@ -321,11 +327,12 @@ void lower_attend(struct plan_builder *b, const struct graph_node *n)
 	}
 	if (plan_quantises_inside(b, a))
 		plan_put_int8(b, n->out[0]);
-	for (uint32_t i = 0; plan_sees_whole(b) && i < b->n; i++) {
+	const bool whole = plan_layer_sees_whole(b, n->layer);
+	for (uint32_t i = 0; whole && i < b->n; i++) {
 		plan_span_at(b, 0);
 		attend_whole(b, n, i);
 	}
-	for (uint32_t i = 0; !plan_sees_whole(b) && (span = plan_span_at(b, i)); i++)
+	for (uint32_t i = 0; !whole && (span = plan_span_at(b, i)); i++)
 		(merges ? attend_in_parts : attend)(b, n, span);
 	for (uint32_t i = 0; merges && (span = plan_span_at(b, i)); i++) {
 		merge_parts(b, n, span);

@@ -19,7 +19,8 @@ bool plan_is_shown(const struct plan_builder *b, graph_ref v)
 {
 	const struct graph_node *n = graph_producer(b->g, v);
 
-	return b->opt->shows && n && n->kind == NODE_EMBED && n->rows == IDS_TOKENS;
+	return b->opt->shows && n && n->kind == NODE_EMBED && n->rows == IDS_TOKENS &&
+	       graph_matrix_of(b->g, n->in[IN_W]) == &b->w->embed;
 }
 
 void lower_embed(struct plan_builder *b, const struct graph_node *n)

@@ -194,6 +194,8 @@ void session_fill_shown(const jit_session *s, const struct plan_buffers *to, uin
 	const struct session_picture *p = picture_at(s, position);
 	const uint64_t padded = numerics_pad(s->model->file.spec.hidden);
 
+	if (s->model->file.spec.layer_input) /* what layers get of a token's own is the padding token's */
+		memset(to->ids, 0, n * sizeof *to->ids);
 	for (uint32_t level = 0; level < p->of->levels; level++)
 		for (uint32_t i = 0; i < n; i++) {
 			const uint64_t feature = p->at + (position + i - p->first);
@@ -210,7 +212,7 @@ static bool check(const jit_session *s, const struct image_features *image, size
 {
 	const struct model_spec *spec = &s->model->file.spec;
 
-	if (spec->encodes || spec->layer_input || spec->latent.rank)
+	if (spec->encodes || spec->latent.rank)
 		return error_set(err, ERROR_UNSUPPORTED, "a model of %s takes no pictures yet", spec->arch_name);
 	if (!s->engine->shown)
 		return error_set(err, ERROR_ARGUMENT, "the session was opened before its model could take pictures");

@@ -11,18 +11,24 @@
 #include "tests/support/shared.h"
 #include "tests/vision/tower_tests.h"
 
+void reference_open_file(struct reference *r, const char *path)
+{
+	struct error err = { 0 };
+	size_t n;
+
+	r->bytes = file_bytes(path, &n);
+	if (!safetensors_parse(&r->index, r->bytes, n, path, false, &err))
+		fail_msg("%s", err.text);
+}
+
 bool reference_open(struct reference *r, const char *model)
 {
 	char path[1024], name[200];
-	struct error err = { 0 };
-	size_t n;
 
 	snprintf(name, sizeof name, "golden-more/%s/tensors.safetensors", model);
 	if (!shared_path(path, name))
 		return false;
-	r->bytes = file_bytes(path, &n);
-	if (!safetensors_parse(&r->index, r->bytes, n, path, false, &err))
-		fail_msg("%s", err.text);
+	reference_open_file(r, path);
 	return true;
 }
 

@@ -6,12 +6,15 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "include/jitrun_kernel.h"
 #include "tests/support/shared.h"
+#include "tests/vision/to_mmproj.h"
 #include "tests/vision/tower_tests.h"
 
 
@@ -99,6 +102,75 @@ static void test_features(void **state)
 	jit_compute_close(c);
 }
 
+/* The same bits from an mmproj file of that folder. */
+static void same_pair(const char *folder, jit_compute *c, const struct tower_pixels *p, const struct tower_features *f)
+{
+	char path[1100];
+	struct error err = { 0 };
+
+	size_t n;
+
+	snprintf(path, sizeof path, "%s/config.json", folder);
+	uint8_t *config = file_bytes(path, &n);
+	const bool says_less = memmem(config, n, "\"gelu\"", 6) || memmem(config, n, "37.0", 4);
+	free(config);
+	if (says_less) /* such a file has neither */
+		return;
+	snprintf(path, sizeof path, "%s/mmproj.gguf", folder);
+	write_mmproj(path, folder, DTYPE_F32, NULL);
+	struct tower *t = tower_open(path, c, &err);
+	if (!t)
+		fail_msg("%s", err.text);
+	struct tower_features g = tower_encoded(t, p);
+	assert_int_equal(f->tokens, g.tokens);
+	if (memcmp(f->values, g.values, f->tokens * f->width * sizeof *f->values) != 0)
+		fail_msg("%s gives other bits: %.1e", path,
+		         tower_difference(f->values, g.values, f->tokens * f->width));
+	free(g.values);
+	tower_close(t);
+}
+
+/* Folders that plain_towers.py wrote, with features of plain loops. */
+static void test_plain(void **state)
+{
+	const char *dir = getenv("JITRUN_TOWERS");
+	DIR *d = dir ? opendir(dir) : NULL;
+	unsigned n = 0;
+	(void)state;
+
+	assert_non_null(d);
+	jit_compute *c = compute_open("cpu", NULL, 2);
+	for (const struct dirent *e = readdir(d); e; e = readdir(d)) {
+		char path[1024], file[1100];
+		struct error err = { 0 };
+		struct reference r;
+		if (*e->d_name == '.')
+			continue;
+		snprintf(path, sizeof path, "%.700s/%.200s", dir, e->d_name);
+		snprintf(file, sizeof file, "%s/tensors.safetensors", path);
+		reference_open_file(&r, file);
+		const struct tower_pixels p = reference_pixels(&r, 0);
+		struct tower *t = tower_open(path, c, &err);
+		if (!t)
+			fail_msg("%s: %s", path, err.text);
+		struct tower_features f = tower_encoded(t, &p);
+		assert_int_equal(f.tokens, reference_rows(&r, "features", 0));
+		const double apart =
+			tower_difference(f.values, reference_floats(&r, "features", 0), f.tokens * f.width);
+		printf("# %s: %.1e\n", e->d_name, apart);
+		assert_true(apart < 3e-5);
+		if (strncmp(e->d_name, "gemma4", 6) == 0)
+			same_pair(path, c, &p, &f);
+		n++;
+		free(f.values);
+		tower_close(t);
+		reference_close(&r);
+	}
+	closedir(d);
+	jit_compute_close(c);
+	assert_true(n > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -110,6 +182,10 @@ int main(void)
 		cmocka_unit_test(test_pair_found),  cmocka_unit_test(test_see_gguf),
 		cmocka_unit_test(test_images),      cmocka_unit_test(test_image_fields),
 		cmocka_unit_test(test_image_chats), cmocka_unit_test(test_image_sessions),
+		cmocka_unit_test(test_see_gemma4),
 	};
+	const struct CMUnitTest plain[] = { cmocka_unit_test(test_plain) };
+	if (getenv("JITRUN_TOWERS"))
+		return cmocka_run_group_tests(plain, NULL, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

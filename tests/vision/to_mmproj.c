@@ -35,6 +35,7 @@ static const struct family {
 	{ "qwen2_vl", "qwen2vl_merger", NULL, "" },
 	{ "qwen3_vl", "qwen3vl_merger", "clip.vision.spatial_merge_size", "" },
 	{ "qwen3_5", "qwen3vl_merger", "clip.vision.spatial_merge_size", "" },
+	{ "gemma4", "gemma4v", "clip.vision.projector.scale_factor", "embedding_projection. mm.input_projection." },
 	{ "lfm2_vl", "lfm2", "clip.vision.projector.scale_factor",
 	  "layer_norm. mm.input_norm. linear_1. mm.1. linear_2. mm.2." },
 };
@@ -45,7 +46,8 @@ static const char *const of_tower =
 	"embeddings.position_embeddings v.position_embd.weight pos_embed. v.position_embd. embeddings.class_embedding "
 	"v.class_embd embeddings.cls_token v.class_embd pre_layrnorm. v.pre_ln. ln_pre. v.pre_ln. post_layernorm. "
 	"v.post_ln. merger.ln_q. v.post_ln. merger.norm. v.post_ln. merger.mlp.0. mm.0. merger.mlp.2. mm.2. "
-	"merger.linear_fc1. mm.0. merger.linear_fc2. mm.2.";
+	"merger.linear_fc1. mm.0. merger.linear_fc2. mm.2. patch_embedder.input_proj. v.patch_embd. "
+	"patch_embedder.position_embedding_table v.position_embd.weight std_bias v.std_bias std_scale v.std_scale";
 static const char *const of_layer =
 	"layer_norm1. ln1. layernorm_before. ln1. attention_norm. ln1. norm1. ln1. layer_norm2. ln2. layernorm_after. "
 	"ln2. "
@@ -55,7 +57,10 @@ static const char *const of_layer =
 	"mlp.fc1. ffn_up. mlp.fc2. ffn_down. mlp.linear_fc1. ffn_up. mlp.linear_fc2. ffn_down. mlp.gate_proj. "
 	"ffn_gate. "
 	"mlp.up_proj. ffn_up. mlp.down_proj. ffn_down. feed_forward.gate_proj. ffn_gate. feed_forward.up_proj. ffn_up. "
-	"feed_forward.down_proj. ffn_down. lambda_1 ls1.weight lambda_2 ls2.weight";
+	"feed_forward.down_proj. ffn_down. lambda_1 ls1.weight lambda_2 ls2.weight "
+	"input_layernorm. ln1. pre_feedforward_layernorm. ln2. post_attention_layernorm. attn_post_norm. "
+	"post_feedforward_layernorm. ffn_post_norm. self_attn.q_norm. attn_q_norm. self_attn.k_norm. attn_k_norm. "
+	"self_attn.o_proj. attn_out.";
 
 struct work {
 	struct gguf_writer w;
@@ -100,7 +105,7 @@ static bool new_name(const struct work *w, const struct name_ref *name, char out
 
 	snprintf(whole, sizeof whole, "%.*s", (int)name->n, name->p);
 	s += begins(s, "model.") ? 6 : 0;
-	if (begins(s, "multi_modal_projector.") || begins(s, "connector."))
+	if (begins(s, "multi_modal_projector.") || begins(s, "connector.") || begins(s, "embed_vision."))
 		return by_pairs(w->family->outer, strchr(s, '.') + 1, out);
 	size_t i = 0;
 	for (; i < 4 && !begins(s, towers[i]); i++)
@@ -246,28 +251,10 @@ static void swap_names(char name[NAME])
 	snprintf(at, 60, "%s%s", strncmp(at, "ffn_up", 6) == 0 ? "ffn_down" : "ffn_up", kind);
 }
 
-static void put_tensor(struct work *w, const struct safetensors_tensor *t)
+/* A tensor in the shape and order of such files. */
+static void put_shaped(struct work *w, const struct safetensors_tensor *t, char name[NAME], const float *x)
 {
-	char name[NAME];
-	const uint64_t n = t->bytes / 2;
-	const bool is_mistral = strcmp(w->family->projector, "pixtral") == 0;
-
-	if (!new_name(w, &t->name, name))
-		return;
-	assert_int_equal(t->type, DTYPE_BF16);
-	float *x = malloc(n * sizeof *x);
-	for (uint64_t i = 0; i < n; i++) {
-		const uint32_t bits =
-			(uint32_t)w->bytes[t->offset + 2 * i] << 16 | (uint32_t)w->bytes[t->offset + 2 * i + 1] << 24;
-		memcpy(&x[i], &bits, 4);
-		if (strstr(name, "soft_emb_norm"))
-			x[i] += 1;
-	}
-	if (is_mistral && (strstr(name, "attn_q.") || strstr(name, "attn_k.")))
-		pair_rows(w, t, x);
-	if (w->edit->swapped)
-		swap_names(name);
-	uint64_t dim[4];
+	uint64_t dim[4] = { 1 };
 	unsigned rank = t->rank;
 	const uint64_t *from = t->dim;
 	while (rank > 1 && *from == 1) {
@@ -275,6 +262,10 @@ static void put_tensor(struct work *w, const struct safetensors_tensor *t)
 		from++;
 	}
 	memcpy(dim, from, (rank < 4 ? rank : 4) * sizeof *dim);
+	char *linear = strstr(name, ".linear."); /* Gemma 4's have bounds beside it */
+	if (linear)
+		memmove(linear, linear + 7, strlen(linear + 7) + 1);
+	rank = rank ? rank : 1;
 	if (t->rank == 5)
 		put_frames(w, t, x);
 	else if (strcmp(name, "v.patch_embd.weight") == 0 && t->rank == 2)
@@ -283,6 +274,31 @@ static void put_tensor(struct work *w, const struct safetensors_tensor *t)
 		put_qkv(w, name, t, x);
 	else
 		put(w, name, w->type, rank, dim, x);
+}
+
+static void put_tensor(struct work *w, const struct safetensors_tensor *t)
+{
+	char name[NAME];
+	const bool is_half = t->type == DTYPE_BF16;
+	const uint64_t n = t->bytes / (is_half ? 2 : 4);
+	const bool is_mistral = strcmp(w->family->projector, "pixtral") == 0;
+
+	if (!new_name(w, &t->name, name))
+		return;
+	assert_true(is_half || t->type == DTYPE_F32);
+	float *x = malloc(n * sizeof *x);
+	for (uint64_t i = 0; i < n; i++) {
+		const uint8_t *at = w->bytes + t->offset + (is_half ? 2 : 4) * i;
+		const uint32_t bits = (uint32_t)at[0] << 16 | (uint32_t)at[1] << 24;
+		memcpy(&x[i], is_half ? (const void *)&bits : at, 4);
+		if (strstr(name, "soft_emb_norm"))
+			x[i] += 1;
+	}
+	if (is_mistral && (strstr(name, "attn_q.") || strstr(name, "attn_k.")))
+		pair_rows(w, t, x);
+	if (w->edit->swapped)
+		swap_names(name);
+	put_shaped(w, t, name, x);
 	free(x);
 }
 
@@ -318,7 +334,8 @@ static void put_colors(struct work *w, const char *folder)
 
 	snprintf(path, sizeof path, "%s/preprocessor_config.json", folder);
 	json_t *p = json_load_file(path, 0, &je);
-	assert_non_null(p);
+	if (!p) /* as of plain_towers.py: nobody asks */
+		return;
 	for (int which = 0; which < 2; which++) {
 		const json_t *a = json_object_get(p, which ? "image_std" : "image_mean");
 		float three[3];
@@ -344,6 +361,8 @@ static uint64_t merge_of(const struct work *w)
 	}
 	if (strcmp(w->family->projector, "internvl") == 0)
 		return (uint64_t)(1 / ratio);
+	if (strcmp(w->family->projector, "gemma4v") == 0)
+		return config_number(w->vision, "pooling_kernel_size", NULL);
 	return json_object_get(w->vision, "spatial_merge_size") ? config_number(w->vision, "spatial_merge_size", NULL)
 	       : json_object_get(w->config, "spatial_merge_size")
 	               ? config_number(w->config, "spatial_merge_size", NULL)
@@ -352,7 +371,8 @@ static uint64_t merge_of(const struct work *w)
 
 static double eps_of(const struct work *w)
 {
-	const json_t *v = json_object_get(w->vision, "layer_norm_eps");
+	const bool is_gemma4 = strcmp(w->family->projector, "gemma4v") == 0;
+	const json_t *v = json_object_get(w->vision, is_gemma4 ? "rms_norm_eps" : "layer_norm_eps");
 
 	return v ? json_number_value(v) : strcmp(w->family->projector, "pixtral") == 0 ? 1e-5 : 1e-6;
 }

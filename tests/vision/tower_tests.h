@@ -16,6 +16,7 @@ struct reference {
 	struct safetensors index;
 };
 bool reference_open(struct reference *r, const char *model); /* false: it is not there, as was said */
+void reference_open_file(struct reference *r, const char *path);
 void reference_close(struct reference *r);
 struct tower_pixels reference_pixels(const struct reference *r, unsigned picture);
 /* Of a tensor, whose name has the picture's number behind it, the floats and the first dimension. */
@@ -49,5 +50,6 @@ void test_images(void **state);
 void test_image_fields(void **state);
 void test_image_chats(void **state);
 void test_image_sessions(void **state);
+void test_see_gemma4(void **state); /* gemma4_tests.c */
 
 #endif
