@@ -3,7 +3,7 @@
  *
  * The library is the simulated one, but its events tell the time of a clock that only launches move, each by an amount
  * of its own. So what the report must say of every kernel is known to the nanosecond: a time that goes to another
- * kernel, is counted twice or is the host's differs.
+ * kernel, is counted twice or is the host's differs. The blocks of launches are seen here, too.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,6 +18,7 @@
 #include "runtime/device/cuda/cuda_simulated.h"
 #include "runtime/engine/engine.h"
 #include "include/jitrun_cards.h"
+#include "include/jitrun_kernel.h"
 #include "runtime/session/session_state.h"
 #include "tests/support/shared.h"
 
@@ -47,6 +48,7 @@ static struct {
 static size_t n_events, n_functions, event_calls, overlapping;
 static uint64_t now;
 static bool recording;
+static uint32_t blocks; /* of the last launch */
 
 static void forget_all(void)
 {
@@ -107,6 +109,7 @@ static int fake_launch(const struct cuda_launch_config *c, void *function, void 
 {
 	int result = __real_cuda_simulated()->launch(c, function, params, extra);
 
+	blocks = c->grid[0] * c->grid[1];
 	if (!result)
 		add((struct step){ .function = function, .overlaps = c->n_attributes != 0 });
 	return result;
@@ -301,8 +304,58 @@ static void test_nothing_without(void **state)
 	end(&on);
 }
 
+/* A user's kernel has more blocks than live at once, one of a multiprocessor here: one more round of them for each 600
+ * bytes and operations of a unit, 16 rounds at most, and never more than there are units for their 8 warps. */
+static void check_rounds(const char *constants, uint32_t want)
+{
+	static const char text[] =
+		"const i64 n; const i64 turns;\n"
+		"kernel k(in u32 x[n], out u32 y[n]) over (i in n) block(32) {\n"
+		"	u32 s = x[i];\n"
+		"	for (t in 0..turns) { s = s * 3 + 1; }\n"
+		"	y[i] = s;\n"
+		"}\n";
+	jit_error err = { 0 };
+	jit_compute *c = jit_compute_open(&JIT_COMPUTE_OPTIONS(.device = "sim:sm90", .cache_dir = ""), &err);
+	jit_kernel *k = jit_kernel_open(c, &JIT_KERNEL_OPTIONS(.source = text, .constants = constants), &err);
+	jit_launch *l = k ? jit_launch_open(k, &err) : NULL;
+	jit_parameter x = JIT_PARAMETER();
+
+	if (!l)
+		fail_msg("%s", err.message);
+	assert_int_equal(jit_kernel_parameter(k, 0, &x, &err), JIT_OK);
+	uint32_t *from = calloc(x.elements, sizeof *from), *to = calloc(x.elements, sizeof *to);
+	assert_true(from && to);
+	assert_int_equal(jit_launch_set_memory(l, 0, from, x.bytes, &err), JIT_OK);
+	assert_int_equal(jit_launch_set_memory(l, 1, to, x.bytes, &err), JIT_OK);
+	blocks = 0;
+	assert_int_equal(jit_launch_run(l, &err), JIT_OK);
+	assert_int_equal(blocks, want);
+	for (uint64_t i = 1; i < x.elements; i++)
+		assert_int_equal(to[i], to[0]);
+	assert_true(to[0] > 0);
+	free(from);
+	free(to);
+	jit_launch_close(l);
+	jit_kernel_close(k);
+	jit_compute_close(c);
+}
+
+static void test_rounds(void **state)
+{
+	const uint32_t units = cuda_simulation.units;
+
+	forget_all();
+	check_rounds("n=32 turns=1", 1);
+	check_rounds("n=2048 turns=1", units);           /* 256 bytes and some 100 operations */
+	check_rounds("n=10000 turns=30", 3 * units);     /* 32 x 60 operations more */
+	check_rounds("n=10000 turns=300", 16 * units);   /* as many as there are at most */
+	check_rounds("n=1024 turns=300", 1024 / 32 / 8); /* units run out */
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_times), cmocka_unit_test(test_nothing_without) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_times), cmocka_unit_test(test_nothing_without),
+		                            cmocka_unit_test(test_rounds) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
