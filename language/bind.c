@@ -106,7 +106,7 @@ static bool constants(struct jk_kernel *k, const struct jk_value *value, size_t 
 
 /* --- what decides the IR */
 
-enum { LANGUAGE_VERSION = 5 }; /* goes up when the same text becomes other IR */
+enum { LANGUAGE_VERSION = 6 }; /* goes up when the same text becomes other IR */
 
 static void identify(struct jk_kernel *k)
 {
@@ -310,6 +310,7 @@ static bool build(struct ir *ir, const struct jk_kernel *k, unsigned lanes, unsi
 
 	ir_init(ir, lanes);
 	ir->waves = waves;
+	ir->beside = true;
 	l->k = k;
 	l->ir = ir;
 	ok = jk_lower_kernel(l, err);

@@ -239,9 +239,25 @@ static void take(struct lower *l, struct partials *p, unsigned q, uint16_t at, i
 	jk_lower_unscope(l, scope);
 }
 
+/* NVIDIA's compiler makes one minimum of a comparison with infinity and a choice, where it sees the infinity: the same
+ * number, but a NaN would lose its bits. So it is not shown: no unit's number has a sign. */
+struct value jk_beginning(struct lower *l, unsigned op, unsigned type)
+{
+	const struct value none = jk_identity(op, type);
+	const bool is_wide = type_is_wide(type);
+
+	if (!l->keeps || op == OP_ADD || !type_is_float(type))
+		return none;
+	const uint16_t begin = ir_begin(l->ir).r, zero = jk_lower_emit(l, IR_sshri, begin, 0, 0, 63);
+	const struct value bits = jk_value_bits(is_wide ? JK_U64 : JK_U32, none.bits);
+	const uint16_t shown = jk_lower_emit(l, is_wide ? IR_lsplat : IR_isplat, zero, 0, 0, 0);
+	const uint16_t hidden = jk_lower_emit(l, is_wide ? IR_lor : IR_ior, jk_lower_to_vector(l, &bits), shown, 0, 0);
+	return jk_value_vector(type, jk_lower_emit(l, is_wide ? IR_dbits : IR_fbits, hidden, 0, 0, 0), false);
+}
+
 static void begin_partials(struct lower *l, struct partials *p)
 {
-	const struct value none = jk_identity(p->op, p->type);
+	const struct value none = jk_beginning(l, p->op, p->type);
 	const uint16_t first = as_vector(l, &none);
 
 	p->vectors = PARTIALS / l->lanes;
@@ -375,7 +391,7 @@ static struct value end_partials(struct lower *l, struct partials *p)
 /* The range in parts of 1024, whose results are added in order. */
 static struct value parts(struct lower *l, struct partials *p)
 {
-	const struct value none = jk_identity(p->op, p->type);
+	const struct value none = jk_beginning(l, p->op, p->type);
 	const uint16_t total = jk_lower_variable(l, jk_lower_lane_type(p->type), as_vector(l, &none));
 	const struct value so_far = jk_value_vector(p->type, total, false);
 	struct value sum;
@@ -405,7 +421,7 @@ static struct value parts(struct lower *l, struct partials *p)
 /* The same where each part is written by itself. */
 static struct value kept_parts(struct lower *l, struct partials *p)
 {
-	struct value total = jk_identity(p->op, p->type);
+	struct value total = jk_beginning(l, p->op, p->type);
 
 	for (int64_t at = 0; at < p->w.n; at += PART) {
 		begin_partials(l, p);

@@ -22,6 +22,8 @@ unsigned jk_kept_of(const struct lower *l);
 bool jk_is_kept(const struct lower *l, const struct lanes_of *w);
 /* What changes no result. */
 struct value jk_identity(unsigned op, unsigned type);
+/* The same, before the first element; of floats' min and max a value that a card's compiler does not know. */
+struct value jk_beginning(struct lower *l, unsigned op, unsigned type);
 struct value jk_combined(struct lower *l, const struct node *n, unsigned op, struct value a, struct value b);
 
 #endif

@@ -28,7 +28,7 @@ static struct value exchanged(struct lower *l, unsigned type, struct value v, un
 static void scan_vector(struct lower *l, const struct scan *s, struct value x, struct value *before,
                         struct value *total)
 {
-	const struct value none = jk_identity(s->op, s->type);
+	const struct value none = jk_beginning(l, s->op, s->type);
 	const uint16_t lane = jk_lower_emit(l, IR_ilane, 0, 0, 0, 0), zero = jk_lower_emit(l, IR_iconst, 0, 0, 0, 0);
 	struct value sum = x, exclusive = jk_value_vector(s->type, jk_lower_to_vector(l, &none), true);
 
@@ -53,7 +53,7 @@ static void scan_vector(struct lower *l, const struct scan *s, struct value x, s
 static void scan_row(struct lower *l, struct scan *s, uint16_t at, int64_t constant, unsigned known, uint16_t n)
 {
 	struct value x[MAX_VECTORS], before[MAX_VECTORS], total[MAX_VECTORS], index[MAX_VECTORS], all;
-	const struct value none = jk_identity(s->op, s->type);
+	const struct value none = jk_beginning(l, s->op, s->type);
 	uint16_t mask[MAX_VECTORS] = { 0 };
 	const uint32_t scope = jk_lower_scope(l);
 
@@ -108,7 +108,7 @@ static void scan_row(struct lower *l, struct scan *s, uint16_t at, int64_t const
 /* A part of 1024 begins where a row's number is a multiple of 32. */
 static void begin_part(struct lower *l, const struct scan *s, uint16_t row)
 {
-	const struct value none = jk_identity(s->op, s->type);
+	const struct value none = jk_beginning(l, s->op, s->type);
 	const uint16_t in_part = jk_lower_emit(l, IR_sandi, row, 0, 0, PART / PARTIALS - 1);
 
 	jk_lower_open_if(l, jk_lower_emit(l, IR_seq, in_part, jk_constant_scalar(l, 0), 0, 0));
@@ -140,7 +140,7 @@ static void scan_rows(struct lower *l, struct scan *s, uint16_t from, uint16_t t
 void jk_lower_scan(struct lower *l, const struct node *n)
 {
 	struct scan s = { .n = n, .op = n->op, .type = n->d->type, .vectors = PARTIALS / l->lanes };
-	const struct value none = jk_identity(s.op, s.type);
+	const struct value none = jk_beginning(l, s.op, s.type);
 	const uint64_t turns = l->turns;
 
 	jk_lower_range(l, n, &s.w);

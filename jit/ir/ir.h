@@ -146,6 +146,7 @@ struct ir {
 	uint32_t local_bytes;
 	unsigned waves;   /* in a group; 1 unless the target has more */
 	bool cooperative; /* has wave, shared or barrier */
+	bool beside; /* waves of a group have shares of the units that lie side by side: what they read is shared */
 	uint32_t shared_bytes;
 	const char *error; /* static text, or NULL */
 	bool no_memory;    /* the error is that memory ran out, which says nothing of the kernel */

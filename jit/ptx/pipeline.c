@@ -207,9 +207,13 @@ static void find_share(struct ptx_emitter *e)
 	   rest = ptx_new(w, PTX_B32);
 
 	if (!e->ir->cooperative) {
-		op share = number, blocks = ptx_special(w, parts ? "%nctaid.y" : "%nctaid.x");
+		op block = number,
+		   blocks = e->ir->beside ? ptx_imm(e->ir->waves) : ptx_special(w, parts ? "%nctaid.y" : "%nctaid.x");
 		number = ptx_new(w, PTX_B32);
-		PTX_PUT(w, MAD_U32, number, e->wave, blocks, share);
+		if (e->ir->beside)
+			PTX_PUT(w, MAD_U32, number, block, blocks, e->wave);
+		else
+			PTX_PUT(w, MAD_U32, number, e->wave, blocks, block);
 	}
 	PTX_PUT(w, LD_PARAM_U32, per, ptx_name("per"));
 	PTX_PUT(w, LD_PARAM_U32, rest, ptx_name("rest"));

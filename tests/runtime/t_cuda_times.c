@@ -348,8 +348,8 @@ static void test_rounds(void **state)
 	forget_all();
 	check_rounds("n=32 turns=1", 1);
 	check_rounds("n=2048 turns=1", units);           /* 256 bytes and some 100 operations */
-	check_rounds("n=10000 turns=30", 3 * units);     /* 32 x 60 operations more */
-	check_rounds("n=10000 turns=300", 16 * units);   /* as many as there are at most */
+	check_rounds("n=3072 turns=30", 3 * units);      /* 32 x 60 operations more */
+	check_rounds("n=8192 turns=200", 16 * units);    /* as many as there are at most */
 	check_rounds("n=1024 turns=300", 1024 / 32 / 8); /* units run out */
 }
 
