@@ -353,13 +353,24 @@ bool automaton_is_live(struct automaton *a)
 size_t automaton_bytes(const struct automaton *a)
 {
 	return (a->machine ? machine_bytes(a->machine) : 0) + a->capacity * sizeof *a->state +
-	       a->member_capacity * sizeof *a->member + a->next_capacity * sizeof *a->next;
+	       a->member_capacity * sizeof *a->member + a->next_capacity * sizeof *a->next + a->slots * sizeof *a->slot;
+}
+
+/* What it has from its beginning to its end, which is most of a large one of which few states were made. */
+static size_t own_bytes(const struct automaton *a)
+{
+	const size_t nfa_states = a->nfa.n + 1;
+
+	return sizeof *a + a->nfa.capacity * sizeof *a->nfa.nfa_state +
+	       nfa_states * (sizeof *a->gathered + sizeof *a->stack) + nfa_states / 8;
 }
 
 static bool make_first_states(struct automaton *a)
 {
 	size_t n = a->nfa.n + 1;
 
+	if (!effort_grow(0, own_bytes(a)))
+		return false;
 	a->gathered = a->nfa.looks ? NULL : effort_malloc(n * sizeof *a->gathered);
 	a->stack = effort_malloc(n * sizeof *a->stack);
 	a->seen = effort_calloc(n / 64 + 1, sizeof *a->seen);

@@ -259,6 +259,12 @@ bool nfa_make(struct nfa *p, const struct expression *x, uint32_t node, bool any
 	if (p->failed || p->entry == NO_NFA_STATE)
 		return false;
 	nfa_mark(p);
+	/* A grammar may keep thousands of them, and none grows any more. */
+	struct nfa_state *fits = realloc(p->nfa_state, p->n * sizeof *fits);
+	if (fits) {
+		p->nfa_state = fits;
+		p->capacity = p->n;
+	}
 	return !p->failed;
 }
 

@@ -81,6 +81,16 @@ static void many_properties(unsigned n, const char *rest, bool required)
 		add("%s\"property_%05u\"", i ? "," : "", i);
 	add("%s}", required ? "]" : "");
 }
+/* Of each few states are made, but all its places are kept. */
+static void patterns_of_values(void)
+{
+	add("{\"type\":\"object\",\"properties\":{");
+	for (unsigned i = 0; i < 5000; i++)
+		add("%s\"p%u\":{\"type\":\"string\",\"pattern\":\"^\\\\w{1,%u}@\\\\w+$\"}", i ? "," : "", i,
+		    320 + i % 50);
+	add("}}");
+}
+
 static void properties(void) { many_properties(20000, "", false); }
 static void closed_properties(void) { many_properties(20000, ",\"additionalProperties\":false", false); }
 static void required_properties(void) { many_properties(20000, ",\"additionalProperties\":false", true); }
@@ -326,6 +336,7 @@ static const struct {
 	{ "12 000 references", GRAMMAR_SCHEMA, wide_references },
 	{ "contained", GRAMMAR_SCHEMA, contained },
 	{ "patterns of names", GRAMMAR_SCHEMA, patterns_of_names },
+	{ "5000 patterns of values", GRAMMAR_SCHEMA, patterns_of_values },
 	{ "looking ahead", GRAMMAR_SCHEMA, looking_ahead },
 	{ "nothing is right", GRAMMAR_SCHEMA, nothing_is_right },
 	{ "conditions", GRAMMAR_SCHEMA, conditions },
