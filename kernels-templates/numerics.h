@@ -164,7 +164,8 @@
  *
  * 14. Mixture of experts. A router's f32 logits choose some experts for each token.
  *     - Choice: by logits, descending, equal ones by ascending number; NaN counts as least. Where the router is a
- *       sigmoid: by 1 / (1 + exp(-logit)), to which a bias may be added for the choice only.
+ *       sigmoid: by 1 / (1 + exp(-logit)), to which a bias may be added for the choice only. Where a softmax has such
+ *       a bias: by exp(l - m) / s plus it, with m the greatest of all logits and s the sum across lanes over all.
  *     - Groups: where experts are in groups of equal size, consecutive ones, only experts of the best groups can be
  *       chosen. A group counts as its best expert does, or with a sigmoid as the sum of its best two. Equal groups go
  *       by ascending number.

@@ -117,6 +117,8 @@ static const char *missing(const struct model *m)
 		return "its norms have no weights or biases, or it has embeddings of positions";
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct model_sizes z = model_sizes_of(s, i);
+		if (!s->router_sigmoid && s->layer[i].router_bias.bytes)
+			return "its experts are chosen by a bias beside a softmax";
 		switch (model_layer_mixer(s, i)) {
 		case MIXER_ATTENTION:
 		case MIXER_DELTA: break;

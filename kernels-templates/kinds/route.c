@@ -61,12 +61,42 @@ static ir_i keep_experts(const struct route *r, ir_i order, ir_i number)
 	return ir_isel(b, ir_igt(b, ir_iconst(b, (int32_t)r->key->rows), number), order, ir_iconst(b, TAKEN));
 }
 
+/* What the softmax of all experts divides by, and the greatest logit that it goes by; for the choice alone. */
+struct softmax {
+	ir_f max, sum;
+};
+
+static ir_f sum_of_all(const struct route *r, ir_f max);
+
+static struct softmax softmax_of_all(const struct route *r)
+{
+	struct ir *b = r->b;
+	ir_a in = ir_var_a(b, r->logits);
+	ir_i number = ir_var_i(b, ir_ilane(b));
+	ir_f least = ir_fconst(b, -INFINITY), part[MATH_MAX_PARTS];
+
+	for (unsigned v = 0; v < r->parts; v++)
+		part[v] = ir_var_f(b, least);
+	ir_loop(b, ir_sconst(b, r->blocks));
+	for (unsigned v = 0; v < r->parts; v++) {
+		ir_m is = ir_igt(b, ir_iconst(b, (int32_t)r->key->rows), number);
+		ir_set_f(b, part[v], ir_fmax(b, ir_fsel(b, is, ir_fload(b, in, part_at(r, v), 0), least), part[v]));
+		ir_set_i(b, number, ir_iadd(b, number, ir_iconst(b, (int32_t)b->lanes)));
+	}
+	ir_set_a(b, in, ir_aaddi(b, in, BLOCK_BYTES));
+	ir_endloop(b);
+	const ir_f max = math_lane_max(b, part);
+	return (struct softmax){ max, sum_of_all(r, max) };
+}
+
 static void rank_all(const struct route *r)
 {
 	struct ir *b = r->b;
 	ir_a in = ir_var_a(b, r->logits), order = ir_var_a(b, r->order), values = ir_var_a(b, r->values),
 	     bias = ir_var_a(b, r->bias);
 	ir_i number = ir_var_i(b, ir_ilane(b));
+	const bool shares = !r->sigmoid && r->key->flags & KEY_BIAS;
+	const struct softmax all = shares ? softmax_of_all(r) : (struct softmax){ 0 };
 
 	ir_loop(b, ir_sconst(b, r->blocks));
 	for (unsigned v = 0; v < r->parts; v++) {
@@ -75,6 +105,8 @@ static void rank_all(const struct route *r)
 			x = logistic(b, x);
 			ir_fstore(b, values, x, part_at(r, v), 0);
 		}
+		if (shares)
+			x = ir_fdiv(b, math_exp(b, ir_fsub(b, x, all.max)), all.sum);
 		if (r->key->flags & KEY_BIAS)
 			x = ir_fadd(b, x, ir_fload(b, bias, part_at(r, v), 0));
 		ir_i kept = keep_experts(r, order_of(b, x), number);
@@ -402,7 +434,7 @@ static const char *refuse(const struct key *key)
 
 	if (flags & ~(uint32_t)(KEY_SIGMOID | KEY_NORMED | KEY_OF_ALL | KEY_BIAS | KEY_MILLIONTH | KEY_SCALED) ||
 	    (flags & KEY_SIGMOID && flags & KEY_OF_ALL) || (flags & KEY_MILLIONTH && !(flags & KEY_NORMED)) ||
-	    (!(flags & KEY_SIGMOID) && flags & (KEY_NORMED | KEY_BIAS)))
+	    (!(flags & KEY_SIGMOID) && (flags & KEY_NORMED || (flags & KEY_BIAS && key->kv_heads))))
 		return "these flags do not go together";
 	if (key->kv_heads && flags & KEY_SCALED)
 		return "experts in groups have no numbers of their own";

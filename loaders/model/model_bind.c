@@ -151,7 +151,7 @@ bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t col
 	}
 	if (b->taps && !bind_flatten_taps(b, name, &t))
 		return false;
-	if (b->scan && vector && b->f->format == MODEL_GGUF)
+	if (vector && (b->f->format == MODEL_GGUF ? b->scan : b->f->arch->routing & ROUTING_CHOICE_BIAS))
 		bind_flatten(&t, cols);
 	if (!vector && model_is_quants(b->f, t.type))
 		return bind_affine(b, name, &t, rows, cols, part, out);

@@ -38,7 +38,7 @@ void bind_flatten(struct found_tensor *t, uint64_t elements)
 	if (t->rank > 2 || t->dim[0] > elements || t->dim[0] * t->dim[1] != elements)
 		return;
 	t->dim[0] = elements;
-	t->dim[1] = 1;
+	t->dim[1] = t->rank = 1;
 }
 
 /* The taps of a convolution are a matrix in the file, a channel's side by side; here they are one vector. */

@@ -44,7 +44,7 @@ void model_need_experts(struct model_file *f, const struct model_spec *s)
 
 	need[GROUP_ROUTER] = need[GROUP_EXPERTS] = NEED_ALWAYS;
 	need[GROUP_BESIDE] = s->experts_beside ? NEED_ALWAYS : NEED_NOT;
-	need[GROUP_ROUTER_BIAS] = s->router_sigmoid ? NEED_ALWAYS : NEED_NOT;
+	need[GROUP_ROUTER_BIAS] = s->router_sigmoid || f->arch->routing & ROUTING_CHOICE_BIAS ? NEED_ALWAYS : NEED_NOT;
 	need[GROUP_SHARED] = s->shared_ffn ? NEED_ALWAYS : NEED_NOT;
 	need[GROUP_SHARED_ROUTER] = s->shared_ffn && f->arch->routing & ROUTING_SHARED ? NEED_ALWAYS : NEED_NOT;
 }

@@ -108,7 +108,7 @@ static bool read_shared(struct hf_reader *r)
 
 	if (latent && !check_latent(r))
 		return false;
-	if ((r->row->routing & (ROUTING_SIGMOID | ROUTING_COUNTED) || latent) &&
+	if ((r->row->routing & (ROUTING_SIGMOID | ROUTING_COUNTED | ROUTING_CHOICE_BIAS) || latent) &&
 	    (!hf_get_u32(r, r->root, "n_shared_experts", OPTIONAL, MODEL_MAX_HEADS, &count) ||
 	     !read_dense(r, behind_convolutions ? "num_dense_layers" : "first_k_dense_replace") ||
 	     !hf_get_f64(r, r->root, "routed_scaling_factor", &scale) || !read_groups(r)))
@@ -153,6 +153,31 @@ static bool read_beside(struct hf_reader *r, bool *none)
 	return true;
 }
 
+/* ERNIE's: every so many layers from one to another have experts. */
+static bool read_spread(struct hf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+	const json_t *end = hf_get(r, r->root, "moe_layer_end_index");
+	uint32_t interval = 1, last = s->layers - 1;
+	double least = 0;
+
+	if (!(r->row->routing & ROUTING_CHOICE_BIAS))
+		return true;
+	if (!hf_get_u32(r, r->root, "moe_layer_interval", OPTIONAL, UINT32_MAX, &interval) ||
+	    !hparam_range(r->label, "moe_layer_interval", interval, 1, UINT32_MAX, r->err) ||
+	    (end && !(json_is_integer(end) && json_integer_value(end) == -1) &&
+	     !hf_get_u32(r, r->root, "moe_layer_end_index", OPTIONAL, UINT32_MAX, &last)) ||
+	    !hf_get_f64(r, r->root, "moe_norm_min", &least) ||
+	    !hparam_range(r->label, "moe_norm_min", least, 0, 1e-6, r->err))
+		return false;
+	for (uint32_t i = s->dense_layers; i < s->layers; i++)
+		if (i <= last && (i + 1) % interval == 0 && !model_route_layer(r->m, i, r->label, r->err))
+			return false;
+	if (!s->layer_routes)
+		s->dense_layers = s->layers;
+	return true;
+}
+
 bool hf_read_experts(struct hf_reader *r)
 {
 	static const char *const counts[] = { "num_experts", "num_local_experts", "n_routed_experts" };
@@ -184,7 +209,7 @@ bool hf_read_experts(struct hf_reader *r)
 	    !hf_get_u32(r, r->root, "moe_intermediate_size", OPTIONAL, MODEL_MAX_WIDTH, &s->expert_ffn) ||
 	    !check_step(r) ||
 	    (routing & ROUTING_STATED && !hf_get_bool_or_none(r, "norm_topk_prob", &s->router_normed)) ||
-	    !read_shared(r))
+	    !read_shared(r) || !read_spread(r))
 		return false;
 	if (!s->experts && routing & (ROUTING_MAYBE | ROUTING_OR_DENSE)) {
 		s->shared_ffn = routing & ROUTING_MAYBE ? s->shared_ffn : 0;

@@ -37,12 +37,34 @@ static bool set_kind(struct hf_reader *r, uint32_t layer, char letter, const cha
 	                                          : "mamba or attention");
 }
 
+/* Bamba's: numbers of the layers with attention. */
+static bool kinds_by_numbers(struct hf_reader *r, const json_t *list)
+{
+	const uint32_t layers = r->m->spec.layers;
+	const json_t *one;
+	size_t i;
+
+	memset(r->m->file->layer_mixer, MIXER_SCAN, layers);
+	json_array_foreach(list, i, one)
+	{
+		if (!json_is_integer(one) || json_integer_value(one) < 0 || json_integer_value(one) >= layers)
+			return hf_wrong_kind(r, "an element of attn_layer_indices", one, "a layer's number");
+		r->m->file->layer_mixer[json_integer_value(one)] = MIXER_ATTENTION;
+	}
+	return true;
+}
+
 static bool read_kinds(struct hf_reader *r)
 {
 	static const char *const names[] = { "hybrid_override_pattern", "layers_block_type", "layer_types" };
 	const uint32_t layers = r->m->spec.layers;
-	const json_t *v = NULL;
+	const json_t *v = NULL, *numbers = hf_get(r, r->root, "attn_layer_indices");
 	const char *name = NULL;
+
+	if (numbers && !json_is_array(numbers))
+		return hf_wrong_kind(r, "attn_layer_indices", numbers, "an array");
+	if (numbers)
+		return kinds_by_numbers(r, numbers);
 
 	for (size_t i = r->m->spec.one_part ? 0 : 2; i < 3 && !v; i++)
 		v = hf_get(r, r->root, name = names[i]);

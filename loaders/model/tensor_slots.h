@@ -71,6 +71,7 @@ enum tensor_group {
 	GROUP_SHARED,
 	GROUP_SHARED_ROUTER,
 	GROUP_BESIDE,      /* of experts that stand beside a feed-forward layer */
+	GROUP_SUB_NORM,    /* of attention's result, and of what the feed-forward layer's last matrix reads */
 	GROUP_SINKS,       /* of attention's heads */
 	GROUP_LAYER_INPUT, /* what a layer makes of a token's own */
 	GROUP_LAYER_SCALE, /* by which a layer ends */
@@ -146,6 +147,8 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 	       HIDDEN, BESIDE, PLAIN) \
 	VECTOR(expert_post_norm, "post_ffw_norm_2.weight", "post_feedforward_layernorm_2.weight", \
 	       HIDDEN, BESIDE, PLAIN) \
+	VECTOR(attn_sub_norm, "attn_sub_norm.weight", "self_attn.attn_sub_norm.weight", RESULTS, SUB_NORM, PLAIN) \
+	VECTOR(ffn_sub_norm, "ffn_sub_norm.weight", "mlp.ffn_sub_norm.weight", FFN, SUB_NORM, PLAIN) \
 	VECTOR(sinks, "attn_sinks.weight", "self_attn.sinks", HEADS, SINKS, PLAIN) \
 	VECTOR(delta_norm, "ssm_norm.weight", "linear_attn.norm.weight", VALUE_DIM, DELTA, PLAIN) \
 	VECTOR(delta_decay, "ssm_a", "linear_attn.A_log", VALUE_HEADS, DELTA, PLAIN) \

@@ -42,8 +42,10 @@ graph_ref arch_gated(const struct arch *a, graph_ref in, const struct weights_ma
 graph_ref arch_feed_forward(const struct arch *a, graph_ref stream, graph_ref in)
 {
 	const struct weights_layer *l = a->l;
-	const graph_ref h = arch_gated(a, in, &l->gate, &l->up, l->gate_bias, l->up_bias);
+	graph_ref h = arch_gated(a, in, &l->gate, &l->up, l->gate_bias, l->up_bias);
 
+	if (l->ffn_sub_norm)
+		h = graph_keep(a->g, arch_norm(a, h, l->ffn_sub_norm));
 	return arch_add(a, stream, graph_matmul(a->g, h, &l->down, l->down_bias), l->ffn_post_norm);
 }
 

@@ -62,6 +62,8 @@ graph_ref arch_attention(const struct arch *a, graph_ref in)
 		        [IN_BIAS2] = graph_vector(a->g, a->w->score_bias, a->spec->heads) }
 	};
 	const graph_ref out = graph_node(a->g, &attend, width);
+	if (l->attn_sub_norm)
+		return graph_keep(a->g, arch_norm(a, out, l->attn_sub_norm));
 	return gate ? graph_multiply(a->g, out, gate, ACT_SIGMOID) : out;
 }
 

@@ -73,7 +73,7 @@ bool plan_attends_several(const struct plan_builder *b, uint32_t layer)
 
 bool plan_quantises_inside(const struct plan_builder *b, struct plan_attention a)
 {
-	return plan_rotates_inside(b, a) && !a.l->q_gate.packed && plan_wants_int8(b, &a.l->o) &&
+	return plan_rotates_inside(b, a) && !a.l->q_gate.packed && !a.l->attn_sub_norm && plan_wants_int8(b, &a.l->o) &&
 	       model_sizes_of(b->spec, a.layer).head_dim % 32 == 0;
 }
 

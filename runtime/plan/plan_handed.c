@@ -133,9 +133,10 @@ static bool layer_awaits(const struct plan_builder *b, const struct weights_laye
 	uint32_t norm = b->n > 1 ? 0 : KEY_NORM_IN, pair = l->gate.packed ? norm | KEY_PAIR : norm, n = b->n;
 
 	return l->q.packed && l->k.packed && l->v.packed && l->o.packed && l->up.packed && l->down.packed &&
-	       l->attn_norm && l->ffn_norm && !l->q_gate.packed && !l->q_row_norm && !l->k_row_norm &&
-	       !l->router.packed && !l->attn_post_norm && !l->ffn_post_norm && !l->input_gate.packed &&
-	       !l->layer_scale && (!l->gate.packed || weights_gate_up_interleaved(l->gate.type, l->up.type)) &&
+	       l->attn_norm && l->ffn_norm && !l->q_gate.packed && !l->attn_sub_norm && !l->q_row_norm &&
+	       !l->k_row_norm && !l->router.packed && !l->attn_post_norm && !l->ffn_post_norm &&
+	       !l->input_gate.packed && !l->layer_scale &&
+	       (!l->gate.packed || weights_gate_up_interleaved(l->gate.type, l->up.type)) &&
 	       awaits(b, &l->q, norm, n) && awaits(b, &l->k, norm, n) && awaits(b, &l->v, norm, n) &&
 	       awaits(b, &l->up, pair, n) && awaits(b, &l->o, KEY_RESIDUAL, n) && awaits(b, &l->down, KEY_RESIDUAL, n);
 }

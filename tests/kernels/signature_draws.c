@@ -106,7 +106,7 @@ static void draw_route(struct trial *t)
 		k->k = between(1, k->kv_heads);
 		k->heads = 2;
 	} else {
-		k->flags |= flag(KEY_SCALED);
+		k->flags |= flag(KEY_SCALED) | flag(KEY_BIAS);
 	}
 	t->units = between(1, 4);
 }

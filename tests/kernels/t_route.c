@@ -97,12 +97,21 @@ static void plain_route(const struct key *k, const float *logits, const float *b
 
 	memset(chosen, 0, ROUTE_MAX * 4);
 	memset(share, 0, ROUTE_MAX * 4);
+	float greatest = -INFINITY, sums[32] = { 0 };
+	for (uint32_t e = 0; e < k->rows; e++)
+		greatest = logits[e] > greatest ? logits[e] : greatest;
+	for (uint32_t e = 0; e < k->rows; e++)
+		sums[e % 32] = sums[e % 32] + plain_exp(logits[e] - greatest);
 	for (uint32_t e = 0; e < k->rows; e++) {
 		choice[e] = sigmoid ? logistic(logits[e]) : logits[e];
+		if (!sigmoid && k->flags & KEY_BIAS)
+			choice[e] = plain_exp(logits[e] - greatest) / lane_sum(sums);
 		choice[e] = k->flags & KEY_BIAS ? choice[e] + bias[e] : choice[e];
 	}
 	plain_choose(k, choice, chosen);
 	float max = logits[chosen[0]];
+	for (uint32_t s = 1; s < k->heads; s++) /* with a bias the first choice need not have the greatest logit */
+		max = logits[chosen[s]] > max ? logits[chosen[s]] : max;
 	for (uint32_t s = 0; s < k->heads; s++)
 		part[s] = sigmoid ? logistic(logits[chosen[s]]) : plain_exp(logits[chosen[s]] - max);
 	for (uint32_t e = 0; e < k->rows; e++)
@@ -168,6 +177,8 @@ static const uint32_t modes[] = {
 	KEY_SIGMOID | KEY_NORMED | KEY_BIAS,
 	KEY_SIGMOID | KEY_NORMED | KEY_MILLIONTH,
 	KEY_SCALED,
+	KEY_BIAS,
+	KEY_BIAS | KEY_OF_ALL,
 	KEY_SIGMOID | KEY_NORMED | KEY_BIAS | KEY_SCALED
 };
 
@@ -183,7 +194,8 @@ static void test_route(void **unused)
 				           .kv_heads = sizes[i].groups,
 				           .k = sizes[i].chosen,
 				           .flags = modes[m] };
-			if (key.kv_heads && key.flags & KEY_SCALED)
+			if (key.kv_heads &&
+			    (key.flags & KEY_SCALED || (key.flags & KEY_BIAS && !(key.flags & KEY_SIGMOID))))
 				continue;
 			uint64_t kp = numerics_pad(key.rows);
 			float *logits = kernel_buffer(COLUMNS * kp * 4, 0), *bias = kernel_buffer(kp * 4, 0);
@@ -395,7 +407,7 @@ static void test_refusals(void **unused)
 		{ .kind = KEY_ROUTE, .rows = 1025, .heads = 8 },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_SIGMOID | KEY_OF_ALL },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_SIGMOID | KEY_MILLIONTH },
-		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_BIAS },
+		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .kv_heads = 4, .k = 2, .flags = KEY_BIAS },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_NORMED },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_RESIDUAL },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .k = 1 },

@@ -154,6 +154,17 @@ static const struct default_case cases[] = {
 	  "kinds=FwwwFwww theta=500 window_theta=7" },
 	{ "granite_swa", "\"layer_rope_theta\": null, \"rope_theta\": 300, \"sliding_window\": 9",
 	  "window=9 kinds=fwwwfwww theta=300" },
+	{ "ernie4_5_moe", "",
+	  "kv_heads=4 head_dim=32 context=131072 eps=1e-05 tied=1 theta=500000 experts=64 used=6 expert_ffn=1536 "
+	  "shared_ffn=3072 normed=1 pairs=1 router_scale=-1 routing=-RRRRRRR" },
+	{ "ernie4_5_moe",
+	  "\"moe_k\": 3, \"moe_num_experts\": 9, \"moe_num_shared_experts\": 0, \"moe_layer_start_index\": 2, "
+	  "\"moe_layer_end_index\": 6, \"moe_layer_interval\": 2",
+	  "experts=9 used=3 shared_ffn=0 routing=---R-R--" },
+	{ "bitnet", "\"hidden_act\": \"relu2\"", "kv_heads=5 head_dim=32 context=2048 eps=1e-05 theta=500000" },
+	{ "bamba", "\"mamba_n_heads\": 32",
+	  "kv_heads=8 head_dim=32 context=262144 eps=1e-05 theta=10000 rotating=16 kinds=mmmmmmmm" },
+	{ "bamba", "\"mamba_n_heads\": 32, \"attn_layer_indices\": [2, 7]", "kinds=mmfmmmmf" },
 	{ "afmoe", "",
 	  "kv_heads=16 head_dim=128 context=16384 eps=1e-05 window=1024 kinds=wwwFwwwF theta=10000 embed_scale=-1 "
 	  "experts=64 used=6 expert_ffn=1408 shared_ffn=2816 dense=1 normed=1 router_scale=-1" },

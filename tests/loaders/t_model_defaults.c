@@ -218,8 +218,10 @@ static void check_word(const struct default_case *d, const struct model *m, cons
 {
 	char layers[MODEL_MAX_LAYERS + 1];
 
-	if (strcmp(name, "kinds") == 0) {
+	if (strcmp(name, "kinds") == 0 || strcmp(name, "routing") == 0) {
 		layers_of(&m->spec, layers);
+		for (uint32_t i = 0; *name == 'r' && i < m->spec.layers; i++)
+			layers[i] = model_layer_routes(&m->spec, i) ? 'R' : '-';
 		if (strcmp(layers, expected) != 0)
 			fail_msg("%s, %s: layers are %s, expected %s", d->type, d->fields, layers, expected);
 		return;

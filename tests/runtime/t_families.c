@@ -83,7 +83,10 @@ static const char *const families[] = {
 	NEXT "minicpm3-a",
 	NEXT "gpt2-a",
 	NEXT "bloom-a",
-	NEXT "mpt-a"
+	NEXT "mpt-a",
+	NEXT "ernie45moe-a",
+	NEXT "bitnet-a",
+	NEXT "bamba-a"
 };
 enum { FAMILIES = sizeof families / sizeof *families, TOKENS = 41 };
 

@@ -790,6 +790,40 @@ def minicpm3(r):
     return c
 
 
+def ernie4_5_moe(r):
+    c = sizes(r, own_head_dim=False)
+    c.update(moe_num_experts=r.randint(2, 8), moe_num_shared_experts=r.choice([0, 1, 2]),
+             moe_intermediate_size=r.choice([16, 32]), moe_layer_start_index=r.randint(0, c["num_hidden_layers"]))
+    c["moe_k"] = r.randint(1, min(4, c["moe_num_experts"]))
+    for field, values in (("moe_layer_end_index", [-1, c["num_hidden_layers"] - 1, 0]),
+                          ("moe_layer_interval", [1, 1, 2]), ("moe_norm_min", [1e-12])):
+        if flip(r, 0.7):
+            c[field] = r.choice(values)
+    return rope(r, c, kinds=("default", "linear"))
+
+
+def bitnet(r):
+    return attention_bias(r, dict(rope(r, sizes(r, own_head_dim=False)), hidden_act="relu2"))
+
+
+def bamba(r):
+    c = attention_bias(r, sizes(r, head_dims=(8, 16, 32), own_head_dim=False), "mlp_bias")
+    scan_sizes(r, c, ("mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv"))
+    c["hidden_size"] = hidden = r.choice([32, 64, 96]) if c["num_attention_heads"] not in (3, 6) else 96
+    if 2 * hidden % (16 * c["mamba_n_heads"]):
+        c.update(mamba_n_heads=2, mamba_n_groups=r.choice([1, 2]))
+    c["mamba_d_head"] = r.choice(["auto", 2 * hidden // c["mamba_n_heads"]])
+    c["mamba_conv_bias"] = flip(r, 0.8)
+    c["attn_layer_indices"] = [0] + [i for i in range(1, c["num_hidden_layers"]) if flip(r, 0.3)]
+    if c["num_hidden_layers"] > 1 and flip(r):
+        c["attn_layer_indices"][0] = c["num_hidden_layers"] - 1
+    if flip(r, 0.4):
+        c["time_step_limit"] = r.choice([[0.0, 0.5], [0.1, 2.0]])
+    c["rope_parameters"] = {"rope_type": "default", "rope_theta": r.choice([10000.0, 500.0]),
+                            "partial_rotary_factor": 0.5}
+    return c
+
+
 FAMILIES = {f.__name__: f for f in (
     llama, mistral, qwen2, qwen3, ernie4_5, seed_oss, phi3, smollm3, granite, olmo2, olmo3, exaone4, glm4, arcee,
     hunyuan_v1_dense, ministral3, gemma, gemma2, gemma3_text, gemma4_text, cohere2, cohere, lfm2, lfm2_moe,
@@ -797,4 +831,4 @@ FAMILIES = {f.__name__: f for f in (
     granitemoe, gpt_oss, glm4_moe, deepseek_v3, deepseek_v2, glm4_moe_lite, mistral4, cwm, helium, dots1, solar_open,
     minimax_m2, exaone_moe, hunyuan_v1_moe, hy_v3, starcoder2, stablelm, nemotron, olmo, phi,
     gptj, gpt_neox, falcon, gpt_bigcode, opt, flex_olmo, granite_swa, afmoe, youtu, minicpm3,
-    gpt2, bloom, mpt)}
+    gpt2, bloom, mpt, ernie4_5_moe, bitnet, bamba)}

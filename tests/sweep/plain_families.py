@@ -52,6 +52,7 @@ class Llama(Tensors):
                  head_dim=None, num_key_value_heads=None, rope_theta=10000.0, layer_types=None)
     attn_in, ffn_in = "input_layernorm", "post_attention_layernorm"
     attn_out = ffn_out = None
+    last_norm = "model.norm"
 
     def __init__(self, family, c, r):
         self.c, self.w, self.made = c, {}, False
@@ -199,7 +200,7 @@ class Llama(Tensors):
         x = embed[ids] * self.embed_scale()
         for i in range(self.layers):
             x = self.layer(x, f"model.layers.{i}.", i)
-        x = self.norm(x, "model.norm")
+        x = self.norm(x, self.last_norm)
         head = embed if self.get("tie_word_embeddings") else self.tensor("lm_head.weight", *embed.shape)
         return x @ head.T * self.logit_scale()
 
@@ -336,4 +337,81 @@ class MiniCpm3(Latent):
         return 1.0 if base is None else base / self.hidden
 
 
-MODELS = {"flex_olmo": FlexOlmo, "granite_swa": GraniteWindows, "afmoe": Afmoe, "youtu": Youtu, "minicpm3": MiniCpm3}
+class Ernie(Llama):
+    defaults = dict(rms_norm_eps=1e-5, tie_word_embeddings=True, rope_theta=500000.0, num_key_value_heads=4,
+                    moe_num_experts=64, moe_k=6, moe_num_shared_experts=2, moe_layer_start_index=1,
+                    moe_layer_end_index=-1, moe_layer_interval=1, moe_intermediate_size=1536)
+    count = "moe_num_experts"
+
+    def queries_keys(self, q, k, at, layer):
+        return self.rotate(q, layer, True), self.rotate(k, layer, True)
+
+    def feed_forward(self, x, at, layer):
+        last, first = self.get("moe_layer_end_index"), self.get("moe_layer_start_index")
+        last = self.layers - 1 if last == -1 else last
+        if (layer + 1) % self.get("moe_layer_interval") or not first <= layer <= last:
+            return super().feed_forward(x, at, layer)
+        at, width, count = at + "mlp.", self.get("moe_intermediate_size"), self.get(self.count)
+        shares = softmax(self.linear(x, at + "gate", count))
+        scores = shares + self.tensor(at + "moe_statics.e_score_correction_bias", 1, count, scale=0.2)[0]
+        y = self.experts(x, at + "experts.", self.choose(scores, shares, self.get("moe_k"), True), width)
+        shared = self.get("moe_num_shared_experts")
+        return y + self.mlp(x, at + "shared_experts.", width * shared) if shared else y
+
+
+class BitNet(Llama):
+    defaults = dict(rms_norm_eps=1e-5, rope_theta=500000.0, num_key_value_heads=5)
+
+    def gate(self, y, x, at):
+        return self.norm(y, at + "attn_sub_norm")
+
+    def feed_forward(self, x, at, layer):
+        at, width = at + "mlp.", self.get("intermediate_size")
+        gate, up = (self.linear(x, at + name, width) for name in ("gate_proj", "up_proj"))
+        return self.linear(self.norm(np.maximum(gate, 0) ** 2 * up, at + "ffn_sub_norm"), at + "down_proj", self.hidden)
+
+
+class Bamba(Llama):
+    """The selective scan step by step, in layers that do not attend."""
+    defaults = dict(rms_norm_eps=1e-5, num_key_value_heads=8, mamba_n_heads=128, mamba_n_groups=1, mamba_d_state=256,
+                    mamba_d_conv=4, mamba_expand=2, mamba_conv_bias=True)
+    ffn_in, last_norm = "pre_ff_layernorm", "model.final_layernorm"
+
+    def attention(self, x, at, layer):
+        return super().attention(x, at, layer) if layer in (self.get("attn_layer_indices") or ()) else self.scan(x, at)
+
+    def queries_keys(self, q, k, at, layer):
+        n = self.dim // 2
+        return (np.concatenate([self.rotate(y[..., :n], layer), y[..., n:]], -1) for y in (q, k))
+
+    def scan(self, x, at):
+        t, heads, groups, rows = (x.shape[0], self.get("mamba_n_heads"), self.get("mamba_n_groups"),
+                                  self.get("mamba_d_state"))
+        at, values, taps = at + "mamba.", self.get("mamba_expand") * self.hidden, self.get("mamba_d_conv")
+        channels = values + 2 * groups * rows
+        z, mixed, steps = np.split(self.linear(x, at + "in_proj", values + channels + heads), [values, values + channels], -1)
+        w = self.tensor(at + "conv1d.weight", channels, 1, taps, scale=0.5)[:, 0]
+        before = np.concatenate([np.zeros((taps - 1, channels)), mixed])
+        mixed = sum(before[i:i + t] * w[:, i] for i in range(taps))
+        if self.get("mamba_conv_bias"):
+            mixed = mixed + self.tensor(at + "conv1d.bias", channels, scale=0.3)
+        v, b, c = np.split(silu(mixed), [values, values + groups * rows], -1)
+        v, b, c = v.reshape(t, heads, -1), b.reshape(t, groups, rows), c.reshape(t, groups, rows)
+        b, c = (np.repeat(y, heads // groups, axis=1) for y in (b, c))
+        steps = np.log1p(np.exp(steps + self.tensor(at + "dt_bias", heads, scale=0.5)))
+        low, high = self.c.get("time_step_limit", (0.0, np.inf))
+        steps = np.clip(steps, low, high)
+        decay = np.exp(-np.exp(self.tensor(at + "A_log", heads, scale=0.5)) * steps)
+        skip, state, out = self.tensor(at + "D", heads, scale=0.5, about=1.0), np.zeros(v.shape[1:] + (rows,)), []
+        for i in range(t):
+            state = state * decay[i][:, None, None] + (steps[i][:, None] * v[i])[:, :, None] * b[i][:, None]
+            out.append(np.einsum("hdn,hn->hd", state, c[i]) + skip[:, None] * v[i])
+        y = np.array(out).reshape(t, values) * silu(z)
+        return self.linear(self.norm(y, at + "norm"), at + "out_proj", self.hidden)
+
+    def feed_forward(self, x, at, layer):
+        return self.mlp(x, at + "feed_forward.", self.get("intermediate_size"), self.get("mlp_bias"))
+
+
+MODELS = {"flex_olmo": FlexOlmo, "granite_swa": GraniteWindows, "afmoe": Afmoe, "youtu": Youtu, "minicpm3": MiniCpm3,
+          "ernie4_5_moe": Ernie, "bitnet": BitNet, "bamba": Bamba}
