@@ -57,8 +57,10 @@ enum key_flags {
 	KEY_GATED = 1 << 7,     /* (gated) the result becomes act(old destination) * result */
 	KEY_GREATEST = 1 << 23, /* (greatest) the greatest result of each 32 is kept, too */
 	KEY_ADDED = 1 << 4,     /* (added) of matmuls: numbers of each column and row are added before the bias */
+	KEY_SCALED = 1 << 18,   /* (scaled) with ADDED: each product is multiplied by a number first; of other kinds,
+	                           weights of a sum, each times a number of what it weighs */
 	KEY_EPILOGUE = KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_GREATEST |
-	               KEY_ADDED,
+	               KEY_ADDED | KEY_SCALED,
 	/* Where inputs, and with experts weights, come from. */
 	KEY_CENTRED = 1 << 14, /* (mean) a norm that subtracts the mean */
 	KEY_NORM_IN = 1 << 19, /* (normin) the norm of its input is made inside */
@@ -81,7 +83,6 @@ enum key_flags {
 	KEY_VALUE_NORM = 1 << 15, /* (vnorm) RMS norm per head of values, without weights */
 	KEY_SINKS = 1 << 16,      /* (sinks) the softmax of each head has one more term, without a value */
 	KEY_MILLIONTH = 1 << 17,  /* (millionth) with NORMED: beside the sum that is divided by */
-	KEY_SCALED = 1 << 18,     /* (scaled) weights of a sum, each times a number of what it weighs */
 	KEY_TILED = 1 << 20,      /* (tiled) heads of values take those of keys in turn */
 	KEY_ROTATES = 1 << 22,    /* (rotates) attention that rotates, and stores a position's key and value */
 	KEY_LATENT = 1 << 26,     /* (latent) keys are a latent vector and a rotated part; values the former */

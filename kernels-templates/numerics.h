@@ -211,11 +211,18 @@
  *     itself where the model has several.
  *
  * 19. Low-rank adapters. To the product of a row, before rule 5's bias, d is added: value + d. A token's adapters are
- * in an order, each with ranks 1 to n. n counts as a multiple of 4; the extra elements of A and B are +0. s   = the
- * user's scale * the adapter's own, one product; its own is alpha / n, or alpha / sqrt(n) where it says so, computed in
- * double and rounded t_j = (the sum across lanes (rule 6) of A_ji * x_i, element i in partial i mod 32, by fma) * s d
- * = one ascending chain fma(B_rj, t_j, d) from -0, over the ranks of all adapters in their order x is f32, whatever the
- * matrix itself is multiplied by. A token without adapters has d = -0, which changes nothing.
+ * in an order, each with ranks 1 to n. n counts as a multiple of 4; the extra elements of A and B are +0.
+ *       s   = the user's scale * the adapter's own, one product; its own is alpha / n, or alpha / sqrt(n) where it says
+ *             so, computed in double and rounded
+ *       t_j = (the sum across lanes (rule 6) of A_ji * x_i, element i in partial i mod 32, by fma) * s
+ *       d   = one ascending chain fma(B_rj, t_j, d) from -0, over the ranks of all adapters in their order
+ *     x is f32, whatever the matrix itself is multiplied by. A token without adapters has d = -0, which changes
+ *     nothing.
+ *     Biases of B: behind an adapter's ranks, d = fma(bias_r, s, d).
+ *     Magnitudes: an adapter with these has a chain c of its own from -0, biases with it. Its row's factor is
+ *     g = m / sqrt(fma(u, fma(u, n2, n1), n0)), u the user's scale; n0 = the sum of w^2, n1 = 2 * own * the sum of w *
+ * b and n2 = own^2 * the sum of b^2, w of the row of W and b of that of B A, in double and rounded. Then d = fma(c, g,
+ * d), and f = f + (g - 1), from 1 on, over all adapters. What is left is fma(value, f, d).
  */
 #ifndef KERNELS_NUMERICS_H
 #define KERNELS_NUMERICS_H

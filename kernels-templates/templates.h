@@ -112,8 +112,13 @@ enum adapt_type { ADAPT_F32, ADAPT_F16, ADAPT_BF16, ADAPT_TYPES };
 struct adapt_fact {
 	int32_t rank; /* a multiple of ADAPT_RANKS; 0: nothing */
 	float scale;
-	int32_t type, unused;
+	int32_t type, extras; /* extras: bits, of what lies behind its second matrix; for kernels that are SCALED */
 };
+/* Vectors of f32, of a row block one after the other. With ADAPT_DORA a row's magnitude, and what its squared norm is
+ * at scale u: the first + u * (the second + u * the third). With ADAPT_BIAS what is added to the row, times the scale.
+ */
+enum { ADAPT_DORA = 1, ADAPT_BIAS = 2 };
+enum { ADAPT_MAGNITUDE, ADAPT_NORM, ADAPT_NORM_BY, ADAPT_NORM_SQUARE, ADAPT_BIASES, ADAPT_EXTRAS };
 
 /* Slots of KEY_ADAPT_DOWN, and the same of KEY_ADAPT_UP. */
 #define ADAPT_SLOTS(kind) \

@@ -6,7 +6,8 @@
 #include "runtime/model/sized.h"
 #include "train/save.h"
 
-bool train_is_gguf(const jit_train *t) { return strncmp(t->m.spec.layer[0].o.name, "blk.", 4) == 0; }
+/* By a tensor that every model has. */
+bool train_is_gguf(const jit_train *t) { return strncmp(t->m.spec.embed.name, "token_embd", 10) == 0; }
 
 /* The family of a model, as the table of architectures has it. */
 const struct arch_row *train_arch(const jit_train *t)

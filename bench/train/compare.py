@@ -2,12 +2,14 @@
 """bench/train/compare.py - steps of LoRA by jittrain beside the same steps by PyTorch, in turns.
 
   bench/train/compare.py MODEL TEXT [--build DIR] [--context N] [--batch N] [--rank N] [--steps N] [--rounds N]
-                         [--threads N] [--dtype f32|bf16]
+                         [--threads N] [--dtype f32|bf16] [--keep] [--processor]
 
 MODEL is a folder of safetensors of a dense Llama or Qwen 3; TEXT has enough text for a step. Both train adapters of all
 seven matrices with AdamW, rows of N tokens. PyTorch computes a batch at once, keeps what its gradients need, and runs
 the model as written below; peft does the same products. Each round runs both, one after the other; the first step of
-each is left out, as it compiles or allocates. Printed are tokens a second, and the ratio, round by round.
+each is left out, as it compiles or allocates. Printed are tokens a second, and the ratio, round by round. --keep has
+jittrain keep what gradients need, as PyTorch does. --processor counts seconds of processor time, for machines that are
+busy otherwise: what jittrain's first step costs is measured by a run of its own, and threads that wait in a loop count.
 
 Needs torch and nothing else. Debian's python3-torch multiplies by the BLAS that is installed: without libopenblas0 that
 is the reference one, which no comparison should be made with.
@@ -15,6 +17,7 @@ is the reference one, which no comparison should be made with.
 import argparse
 import json
 import os
+import resource
 import statistics
 import struct
 import subprocess
@@ -113,24 +116,34 @@ class Model:
         logits = functional.linear(x, head).float()
         return functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
 
-    def step(self, ids):
-        begin = time.monotonic()
+    def step(self, ids, clock=time.monotonic):
+        begin = clock()
         self.optimiser.zero_grad()
         self.loss(ids).backward()
         self.optimiser.step()
-        return ids.numel() / (time.monotonic() - begin)
+        return ids.numel() / (clock() - begin)
 
 
-def jittrain(arguments, folder):
+def jittrain(arguments, folder, steps):
     command = [os.path.join(arguments.build, "jittrain"), "lora", arguments.model, "--data", arguments.text, "--out",
                folder, "--context", str(arguments.context), "--batch", str(arguments.batch), "--rank",
-               str(arguments.rank), "--steps", str(arguments.steps + 1), "--threads", str(arguments.threads), "--json",
-               "--quiet", "--no-plot", "--save-every", "0"]
+               str(arguments.rank), "--steps", str(steps), "--threads", str(arguments.threads), "--json", "--quiet",
+               "--no-plot", "--save-every", "0"] + (["--keep-activations"] if arguments.keep else [])
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if result.returncode:
         sys.exit("compare.py: jittrain failed.")
     events = [json.loads(line) for line in result.stdout.splitlines()]
-    return [e["tokens"] / e["seconds"] for e in events if e["event"] == "step"][1:]
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return [e for e in events if e["event"] == "step"], seconds
+
+
+def our_rate(arguments, folder):
+    steps, seconds = jittrain(arguments, folder, arguments.steps + 1)
+    if not arguments.processor:
+        return statistics.median(e["tokens"] / e["seconds"] for e in steps[1:])
+    return sum(e["tokens"] for e in steps[1:]) / (seconds - jittrain(arguments, folder, 1)[1])
 
 
 def main():
@@ -139,6 +152,8 @@ def main():
     parser.add_argument("text")
     parser.add_argument("--build", default=os.path.join(HERE, "..", "..", "build"))
     parser.add_argument("--dtype", choices=("f32", "bf16"), default="f32")
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--processor", action="store_true")
     for name, value in (("context", 512), ("batch", 1), ("rank", 16), ("steps", 3), ("rounds", 3), ("threads", 2)):
         parser.add_argument("--" + name, type=int, default=value)
     arguments = parser.parse_args()
@@ -150,8 +165,9 @@ def main():
     ratios = []
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(arguments.rounds):
-            ours = statistics.median(jittrain(arguments, folder))
-            theirs = statistics.median(model.step(ids) for _ in range(arguments.steps))
+            ours = our_rate(arguments, folder)
+            clock = time.process_time if arguments.processor else time.monotonic
+            theirs = statistics.median(model.step(ids, clock) for _ in range(arguments.steps))
             ratios.append(ours / theirs)
             print(f"jittrain {ours:.1f} tokens/s, PyTorch {torch.__version__} {arguments.dtype} {theirs:.1f}; "
                   f"{ours / theirs:.2f} times as fast", flush=True)

@@ -41,14 +41,15 @@ static struct tile find_tile(struct ir *b, const struct key *key, ir_a arg, ir_s
 	t.columns = ir_sload32(b, at, offsetof(struct adapt_tile, columns));
 	t.set = ir_aadd(b, ir_aload(b, arg, ADAPT_SET * 8), ir_smuli(b, set, SET_BYTES));
 	t.in = ir_aadd(b, ir_aload(b, arg, ADAPT_IN * 8), ir_smuli(b, first, (int64_t)numerics_pad(key->k) * 4));
-	t.out = ir_aadd(b, ir_aload(b, arg, ADAPT_OUT * 8), ir_smuli(b, first, (int64_t)numerics_pad(key->rows) * 4));
+	t.out = ir_aadd(b, ir_aload(b, arg, ADAPT_OUT * 8),
+	                ir_smuli(b, first, (int64_t)numerics_pad(key->rows) * (key->flags & KEY_SCALED ? 8 : 4)));
 	return t;
 }
 
 struct adapter {
 	ir_a matrix;
-	ir_s rank, type;
-	ir_f scale;
+	ir_s rank, type, extras;
+	ir_f user, scale; /* the user's; that times the adapter's own */
 };
 
 /* Begins a loop over the adapters of the tile's set. */
@@ -62,10 +63,12 @@ static struct adapter each_adapter(const struct tile *t)
 	     entry = ir_aadd(b, ir_aload(b, t->arg, ADAPT_TABLE * 8), ir_sshli(b, number, 3));
 	struct adapter a = { .matrix = ir_aadd(b, ir_aload(b, entry, 0), ir_sload64(b, t->arg, ADAPT_MATRIX * 8)),
 		             .rank = ir_sload32(b, fact, offsetof(struct adapt_fact, rank)),
-		             .type = ir_sload32(b, fact, offsetof(struct adapt_fact, type)) };
+		             .type = ir_sload32(b, fact, offsetof(struct adapt_fact, type)),
+		             .extras = ir_sload32(b, fact, offsetof(struct adapt_fact, extras)) };
 
 	ir_f own = ir_fbcast(b, fact, offsetof(struct adapt_fact, scale));
-	a.scale = ir_fmul(b, ir_fbcast(b, of, OF_AT + 4), own);
+	a.user = ir_fbcast(b, of, OF_AT + 4);
+	a.scale = ir_fmul(b, a.user, own);
 	return a;
 }
 
@@ -150,16 +153,17 @@ static void project(struct down *d, const struct adapter *a, ir_s part, ir_s at)
 	ir_endloop(b);
 }
 
-static const char *refuse(const struct key *key, uint32_t ranks)
+static const char *refuse(const struct key *key, uint32_t ranks, uint32_t flags)
 {
 	if (!key->k || !key->rows || key->k > 1u << 22 || key->rows > 1u << 22)
 		return "rows and k are 1 to 4194304";
-	return ranks % ADAPT_RANKS || key->flags ? "ranks are multiples of 4, and there are no flags" : NULL;
+	return ranks % ADAPT_RANKS || key->flags & ~flags ? "ranks are multiples of 4, and there is one flag at most"
+	                                                  : NULL;
 }
 
 bool adapt_down_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	const char *why = refuse(key, key->rows);
+	const char *why = refuse(key, key->rows, 0);
 	const bool few = target->vector_regs <= REGISTERS_FEW;
 
 	if (why)
@@ -197,15 +201,16 @@ struct up {
 	const struct tile *t;
 	ir_s block;
 	int64_t in_bytes, out_bytes; /* of a column */
-	ir_a in, out;                /* of the columns that are done now */
+	uint32_t rows;
+	ir_a in, out; /* of the columns that are done now */
 };
 
-/* Adds the products of an adapter's ranks, of one type, to the sums of n columns. in: a variable. */
-static void add_ranks(const struct up *u, const struct adapter *a, enum adapt_type type, unsigned n, ir_a in,
-                      ir_f sum[])
+/* Adds the products of an adapter's ranks, of one type, to the sums of n columns, each of so many vectors of rows, from
+ * the first on. in: a variable. */
+static void add_ranks(const struct up *u, const struct adapter *a, enum adapt_type type, unsigned n, unsigned first,
+                      unsigned parts, ir_a in, ir_f sum[])
 {
 	struct ir *b = u->t->b;
-	const unsigned parts = math_parts(b);
 	ir_s before = ir_smul(b, u->block, a->rank);
 	ir_a w = ir_var_a(b, ir_aadd(b, a->matrix, ir_smuli(b, before, 32 * type_bytes[type])));
 
@@ -213,7 +218,7 @@ static void add_ranks(const struct up *u, const struct adapter *a, enum adapt_ty
 	for (unsigned j = 0; j < ADAPT_RANKS; j++) {
 		ir_f weight[MATH_MAX_PARTS];
 		for (unsigned v = 0; v < parts; v++)
-			weight[v] = load(b, type, w, j * 32 + v * b->lanes);
+			weight[v] = load(b, type, w, j * 32 + (first + v) * b->lanes);
 		for (unsigned c = 0; c < n; c++) {
 			ir_f factor = ir_fbcast(b, in, (int64_t)(c * u->in_bytes + j * 4));
 			for (unsigned v = 0; v < parts; v++) {
@@ -241,7 +246,7 @@ static void add_columns(const struct up *u, ir_s times, unsigned n)
 	const struct adapter a = each_adapter(u->t);
 	for (int type = 0; type < ADAPT_TYPES; type++) {
 		ir_if(b, ir_seq(b, a.type, ir_sconst(b, type)));
-		add_ranks(u, &a, (enum adapt_type)type, n, in, sum);
+		add_ranks(u, &a, (enum adapt_type)type, n, 0, parts, in, sum);
 		ir_endif(b);
 	}
 	ir_endloop(b);
@@ -252,16 +257,98 @@ static void add_columns(const struct up *u, ir_s times, unsigned n)
 	ir_endloop(b);
 }
 
+/* ---- up, with factors of products */
+
+/* Of a vector of rows in one column. */
+struct scaled {
+	ir_f sum, factor, own; /* variables; own: the adapter's chain */
+	ir_a extras;           /* the adapter's, of these rows */
+};
+
+static ir_f extra(struct ir *b, const struct scaled *s, unsigned which)
+{
+	return ir_fload(b, s->extras, (int32_t)(which * 128), 0);
+}
+
+/* The factor that a row's magnitude comes to, of its product and of what is added to it. */
+static void weigh(struct ir *b, const struct adapter *a, const struct scaled *s)
+{
+	ir_f more = ir_ffma(b, a->user, extra(b, s, ADAPT_NORM_SQUARE), extra(b, s, ADAPT_NORM_BY));
+	ir_f norm = ir_fsqrt(b, ir_ffma(b, a->user, more, extra(b, s, ADAPT_NORM)));
+	ir_f by = ir_fdiv(b, extra(b, s, ADAPT_MAGNITUDE), norm);
+
+	ir_set_f(b, s->factor, ir_fadd(b, s->factor, ir_fsub(b, by, ir_fconst(b, 1.0f))));
+	ir_set_f(b, s->own, ir_ffma(b, s->own, by, s->sum));
+}
+
+static ir_c has_extra(struct ir *b, const struct adapter *a, unsigned bit)
+{
+	return ir_seq(b, ir_sandi(b, a->extras, bit), ir_sconst(b, bit));
+}
+
+/* An adapter with magnitudes has a chain of its own; another one goes on with that of those before it. */
+static void add_adapter(const struct up *u, const struct adapter *a, struct scaled *s, unsigned part, ir_a in)
+{
+	struct ir *b = u->t->b;
+	const int64_t block = ADAPT_EXTRAS * 128;
+	ir_s elements = ir_smuli(b, a->rank, (int64_t)numerics_pad(u->rows));
+
+	ir_set_f(b, s->own, s->sum);
+	ir_if(b, has_extra(b, a, ADAPT_DORA));
+	ir_set_f(b, s->own, ir_fconst(b, -0.0f));
+	ir_endif(b);
+	for (int type = 0; type < ADAPT_TYPES; type++) {
+		ir_if(b, ir_seq(b, a->type, ir_sconst(b, type)));
+		add_ranks(u, a, (enum adapt_type)type, 1, part, 1, in, &s->own);
+		ir_a behind = ir_aadd(b, a->matrix, ir_smuli(b, elements, type_bytes[type]));
+		ir_set_a(b, s->extras,
+		         ir_aaddi(b, ir_aadd(b, behind, ir_smuli(b, u->block, block)), part * b->lanes * 4));
+		ir_endif(b);
+	}
+	ir_if(b, has_extra(b, a, ADAPT_BIAS));
+	ir_set_f(b, s->own, ir_ffma(b, extra(b, s, ADAPT_BIASES), a->scale, s->own));
+	ir_endif(b);
+	ir_if(b, has_extra(b, a, ADAPT_DORA));
+	weigh(b, a, s);
+	ir_endif(b);
+	ir_set_f(b, s->sum, s->own);
+}
+
+/* One column after the other, and of each one vector of rows after the other: few have such adapters. */
+static void add_scaled(const struct up *u)
+{
+	struct ir *b = u->t->b;
+
+	ir_loop(b, u->t->columns);
+	for (unsigned v = 0; v < math_parts(b); v++) {
+		struct scaled s = { .sum = ir_var_f(b, ir_fconst(b, -0.0f)),
+			            .factor = ir_var_f(b, ir_fconst(b, 1.0f)),
+			            .own = ir_var_f(b, ir_fconst(b, -0.0f)),
+			            .extras = ir_var_a(b, u->in) };
+		ir_a in = ir_var_a(b, u->in);
+		const struct adapter a = each_adapter(u->t);
+		add_adapter(u, &a, &s, v, in);
+		ir_endloop(b);
+		ir_fstore(b, u->out, s.factor, (int32_t)(v * b->lanes * 4), 0);
+		ir_fstore(b, u->out, s.sum, (int32_t)(v * b->lanes * 4 + 128), 0);
+	}
+	ir_set_a(b, u->in, ir_aaddi(b, u->in, u->in_bytes));
+	ir_set_a(b, u->out, ir_aaddi(b, u->out, u->out_bytes));
+	ir_endloop(b);
+}
+
 bool adapt_up_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	const char *why = refuse(key, key->k);
+	const char *why = refuse(key, key->k, KEY_SCALED);
 	const uint32_t blocks = (uint32_t)numerics_pad(key->rows) / 32;
 	const unsigned columns = target->vector_regs <= REGISTERS_FEW ? 2 : ADAPT_TILE;
 
 	if (why)
 		return build_refuse(key, err, why);
+	const bool scaled = key->flags & KEY_SCALED;
 	struct up u = { .in_bytes = (int64_t)numerics_pad(key->k) * 4,
-		        .out_bytes = (int64_t)numerics_pad(key->rows) * 4 };
+		        .out_bytes = (int64_t)numerics_pad(key->rows) * (scaled ? 8 : 4),
+		        .rows = key->rows };
 	ir_a arg = ir_arg(b);
 	ir_s begin = ir_begin(b);
 	ir_s unit = ir_sadd(b, begin, ir_loop(b, ir_ssub(b, ir_end(b), begin)));
@@ -271,10 +358,14 @@ bool adapt_up_build(struct ir *b, const struct key *key, const struct target *ta
 	u.t = &t;
 	u.block = ir_ssub(b, unit, ir_smuli(b, number, blocks));
 	u.in = ir_var_a(b, t.in);
-	u.out = ir_var_a(b, ir_aadd(b, t.out, ir_sshli(b, u.block, 7)));
-	ir_s several = ir_sdivi(b, t.columns, columns);
-	add_columns(&u, several, columns);
-	add_columns(&u, ir_ssub(b, t.columns, ir_smuli(b, several, columns)), 1);
+	u.out = ir_var_a(b, ir_aadd(b, t.out, ir_sshli(b, u.block, scaled ? 8 : 7)));
+	if (scaled) {
+		add_scaled(&u);
+	} else {
+		ir_s several = ir_sdivi(b, t.columns, columns);
+		add_columns(&u, several, columns);
+		add_columns(&u, ir_ssub(b, t.columns, ir_smuli(b, several, columns)), 1);
+	}
 	ir_endloop(b);
 	return true;
 }

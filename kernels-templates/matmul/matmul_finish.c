@@ -36,6 +36,24 @@ static void keep_greatest(const struct matmul_results *m, const struct epilogue 
 	ir_fstore(b, e->greatest, max, 0, 1);
 }
 
+/* What adapters make of a product: a number is added, behind a product with another one where there are such, which
+ * lie 32 of these, then 32 of those. */
+static ir_f add_adapted(const struct matmul_results *m, ir_a added, int32_t row, ir_f y)
+{
+	struct ir *b = m->b;
+
+	if (!(m->recipe->epilogue & KEY_SCALED))
+		return ir_fadd(b, y, ir_fload(b, added, row, 0));
+	ir_f number = ir_fload(b, added, row + 128, 0);
+	return ir_ffma(b, y, ir_fload(b, added, row, 0), number);
+}
+
+/* Bytes of a column of these numbers. */
+static int64_t added_bytes(const struct matmul_results *m)
+{
+	return (int64_t)matmul_out_width(m->key) * (m->recipe->epilogue & KEY_SCALED ? 8 : 4);
+}
+
 /* lanes: so many are stored; 0: all. old: what the destination holds, where it is loaded already. */
 static ir_f finish_vector(const struct matmul_results *m, const struct epilogue *e, int32_t row, unsigned lanes,
                           const ir_f *old)
@@ -45,7 +63,7 @@ static ir_f finish_vector(const struct matmul_results *m, const struct epilogue 
 	ir_f y = combine_spans(m, e->sum, row);
 
 	if (flags & KEY_ADDED)
-		y = ir_fadd(b, y, ir_fload(b, e->added, row, 0));
+		y = add_adapted(m, e->added, row, y);
 	if (flags & KEY_BIAS)
 		y = ir_fadd(b, y, ir_fload(b, e->bias, row, 0));
 	if (flags & KEY_PAIR) {
@@ -55,7 +73,7 @@ static ir_f finish_vector(const struct matmul_results *m, const struct epilogue 
 			y = math_act(b, ACT_GELU_ERF, y);
 		ir_f second = combine_spans(m, e->sum, (int32_t)(m->columns * 128) + row);
 		if (flags & KEY_ADDED)
-			second = ir_fadd(b, second, ir_fload(b, e->added2, row, 0));
+			second = add_adapted(m, e->added2, row, second);
 		if (flags & KEY_BIAS2)
 			second = ir_fadd(b, second, ir_fload(b, e->bias2, row, 0));
 		y = early ? ir_fmul(b, y, second) : math_gate(b, (enum key_act)m->key->act, y, second);
@@ -143,10 +161,11 @@ static struct epilogue find_results(const struct matmul_results *m, ir_s block, 
 		e.outq = locate(m, MATMUL_OUTQ, number, columns, width, ir_sshli(b, block, 5));
 		e.outs = locate(m, MATMUL_OUTS, number, columns, width / 2, ir_sshli(b, block, 4));
 	}
+	const ir_s added = flags & KEY_SCALED ? ir_sshli(b, row, 1) : row;
 	if (flags & KEY_ADDED)
-		e.added = locate(m, MATMUL_ADDED, number, columns, width * 4, row);
+		e.added = locate(m, MATMUL_ADDED, number, columns, added_bytes(m), added);
 	if (flags & KEY_ADDED && flags & KEY_PAIR)
-		e.added2 = locate(m, MATMUL_ADDED2, number, columns, width * 4, row);
+		e.added2 = locate(m, MATMUL_ADDED2, number, columns, added_bytes(m), added);
 	if (flags & KEY_GREATEST)
 		e.greatest = locate(m, MATMUL_GREATEST, number, 1, (int64_t)matmul_head_blocks(m->key) * 4,
 		                    ir_sshli(b, block, 2));
@@ -184,9 +203,9 @@ void matmul_finish_several(const struct matmul_results *m, unsigned n, ir_s bloc
 		if (reads)
 			old[i] = ir_fload(b, e[i].out, 0, 0);
 		if (m->recipe->epilogue & KEY_ADDED)
-			e[i].added = ir_aaddi(b, first.added, i * width * 4);
+			e[i].added = ir_aaddi(b, first.added, i * added_bytes(m));
 		if (m->recipe->epilogue & KEY_ADDED && m->recipe->epilogue & KEY_PAIR)
-			e[i].added2 = ir_aaddi(b, first.added2, i * width * 4);
+			e[i].added2 = ir_aaddi(b, first.added2, i * added_bytes(m));
 		if (m->recipe->epilogue & KEY_QUANTISED_OUT) {
 			q[i] = ir_aaddi(b, first.outq, i * width);
 			s[i] = ir_aaddi(b, first.outs, i * width / 2);
@@ -219,9 +238,9 @@ void matmul_finish(const struct matmul_results *m, ir_s block, ir_s tile)
 		matmul_walk(b, e.sum, 128);
 		matmul_walk(b, e.out, width * 4);
 		if (flags & KEY_ADDED)
-			matmul_walk(b, e.added, width * 4);
+			matmul_walk(b, e.added, added_bytes(m));
 		if (flags & KEY_ADDED && flags & KEY_PAIR)
-			matmul_walk(b, e.added2, width * 4);
+			matmul_walk(b, e.added2, added_bytes(m));
 		if (flags & KEY_QUANTISED_OUT) {
 			matmul_walk(b, e.outq, width);
 			matmul_walk(b, e.outs, width / 2);

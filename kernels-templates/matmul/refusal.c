@@ -68,8 +68,8 @@ static const char *refuse_normed(const struct question *q)
 
 static const char *refuse_awaited(const struct question *q)
 {
-	const uint32_t known =
-		KEY_AWAITED | KEY_NORM_IN | KEY_CENTRED | KEY_MMA | (KEY_EPILOGUE & ~(uint32_t)(KEY_GATED | KEY_ADDED));
+	const uint32_t known = KEY_AWAITED | KEY_NORM_IN | KEY_CENTRED | KEY_MMA |
+	                       (KEY_EPILOGUE & ~(uint32_t)(KEY_GATED | KEY_ADDED | KEY_SCALED));
 	const struct key *key = q->key;
 
 	if (!has(q, KEY_AWAITED))
@@ -102,6 +102,7 @@ static const char *refuse_epilogue(const struct question *q)
 	if (has(q, KEY_EXPERTS) && has(q, KEY_ENGINE | KEY_RESIDUAL | KEY_BY_HEAD))
 		return "weights chosen by data have plain tiles";
 	if (flags & ~(uint32_t)(KEY_EPILOGUE | KEY_SOURCE | KEY_ENGINE) || (has(q, KEY_BIAS2) && !has(q, KEY_PAIR)) ||
+	    (has(q, KEY_SCALED) && !has(q, KEY_ADDED)) ||
 	    has(q, KEY_PAIR) + has(q, KEY_RESIDUAL) + has(q, KEY_GATED) > 1)
 		return "these flags do not go together";
 	if (q->key->act >= KEY_ACT_COUNT || (!q->key->act && has(q, KEY_PAIR | KEY_GATED)))

@@ -83,14 +83,15 @@ static bool check_embedding(const struct adapter_file *f, const struct adapter_p
 static bool check_part(const struct adapter_file *f, const struct adapter_part *p, struct error *err)
 {
 	const struct adapter_tensor *a = &f->pair[p->pair].a, *b = &f->pair[p->pair].b;
-	const struct adapter_tensor *m = &f->pair[p->pair].magnitude;
+	const struct adapter_tensor *const each[] = { &f->pair[p->pair].magnitude, &f->pair[p->pair].bias };
 
-	if (m->name && (m->rows != 1 || m->cols != p->place.all_rows))
-		return error_set(err, ERROR_FORMAT,
-		                 "%s: tensor %s has %" PRIu64 " numbers, expected %" PRIu64
-		                 ", as the model's %s has rows",
-		                 f->weights.label, m->name, m->rows * m->cols, p->place.all_rows, p->place.name);
-
+	for (int i = 0; i < 2; i++)
+		if (each[i]->name && (each[i]->rows != 1 || each[i]->cols != p->place.all_rows))
+			return error_set(err, ERROR_FORMAT,
+			                 "%s: tensor %s has %" PRIu64 " numbers, expected %" PRIu64
+			                 ", as the model's %s has rows",
+			                 f->weights.label, each[i]->name, each[i]->rows * each[i]->cols,
+			                 p->place.all_rows, p->place.name);
 	if (a->cols != p->cols)
 		return error_set(err, ERROR_FORMAT,
 		                 "%s: tensor %s has %" PRIu64 " columns, expected %" PRIu64 ", as the model's %s has",
@@ -274,6 +275,7 @@ void adapter_close(struct adapter_file *f)
 		free((char *)(uintptr_t)f->pair[i].a.name);
 		free((char *)(uintptr_t)f->pair[i].b.name);
 		free((char *)(uintptr_t)f->pair[i].magnitude.name);
+		free((char *)(uintptr_t)f->pair[i].bias.name);
 	}
 	free(f->pair);
 	free(f->part);
@@ -333,14 +335,25 @@ static void transpose(float *to, const float *from, uint64_t rows, uint64_t cols
 			to[j * rows + i] = from[i * cols + j];
 }
 
-bool adapter_read_magnitude(const struct adapter_file *f, const struct adapter_part *p, float *out, struct error *err)
+static bool read_rows(const struct adapter_file *f, const struct adapter_part *p, const struct adapter_tensor *t,
+                      float *out, struct error *err)
 {
-	float *all = read_tensor(f, &f->pair[p->pair].magnitude, err);
+	float *all = read_tensor(f, t, err);
 
 	for (uint64_t r = 0; all && r < p->rows; r++)
 		out[r] = all[row_of(p, r)];
 	free(all);
 	return all != NULL;
+}
+
+bool adapter_read_magnitude(const struct adapter_file *f, const struct adapter_part *p, float *out, struct error *err)
+{
+	return read_rows(f, p, &f->pair[p->pair].magnitude, out, err);
+}
+
+bool adapter_read_bias(const struct adapter_file *f, const struct adapter_part *p, float *out, struct error *err)
+{
+	return read_rows(f, p, &f->pair[p->pair].bias, out, err);
 }
 
 bool adapter_read(const struct adapter_file *f, const struct adapter_part *p, float *a, float *b, struct error *err)

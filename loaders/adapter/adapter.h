@@ -30,6 +30,7 @@ struct adapter_pair {
 	char *path; /* "model.layers.3.self_attn.q_proj", "blk.3.attn_q" */
 	struct adapter_tensor a, b;
 	struct adapter_tensor magnitude; /* of DoRA: a row of numbers, one for each of B's; name NULL: none */
+	struct adapter_tensor bias;      /* of B, which lies as that */
 	double scale;                    /* sessions compute with what it rounds to */
 	bool embeds;                     /* its tensors are an embedding's: of tokens, and not of inputs */
 	bool used;
@@ -67,14 +68,15 @@ struct adapter_file {
 
 /* False: err, and all is closed. */
 bool adapter_open(struct adapter_file *f, const char *path, const struct model *m, struct error *err);
-/* The same for one that becomes part of the model's own weights. That can be done with more: magnitudes (DoRA), and
- * pairs of the embedding and of the output matrix. */
+/* The same for one that becomes part of the model's own weights. That can be done with pairs of the embedding and of
+ * the output matrix, too, but not with biases. */
 bool adapter_open_to_merge(struct adapter_file *f, const char *path, const struct model *m, struct error *err);
 void adapter_close(struct adapter_file *f);
 /* The numbers of a part as f32: a, rank rows of cols; b, rows rows of rank. False: err. */
 bool adapter_read(const struct adapter_file *f, const struct adapter_part *p, float *a, float *b, struct error *err);
-/* Its magnitudes, one for each of B's rows, where its pair has some. False: err. */
+/* A number for each of B's rows, where its pair has such: its magnitudes, and its biases. False: err. */
 bool adapter_read_magnitude(const struct adapter_file *f, const struct adapter_part *p, float *out, struct error *err);
+bool adapter_read_bias(const struct adapter_file *f, const struct adapter_part *p, float *out, struct error *err);
 /* Nothing more is read: whether it was the file that adapter_open() saw. */
 bool adapter_read_done(const struct adapter_file *f, struct error *err);
 

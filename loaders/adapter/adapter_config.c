@@ -48,8 +48,7 @@ static const char *const harmless[] = {
 static const struct {
 	const char *name, *means;
 } off[] = {
-	{ "use_dora", "weights with a magnitude (DoRA)" },
-	{ "lora_bias", "biases of the adapter's matrices" },
+	{ "lora_bias", "merges of biases" },
 	{ "modules_to_save", "whole modules beside the pairs" },
 	{ "target_parameters", "parameters that are no modules, as those of experts" },
 	{ "trainable_token_indices", "rows of the embedding" },
@@ -85,13 +84,13 @@ static bool check_field(const struct adapter_config *c, const char *name, const 
 	for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
 		if (strcmp(name, harmless[i]) == 0)
 			return true;
-	if (is_off(v) || (c->merges && strcmp(name, "use_dora") == 0 && json_is_boolean(v)))
+	if (is_off(v) ||
+	    (json_is_boolean(v) && (strcmp(name, "use_dora") == 0 || (!c->merges && strcmp(name, "lora_bias") == 0))))
 		return true;
 	for (size_t i = 0; i < sizeof off / sizeof *off; i++)
 		if (strcmp(name, off[i].name) == 0)
-			return error_set(err, ERROR_UNSUPPORTED, "%s: %s is set: %s are not done in adapters%s",
-			                 c->label, name, off[i].means,
-			                 strcmp(name, "use_dora") == 0 ? "; jitquant --lora merges them" : "");
+			return error_set(err, ERROR_UNSUPPORTED, "%s: %s is set: %s are not done in adapters", c->label,
+			                 name, off[i].means);
 	error_quote(shown, sizeof shown, name, strlen(name));
 	return error_set(err, ERROR_UNSUPPORTED,
 	                 "%s: the field %s is not known and might change what the adapter computes", c->label, shown);
@@ -181,6 +180,7 @@ bool adapter_config_read(struct adapter_config *c, const struct file *text, bool
 		return refuse_value(c, "use_rslora", v, "true or false", err);
 	c->rslora = json_is_true(v);
 	c->dora = json_is_true(json_object_get(c->root, "use_dora"));
+	c->biases = json_is_true(json_object_get(c->root, "lora_bias"));
 	return read_number(c, "r", 1, ADAPTER_MAX_RANK, &c->r, err) &&
 	       read_number(c, "lora_alpha", -1e6, 1e6, &c->alpha, err) && check_beginning(c, err) &&
 	       check_bias(c, err) && check_pattern(c, "rank_pattern", err) && check_pattern(c, "alpha_pattern", err);
@@ -304,6 +304,9 @@ bool adapter_config_pair(const struct adapter_config *c, struct adapter_pair *p,
 	if (c->dora != (p->magnitude.name != NULL))
 		return error_set(err, ERROR_FORMAT, "%s: use_dora is %s, but %s has %s magnitude", c->label,
 		                 c->dora ? "true" : "false", p->path, c->dora ? "no" : "a");
+	if (c->biases != (p->bias.name != NULL))
+		return error_set(err, ERROR_FORMAT, "%s: lora_bias is %s, but %s has %s bias", c->label,
+		                 c->biases ? "true" : "false", p->path, c->biases ? "no" : "a");
 	p->scale = alpha / (c->rslora ? sqrt(r) : r);
 	return check_targets(c, p->path, err) && check_layers(c, p->path, err);
 }

@@ -13,9 +13,10 @@ enum { PATH_CAP = 4096 };
  * adapter in it, as checkpoints of training runs do. */
 static const char *const ends[][2] = { { ".lora_A.weight", ".lora_B.weight" },
 	                               { ".lora_A.default.weight", ".lora_B.default.weight" } };
-/* The same of an embedding, and a module's magnitudes; only to be merged. */
+/* The same of an embedding, only to be merged; biases of B, which no merge has; and a module's magnitudes. */
 static const char *const embedding_ends[][2] = { { ".lora_embedding_A", ".lora_embedding_B" },
 	                                         { ".lora_embedding_A.default", ".lora_embedding_B.default" } };
+static const char *const bias_ends[] = { ".lora_B.bias", ".lora_B.default.bias" };
 static const char *const magnitude_ends[] = { ".lora_magnitude_vector", ".lora_magnitude_vector.weight",
 	                                      ".lora_magnitude_vector.default.weight" };
 static const char *const begins[] = { "base_model.model.", "" };
@@ -27,7 +28,7 @@ static bool ends_in(const struct name_ref *name, const char *end)
 	return name->n > n && memcmp(name->p + name->n - n, end, n) == 0;
 }
 
-enum kind { KIND_A, KIND_B, KIND_EMBEDDING_A, KIND_EMBEDDING_B, KIND_MAGNITUDE, KIND_NONE };
+enum kind { KIND_A, KIND_B, KIND_EMBEDDING_A, KIND_EMBEDDING_B, KIND_MAGNITUDE, KIND_BIAS, KIND_NONE };
 
 /* What a tensor is by its name's end, which *end is then. */
 static enum kind kind_of(const struct name_ref *name, bool merges, const char **end)
@@ -38,7 +39,10 @@ static enum kind kind_of(const struct name_ref *name, bool merges, const char **
 	for (size_t i = 0; merges && i < 4; i++)
 		if (ends_in(name, *end = embedding_ends[i / 2][i % 2]))
 			return i % 2 ? KIND_EMBEDDING_B : KIND_EMBEDDING_A;
-	for (size_t i = 0; merges && i < sizeof magnitude_ends / sizeof *magnitude_ends; i++)
+	for (size_t i = 0; !merges && i < sizeof bias_ends / sizeof *bias_ends; i++)
+		if (ends_in(name, *end = bias_ends[i]))
+			return KIND_BIAS;
+	for (size_t i = 0; i < sizeof magnitude_ends / sizeof *magnitude_ends; i++)
 		if (ends_in(name, *end = magnitude_ends[i]))
 			return KIND_MAGNITUDE;
 	return KIND_NONE;
@@ -65,6 +69,17 @@ static enum kind module_of(const struct name_ref *name, bool merges, struct name
 	return KIND_NONE;
 }
 
+static struct adapter_tensor *tensor_of(struct adapter_pair *p, enum kind kind)
+{
+	switch (kind) {
+	case KIND_MAGNITUDE: return &p->magnitude;
+	case KIND_BIAS: return &p->bias;
+	case KIND_B:
+	case KIND_EMBEDDING_B: return &p->b;
+	default: return &p->a;
+	}
+}
+
 static bool take_tensor(struct adapter_file *f, const struct safetensors_tensor *s, struct error *err)
 {
 	char shown[160];
@@ -77,10 +92,10 @@ static bool take_tensor(struct adapter_file *f, const struct safetensors_tensor 
 		                 "%s: tensor %s is not known, expected names that end in .lora_A.weight or "
 		                 ".lora_B.weight",
 		                 f->weights.label, shown);
-	const bool row = kind == KIND_MAGNITUDE && s->rank == 1;
+	const bool is_row = kind == KIND_MAGNITUDE || kind == KIND_BIAS, row = is_row && s->rank == 1;
 	if (s->rank != 2 && !row)
 		return error_set(err, ERROR_UNSUPPORTED, "%s: tensor %s has %u dimensions, expected %d",
-		                 f->weights.label, shown, s->rank, kind == KIND_MAGNITUDE ? 1 : 2);
+		                 f->weights.label, shown, s->rank, is_row ? 1 : 2);
 	struct adapter_pair *pair = adapter_pair_of(f, path.p, path.n, err);
 	struct adapter_tensor t = { .name = strdup(shown),
 		                    .type = s->type,
@@ -92,10 +107,7 @@ static bool take_tensor(struct adapter_file *f, const struct safetensors_tensor 
 		return pair && error_set(err, ERROR_MEMORY, "no memory for the list of an adapter's tensors");
 	}
 	pair->embeds |= kind == KIND_EMBEDDING_A || kind == KIND_EMBEDDING_B;
-	struct adapter_tensor *to = kind == KIND_MAGNITUDE                       ? &pair->magnitude
-	                            : kind == KIND_B || kind == KIND_EMBEDDING_B ? &pair->b
-	                                                                         : &pair->a;
-	if (adapter_take(f, to, &t, err))
+	if (adapter_take(f, tensor_of(pair, kind), &t, err))
 		return true;
 	free((char *)(uintptr_t)t.name);
 	return false;

@@ -10,6 +10,7 @@
 
 #include "base/number.h"
 #include "jit/store/record.h"
+#include "kernels-templates/formats/weight_format.h"
 #include "loaders/adapter/adapter.h"
 #include "runtime/model/sized.h"
 
@@ -19,7 +20,7 @@ enum { ALIGN = 64, SLACK = 512 /* that kernels may read behind */ };
 struct piece {
 	const struct adapter_part *part;
 	const struct weights_matrix *matrix;
-	float *a, *b;
+	float *a, *b, *extra; /* extra: [ADAPT_EXTRAS][padded rows]; NULL: none */
 	enum adapt_type type;
 	uint32_t rank;       /* a multiple of ADAPT_RANKS */
 	uint64_t at_a, at_b; /* in the adapter's memory */
@@ -72,6 +73,11 @@ static void pack(uint8_t *to, const struct piece *p)
 	for (uint64_t r = 0; r < part->rows; r++)
 		for (uint32_t j = 0; j < part->rank; j++)
 			put(to + p->at_b, p->type, (r / 32 * p->rank + j) * 32 + r % 32, p->b[r * part->rank + j]);
+	uint8_t *const extras = to + p->at_b + p->rank * numerics_pad(part->rows) * element(p->type);
+	for (uint64_t r = 0; p->extra && r < numerics_pad(part->rows); r++)
+		for (unsigned e = 0; e < ADAPT_EXTRAS; e++)
+			put(extras, ADAPT_F32, (r / 32 * ADAPT_EXTRAS + e) * 32 + r % 32,
+			    p->extra[e * numerics_pad(part->rows) + r]);
 }
 
 static uint64_t take(uint64_t *used, uint64_t bytes)
@@ -90,6 +96,106 @@ static enum matrix_slot matrix_of(enum tensor_slot slot)
 #undef X
 	};
 	return of[slot];
+}
+
+/* ---- magnitudes and biases */
+
+/* A row of W, as it lies in the model's file. */
+static bool read_row(const jit_model *m, const struct model_tensor *t, uint64_t row, uint8_t *raw, float *out,
+                     struct error *err)
+{
+	const uint64_t at = model_source_row(t, m->file.spec.head_dim, row) * t->row_bytes;
+
+	if (!model_read(&m->file, t, at, t->row_bytes, raw, err))
+		return false;
+	weight_format_find(t->type)->to_f32(out, raw, t->cols);
+	return true;
+}
+
+/* What a row's squared norm is by the user's scale: of w and s * b A, with `turned` A by columns, and gram A times
+ * itself. */
+static void norm_of(const struct piece *p, uint64_t row, const float *w, const double *turned, const double *gram,
+                    double scale)
+{
+	const uint32_t rank = p->part->rank;
+	const uint64_t rp = numerics_pad(p->part->rows);
+	const float *b = p->b + row * rank;
+	double own = 0, cross = 0, square = 0, by[ADAPTER_MAX_RANK] = { 0 };
+
+	for (uint64_t i = 0; i < p->part->cols; i++) {
+		const double x = (double)w[i];
+		own += x * x;
+		for (uint32_t j = 0; j < rank; j++)
+			by[j] += turned[i * rank + j] * x;
+	}
+	for (uint32_t j = 0; j < rank; j++) {
+		cross += (double)b[j] * by[j];
+		for (uint32_t k = 0; k < rank; k++)
+			square += (double)b[j] * (double)b[k] * gram[j * rank + k];
+	}
+	if (own == 0 && square == 0) { /* nothing has no direction */
+		p->extra[ADAPT_MAGNITUDE * rp + row] = 1;
+		own = 1;
+	}
+	p->extra[ADAPT_NORM * rp + row] = (float)own;
+	p->extra[ADAPT_NORM_BY * rp + row] = (float)(2 * scale * cross);
+	p->extra[ADAPT_NORM_SQUARE * rp + row] = (float)(scale * scale * square);
+}
+
+static void turn_first(const struct piece *p, double *turned, double *gram)
+{
+	const uint32_t rank = p->part->rank;
+
+	for (uint64_t i = 0; i < p->part->cols; i++)
+		for (uint32_t j = 0; j < rank; j++)
+			turned[i * rank + j] = (double)p->a[j * p->part->cols + i];
+	for (uint64_t i = 0; i < p->part->cols; i++)
+		for (uint32_t j = 0; j < rank; j++)
+			for (uint32_t k = 0; k < rank; k++)
+				gram[j * rank + k] += turned[i * rank + j] * turned[i * rank + k];
+}
+
+static bool fill_norms(const struct piece *p, const jit_model *m, double scale, struct error *err)
+{
+	const struct adapter_part *part = p->part;
+	const struct model_tensor *t = &m->file.spec.layer[part->layer].matrix[matrix_of(part->slot)];
+	double *turned = calloc(part->cols * part->rank + 1, sizeof *turned),
+	       *gram = calloc((size_t)part->rank * part->rank + 1, sizeof *gram);
+	float *w = malloc(part->cols * sizeof *w);
+	uint8_t *raw = malloc(t->row_bytes + (size_t)1);
+	bool ok = (turned && gram && w && raw) || error_set(err, ERROR_MEMORY, "no memory for norms of rows");
+
+	if (ok)
+		turn_first(p, turned, gram);
+	for (uint64_t r = 0; ok && r < part->rows; r++) {
+		ok = read_row(m, t, r, raw, w, err);
+		if (ok)
+			norm_of(p, r, w, turned, gram, scale);
+	}
+	free(turned);
+	free(gram);
+	free(w);
+	free(raw);
+	return ok;
+}
+
+/* The vectors behind its second matrix. Pads have the magnitude and the norm 1. */
+static bool read_extras(struct piece *p, const struct adapter_file *f, const jit_model *m, struct error *err)
+{
+	const struct adapter_pair *pair = &f->pair[p->part->pair];
+	const uint64_t rp = numerics_pad(p->part->rows);
+
+	if (!pair->magnitude.name && !pair->bias.name)
+		return true;
+	if (!(p->extra = calloc(ADAPT_EXTRAS * rp, sizeof *p->extra)))
+		return error_set(err, ERROR_MEMORY, "no memory for the matrices of an adapter");
+	for (uint64_t r = 0; r < rp; r++)
+		p->extra[ADAPT_MAGNITUDE * rp + r] = p->extra[ADAPT_NORM * rp + r] = 1;
+	p->fact.extras = (pair->magnitude.name ? ADAPT_DORA : 0) | (pair->bias.name ? ADAPT_BIAS : 0);
+	if (pair->magnitude.name && (!adapter_read_magnitude(f, p->part, p->extra + ADAPT_MAGNITUDE * rp, err) ||
+	                             !fill_norms(p, m, (double)p->fact.scale, err)))
+		return false;
+	return !pair->bias.name || adapter_read_bias(f, p->part, p->extra + ADAPT_BIASES * rp, err);
 }
 
 static bool read_piece(struct piece *p, const struct adapter_file *f, const jit_model *m, uint64_t *used,
@@ -113,7 +219,10 @@ static bool read_piece(struct piece *p, const struct adapter_file *f, const jit_
 		.rank = (int32_t)p->rank, .scale = (float)f->pair[part->pair].scale, .type = (int32_t)p->type
 	};
 	p->at_a = take(used, p->rank * numerics_pad(part->cols) * element(p->type));
-	p->at_b = take(used, p->rank * numerics_pad(part->rows) * element(p->type));
+	if (!read_extras(p, f, m, err))
+		return false;
+	p->at_b = take(used, p->rank * numerics_pad(part->rows) * element(p->type) +
+	                             (p->extra ? ADAPT_EXTRAS * numerics_pad(part->rows) * 4 : 0));
 	return true;
 }
 
@@ -168,6 +277,8 @@ static void count_users(const jit_adapter *a, int by)
 	for (uint32_t i = 0; i < a->matrices; i++) {
 		struct weights_site *site = (struct weights_site *)(uintptr_t)a->matrix[i]->site;
 		atomic_fetch_add(&site->users, (uint32_t)by);
+		if (a->scaled)
+			atomic_fetch_add(&site->scaled, (uint32_t)by);
 	}
 	atomic_fetch_add(&a->model->adapters->version, 1);
 }
@@ -198,6 +309,7 @@ static bool take_pieces(jit_adapter *a, struct piece *piece, const struct adapte
 		if (!read_piece(&piece[i], f, a->model, &used, err))
 			return false;
 		a->matrix[a->matrices++] = piece[i].matrix;
+		a->scaled |= piece[i].extra != NULL;
 		a->rank = f->part[i].rank > a->rank ? f->part[i].rank : a->rank;
 	}
 	a->ranks = (a->rank + ADAPT_RANKS - 1) / ADAPT_RANKS * ADAPT_RANKS;
@@ -215,6 +327,7 @@ static void free_pieces(struct piece *piece, size_t n)
 	for (size_t i = 0; piece && i < n; i++) {
 		free(piece[i].a);
 		free(piece[i].b);
+		free(piece[i].extra);
 	}
 	free(piece);
 }

@@ -22,6 +22,7 @@ struct jit_adapter {
 	_Atomic unsigned holders; /* sessions that have it, and its handle */
 	uint32_t rank, ranks;     /* the greatest; the same as a multiple of ADAPT_RANKS */
 	uint32_t matrices;
+	bool scaled;                          /* it has magnitudes or biases */
 	const struct weights_matrix **matrix; /* that it adds to */
 	uint8_t *memory;
 	size_t bytes;

@@ -119,7 +119,7 @@ static graph_ref adapted(struct graph *g, graph_ref x, const struct weights_matr
 	const graph_ref narrow = graph_node(g, &down, w->site->ranks);
 	const struct graph_node up = { .kind = NODE_ADAPT_UP, .in = { [IN_X] = narrow, [IN_W] = matrix } };
 
-	return graph_node(g, &up, w->rows);
+	return graph_node(g, &up, 2 * numerics_pad(w->rows)); /* with factors, where there are some */
 }
 
 graph_ref graph_gated(struct graph *g, graph_ref x, const struct graph_gate *m)

@@ -238,6 +238,8 @@ uint64_t *plan_biased_norm(struct plan_builder *b, const float *x, const float *
 
 /* Whether the plan's tokens may have adapters of that matrix. */
 bool plan_adapts(const struct plan_builder *b, const struct weights_matrix *w);
+/* Whether a product with the matrix of that operand is SCALED, too, as adapters have magnitudes or biases. */
+bool plan_scales(const struct plan_builder *b, const struct graph_node *n, unsigned in);
 /* Whether the node is one of adapters that no token of the plan has. */
 bool plan_is_idle(const struct plan_builder *b, const struct graph_node *n);
 /* The value of that operand, where it is made; NULL. */

@@ -55,7 +55,7 @@ static bool find_tuned(struct tune *tune, const struct key *key, struct tune_res
 {
 	struct key plain = *key;
 
-	plain.flags &= ~(uint32_t)KEY_ADDED;
+	plain.flags &= ~(uint32_t)(KEY_ADDED | KEY_SCALED);
 	return tune_find(tune, &plain, out) || (plain.flags != key->flags && tune_find(tune, key, out));
 }
 

@@ -22,6 +22,20 @@ static bool node_adapts(const struct plan_builder *b, const struct graph_node *n
 	       (plan_pair_of(b, n) && plan_adapts(b, graph_matrix_of(b->g, n->in[IN_W2])));
 }
 
+static bool is_scaled(const struct plan_builder *b, graph_ref matrix)
+{
+	const struct weights_matrix *w = graph_matrix_of(b->g, matrix);
+
+	return plan_adapts(b, w) && atomic_load(&w->site->scaled);
+}
+
+bool plan_scales(const struct plan_builder *b, const struct graph_node *n, unsigned in)
+{
+	if (plan_pair_of(b, n))
+		return is_scaled(b, n->in[IN_W]) || is_scaled(b, n->in[IN_W2]);
+	return is_scaled(b, n->in[in]);
+}
+
 /* The node of a product that adds what this node makes, or what is made of it. */
 static const struct graph_node *product_of(const struct plan_builder *b, const struct graph_node *n)
 {
@@ -109,8 +123,10 @@ void lower_adapt_up(struct plan_builder *b, const struct graph_node *n)
 
 	if (plan_is_idle(b, n))
 		return;
+	const struct graph_node *product = product_of(b, n);
 	key.k = w->site->ranks;
 	key.rows = (uint32_t)w->rows;
+	key.flags = plan_scales(b, product, product->in[IN_W2] == n->in[IN_W] ? IN_W2 : IN_W) ? KEY_SCALED : 0;
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(tiles_of(b) * (numerics_pad(w->rows) / 32)));
 	a[ADAPT_IN] = plan_address(plan_floats(b, n->in[IN_X]));
 	a[ADAPT_OUT] = plan_address(plan_floats(b, n->out[0]));

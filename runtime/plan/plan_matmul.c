@@ -79,10 +79,11 @@ static void matmul_launch(struct plan_builder *b, const struct matmul *m, const 
 	a[MATMUL_BIAS] = plan_address(m->bias);
 	a[MATMUL_W2] = m->w2 ? plan_address(m->w2->packed) : 0;
 	a[MATMUL_BIAS2] = plan_address(m->bias2);
+	const uint64_t added = m->flags & KEY_SCALED ? 2 * rp : rp; /* numbers of a column */
 	if (m->flags & KEY_ADDED)
-		a[MATMUL_ADDED] = plan_address(m->added + t.first * rp);
+		a[MATMUL_ADDED] = plan_address(m->added + t.first * added);
 	if (m->flags & KEY_ADDED && m->flags & KEY_PAIR)
-		a[MATMUL_ADDED2] = plan_address(m->added2 + t.first * rp);
+		a[MATMUL_ADDED2] = plan_address(m->added2 + t.first * added);
 	if (m->flags & KEY_GREATEST)
 		a[MATMUL_GREATEST] = m->greatest ? plan_address(m->greatest + t.first * (rp / 32)) : 0;
 	if (m->flags & KEY_QUANTISED_OUT) {
@@ -172,10 +173,12 @@ void plan_multiply(struct plan_builder *b, const struct matmul *m)
  * nothing (plan_added()). */
 static void set_added(const struct plan_builder *b, const struct graph_node *n, struct matmul *m, bool second)
 {
-	m->flags &= ~(uint32_t)KEY_ADDED;
+	m->flags &= ~(uint32_t)(KEY_ADDED | KEY_SCALED);
 	m->added = plan_added(b, n, second ? IN_ADDED2 : IN_ADDED);
 	m->added2 = m->flags & KEY_PAIR ? plan_added(b, n, IN_ADDED2) : NULL;
 	m->flags |= m->added ? KEY_ADDED : 0;
+	if (m->added && plan_scales(b, n, second ? IN_W2 : IN_W))
+		m->flags |= KEY_SCALED;
 }
 
 void lower_matmul(struct plan_builder *b, const struct graph_node *n)

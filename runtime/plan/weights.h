@@ -17,10 +17,11 @@ struct device;
 
 /* What adapters have for a matrix: tables by an adapter's number, in the device's memory. */
 struct weights_site {
-	uint8_t *down, *up;     /* addresses of their first and of their second matrices */
-	uint8_t *facts;         /* struct adapt_fact */
-	uint32_t ranks;         /* that a token's adapters may have together, a multiple of ADAPT_RANKS */
-	_Atomic uint32_t users; /* adapters that have something for it */
+	uint8_t *down, *up; /* addresses of their first and of their second matrices */
+	uint8_t *facts;     /* struct adapt_fact */
+	uint32_t ranks;     /* that a token's adapters may have together, a multiple of ADAPT_RANKS */
+	/* Adapters that have something for it, and those of them whose kernels are SCALED. */
+	_Atomic uint32_t users, scaled;
 };
 
 struct weights_matrix {

@@ -134,6 +134,14 @@ static void make_halves_behind_norm(struct data *d, const struct key *key, int p
 	}
 }
 
+/* Numbers to be added; with KEY_SCALED in row blocks of 32 factors and 32 numbers, without pads. */
+static float *make_added(uint64_t columns, const struct key *key)
+{
+	if (!(key->flags & KEY_SCALED))
+		return make_columns(columns, key->rows);
+	return make_columns(columns, (uint32_t)(2 * numerics_pad(key->rows)));
+}
+
 void make_data(struct data *d, const struct problem *p)
 {
 	const struct key *key = &p->key;
@@ -145,7 +153,7 @@ void make_data(struct data *d, const struct problem *p)
 	for (int i = 0; i < 2; i++) {
 		d->rows[i] = make_rows(key);
 		d->bias[i] = make_columns(1, key->rows);
-		d->added[i] = key->flags & KEY_ADDED ? make_columns(d->columns, key->rows) : NULL;
+		d->added[i] = key->flags & KEY_ADDED ? make_added(d->columns, key) : NULL;
 	}
 	for (int layout = WEIGHT_BY_VECTOR; layout <= WEIGHT_LANE_CONTIGUOUS; layout++) {
 		unsigned matrices = key->flags & KEY_PAIR ? 2 : 1;

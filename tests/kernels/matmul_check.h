@@ -57,6 +57,7 @@ static const uint32_t flag_sets[] = {
 	KEY_GATED | KEY_QUANTISED_OUT,
 	KEY_ADDED | KEY_BIAS | KEY_RESIDUAL,
 	KEY_ADDED | KEY_GATED | KEY_QUANTISED_OUT,
+	KEY_ADDED | KEY_SCALED | KEY_BIAS | KEY_RESIDUAL,
 	KEY_PAIR,
 	KEY_PAIR | KEY_BIAS,
 	KEY_PAIR | KEY_BIAS2,
@@ -67,10 +68,11 @@ static const uint32_t flag_sets[] = {
 	KEY_PAIR | KEY_BIAS | KEY_BIAS2 | KEY_QUANTISED_OUT,
 	KEY_ADDED | KEY_PAIR,
 	KEY_ADDED | KEY_PAIR | KEY_BIAS | KEY_BIAS2 | KEY_QUANTISED_OUT,
+	KEY_ADDED | KEY_SCALED | KEY_PAIR | KEY_BIAS2,
 };
 enum {
 	FLAG_SETS = sizeof flag_sets / sizeof flag_sets[0],
-	ONE_MATRIX = 12 /* the sets before the first with a pair */
+	ONE_MATRIX = 13 /* the sets before the first with a pair */
 };
 
 uint32_t draw_number(uint32_t n);

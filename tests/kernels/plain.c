@@ -224,6 +224,17 @@ static float finish(const struct plain_matmul *m, uint32_t row, float y, float s
 	return m->flags & KEY_RESIDUAL ? old + y : y;
 }
 
+/* With KEY_SCALED a row block's 32 factors lie in front of its 32 numbers. */
+static float adapted(const struct plain_matmul *m, int which, uint32_t c, uint32_t row, float y)
+{
+	const uint64_t rp = numerics_pad(m->w.rows);
+	const float *block = m->added[which] + (c * rp + row / 32 * 32) * 2;
+
+	if (!(m->flags & KEY_SCALED))
+		return y + m->added[which][c * rp + row];
+	return fmaf(y, block[row % 32], block[32 + row % 32]);
+}
+
 void plain_matmul(const struct plain_matmul *m)
 {
 	uint64_t rp = numerics_pad(m->w.rows);
@@ -237,8 +248,8 @@ void plain_matmul(const struct plain_matmul *m)
 		for (uint32_t c = 0; c < m->columns; c++) {
 			float *out = m->out + c * rp + row;
 			if (m->flags & KEY_ADDED) {
-				first[c] += m->added[0][c * rp + row];
-				second[c] += m->flags & KEY_PAIR ? m->added[1][c * rp + row] : 0;
+				first[c] = adapted(m, 0, c, row, first[c]);
+				second[c] = m->flags & KEY_PAIR ? adapted(m, 1, c, row, second[c]) : 0;
 			}
 			*out = finish(m, row, first[c], second[c], *out);
 		}

@@ -32,7 +32,8 @@ struct plain_matmul {
 	const int8_t *q;
 	const struct activation_block *s;
 	const float *bias, *bias2;
-	const float *added[2]; /* with KEY_ADDED, as out lies: of the first product, and of the second */
+	const float *added[2]; /* with KEY_ADDED, as out lies: of the first product, and of the second; with KEY_SCALED
+	                          twice as many */
 	float *out;
 	int8_t *outq;
 	struct activation_block *outs;

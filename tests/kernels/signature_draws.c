@@ -322,6 +322,7 @@ static void draw_adapt_up(struct trial *t)
 	draw_adapt(t);
 	t->key.k = one_of(32, 4 * between(1, 20));
 	t->key.rows = between(1, 150);
+	t->key.flags = flag(KEY_SCALED);
 	t->units = (int64_t)(t->groups * (numerics_pad(t->key.rows) / 32));
 }
 

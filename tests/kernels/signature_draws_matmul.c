@@ -37,7 +37,7 @@ static void draw_epilogue(struct trial *t)
 	static const uint32_t of_destination[] = { 0, KEY_RESIDUAL, KEY_PAIR, KEY_GATED };
 
 	k->flags |= of_destination[trial_draw(4)] | flag(KEY_BIAS) | (sometimes() ? KEY_QUANTISED_OUT : 0) |
-	            (k->rows % 4 == 1 ? KEY_ADDED : 0);
+	            (k->rows % 4 == 1 ? KEY_ADDED | (k->rows % 8 == 1 ? KEY_SCALED : 0) : 0);
 	if (k->flags & KEY_PAIR)
 		k->flags |= flag(KEY_BIAS2);
 	if (k->flags & (KEY_PAIR | KEY_GATED) || (!(k->flags & KEY_RESIDUAL) && sometimes()))

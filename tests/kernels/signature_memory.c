@@ -202,7 +202,8 @@ static void fill_adapters(uint8_t *at, unsigned slot, const struct trial *t)
 	for (unsigned i = 0; slot == ADAPT_FACTS && i < 3; i++) {
 		const struct adapt_fact fact = { .rank = (int32_t)(i ? ranks / 8 * 4 : ranks),
 			                         .scale = 2,
-			                         .type = (int32_t)(trial_draw(2) * trial_draw(ADAPT_TYPES)) };
+			                         .type = (int32_t)(trial_draw(2) * trial_draw(ADAPT_TYPES)),
+			                         .extras = t->key.flags & KEY_SCALED ? (int32_t)(3 - i) : 0 };
 		memcpy(at + i * sizeof fact, &fact, sizeof fact);
 	}
 }

@@ -24,7 +24,8 @@ struct world {
 	unsigned tiles;
 	uint8_t *memory; /* of all matrices */
 	size_t used;
-	float *a[ADAPTERS], *b[ADAPTERS], *x, *narrow, *out, *want_narrow, *want;
+	float *a[ADAPTERS], *b[ADAPTERS], *extra[ADAPTERS], *x, *narrow, *out, *want_narrow, *want;
+	bool scaled; /* the second kernel makes factors, too */
 };
 
 static uint64_t seed = 1;
@@ -52,15 +53,18 @@ static float put(uint8_t *to, int type, size_t i, float x)
 /* Adapter n has nothing for this matrix where its rank is 0. */
 static void make_adapter(struct world *w, unsigned n)
 {
-	static const int ranks[ADAPTERS] = { 4, 16, 0, 8, 12 };
+	static const int ranks[ADAPTERS] = { 4, 16, 0, 8, 12 },
+			 extras[ADAPTERS] = { ADAPT_BIAS, 0, 0, ADAPT_DORA | ADAPT_BIAS, ADAPT_DORA };
 	const int rank = ranks[n], type = (int)(n % ADAPT_TYPES);
 	const unsigned kp = pad(w->k), rp = pad(w->rows);
-	const size_t na = (size_t)rank * kp, nb = (size_t)rank * rp;
+	const size_t na = (size_t)rank * kp, nb = (size_t)rank * rp, ne = (size_t)ADAPT_EXTRAS * rp;
 
-	w->fact[n] = (struct adapt_fact){ .rank = rank, .scale = kernel_random(&seed), .type = type };
+	w->fact[n] = (struct adapt_fact){
+		.rank = rank, .scale = kernel_random(&seed), .type = type, .extras = w->scaled ? extras[n] : 0
+	};
 	uint8_t *const first = w->memory + w->used, *const second = first + na * 4;
 
-	w->used += (na + nb) * 4;
+	w->used += (na + nb + ne) * 4;
 	w->down[n] = rank ? at(first) : 0;
 	w->up[n] = rank ? at(second) : 0;
 	w->a[n] = calloc(na + 1, 4);
@@ -73,6 +77,13 @@ static void make_adapter(struct world *w, unsigned n)
 				put(second, type, (r / 32 * (size_t)rank + (size_t)j) * 32 + r % 32,
 			            kernel_random(&seed));
 	}
+	w->extra[n] = calloc(ne, 4);
+	for (size_t i = 0; i < ne; i++) /* [which][row]: norms are of positive numbers */
+		w->extra[n][i] = fabsf(kernel_random(&seed)) + (i / rp == ADAPT_NORM ? 99 : 0);
+	for (size_t r = 0; r < rp; r++)
+		for (size_t e = 0; e < ADAPT_EXTRAS && rank; e++)
+			put(second + nb * (type == ADAPT_F32 ? 4 : 2), ADAPT_F32,
+			    (r / 32 * ADAPT_EXTRAS + e) * 32 + r % 32, w->extra[n][e * rp + r]);
 }
 
 static void make_sets(struct world *w)
@@ -92,16 +103,18 @@ static void make_sets(struct world *w)
 	}
 }
 
-static struct world make_world(unsigned k, unsigned rows)
+static struct world make_world(unsigned k, unsigned rows, bool scaled)
 {
-	struct world w = { .k = k, .rows = rows };
+	struct world w = { .k = k, .rows = rows, .scaled = scaled };
 
 	w.tile = kernel_buffer(COLUMNS * sizeof *w.tile, 0);
 	w.set = kernel_buffer(ADAPT_SETS * sizeof *w.set, 0);
 	w.fact = kernel_buffer(ADAPTERS_MOST * sizeof *w.fact, 0);
 	w.down = kernel_buffer(ADAPTERS_MOST * 8, 0);
 	w.up = kernel_buffer(ADAPTERS_MOST * 8, 0);
-	w.memory = kernel_buffer((size_t)RANKS * (pad(k) + pad(rows)) * 4, 0);
+	w.memory =
+		kernel_buffer((RANKS * (size_t)(pad(k) + pad(rows)) + (size_t)ADAPTERS * ADAPT_EXTRAS * pad(rows)) * 4,
+	                      0);
 	for (unsigned n = 0; n < ADAPTERS; n++)
 		make_adapter(&w, n);
 	make_sets(&w);
@@ -110,9 +123,9 @@ static struct world make_world(unsigned k, unsigned rows)
 		for (unsigned i = 0; i < k; i++)
 			w.x[c * pad(k) + i] = kernel_random(&seed);
 	w.narrow = kernel_buffer((size_t)COLUMNS * pad(RANKS) * 4, 0);
-	w.out = kernel_buffer((size_t)COLUMNS * pad(rows) * 4, 0);
+	w.out = kernel_buffer((size_t)COLUMNS * pad(rows) * 8, 0);
 	w.want_narrow = kernel_buffer((size_t)COLUMNS * pad(RANKS) * 4, 0);
-	w.want = kernel_buffer((size_t)COLUMNS * pad(rows) * 4, 0);
+	w.want = kernel_buffer((size_t)COLUMNS * pad(rows) * 8, 0);
 	return w;
 }
 
@@ -126,6 +139,7 @@ static void free_world(struct world *w)
 	for (unsigned n = 0; n < ADAPTERS; n++) {
 		free(w->a[n]);
 		free(w->b[n]);
+		free(w->extra[n]);
 	}
 }
 
@@ -146,10 +160,31 @@ static float lane_sum(const float *w, const float *x, unsigned n)
 	return part[0];
 }
 
+static void plain_adapter(const struct world *w, int n, float user, unsigned row, const float *t, int *j, float *sum,
+                          float *factor)
+{
+	const struct adapt_fact *f = &w->fact[n];
+	const unsigned rp = pad(w->rows);
+	const float *e = w->extra[n];
+	float own = f->extras & ADAPT_DORA ? -0.0f : *sum;
+
+	for (int r = 0; r < f->rank; r++)
+		own = fmaf(w->b[n][(size_t)r * rp + row], t[(*j)++], own);
+	if (f->extras & ADAPT_BIAS)
+		own = fmaf(e[ADAPT_BIASES * rp + row], user * f->scale, own);
+	if (f->extras & ADAPT_DORA) {
+		const float norm = fmaf(user, e[ADAPT_NORM_SQUARE * rp + row], e[ADAPT_NORM_BY * rp + row]);
+		const float by = e[ADAPT_MAGNITUDE * rp + row] / sqrtf(fmaf(user, norm, e[ADAPT_NORM * rp + row]));
+		*factor = *factor + (by - 1);
+		own = fmaf(own, by, *sum);
+	}
+	*sum = own;
+}
+
 static void plain_column(struct world *w, unsigned c, const struct adapt_set *s)
 {
 	const unsigned kp = pad(w->k), rp = pad(w->rows);
-	float *t = w->want_narrow + c * pad(RANKS), *d = w->want + c * rp;
+	float *t = w->want_narrow + c * pad(RANKS);
 	int j = 0;
 
 	for (int i = 0; i < s->n; i++) {
@@ -159,12 +194,16 @@ static void plain_column(struct world *w, unsigned c, const struct adapt_set *s)
 			t[j++] = lane_sum(w->a[s->of[i].adapter] + (size_t)r * kp, w->x + c * kp, kp) * scale;
 	}
 	for (unsigned row = 0; row < rp; row++) {
-		float sum = -0.0f;
+		float sum = -0.0f, factor = 1;
 		j = 0;
 		for (int i = 0; i < s->n; i++)
-			for (int r = 0; r < w->fact[s->of[i].adapter].rank; r++)
-				sum = fmaf(w->b[s->of[i].adapter][(size_t)r * rp + row], t[j++], sum);
-		d[row] = sum;
+			plain_adapter(w, s->of[i].adapter, s->of[i].scale, row, t, &j, &sum, &factor);
+		if (w->scaled) {
+			w->want[(c * rp / 32 + row / 32) * 64 + row % 32] = factor;
+			w->want[(c * rp / 32 + row / 32) * 64 + 32 + row % 32] = sum;
+		} else {
+			w->want[c * rp + row] = sum;
+		}
 	}
 }
 
@@ -179,9 +218,10 @@ static void plain(struct world *w)
 
 static void run(const struct kernel_way *way, const struct world *w, bool up)
 {
-	const struct key key = {
-		.kind = up ? KEY_ADAPT_UP : KEY_ADAPT_DOWN, .k = up ? RANKS : w->k, .rows = up ? w->rows : RANKS
-	};
+	const struct key key = { .kind = up ? KEY_ADAPT_UP : KEY_ADAPT_DOWN,
+		                 .k = up ? RANKS : w->k,
+		                 .rows = up ? w->rows : RANKS,
+		                 .flags = up && w->scaled ? KEY_SCALED : 0 };
 	const int64_t units = (int64_t)w->tiles * (up ? pad(w->rows) / 32 : ADAPT_PARTS), middle = units / 3;
 	const uint64_t arg[ADAPT_ARGS] = {
 		[ADAPT_IN] = at(up ? w->narrow : w->x),
@@ -200,17 +240,17 @@ static void run(const struct kernel_way *way, const struct world *w, bool up)
 	kernel_close(&k);
 }
 
-static void check(const struct kernel_way *way, unsigned k, unsigned rows)
+static void check(const struct kernel_way *way, unsigned k, unsigned rows, bool scaled)
 {
-	struct world w = make_world(k, rows);
+	struct world w = make_world(k, rows, scaled);
 
 	plain(&w);
 	run(way, &w, false);
 	if (memcmp(w.narrow, w.want_narrow, (size_t)COLUMNS * pad(RANKS) * 4) != 0)
 		fail_msg("%s: the products of %u numbers by the first matrices differ", way->name, k);
 	run(way, &w, true);
-	if (memcmp(w.out, w.want, (size_t)COLUMNS * pad(rows) * 4) != 0)
-		fail_msg("%s: what is added to %u rows differs", way->name, rows);
+	if (memcmp(w.out, w.want, (size_t)COLUMNS * pad(rows) * (scaled ? 8 : 4)) != 0)
+		fail_msg("%s: what is added to %u rows differs%s", way->name, rows, scaled ? ", with factors" : "");
 	free_world(&w);
 }
 
@@ -221,13 +261,14 @@ static void test_plain_loops(void **unused)
 
 	for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		for (unsigned n = kernel_ways_and_cards(&way, (int)i); n-- > 0;)
-			check(&way[n], sizes[i][0], sizes[i][1]);
+			check(&way[n], sizes[i][0], sizes[i][1], (i + n) % 2);
 }
 
 static void test_refusals(void **unused)
 {
 	const struct key keys[] = { { .kind = KEY_ADAPT_DOWN, .k = 8, .rows = 6 },
 		                    { .kind = KEY_ADAPT_DOWN, .rows = 8 },
+		                    { .kind = KEY_ADAPT_DOWN, .k = 8, .rows = 8, .flags = KEY_SCALED },
 		                    { .kind = KEY_ADAPT_UP, .k = 6, .rows = 8 },
 		                    { .kind = KEY_ADAPT_UP, .k = 8 },
 		                    { .kind = KEY_ADAPT_UP, .k = 8, .rows = 8, .flags = KEY_BIAS } };

@@ -21,8 +21,9 @@ static void test_refused_files(void **unused)
 	static const struct {
 		const char *config, *says;
 	} rows[] = {
-		{ ", \"use_dora\": true", "use_dora is set" },
-		{ ", \"lora_bias\": true", "lora_bias is set" },
+		{ ", \"use_dora\": true", "use_dora is true, but model.layers.0.self_attn.q_proj has no magnitude" },
+		{ ", \"use_dora\": 1", "the field use_dora is not known" },
+		{ ", \"lora_bias\": true", "lora_bias is true, but model.layers.0.self_attn.q_proj has no bias" },
 		{ ", \"modules_to_save\": [\"lm_head\"]", "modules_to_save is set" },
 		{ ", \"target_parameters\": [\"mlp.experts.down_proj\"]", "target_parameters is set" },
 		{ ", \"trainable_token_indices\": [3]", "trainable_token_indices is set" },
@@ -50,13 +51,13 @@ static void test_refused_files(void **unused)
 	jit_model *m = open_model(path, "cpu", false);
 	assert_non_null(mkdtemp(folder));
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		lora_folder(folder, &(struct lora_written){ lora_tale, 1, 4, 0.1f, 1, rows[i].config });
+		lora_folder(folder, &(struct lora_written){ lora_tale, 1, 4, 0.1f, 1, rows[i].config, NULL });
 		assert_null(jit_adapter_open(m, folder, &err));
 		if (!strstr(err.message, rows[i].says))
 			fail_msg("%s: \"%s\" does not say \"%s\"", rows[i].config, err.message, rows[i].says);
 	}
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-		lora_folder(folder, &(struct lora_written){ &wrong[i], 1, 4, 0.1f, 1, NULL });
+		lora_folder(folder, &(struct lora_written){ &wrong[i], 1, 4, 0.1f, 1, NULL, NULL });
 		assert_null(jit_adapter_open(m, folder, &err));
 		if (!strstr(err.message, says[i]))
 			fail_msg("\"%s\" does not say \"%s\"", err.message, says[i]);
@@ -78,7 +79,8 @@ static void test_changed_bytes(void **unused)
 	source_path(path, "models/tale-q8_0.gguf");
 	jit_model *m = open_model(path, "cpu", false);
 	assert_non_null(mkdtemp(folder));
-	lora_folder(folder, &(struct lora_written){ lora_tale, 2, 4, 0.1f, 1, ", \"alpha_pattern\": {\"q_proj\": 3}" });
+	lora_folder(folder,
+	            &(struct lora_written){ lora_tale, 2, 4, 0.1f, 1, ", \"alpha_pattern\": {\"q_proj\": 3}", NULL });
 	for (int which = 0; which < 2; which++) {
 		const char *name = which ? "adapter_config.json" : "adapter_model.safetensors";
 		snprintf(file, sizeof file, "%s/%s", folder, name);

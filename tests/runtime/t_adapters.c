@@ -29,27 +29,35 @@ struct styles {
 	jit_adapter *a[STYLES];
 };
 
-static void open_styles(struct styles *w, const char *device, bool floats)
+/* more: the second one has magnitudes, the third one biases. */
+static void open_styles_of(struct styles *w, const char *device, bool floats, bool more)
 {
 	static const unsigned ranks[STYLES] = { 4, 16, 6 };
+	static const char *const rows[STYLES] = { NULL, ".lora_magnitude_vector", ".lora_B.bias" },
+				 *const configs[STYLES] = { "", ", \"use_dora\": true", ", \"lora_bias\": true" };
 	char folder[] = "/tmp/t_adapters-XXXXXX", line[100];
 
 	source_path(w->path, "models/tale-q8_0.gguf");
 	w->m = open_model(w->path, device, floats);
 	assert_non_null(mkdtemp(folder));
 	for (unsigned i = 0; i < STYLES; i++) {
+		char config[100];
+		snprintf(config, sizeof config, ", \"use_rslora\": true%s", more ? configs[i] : "");
 		/* The last one has the first two layers alone. */
 		lora_folder(folder, &(struct lora_written){ .module = lora_tale,
 		                                            .n = i == 2 ? 14 : LORA_TALE,
 		                                            .rank = ranks[i],
 		                                            .size = 0.08f,
 		                                            .seed = i + 1,
-		                                            .config = ", \"use_rslora\": true" });
+		                                            .config = config,
+		                                            .row = more ? rows[i] : NULL });
 		w->a[i] = open_adapter(w->m, folder);
 	}
 	snprintf(line, sizeof line, "rm -rf '%s'", folder);
 	assert_int_equal(system(line), 0);
 }
+
+static void open_styles(struct styles *w, const char *device, bool floats) { open_styles_of(w, device, floats, false); }
 
 static void close_styles(struct styles *w)
 {
@@ -117,12 +125,12 @@ static struct told *told_alone(const struct styles *w, const struct way *way, un
 	return out;
 }
 
-static void test_ways(void **unused)
+static void check_ways(bool more)
 {
 	static const struct way ways[] = { { 1, 1, 0 }, { 2, 5, 0 }, { 7, 16, 0 } };
 	struct styles w;
 
-	open_styles(&w, "cpu", false);
+	open_styles_of(&w, "cpu", false, more);
 	for (unsigned which = test_quick() ? 7 : 1; which < 8; which++) {
 		struct told *want = told_alone(&w, &(struct way){ .threads = 2 }, which);
 		for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
@@ -137,6 +145,12 @@ static void test_ways(void **unused)
 	close_styles(&w);
 }
 
+static void test_ways(void **unused)
+{
+	check_ways(false);
+	check_ways(true);
+}
+
 /* Every device gives the CPU's bits. */
 static void test_devices(void **unused)
 {
@@ -144,14 +158,14 @@ static void test_devices(void **unused)
 	const struct way way = { .threads = 1 };
 	struct styles w;
 
-	open_styles(&w, "cpu", false);
-	struct told *want = told_alone(&w, &way, 5);
+	open_styles_of(&w, "cpu", false, true);
+	struct told *want = told_alone(&w, &way, 7);
 	close_styles(&w);
 	for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
 		if (!test_mine((unsigned)i))
 			continue;
-		open_styles(&w, devices[i], false);
-		struct told *got = told_alone(&w, &way, 5);
+		open_styles_of(&w, devices[i], false, true);
+		struct told *got = told_alone(&w, &way, 7);
 		close_styles(&w);
 		if (memcmp(got, want, sizeof *got) != 0)
 			fail_msg("%s differs from the CPU", devices[i]);
@@ -210,6 +224,7 @@ static void step_all(jit_batch *b, jit_session **s, struct told *got, unsigned n
 	}
 }
 
+/* Also sessions without magnitudes beside one with these: alone they have the bits of a model without such adapters. */
 static void test_batches(void **unused)
 {
 	const jit_batch_options o =
@@ -217,9 +232,9 @@ static void test_batches(void **unused)
 	struct told *got = calloc(8, sizeof *got);
 	jit_session *s[8];
 	jit_batch_stats stats = JIT_BATCH_STATS();
-	struct styles w;
+	struct styles w, plain;
 
-	open_styles(&w, "cpu", false);
+	open_styles_of(&w, "cpu", false, true);
 	jit_batch *b = jit_batch_open(w.m, &o, NULL);
 	assert_non_null(b);
 	for (unsigned i = 0; i < 8; i++) {
@@ -228,10 +243,11 @@ static void test_batches(void **unused)
 		assert_int_equal(jit_session_submit(s[i], prompt_of(i), PROMPT, NULL, NULL), JIT_OK);
 	}
 	step_all(b, s, got, 8);
+	open_styles(&plain, "cpu", false);
 	jit_batch_get_stats(b, &stats, NULL);
 	assert_true(stats.width[3] > 0); /* passes of five to eight sessions */
 	for (unsigned i = 0; i < 8; i++) {
-		struct told *want = told_alone(&w, &(struct way){ .threads = 2 }, i);
+		struct told *want = told_alone(i < 2 ? &plain : &w, &(struct way){ .threads = 2 }, i);
 		if (memcmp(&got[i], want, sizeof *want) != 0)
 			fail_msg("adapters %x have other bits in a batch than alone", i);
 		free(want);
@@ -239,6 +255,7 @@ static void test_batches(void **unused)
 	}
 	jit_batch_close(b);
 	close_styles(&w);
+	close_styles(&plain);
 	free(got);
 }
 

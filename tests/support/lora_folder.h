@@ -34,6 +34,7 @@ struct lora_written {
 	float size; /* of its numbers */
 	uint64_t seed;
 	const char *config; /* of adapter_config.json, behind peft_type and r: ", \"lora_alpha\": 8" */
+	const char *row;    /* a third tensor of each module, of a number for each row: ".lora_B.bias"; NULL: none */
 };
 
 static inline void lora_put(const char *dir, const char *name, const char *bytes, size_t n)
@@ -50,18 +51,24 @@ static inline void lora_put(const char *dir, const char *name, const char *bytes
 /* Into a folder that is there. */
 static inline void lora_folder(const char *dir, const struct lora_written *w)
 {
-	char config[4096], *header = malloc(400 * w->n + 64), *all;
+	char config[4096], *header = malloc(600 * w->n + 64), *all;
 	size_t data = 0, at = 8 + (size_t)sprintf(header + 8, "{");
 	uint64_t state = w->seed;
 
 	for (size_t i = 0; i < w->n; i++)
-		for (int b = 0; b < 2; b++) {
+		for (int b = 0; b < (w->row ? 3 : 2); b++) {
 			const struct lora_module *m = &w->module[i];
-			const size_t rows = b ? m->out : w->rank, cols = b ? w->rank : m->in, bytes = rows * cols * 4;
-			static const char form[] = "%s\"base_model.model.%s.lora_%c.weight\":{\"dtype\":\"F32\","
-						   "\"shape\":[%zu,%zu],\"data_offsets\":[%zu,%zu]}";
-			at += (size_t)sprintf(header + at, form, i || b ? "," : "", m->path, "AB"[b], rows, cols, data,
-			                      data + bytes);
+			const size_t rows = b ? m->out : w->rank,
+				     cols = b == 2 ? 1
+			                    : b    ? w->rank
+			                           : m->in,
+				     bytes = rows * cols * 4;
+			static const char *const
+				end[] = { ".lora_A.weight", ".lora_B.weight" },
+				form[] = "%s\"base_model.model.%s%s\":{\"dtype\":\"F32\",\"shape\":[%zu%s%.0zu],"
+					 "\"data_offsets\":[%zu,%zu]}";
+			at += (size_t)sprintf(header + at, form, i || b ? "," : "", m->path, b == 2 ? w->row : end[b],
+			                      rows, b == 2 ? "" : ",", b == 2 ? 0 : cols, data, data + bytes);
 			data += bytes;
 		}
 	header[at++] = '}';

@@ -26,6 +26,7 @@ void test_saved(void **state);
 void test_gguf_order(void **state);
 void test_whole_model(void **state);
 void test_formats(void **state);
+void test_served(void **state);
 /* train_data.c */
 void test_texts(void **state);
 void test_conversations(void **state);
