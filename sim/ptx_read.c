@@ -13,10 +13,10 @@
 
 static const struct row {
 	const char *text;
-	uint8_t operation;
+	uint8_t length, operation;
 	const char *operands;
 } table[] = {
-#define PTX(text, operation, operands) { text, PTX_DO_##operation, operands },
+#define PTX(text, operation, operands) { text, sizeof text - 1, PTX_DO_##operation, operands },
 #include "sim/ptx.def"
 #undef PTX
 };
@@ -199,21 +199,36 @@ static enum ptx_order_of order_of(const char *mnemonic)
 	               : PTX_WEAK;
 }
 
+enum { ROWS = sizeof table / sizeof *table };
+
+/* The first row of a mnemonic from here on; ROWS: none. */
+static size_t find_row(const char *mnemonic, size_t from)
+{
+	const size_t length = strlen(mnemonic);
+
+	for (; from < ROWS; from++)
+		if (table[from].length == length && *table[from].text == *mnemonic &&
+		    memcmp(table[from].text, mnemonic, length) == 0)
+			break;
+	return from;
+}
+
 /* Where a mnemonic has several rows, the first one whose operands fit. */
 static bool read_by_table(struct reader *r, struct ptx_step *s, const char *mnemonic)
 {
-	const struct reader start = *r;
+	struct reader start;
 	struct error first = { 0 };
-	bool known = false;
+	const struct ptx_step empty = *s;
+	size_t i = find_row(mnemonic, 0);
 
-	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+	if (i == ROWS)
+		return ptx_wrong(r, "an instruction that is not simulated");
+	for (size_t next; i < ROWS; i = next) {
 		struct error err = { 0 };
-		if (strcmp(table[i].text, mnemonic) != 0)
-			continue;
-		known = true;
 		struct error *keep = r->err;
-		const struct ptx_step empty = *s;
-		*r = start;
+		next = find_row(mnemonic, i + 1);
+		if (next < ROWS)
+			start = *r;
 		r->err = &err;
 		s->operation = table[i].operation;
 		s->shared = strstr(mnemonic, ".shared.") != NULL;
@@ -225,10 +240,11 @@ static bool read_by_table(struct reader *r, struct ptx_step *s, const char *mnem
 		if (ok)
 			return true;
 		*s = empty;
+		if (next < ROWS)
+			*r = start;
 		error_set(&first, err.code, "%s", err.text);
 	}
-	return known ? error_set(r->err, first.code, "%s", first.text)
-	             : ptx_wrong(r, "an instruction that is not simulated");
+	return error_set(r->err, first.code, "%s", first.text);
 }
 
 static bool read_guard(struct reader *r, struct ptx_step *s)

@@ -166,14 +166,14 @@ static uint32_t settle(struct call_machine *m)
 static uint32_t step(struct machine *machine, uint32_t state, uint8_t byte)
 {
 	struct call_machine *m = of(machine);
-	struct thread t[THREADS_MAX];
 	uint32_t next;
 
 	if (state == MACHINE_DEAD || machine->failed)
 		return MACHINE_DEAD;
 	if (threads_recall(&m->threads, state, byte, &next))
 		return next;
-	const size_t n = threads_of(&m->threads, state, t);
+	size_t n;
+	const struct thread *t = threads_of(&m->threads, state, &n);
 	for (size_t i = 0; i < n; i++)
 		step_thread(m, t[i], byte);
 	next = settle(m);
@@ -184,8 +184,8 @@ static uint32_t step(struct machine *machine, uint32_t state, uint8_t byte)
 
 static bool ends(struct machine *machine, uint32_t state)
 {
-	struct thread t[THREADS_MAX];
-	const size_t n = threads_of(&of(machine)->threads, state, t);
+	size_t n;
+	const struct thread *t = threads_of(&of(machine)->threads, state, &n);
 	bool any = false;
 
 	for (size_t i = 0; i < n; i++)
@@ -202,8 +202,8 @@ static uint32_t alone(struct machine *m, uint32_t state) { return top(m, state);
 
 static uint32_t easy(struct machine *machine, uint32_t state, enum easy class)
 {
-	struct thread t[THREADS_MAX];
-	const size_t n = threads_of(&of(machine)->threads, state, t);
+	size_t n;
+	const struct thread *t = threads_of(&of(machine)->threads, state, &n);
 	uint32_t max = 0;
 
 	for (size_t i = 0; i < n; i++) {

@@ -147,14 +147,14 @@ static uint32_t settle(struct free_machine *m)
 static uint32_t step(struct machine *machine, uint32_t state, uint8_t byte)
 {
 	struct free_machine *m = of(machine);
-	struct thread t[THREADS_MAX];
 	uint32_t next;
 
 	if (state == MACHINE_DEAD || machine->failed)
 		return MACHINE_DEAD;
 	if (threads_recall(&m->threads, state, byte, &next))
 		return next;
-	const size_t n = threads_of(&m->threads, state, t);
+	size_t n;
+	const struct thread *t = threads_of(&m->threads, state, &n);
 	for (size_t i = 0; i < n; i++)
 		step_thread(m, t[i], byte);
 	next = settle(m);
@@ -167,8 +167,8 @@ static uint32_t step(struct machine *machine, uint32_t state, uint8_t byte)
 static bool ends(struct machine *machine, uint32_t state)
 {
 	struct free_machine *m = of(machine);
-	struct thread t[THREADS_MAX];
-	const size_t n = threads_of(&m->threads, state, t);
+	size_t n;
+	const struct thread *t = threads_of(&m->threads, state, &n);
 	bool any = false;
 
 	for (size_t i = 0; i < n; i++)
@@ -179,8 +179,8 @@ static bool ends(struct machine *machine, uint32_t state)
 
 static bool is_free(const struct machine *machine, uint32_t state)
 {
-	struct thread t[THREADS_MAX];
-	const size_t n = threads_of(&((const struct free_machine *)(const void *)machine)->threads, state, t);
+	size_t n;
+	const struct thread *t = threads_of(&((const struct free_machine *)(const void *)machine)->threads, state, &n);
 	bool any = false;
 
 	for (size_t i = 0; i < n; i++)
@@ -213,8 +213,8 @@ static uint32_t before_end(const char *rest, enum easy class)
 static uint32_t easy(struct machine *machine, uint32_t state, enum easy class)
 {
 	struct free_machine *m = of(machine);
-	struct thread t[THREADS_MAX];
-	const size_t n = threads_of(&m->threads, state, t);
+	size_t n;
+	const struct thread *t = threads_of(&m->threads, state, &n);
 	uint32_t max = 0, before = UINT32_MAX;
 	bool any = false;
 

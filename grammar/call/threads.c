@@ -35,15 +35,14 @@ uint32_t threads_settle(struct threads *s)
 	return state;
 }
 
-size_t threads_of(const struct threads *s, uint32_t state, struct thread t[THREADS_MAX])
+const struct thread *threads_of(const struct threads *s, uint32_t state, size_t *n)
 {
-	size_t n = 0;
-
+	*n = 0;
 	if (state == MACHINE_DEAD)
-		return 0;
-	const uint32_t *words = interner_get(&s->states, state, &n);
-	memcpy(t, words, n * sizeof *words);
-	return n / WORDS;
+		return NULL;
+	const uint32_t *words = interner_get(&s->states, state, n);
+	*n /= WORDS;
+	return (const struct thread *)words;
 }
 
 static uint32_t slot_of(uint32_t state, uint8_t byte) { return (state * 257u + byte) % THREADS_RECENT; }

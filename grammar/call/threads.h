@@ -29,8 +29,8 @@ struct threads {
 bool threads_add(struct threads *s, const struct thread *t);
 /* The state of the threads that were added, which are none then. MACHINE_DEAD: of none, or after a failure. */
 uint32_t threads_settle(struct threads *s);
-/* Those of a state; returns how many. */
-size_t threads_of(const struct threads *s, uint32_t state, struct thread t[THREADS_MAX]);
+/* Those of a state, up to the next threads_settle(). */
+const struct thread *threads_of(const struct threads *s, uint32_t state, size_t *n);
 /* The state behind a byte, when it was found lately. */
 bool threads_recall(const struct threads *s, uint32_t state, uint8_t byte, uint32_t *next);
 void threads_note(struct threads *s, uint32_t state, uint8_t byte, uint32_t next);

@@ -125,35 +125,62 @@ static uint32_t place_of_name(const struct group *g, const struct schema *s, uin
 
 uint32_t group_name(const struct schema *s, const struct group *g, uint32_t name) { return place_of_name(g, s, name); }
 
-static bool add_name(struct group *g, const struct schema *s, uint32_t name, size_t *room)
+static int by_name(const void *a, const void *b, void *user)
 {
-	const uint32_t low = place_of_name(g, s, name);
-	void *names = g->name;
+	return compare_names(user, *(const uint32_t *)a, *(const uint32_t *)b);
+}
 
-	if (!effort_take(20 + (g->n_names - low) / 64))
+/* Names in order, each once. */
+static bool sort_names(struct group *g, const struct schema *s)
+{
+	uint32_t kept = 0;
+
+	if (!effort_take(g->n_names / 4))
 		return false;
-	if (low < g->n_names && g->name[low] == name)
-		return true;
-	if (!effort_array(&names, room, g->n_names + 1, sizeof *g->name))
-		return false;
-	g->name = names;
-	memmove(g->name + low + 1, g->name + low, (g->n_names - low) * sizeof *g->name);
-	g->name[low] = name;
-	g->n_names++;
+	if (g->n_names)
+		qsort_r(g->name, g->n_names, sizeof *g->name, by_name, (void *)(uintptr_t)s);
+	for (uint32_t i = 0; i < g->n_names; i++)
+		if (!kept || g->name[kept - 1] != g->name[i])
+			g->name[kept++] = g->name[i];
+	g->n_names = kept;
 	return true;
 }
 
-static bool collect_names(struct group *g, const struct schema *s, const struct schema_node *n, size_t *room)
+/* Names in any order: what is collected is sorted when it has doubled, and at last. */
+struct names {
+	size_t room;
+	uint32_t n_sorted;
+};
+
+static bool add_name(struct group *g, const struct schema *s, uint32_t name, struct names *in)
+{
+	void *names = g->name;
+
+	if (!effort_take(20))
+		return false;
+	if (g->n_names >= 2 * in->n_sorted + 64) {
+		if (!sort_names(g, s))
+			return false;
+		in->n_sorted = g->n_names;
+	}
+	if (!effort_array(&names, &in->room, g->n_names + 1, sizeof *g->name))
+		return false;
+	g->name = names;
+	g->name[g->n_names++] = name;
+	return true;
+}
+
+static bool collect_names(struct group *g, const struct schema *s, const struct schema_node *n, struct names *in)
 {
 	bool ok = true;
 
 	for (uint32_t k = 0; k < n->properties.n && ok; k++)
-		ok = add_name(g, s, s->member[n->properties.at + k].name, room);
+		ok = add_name(g, s, s->member[n->properties.at + k].name, in);
 	for (uint32_t k = 0; k < n->required.n && ok; k++)
-		ok = add_name(g, s, s->list[n->required.at + k], room);
+		ok = add_name(g, s, s->list[n->required.at + k], in);
 	for (uint32_t k = 0; k < n->dependent.n && ok; k++) {
 		const struct schema_dependency *d = &s->dependency[n->dependent.at + k];
-		ok = add_name(g, s, d->name, room) && (d->needs == SCHEMA_NONE || add_name(g, s, d->needs, room));
+		ok = add_name(g, s, d->name, in) && (d->needs == SCHEMA_NONE || add_name(g, s, d->needs, in));
 	}
 	return ok;
 }
@@ -161,7 +188,7 @@ static bool collect_names(struct group *g, const struct schema *s, const struct 
 /* What all nodes together look at. */
 static bool sum_up(struct group *g, const struct schema *s)
 {
-	size_t room = 0;
+	struct names in = { 0 };
 	bool ok = true, values = false;
 
 	for (uint32_t i = 0; i < g->n && ok; i++) {
@@ -186,11 +213,11 @@ static bool sum_up(struct group *g, const struct schema *s)
 			raise_to(&g->items_max, n->length_of_array.max + 1);
 		g->n_contains += n->contains != SCHEMA_NONE;
 		g->asks_items |= n->first_items.n || n->items != SCHEMA_NONE;
-		ok = collect_names(g, s, n, &room);
+		ok = collect_names(g, s, n, &in);
 	}
 	g->numbers = g->wholes || values;
 	g->wholes = g->wholes && !values;
-	return ok;
+	return ok && sort_names(g, s);
 }
 
 /* Whether a set of failed roots may be right, and a part of it not. */
