@@ -36,7 +36,7 @@ runtime: base include answers graph jit kernels-templates language loaders chat 
 train: base include chat graph kernels-templates loaders runtime
 vision: base include chat graph jit kernels-templates language loaders pictures runtime
 pull: base loaders
-server: base include answers chat loaders runtime
+server: base include answers chat loaders pictures runtime vision
 programs: base include answers graph jit kernels-templates language loaders chat pull quantise runtime server train
 programs: vision
 bench: base include jit kernels-templates loaders grammar runtime programs

@@ -283,14 +283,37 @@ static int feed_from(jit_session *s, const struct jit_prompt *p, size_t at, jit_
 	return status;
 }
 
+/* All of it at once, for a session of a batch. */
+static int submit_all(jit_session *s, const struct jit_prompt *p, size_t *reused, jit_error *err)
+{
+	struct session_picture *list = malloc((p->runs + 1) * sizeof *list);
+	struct error e = { 0 };
+	bool ok = list || no_memory(&e);
+
+	for (size_t i = 0; ok && i < p->runs; i++) {
+		const struct prompt_run *run = &p->run[i];
+		ok = image_encode(p->image[run->image], &e);
+		if (ok)
+			list[i] = (struct session_picture){ run->first, (uint32_t)run->n, (uint32_t)run->at,
+				                            p->image[run->image]->part[run->part] };
+	}
+	const int status =
+		ok ? session_submit_pictures(s, p->ids, p->n, list, p->runs, reused, err) : model_report(err, &e);
+	free(list);
+	return status;
+}
+
 int prompt_feed_session(jit_session *s, const struct jit_prompt *p, size_t *reused, jit_error *err)
 {
+	*reused = 0;
+	if (session_is_member(s) && !jit_session_length(s))
+		return submit_all(s, p, reused, err);
 	const size_t at = jit_session_length(s) ? same_tokens(s, p) : 0;
 	int status = at < jit_session_length(s) ? jit_session_rewind(s, at, err) : JIT_OK;
 
 	if (status == JIT_OK)
 		status = feed_from(s, p, at, err);
-	*reused = status == JIT_OK && session_is_member(s) ? session_computed(s) : at;
+	*reused = at;
 	return status;
 }
 

@@ -11,7 +11,7 @@
 #define DRAFTS "jitserve takes draft tokens from the text itself; see --speculate"
 #define KV_TYPE "keys and values have one type here; give both the same, or --kv-type TYPE"
 #define ROPE "positions are computed as the model's file says"
-#define TEXT_ONLY "jitserve reads text only"
+#define PICTURES "the model's files say how its pictures are processed"
 #define LORA "an adapter's files say all of it"
 #define LOG "jitserve writes no log; GET /metrics has numbers"
 #define PACKED "weights are packed into memory of their own"
@@ -110,10 +110,14 @@ const struct option_foreign option_serve_table[] = {
 	/* Adapters, pictures, drafts, positions. */
 	OPTION_TOLD("control-vector control-vector-scaled control-vector-layer-range", OPTION_REFUSED,
 	            "there are no control vectors here; --lora takes adapters"),
-	OPTION_TOLD("mm mmproj mmu mmproj-url mmproj-auto image-min-tokens image-max-tokens media-path "
-	            "mtmd-batch-max-tokens",
-	            OPTION_REFUSED, TEXT_ONLY),
-	OPTION_TOLD("no-mmproj no-mmproj-auto mmproj-offload no-mmproj-offload", OPTION_UNUSED, TEXT_ONLY),
+	OPTION_AS("mm", "mmproj"),
+	OPTION_AS("no-mmproj no-mmproj-auto language-model-only", "no-images"),
+	OPTION_AS("media-path allowed-local-media-path", "image-dir"),
+	OPTION_TOLD("mmu mmproj-url", OPTION_REFUSED, "--mmproj FILE takes a file"),
+	OPTION_TOLD("image-min-tokens image-max-tokens", OPTION_REFUSED, PICTURES),
+	OPTION_TOLD("mtmd-batch-max-tokens", OPTION_UNUSED_VALUE, "pictures are encoded one by one"),
+	OPTION_TOLD("mmproj-auto mmproj-offload no-mmproj-offload", OPTION_UNUSED,
+	            "an image encoder beside the model is taken, and runs on --device"),
 	OPTION_TOLD(
 		"rope-scaling rope-scale rope-freq-base rope-freq-scale yarn-orig-ctx yarn-ext-factor yarn-attn-factor "
 		"yarn-beta-slow yarn-beta-fast override-kv gan grp-attn-n gaw grp-attn-w rope-theta",
@@ -206,12 +210,15 @@ const struct option_foreign option_serve_table[] = {
 	OPTION_TOLD("performance-mode kernel-config attention-backend attention-config mamba-config",
 	            OPTION_UNUSED_VALUE, "kernels are generated for a model's shapes, and tuned by jitwarm"),
 	OPTION_TOLD("enable-sleep-mode", OPTION_REFUSED, "--keep-alive says when a model that nobody asks is closed"),
-	OPTION_TOLD("allowed-local-media-path allowed-media-domains limit-mm-per-prompt mm-processor-kwargs "
-	            "media-io-kwargs mm-processor-cache-gb mm-processor-cache-type mm-encoder-tp-mode "
+	OPTION_TOLD("allowed-media-domains", OPTION_REFUSED,
+	            "pictures are not fetched; requests have them as data: URLs"),
+	OPTION_TOLD("limit-mm-per-prompt", OPTION_REFUSED, "--max-images N says how many a request may have"),
+	OPTION_TOLD("mm-processor-cache-gb", OPTION_REFUSED, "--image-cache MIB says how much is kept"),
+	OPTION_TOLD("mm-processor-kwargs media-io-kwargs mm-processor-cache-type mm-encoder-tp-mode "
 	            "mm-encoder-attn-backend video-pruning-rate mm-shm-cache-max-object-size-mb interleave-mm-strings "
 	            "skip-mm-profiling enable-mm-embeds",
-	            OPTION_REFUSED, TEXT_ONLY),
-	OPTION_TOLD("disable-mm-preprocessor-cache language-model-only", OPTION_UNUSED, TEXT_ONLY),
+	            OPTION_REFUSED, PICTURES),
+	OPTION_TOLD("disable-mm-preprocessor-cache", OPTION_UNUSED, "--image-cache 0 keeps nothing of pictures"),
 	OPTION_TOLD("enable-prompt-embeds", OPTION_REFUSED, "prompts are texts or tokens"),
 	OPTION_TOLD("seed-per-request renderer-num-workers", OPTION_UNUSED_VALUE,
 	            "requests are computed one like another"),
@@ -275,7 +282,8 @@ const struct option_foreign option_serve_table[] = {
 	OPTION_TOLD("lora-dtype", OPTION_UNUSED_VALUE, "an adapter's numbers stay what they are"),
 	OPTION_TOLD("enable-lora-bias lora-extra-vocab-size long-lora-scaling-factors lora-target-modules",
 	            OPTION_REFUSED, LORA),
-	OPTION_TOLD("default-mm-loras enable-tower-connector-lora", OPTION_REFUSED, TEXT_ONLY),
+	OPTION_TOLD("default-mm-loras enable-tower-connector-lora", OPTION_REFUSED,
+	            "adapters are for the text part of a model"),
 	OPTION_TOLD("enable-prompt-adapter max-prompt-adapters max-prompt-adapter-token prompt-adapters",
 	            OPTION_REFUSED, "prompt adapters are not done; --lora takes those of matrices"),
 

@@ -38,14 +38,14 @@ struct serve_arguments {
 	long port, connections, per_address, read_seconds, alive_seconds, stop_seconds, body_mib, unread_kib, threads,
 		parallel, queue, context, pass_ms, kv_mib, memory_mib, predict, batch_tokens, check_bits, answers,
 		client_answers, slot_files, slot_mib, models_max, reasoning_budget, responses, responses_mib,
-		responses_seconds, lora_ranks;
+		responses_seconds, lora_ranks, max_images, image_mp, image_mib;
 	struct sampling_args sampling; /* where a request says nothing */
-	const char *models_dir, *presets_dir, *keep_alive, *lora_dir;
+	const char *models_dir, *presets_dir, *keep_alive, *lora_dir, *mmproj, *image_dir;
 	double keep; /* seconds; below 0: for good */
 	const char *slot_save, *template_file, *replay, *pooling, *reasoning, *reasoning_format, *reasoning_message,
 		*kv_type, *numerics, *speculate, *pull_with;
 	bool additional, offline, exit_on_device_failure, no_page, no_slots, verbose, spm_infill, no_replay, insecure,
-		quiet, sealed, no_cache, probe, lora_unapplied;
+		quiet, sealed, no_cache, probe, lora_unapplied, no_images;
 };
 extern struct serve_arguments serve;
 
@@ -69,6 +69,10 @@ void serve_models_close(void);
 /* jitserve_folder.c: what is in --models-dir, and with --pull-with what is in the cache that models are fetched into,
  * goes into the server's models, now and whenever they are looked at. False: err. */
 bool serve_folder_open(struct models *all, struct error *err);
+/* jitserve_sight.c: a model that was opened, and its batcher; that is stopped before the model leaves. False: err. */
+bool serve_sight_enter(struct served *m, jit_error *err);
+bool serve_sight_start(struct served *m, jit_error *err);
+void serve_sight_leave(struct served *m);
 /* jitserve_adapters.c: the adapters of the command line go into the models' lists; clients may load more with
  * --lora-dir. False: err. */
 bool serve_adapters_open(struct models *all, struct error *err);

@@ -216,6 +216,9 @@ static bool read_fingerprint(struct served *m, jit_error *err)
 
 static void close_model(struct served *m)
 {
+	if (m->batcher)
+		batcher_stop(m->batcher);
+	serve_sight_leave(m);
 	batcher_close(m->batcher);
 	if (m->adapters)
 		served_adapters_leave(m->adapters);
@@ -251,7 +254,8 @@ static bool open_model(struct served *m, jit_error *err)
 	struct batcher_numbers n;
 
 	if (!open_weights(m, err) || !take_sampling(m, err) || !read_fingerprint(m, err) ||
-	    !serve_adapters_enter(m, err) || !open_batcher(m, err)) {
+	    !serve_adapters_enter(m, err) || !serve_sight_enter(m, err) || !open_batcher(m, err) ||
+	    !serve_sight_start(m, err)) {
 		close_model(m);
 		return false;
 	}

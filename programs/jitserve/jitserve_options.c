@@ -203,6 +203,7 @@ static const struct option_row rows[] = {
 	  .help = "ranks that the adapters of one request may have together, a multiple of 4; 0: 256 (0)",
 	  .high = 16384,
 	  .target = &serve.lora_ranks },
+#include "programs/jitserve/options_images.def"
 	{ .name = "template",
 	  .kind = OPTION_FILE,
 	  .value = "FILE",

@@ -272,3 +272,22 @@ int session_feed_image(jit_session *s, const struct image_features *image, size_
 	free(ids);
 	return status;
 }
+
+int session_submit_pictures(jit_session *s, const int32_t *ids, size_t n, const struct session_picture *p,
+                            size_t pictures, size_t *reused, jit_error *err)
+{
+	const size_t before = s->length;
+	struct error e = { 0 };
+
+	*reused = 0;
+	if (before + n > s->context)
+		return jit_session_submit(s, ids, n, reused, err); /* which is refused */
+	bool ok = !pictures || engine_map_shown(s->engine, &e);
+	for (size_t i = 0; ok && i < pictures; i++)
+		ok = check(s, p[i].of, p[i].at, p[i].n, &e) &&
+		     add_picture(s, before + p[i].first, p[i].n, p[i].at, p[i].of, &e);
+	const int status = ok ? jit_session_submit(s, ids, n, reused, err) : model_report(err, &e);
+	if (status != JIT_OK && s->length == before)
+		session_pictures_rewind(s, before);
+	return status;
+}

@@ -72,5 +72,9 @@ const int32_t *session_keys(const jit_session *s);
  * are computed at once; of a session of a batch, by jit_batch_step(). */
 int session_feed_image(jit_session *s, const struct image_features *image, size_t first, size_t n, int32_t id,
                        jit_error *err);
+/* Of a session of a batch: n tokens together with what is shown among them, first: counted from the first of these. So
+ * others' memory of the same beginning is found, pictures included. */
+int session_submit_pictures(jit_session *s, const int32_t *ids, size_t n, const struct session_picture *p,
+                            size_t pictures, size_t *reused, jit_error *err);
 
 #endif

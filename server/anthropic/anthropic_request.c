@@ -94,7 +94,7 @@ static bool add_blocks(json_t *messages, const char *role, const json_t *blocks,
 	json_array_foreach(blocks, i, block)
 	{
 		const char *type = json_string_value(json_object_get(block, "type"));
-		if (type && strcmp(type, "text") == 0)
+		if (type && (strcmp(type, "text") == 0 || strcmp(type, "image") == 0))
 			json_add(parts, json_incref(block));
 		else if (type && strcmp(type, "tool_result") == 0)
 			ok = add_result(messages, block, r) && ok;

@@ -4,6 +4,7 @@
 #include "base/json_write.h"
 #include "runtime/session/session.h"
 #include "server/engine/batcher.h"
+#include "server/engine/sight.h"
 #include "server/api/replay.h"
 #include "server/request/fields.h"
 #include "server/http/server.h"
@@ -101,6 +102,11 @@ static bool may_ask(struct exchange *x, unsigned choices)
 	              choices, x->server->o.answers);
 }
 
+static bool take(const struct served *m, struct task *t, struct refusal *r)
+{
+	return t->shown.images ? sight_take(m->sight, t, r) : batcher_take(m->batcher, t, r);
+}
+
 static bool begin(struct exchange *x, struct reply *r, const struct served *m, struct task *const *tasks, size_t n)
 {
 	unsigned choices = 0;
@@ -135,7 +141,7 @@ static bool begin(struct exchange *x, struct reply *r, const struct served *m, s
 	if (!tasks[0]->action) /* a task that was taken is the engine's */
 		replay_describe(x, m, tasks, n);
 	for (size_t i = 0; i < n; i++)
-		if (!batcher_take(m->batcher, tasks[i], &x->refusal)) {
+		if (!take(m, tasks[i], &x->refusal)) {
 			x->header[0] = 0;
 			return false;
 		}

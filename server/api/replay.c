@@ -71,7 +71,7 @@ void replay_describe(struct exchange *x, const struct served *m, struct task *co
 	char adapters[ADAPTERS_ROOM];
 	uint64_t sum;
 
-	if (!m->fingerprint || !meaning_of(t, n, &sum) ||
+	if (!m->fingerprint || t[0]->shown.images /* of which the header says nothing */ || !meaning_of(t, n, &sum) ||
 	    !used_adapters_text(&t[0]->adapters, adapters, sizeof adapters))
 		return;
 	snprintf(x->header, sizeof x->header,

@@ -62,6 +62,11 @@ static bool begin(struct exchange *x, const json_t *body, json_t *warnings, cons
 	o->n_prompt = c->n_text;
 	c->text = NULL;
 	t->scores = t->prompt_top >= 0;
+	if (t->scores && t->shown.images) {
+		reply_close(&o->base);
+		return refuse(&x->refusal, 400, "prompt_logprobs",
+		              "prompt_logprobs is given, and the prompt has pictures, whose tokens have none");
+	}
 	if (openai_prompt_logprobs(o, &x->refusal))
 		return generate(x, &o->base, m, &t, 1);
 	reply_close(&o->base);

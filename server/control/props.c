@@ -82,7 +82,7 @@ bool answer_props(struct exchange *x)
 	json_put(o, "chat_template",
 	         m->template_text ? json_text(m->template_text, strlen(m->template_text))
 	                          : metadata(m, "tokenizer.chat_template"));
-	json_put(can, "vision", json_false());
+	json_put(can, "vision", json_boolean(m->sight != NULL));
 	json_put(can, "audio", json_false());
 	json_put(o, "modalities", can);
 	json_put(o, "build_info", json_string(openai_fingerprint()));

@@ -145,7 +145,7 @@ static void sweep(struct batcher *e)
 static void begin(struct batcher *e, struct choice *c)
 {
 	slots_enter(e->slots, c);
-	c->checked = e->bits && bits_wants(e->bits);
+	c->checked = e->bits && !c->task->shown.images && bits_wants(e->bits);
 	choice_begin(c, e->batch);
 }
 

@@ -77,7 +77,7 @@ static void keep_ids(struct choice *c)
 {
 	size_t n = c->session ? jit_session_length(c->session) : 0;
 
-	if (c->task->action || c->numbers.generated == 0 || n < 2)
+	if (c->task->action || c->task->shown.images || c->numbers.generated == 0 || n < 2)
 		return;
 	c->ids = malloc((n - 1) * sizeof *c->ids);
 	if (!c->ids)
@@ -182,6 +182,19 @@ static bool set_limits(struct choice *c, jit_error *err)
 	return false;
 }
 
+/* The prompt, with its pictures. */
+static int submit(const struct choice *c, size_t *reused, jit_error *err)
+{
+	const struct task *t = c->task;
+	struct jit_prompt p = t->shown;
+
+	if (!p.images)
+		return jit_session_submit(c->session, t->ids, t->n_ids, reused, err);
+	p.ids = t->ids;
+	p.n = t->n_ids;
+	return prompt_feed_session(c->session, &p, reused, err);
+}
+
 static bool prepare(struct choice *c, jit_batch *batch, jit_error *err)
 {
 	const struct task *t = c->task;
@@ -191,7 +204,7 @@ static bool prepare(struct choice *c, jit_batch *batch, jit_error *err)
 	p.seed += c->number - t->first;
 	c->session = jit_batch_session(batch, &p, err);
 	if (!c->session || !used_adapters_set(&t->adapters, c->session, err) || (t->min == 0 && !set_stops(c, err)) ||
-	    jit_session_submit(c->session, t->ids, t->n_ids, &reused, err) != JIT_OK || !set_limits(c, err))
+	    submit(c, &reused, err) != JIT_OK || !set_limits(c, err))
 		return false;
 	c->numbers.prompt = t->n_ids;
 	c->numbers.reused = reused;
@@ -396,7 +409,7 @@ static bool make_room(struct choice *c, jit_error *err)
 	const struct task *t = c->task;
 	const size_t room = (size_t)t->context;
 
-	if (!t->shifts || jit_session_length(c->session) <= room)
+	if (!t->shifts || t->shown.images || jit_session_length(c->session) <= room)
 		return true;
 	const size_t half = (room - t->keeps) / 2;
 	c->checked = false; /* its tokens are no single text */

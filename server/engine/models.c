@@ -220,6 +220,8 @@ static void put_kind(json_t *o, const struct served *m)
 	json_put(o, "aliases", aliases);
 	json_put(o, "tags", json_array());
 	json_add(in, json_string("text"));
+	if (m->sees)
+		json_add(in, json_string("image"));
 	json_add(out, json_string("text"));
 	json_put(kind, "input_modalities", in);
 	json_put(kind, "output_modalities", out);

@@ -19,6 +19,7 @@
 #include "server/engine/served_adapters.h"
 
 struct batcher;
+struct sight;
 
 /* Whether templates are told that the model shall reason. */
 enum reasoning { REASONING_TEMPLATE, REASONING_ON, REASONING_OFF };
@@ -34,7 +35,9 @@ struct served {
 	/* While it is in memory, and of the last time that it was: who reads this holds it (loader.h). */
 	jit_model *model;                 /* NULL: it is not */
 	struct batcher *batcher;          /* NULL: it is not */
+	struct sight *sight;              /* its image encoder; NULL: it cannot see */
 	struct served_adapters *adapters; /* NULL: it has none, and none can be loaded */
+	bool sees;                        /* it has a sight, or had one when it was last in memory */
 	uint64_t bytes;                   /* of weights, and of what all its answers may keep of their tokens */
 	uint64_t fingerprint;             /* of weights and all else that decides bits; 0: not known */
 	const char *numerics, *kv;        /* their names */

@@ -15,6 +15,7 @@
 #include "runtime/session/session.h"
 #include "runtime/session/session_limits.h"
 #include "runtime/sampling/stop.h"
+#include "server/engine/sight.h"
 #include "server/request/fields.h"
 
 struct task *task_open(const struct served *m)
@@ -65,6 +66,9 @@ void task_release(struct task *t)
 	}
 	free(t->texts);
 	free(t->ids);
+	prompt_close(&t->shown);
+	if (t->sight)
+		sight_forget(t->sight, t->pixels);
 	free(t->ends);
 	free(t->bias);
 	free(t->samplers);

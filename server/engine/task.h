@@ -18,6 +18,7 @@
 #include "server/engine/slot_files.h"
 #include "server/engine/stream.h"
 #include "server/engine/fairness.h"
+#include "vision/prompt.h"
 
 enum { TASK_MAX_CHOICES = 128, TASK_MAX_STOPS = 256, SLOTS_MAX = 1024 };
 
@@ -37,6 +38,9 @@ struct task {
 	struct stream *stream;
 	int32_t *ids; /* the prompt, n_ids tokens */
 	size_t n_ids;
+	struct jit_prompt shown; /* where pictures stand among ids; none: no images */
+	struct sight *sight;     /* that counts so many pixels for it; NULL: none does */
+	uint64_t pixels;
 	struct task_text
 		*texts; /* instead, n_texts of them, which are embedded one after the other; NULL: the prompt */
 	size_t n_texts;

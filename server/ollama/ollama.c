@@ -339,7 +339,7 @@ static bool begin(struct exchange *x, struct ollama_request *q, struct task *t, 
 		return refuse(r, 503, NULL, "There is no memory for this request.");
 	o->chat = chat;
 	if (!chat && !o->raw)
-		o->context = json_ids(t->ids, t->n_ids);
+		o->context = t->shown.images ? json_array() : json_ids(t->ids, t->n_ids);
 	o->prompt = c->text;
 	o->n_prompt = c->n_text;
 	c->text = NULL;

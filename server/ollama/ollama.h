@@ -49,6 +49,10 @@ bool ollama_prompt(struct conversation *c, struct ollama_request *q, int64_t now
 /* ollama_room.c: what it says of that, once its model is known; "num_keep" of its options. False: refused. */
 bool ollama_read_room(struct ollama_request *q, struct refusal *r);
 bool ollama_read_keep(struct ollama_request *q, json_t *options, struct refusal *r);
+/* ollama_images.c: content is taken over. */
+void ollama_add_message(json_t *messages, const char *role, json_t *content);
+/* Pictures become parts of a message's content. False: refused. */
+bool ollama_put_images(json_t *message, const json_t *images, struct refusal *r);
 /* A prompt that is too long loses tokens; a task's answer is told how to go on. */
 void ollama_cut(const struct ollama_request *q, struct conversation *c);
 void ollama_set_room(const struct ollama_request *q, struct task *t);

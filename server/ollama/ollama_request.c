@@ -249,9 +249,6 @@ static bool take_message(json_t *message, size_t number, const json_t *messages,
 	const json_t *images = field_value(message, "images");
 	json_t *thinking = field_value(message, "thinking");
 
-	if (!is_empty(images))
-		return refuse(r, 400, "messages",
-		              "messages[%zu].images is not supported: no image is read here, only text", number);
 	if (thinking && !json_is_string(thinking))
 		return refuse(r, 400, "messages", "messages[%zu].thinking is %s, expected a string", number,
 		              json_kind(thinking));
@@ -265,7 +262,7 @@ static bool take_message(json_t *message, size_t number, const json_t *messages,
 		json_put(message, "content", json_string(""));
 	if (role && strcmp(role, "tool") == 0)
 		take_result(message, messages);
-	return true;
+	return ollama_put_images(message, images, r);
 }
 
 static bool take_messages(json_t *body, struct refusal *r)
@@ -289,15 +286,6 @@ static bool take_messages(json_t *body, struct refusal *r)
 		json_object_del(call, "answered");
 	json_put(body, "messages", messages);
 	return r->status == 0;
-}
-
-static void add_message(json_t *messages, const char *role, json_t *content)
-{
-	json_t *o = json_object();
-
-	json_put(o, "role", json_string(role));
-	json_put(o, "content", content);
-	json_add(messages, o);
 }
 
 /* ---- texts */
@@ -339,8 +327,8 @@ static bool read_own_template(struct conversation *c, const char *given, const s
 		json_put(variables, "suffix", json_string(v->suffix));
 	} else {
 		if (system)
-			add_message(messages, "system", json_string(system));
-		add_message(messages, "user", json_string(v->prompt));
+			ollama_add_message(messages, "system", json_string(system));
+		ollama_add_message(messages, "user", json_string(v->prompt));
 	}
 	char *text = json_write(messages);
 	if (!text)
@@ -412,10 +400,15 @@ static bool read_turn(struct conversation *c, struct ollama_request *q, const st
 	json_t *messages = json_array();
 
 	if (values->system)
-		add_message(messages, "system", json_string(values->system));
-	add_message(messages, "user", json_string(values->prompt));
+		ollama_add_message(messages, "system", json_string(values->system));
+	ollama_add_message(messages, "user", json_string(values->prompt));
+	ollama_put_images(json_array_get(messages, json_array_size(messages) - 1), field_value(q->body, "images"), r);
 	json_put(q->body, "messages", messages);
-	return talk_normalise(q->body, "prompt", r) && conversation_read(c, q->body, q->model, now, r);
+	if (!r->status && talk_normalise(q->body, "prompt", r) && conversation_read(c, q->body, q->model, now, r))
+		return true;
+	if (!is_empty(field_value(q->body, "images")))
+		refusal_rename(r, "messages", "images");
+	return false;
 }
 
 /* Empty texts are as good as none. */
@@ -433,13 +426,15 @@ static bool read_generate(struct conversation *c, struct ollama_request *q, int6
 	struct texts v = { .prompt = "" };
 	const char *own = NULL;
 	const struct served *m = q->model;
-	const bool has_context = json_array_size(context) > 0;
+	const bool has_context = json_array_size(context) > 0, sees = !is_empty(field_value(q->body, "images"));
 
 	if (r->status || !field_text(q->body, "prompt", &v.prompt, r) || !read_text(q->body, "system", &v.system, r) ||
 	    !read_text(q->body, "suffix", &v.suffix, r) || !read_text(q->body, "template", &own, r))
 		return false;
 	v.prompt = v.prompt ? v.prompt : "";
 	q->fills = v.suffix && !own;
+	if (sees && (q->raw || own || v.suffix || has_context))
+		return refuse(r, 400, "images", "images go with a prompt, without raw, template, suffix and context");
 	if (q->fills && (v.system || has_context))
 		return refuse(r, 400, "suffix", "suffix goes with a prompt alone, without system and context");
 	if (q->raw && (v.system || has_context || own))
@@ -449,7 +444,7 @@ static bool read_generate(struct conversation *c, struct ollama_request *q, int6
 	if (q->fills)
 		return read_gap(c, v.prompt, v.suffix, m, now, r);
 	/* As ollama has it for models without a template. */
-	const bool plain = q->raw || (!m->template_text && !m->info.has_chat_template && !v.system);
+	const bool plain = q->raw || (!m->template_text && !m->info.has_chat_template && !v.system && !sees);
 	return (own     ? read_own_template(c, own, &v, m, now, r)
 	        : plain ? read_raw(c, v.prompt, m, r)
 	                : read_turn(c, q, &v, now, r)) &&

@@ -55,7 +55,7 @@ static size_t kept(const struct ollama_request *q, const int32_t *ids, size_t n)
 
 void ollama_cut(const struct ollama_request *q, struct conversation *c)
 {
-	if (!q->truncates || c->n_ids <= (size_t)q->room)
+	if (!q->truncates || c->shown.images || c->n_ids <= (size_t)q->room)
 		return;
 	const size_t keep = kept(q, c->ids, c->n_ids), left = (size_t)q->room - keep;
 

@@ -12,10 +12,13 @@
 #include "server/ollama/ollama_facts.h"
 #include "server/http/server.h"
 
-static json_t *capabilities(const struct ollama_facts *f, const jit_model *loaded, const char *template_text)
+static json_t *capabilities(const struct ollama_facts *f, const struct served *m, const jit_model *loaded,
+                            const char *template_text)
 {
 	json_t *list = json_array();
 
+	if (m->sees)
+		json_add(list, json_string("vision"));
 	if (f->file->pooling != POOLING_NOT_SAID && f->file->pooling != POOLING_RANK)
 		json_add(list, json_string("embedding"));
 	if (f->file->pooling != POOLING_RANK && !f->file->spec.encodes)
@@ -159,7 +162,7 @@ static bool show(struct exchange *x, const struct served *m, const struct ollama
 	json_put(o, "details", details);
 	tell_made(o, made);
 	json_put(o, "model_info", ollama_info(f, m, verbose));
-	json_put(o, "capabilities", capabilities(f, loaded, text));
+	json_put(o, "capabilities", capabilities(f, m, loaded, text));
 	json_put(o, "modified_at", json_string(f->modified));
 	json_decref(made); /* whose template this was */
 	return exchange_json(x, json_write(o));

@@ -1,6 +1,7 @@
 /* server/talk/conversation.c - the messages of a request become a prompt. */
 #include "server/talk/conversation.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,6 +12,7 @@
 #include "base/json_write.h"
 #include "server/request/fields.h"
 #include "server/talk/history.h"
+#include "server/talk/messages.h"
 #include "server/request/tool_notes.h"
 
 /* For models without a template of their own; most of those trained for conversations since 2023 know this form. */
@@ -19,112 +21,14 @@ static const char usual_template[] =
 	"(message['content'] or '') + '<|im_end|>\\n' }}{% endfor %}"
 	"{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}";
 
-/* ---- one message */
-
-static bool add_part(struct bytes *text, const json_t *part, size_t number, struct refusal *r)
-{
-	const char *type = json_string_value(json_object_get(part, "type"));
-	const json_t *words = json_object_get(part, "text");
-
-	if (!json_is_object(part) || !type)
-		return refuse(r, 400, "messages", "a message has a part of its content without a type");
-	if (strcmp(type, "text") != 0 && strcmp(type, "input_text") != 0 && strcmp(type, "output_text") != 0)
-		return refuse(r, 400, "messages",
-		              "a message has content of type %.60s, which is not supported: only "
-		              "text is",
-		              type);
-	if (!json_is_string(words))
-		return refuse(r, 400, "messages", "a message has a part of type text without a text");
-	if (number)
-		bytes_text(text, "\n");
-	bytes_add(text, json_string_value(words), json_string_length(words));
-	return true;
-}
-
-/* A text or its parts; parts become one text. False: refused. */
-static bool join_content(json_t *message, struct refusal *r)
-{
-	json_t *content = json_object_get(message, "content"), *part;
-	struct bytes text = { 0 };
-	size_t i;
-	bool ok = true;
-
-	if (!content || json_is_null(content) || json_is_string(content)) {
-		/* Beside calls; many templates look for words in it. */
-		if (!json_is_string(content))
-			json_put(message, "content", json_string(""));
-		return true;
-	}
-	if (!json_is_array(content))
-		return refuse(r, 400, "messages", "a message has content that is %s, expected a string or an array",
-		              json_kind(content));
-	json_array_foreach(content, i, part) ok = ok && add_part(&text, part, i, r);
-	if (ok)
-		json_put(message, "content", json_text(text.n ? text.p : "", text.n));
-	bytes_free(&text);
-	return ok;
-}
-
-/* Clients send back what their libraries make of an answer: members that are null, and no calls as an empty list. A
- * template would take them for something. */
-static void drop_empty(json_t *message)
-{
-	const char *name;
-	json_t *value;
-	void *next;
-
-	json_object_foreach_safe(message, next, name, value)
-	{
-		if ((json_is_null(value) && strcmp(name, "content") != 0) ||
-		    (strcmp(name, "tool_calls") == 0 && json_is_array(value) && json_array_size(value) == 0))
-			json_object_del(message, name);
-	}
-}
-
-static bool normalise_message(json_t *message, size_t number, struct refusal *r)
-{
-	const char *role = json_string_value(json_object_get(message, "role"));
-
-	if (!json_is_object(message) || !role)
-		return refuse(r, 400, "messages", "message %zu is no object with a role", number);
-	drop_empty(message);
-	if (strcmp(role, "developer") == 0)
-		json_put(message, "role", json_string("system"));
-	bool calls = json_array_size(json_object_get(message, "tool_calls")) > 0;
-	if (!calls && !field_value(message, "content"))
-		return refuse(r, 400, "messages", "message %zu has neither content nor tool_calls", number);
-	return join_content(message, r);
-}
-
-/* ---- all of them */
-
-static json_t *read_messages(const json_t *body, struct refusal *r)
-{
-	json_t *given = field_array(body, "messages", r), *message;
-	size_t i;
-
-	if (!given || json_array_size(given) == 0) {
-		refuse(r, 400, "messages", "messages is missing or empty");
-		return NULL;
-	}
-	json_t *messages = json_copied(given, true);
-	if (!messages)
-		refuse(r, 503, NULL, "There is no memory for this request.");
-	json_array_foreach(messages, i, message)
-	{
-		if (!normalise_message(message, i, r)) {
-			json_decref(messages);
-			return NULL;
-		}
-	}
-	return messages;
-}
+/* ---- prompts */
 
 /* What a request says of its last message. */
 struct ending {
-	bool generation; /* the prompt begins an answer */
-	bool may, must;  /* a last message of the assistant goes on */
-	char *beginning; /* its text; NULL: none goes on */
+	bool generation;                 /* the prompt begins an answer */
+	bool may, must;                  /* a last message of the assistant goes on */
+	char *beginning;                 /* its text; NULL: none goes on */
+	const struct pictures *pictures; /* of the messages */
 };
 
 static bool read_ending(struct ending *e, const json_t *body, struct refusal *r)
@@ -270,35 +174,80 @@ static bool append(struct conversation *c, const char *text, bool special, const
 	return true;
 }
 
-static bool render(struct conversation *c, jit_chat_options *o, const struct served *m, struct refusal *r)
+/* What is rendered. */
+struct rendering {
+	jit_chat_options o;
+	const struct pictures *pictures;
+};
+
+/* Of messages that were left out, the pictures are, too: these are the first ones. */
+static int render_pictures(struct conversation *c, const struct rendering *a, const struct served *m, jit_error *err)
+{
+	const struct pictures *p = a->pictures;
+	const size_t n = pictures_marks(p, a->o.messages);
+	struct error e = { 0 };
+
+	if (n > p->n)
+		error_set(&e, ERROR_UNSUPPORTED, "the conversation cannot be shown with its pictures");
+	else if (prompt_of_chat(&c->shown, sight_told(m->sight)->encoder, &a->o, p->mark, p->image + (p->n - n), n,
+	                        &e)) {
+		c->ids = c->shown.ids;
+		c->n_ids = c->shown.n;
+		c->text = c->shown.text;
+		c->n_text = c->shown.n_text;
+		c->shown.ids = NULL;
+		c->shown.text = NULL;
+	}
+	err->code = e.code == ERROR_NONE          ? JIT_OK
+	            : e.code == ERROR_MEMORY      ? JIT_ERROR_MEMORY
+	            : e.code == ERROR_UNSUPPORTED ? JIT_ERROR_UNSUPPORTED
+	                                          : JIT_ERROR_ARGUMENT;
+	snprintf(err->message, sizeof err->message, "%s", e.text);
+	return err->code;
+}
+
+static int render_as(struct conversation *c, const struct rendering *a, const struct served *m, jit_error *err)
 {
 	jit_chat chat = JIT_CHAT();
+
+	*c = (struct conversation){ 0 };
+	if (a->pictures->n)
+		return render_pictures(c, a, m, err);
+	const int status = jit_chat_render(m->model, &a->o, &chat, err);
+	c->ids = chat.ids;
+	c->n_ids = chat.n_ids;
+	c->text = chat.text;
+	c->n_text = chat.n;
+	return status;
+}
+
+static bool render(struct conversation *c, struct rendering *a, const struct served *m, struct refusal *r)
+{
 	jit_error err = { 0 };
 
-	o->template_text = m->template_text;
-	int status = jit_chat_render(m->model, o, &chat, &err);
-	if (status == JIT_ERROR_UNSUPPORTED && !m->template_text && !m->info.has_chat_template && !o->template_name) {
-		o->template_text = usual_template;
-		status = jit_chat_render(m->model, o, &chat, &err);
+	a->o.template_text = m->template_text;
+	int status = render_as(c, a, m, &err);
+	if (status == JIT_ERROR_UNSUPPORTED && !m->template_text && !m->info.has_chat_template && !a->o.template_name) {
+		a->o.template_text = usual_template;
+		status = render_as(c, a, m, &err);
 	}
 	if (status != JIT_OK)
 		return refuse_error(r, "messages", &err);
-	*c = (struct conversation){ .ids = chat.ids, .n_ids = chat.n_ids, .text = chat.text, .n_text = chat.n };
 	return c->ids || refuse(r, 501, NULL, "The model has no tokenizer.");
 }
 
 /* With these repairs of the conversation; bytes is how long what the template gets was then. */
 static bool render_repaired(struct conversation *c, const json_t *messages, const json_t *tools, unsigned repairs,
-                            jit_chat_options *o, const struct served *m, size_t *bytes, struct refusal *r)
+                            struct rendering *a, const struct served *m, size_t *bytes, struct refusal *r)
 {
 	char *text = json_write(history_messages(messages, repairs)),
 	     *told = tools ? json_write(history_tools(tools, repairs)) : NULL;
 	bool ok = (text && (told || !tools)) || refuse(r, 503, NULL, "There is no memory for this request.");
 
 	*bytes = (text ? strlen(text) : 0) + (told ? strlen(told) : 0);
-	o->messages = text;
-	o->tools = told;
-	ok = ok && render(c, o, m, r);
+	a->o.messages = text;
+	a->o.tools = told;
+	ok = ok && render(c, a, m, r);
 	free(text);
 	free(told);
 	return ok;
@@ -310,7 +259,7 @@ enum { REPAIRED_MAX = 1000, REPAIRED_BYTES = 4 << 20 };
 
 /* As the model's template was found to take conversations: what it takes as it comes goes so. What it still refuses is
  * like no probe: then the other repairs are tried, too. */
-static bool render_history(struct conversation *c, const json_t *messages, const json_t *tools, jit_chat_options *o,
+static bool render_history(struct conversation *c, const json_t *messages, const json_t *tools, struct rendering *o,
                            const struct served *m, struct refusal *r)
 {
 	unsigned repairs = m->repairs[tools != NULL], rescues = m->rescues[tools != NULL];
@@ -361,8 +310,10 @@ static bool make(struct conversation *c, json_t *messages, const json_t *body, s
 {
 	json_t *variables = variables_of(body, m, now, r), *tools = tools_shown(tools_of(body, r));
 	char *more = json_write(json_incref(variables));
-	jit_chat_options o =
-		JIT_CHAT_OPTIONS(.has_now = 1, .now = now, .variables = more, .no_generation_prompt = !e->generation);
+	struct rendering o = {
+		JIT_CHAT_OPTIONS(.has_now = 1, .now = now, .variables = more, .no_generation_prompt = !e->generation),
+		e->pictures
+	};
 
 	if (!more)
 		refuse(r, 503, NULL, "There is no memory for this request.");
@@ -471,13 +422,16 @@ bool conversation_read(struct conversation *c, const json_t *body, const struct 
                        struct refusal *r)
 {
 	struct ending e;
-	json_t *messages = with_kept(read_ending(&e, body, r) ? read_messages(body, r) : NULL, m);
+	struct pictures pictures = { 0 };
+	json_t *messages = with_kept(read_ending(&e, body, r) ? messages_read(body, m, &pictures, r) : NULL, m);
 	const size_t room = c->room;
+
+	e.pictures = &pictures;
 	bool ok = messages && take_beginning(&e, messages, r) && make(c, messages, body, &e, m, now, r) &&
 	          (!room || c->n_ids <= room || leave_out(c, messages, body, &e, m, now, room, r));
-
 	json_decref(messages);
 	free(e.beginning);
+	c->pictures = pictures;
 	return ok;
 }
 
@@ -486,12 +440,19 @@ void conversation_give(struct conversation *c, struct task *t)
 	t->ids = c->ids;
 	t->n_ids = c->n_ids;
 	t->before = c->before;
+	t->shown = c->shown;
+	t->sight = c->pictures.sight;
+	t->pixels = c->pictures.pixels;
 	c->ids = NULL;
+	c->shown = (struct jit_prompt){ 0 };
+	c->pictures.sight = NULL;
 }
 
 void conversation_free(struct conversation *c)
 {
 	free(c->ids);
 	free(c->text);
+	prompt_close(&c->shown);
+	pictures_free(&c->pictures);
 	*c = (struct conversation){ 0 };
 }

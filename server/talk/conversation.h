@@ -16,12 +16,15 @@
 #include "server/engine/models.h"
 #include "server/request/refusal.h"
 #include "server/engine/task.h"
+#include "server/talk/pictures.h"
 
 struct conversation {
 	int32_t *ids;
 	size_t n_ids;
 	char *text; /* the prompt, as the template wrote it; an answer that was begun is behind it */
 	size_t n_text;
+	struct jit_prompt shown;    /* where pictures' features stand among ids; without tokens of its own */
+	struct pictures pictures;   /* of the request */
 	struct think_before before; /* the reasoning that an answer may have, for its grammar begins behind it */
 	size_t room; /* given: tokens for which old messages are left out, but the system's and the last; 0: for none */
 };

@@ -1,0 +1,95 @@
+/* programs/jitserve/jitserve_sight.c - image encoders of served models: which model has one, and what the command line
+ * says of pictures. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "include/jitrun_images.h"
+#include "programs/jitserve/jitserve.h"
+#include "server/engine/sight.h"
+#include "vision/seer.h"
+
+/* Where the command line says nothing: pictures of a request, millions of pixels of each, and memory for features. */
+enum { USUAL_IMAGES = 64, USUAL_MP = 32, USUAL_MIB = 256 };
+
+/* Whether the model's files may have an image encoder, without opening them. */
+static bool may_see(const struct served *m)
+{
+	static const char *const files[] = { "preprocessor_config.json", "processor_config.json" };
+	struct error ignored = { 0 };
+	struct stat st;
+	char path[4200], *pair;
+
+	if (m->info.encodes || serve.no_images)
+		return false;
+	if (serve.mmproj)
+		return true;
+	for (size_t i = 0; stat(m->path, &st) == 0 && S_ISDIR(st.st_mode) && i < 2; i++) {
+		snprintf(path, sizeof path, "%s/%s", m->path, files[i]);
+		if (access(path, F_OK) == 0)
+			return true;
+	}
+	pair = seer_find_pair(m->path, &ignored);
+	const bool has = pair || ignored.code;
+	free(pair);
+	return has;
+}
+
+static bool open_encoder(const struct served *m, struct sight_options *o, jit_error *err)
+{
+	o->compute = jit_compute_open(
+		&JIT_COMPUTE_OPTIONS(.device = serve.device, .isa = serve.isa, .threads = (int)serve.threads,
+	                             .cache_dir = serve.no_cache ? "" : serve.cache_dir, .sealed = serve.sealed),
+		err);
+	o->encoder = o->compute ? jit_image_encoder_open(m->model, o->compute, m->path, serve.mmproj, err) : NULL;
+	if (o->encoder)
+		return true;
+	jit_compute_close(o->compute);
+	return false;
+}
+
+/* A model whose image encoder cannot be opened answers texts, unless it was named. */
+bool serve_sight_enter(struct served *m, jit_error *err)
+{
+	struct sight_options o = {
+		.images = serve.max_images ? (size_t)serve.max_images : USUAL_IMAGES,
+		.pixels = (serve.image_mp ? (uint64_t)serve.image_mp : USUAL_MP) * 1000000,
+		.cache_bytes = (serve_given("image-cache") ? (uint64_t)serve.image_mib : USUAL_MIB) << 20,
+		.queue = (unsigned)(serve.parallel + serve.queue),
+		.folder = serve.image_dir
+	};
+
+	m->sight = NULL;
+	m->sees = false;
+	if (!may_see(m))
+		return true;
+	if (!open_encoder(m, &o, err)) {
+		if (serve.mmproj)
+			return false;
+		if (!serve.quiet)
+			fprintf(stderr, "jitserve: %s: takes no pictures: %s\n", m->name, err->message);
+		*err = (jit_error){ 0 };
+		return true;
+	}
+	m->sight = sight_open(&o);
+	m->sees = m->sight != NULL;
+	if (!m->sees)
+		*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "no memory for pictures" };
+	return m->sees;
+}
+
+bool serve_sight_start(struct served *m, jit_error *err)
+{
+	if (!m->sight || sight_start(m->sight, m->batcher))
+		return true;
+	*err = (jit_error){ .code = JIT_ERROR_IO, .message = "the thread that encodes pictures cannot be started" };
+	return false;
+}
+
+void serve_sight_leave(struct served *m)
+{
+	sight_close(m->sight);
+	m->sight = NULL;
+}
