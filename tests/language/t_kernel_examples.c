@@ -313,6 +313,9 @@ static void test_binomial(void **state)
 {
 	check_binomial(0, 64);
 	check_binomial(1, 64);
+	check_binomial(7, 1);
+	check_binomial(31, 2);
+	check_binomial(32, 3);
 	check_binomial(33, 16);
 	check_binomial(97, 31);
 }

@@ -1,4 +1,5 @@
-/* tests/language/t_uniform.c - kernels that use lanes inside of an instance: each, reductions, scans and tiles. */
+/* tests/language/t_uniform.c - kernels that use lanes inside of an instance: each, reductions, scans and tiles; and one
+ * of few lines that uses most functions of one series: prices of options. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -279,12 +280,68 @@ static void test_bitonic(void **state)
 	run_close(&r);
 }
 
+/* --- options: functions of one series, against double precision */
+
+/* The example's formula in double precision, with its polynomial. */
+static double normal(double x)
+{
+	const double k = 1 / (1 + 0.2316419 * fabs(x));
+	const double w = ((((1.330274429 * k - 1.821255978) * k + 1.781477937) * k - 0.356563782) * k + 0.31938153) *
+	                 k * 0.39894228040 * exp(-x * x / 2);
+
+	return x > 0 ? 1 - w : w;
+}
+static double price(double s, double x, double t, double r, double v)
+{
+	const double d1 = (log(s / x) + (r + v * v / 2) * t) / (v * sqrt(t)), d2 = d1 - v * sqrt(t);
+
+	return s * normal(d1) - x * exp(-r * t) * normal(d2);
+}
+
+static void check_options(unsigned n, bool published, enum run_machines machines)
+{
+	static const struct {
+		const char *name;
+		float value, more; /* of element i: value + more * (i mod 13) */
+	} inputs[] = { { "s", 100, 3 }, { "x", 98, 2 }, { "t", 2, 0.25f }, { "r", 0.02f, 0.01f }, { "v", 5, -0.3f } };
+	const float *in[5];
+	char constants[16];
+	struct run r;
+
+	snprintf(constants, sizeof constants, "n=%u", n);
+	run_open_example(&r, "black_scholes", NULL, constants);
+	for (unsigned k = 0; k < 5; k++) {
+		float *to = run_array(&r, inputs[k].name);
+		in[k] = to;
+		for (unsigned i = 0; i < n; i++)
+			to[i] = inputs[k].value + (published ? 0 : inputs[k].more * (float)(i * 7 % 13));
+	}
+	run_everywhere(&r, machines);
+	for (unsigned i = 0; i < n; i++) {
+		const double want = published ? 99.9605026
+		                              : price((double)in[0][i], (double)in[1][i], (double)in[2][i],
+		                                      (double)in[3][i], (double)in[4][i]);
+		assert_true(fabs((double)((float *)run_array(&r, "o"))[i] - want) < 1e-5 * 100);
+	}
+	run_close(&r);
+}
+
+static void test_options(void **state)
+{
+	static const unsigned sizes[] = { 0, 1, 7, 8, 9, 15, 17, 31, 32, 33, 97, 255, 256, 257, 1021 };
+
+	check_options(3, true, RUN_CARDS);
+	for (unsigned k = 0; k < sizeof sizes / sizeof *sizes; k++)
+		check_options(sizes[k], false, sizes[k] < 98 ? RUN_CARDS : RUN_CPUS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_reductions),     cmocka_unit_test(test_ragged),
-		cmocka_unit_test(test_softmax),        cmocka_unit_test(test_scans),
-		cmocka_unit_test(test_scan_of_floats), cmocka_unit_test(test_bitonic),
+		cmocka_unit_test(test_options), cmocka_unit_test(test_reductions),
+		cmocka_unit_test(test_ragged),  cmocka_unit_test(test_softmax),
+		cmocka_unit_test(test_scans),   cmocka_unit_test(test_scan_of_floats),
+		cmocka_unit_test(test_bitonic),
 	};
 
 	return cmocka_run_group_tests_name("t_uniform", tests, NULL, NULL);

@@ -89,6 +89,21 @@ for device in ref cpu sim:gfx1100 sim:sm90; do
 	is 0 $j run "$dir/many.jk" -k look -i at=0 -i x=iota --check -d $device
 done
 
+# the long names, and perf's map
+sh -c "echo \$\$ > '$dir/pid'; exec $j run '$f' --const n=10 --in a=1 --in x=iota --out 'y=$dir/long.npy' \
+	--kernel saxpy --device cpu --threads 2 --quiet --no-cache --perf-map" > "$dir/out" 2> "$dir/err"
+status=$?
+check "long names: $(cat "$dir/err")" [ "$status" = 0 ]
+check "quiet: nothing printed" [ ! -s "$dir/out" ]
+check "the file of --out" [ "$(wc -c < "$dir/long.npy")" = 168 ]
+check "perf's map has the kernel" grep -q 'saxpy.user\.' "/tmp/perf-$(cat "$dir/pid").map"
+rm -f "/tmp/perf-$(cat "$dir/pid").map"
+# every option is somewhere in this test, but those that all programs share (t_output.sh)
+for option in $($j --help-all | grep -oE '^ +(-[a-z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+'); do
+	case $option in --help | --help-all | --version | --print-man | --print-completion) continue ;; esac
+	check "$option has a test" grep -qE -e "$option([ =\"]|\$)" "$0"
+done
+
 # what is looked at
 is 0 $j check "$f" -c n=100
 has "kernel saxpy:"
