@@ -98,6 +98,8 @@ struct preset;
 bool serve_preset_read(const struct served *m, size_t i, struct preset *p, struct error *err);
 /* Whether its settings can be used, as far as that is seen without a model. False: err. */
 bool serve_preset_check(const struct preset *p, struct error *err);
+/* The adapters that it names are in the model's list. */
+void serve_preset_laid(size_t i);
 /* Reads it when the model is opened, and fills in of *m and of its sampling what the options do not say. *context: 0:
  * it says none. False: err. */
 bool serve_preset_use(struct served *m, size_t i, struct sampling_args *a, long *context, jit_error *err);

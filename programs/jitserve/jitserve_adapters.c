@@ -10,6 +10,7 @@
 
 #include "base/json_read.h"
 #include "programs/common/adapter_args.h"
+#include "programs/common/preset.h"
 #include "programs/jitserve/jitserve.h"
 
 static bool no_memory(struct error *err) { return error_set(err, ERROR_MEMORY, "no memory for the list of adapters"); }
@@ -106,6 +107,37 @@ static bool add_module(struct models *all, const char *value, struct error *err)
 	               : error_set(err, ERROR_ARGUMENT, "--lora-modules is %.100s, expected NAME=FILE", value);
 }
 
+/* FILE[:SCALE] of a preset. */
+static bool add_of_preset(struct models *all, const struct served *m, const char *value, struct error *err)
+{
+	char *path = strdup(value);
+	float scale = 1;
+
+	if (path && access(path, F_OK) != 0)
+		adapter_args_cut(path, &scale);
+	const bool ok = path ? add(all, m->name, NULL, path, scale, err) : no_memory(err);
+	free(path);
+	return ok;
+}
+
+/* Those that a model's preset names count in requests that say nothing, as those of --lora without a name. What else is
+ * wrong with a preset is told when the model is opened. */
+static bool add_presets(struct models *all, size_t i, struct error *err)
+{
+	struct preset p = { 0 };
+	struct error ignored = { 0 };
+	bool ok = true;
+
+	if (serve_preset_read(&all->list[i], i, &p, &ignored)) {
+		for (unsigned s = 0; ok && s < p.n_set; s++)
+			if (strcmp(p.set[s].name, "lora") == 0)
+				ok = add_of_preset(all, &all->list[i], p.set[s].value, err);
+		serve_preset_laid(i);
+	}
+	preset_free(&p);
+	return ok;
+}
+
 /* Clients may load adapters for any model, also for those that come later. */
 static bool open_all(struct models *all, struct error *err)
 {
@@ -125,6 +157,8 @@ bool serve_adapters_open(struct models *all, struct error *err)
 		ok = add_values(all, "lora-scaled", serve.lora_scaled.value[i], true, err);
 	for (int i = 0; ok && i < serve.lora_modules.n; i++)
 		ok = add_module(all, serve.lora_modules.value[i], err);
+	for (size_t i = 0; ok && i < all->n; i++)
+		ok = add_presets(all, i, err);
 	return ok && (!serve.lora_dir || open_all(all, err));
 }
 

@@ -10,6 +10,7 @@ static struct kept {
 	const char *manifest, *file;
 	struct preset preset; /* as of the last time that the model was opened */
 	const char *stop[PRESET_SETTINGS];
+	bool laid; /* its adapters are in the model's list */
 } kept[SERVE_MAX_MODELS];
 
 void serve_preset_from(size_t i, const char *manifest, const char *file)
@@ -39,8 +40,8 @@ static bool set_one(struct served *m, struct kept *k, struct sampling_args *a, c
 		return whole && n >= -2 && n <= 1 << 30;
 	}
 	if (strcmp(name, "lora") == 0) {
-		snprintf(why, 400, "the server lays no adapter of a preset over a model; --lora does");
-		return false;
+		snprintf(why, 400, "adapters of presets are read when the server starts, of models that it has then");
+		return k->laid;
 	}
 	return serve_given(name) || sampling_args_set(a, name, value, why);
 }
@@ -67,6 +68,8 @@ bool serve_preset_read(const struct served *m, size_t i, struct preset *p, struc
 
 	return k->file ? preset_read(p, k->file, err) : preset_find(p, m->path, k->manifest, err);
 }
+
+void serve_preset_laid(size_t i) { kept[i].laid = true; }
 
 bool serve_preset_check(const struct preset *p, struct error *err)
 {

@@ -8,6 +8,7 @@
 
 #include "include/jitrun_adapters.h"
 #include "tests/server/lora_server.h"
+#include "tests/support/lora_folder.h"
 #include "tests/support/shared.h"
 
 enum { ASKS = 16 };
@@ -75,6 +76,29 @@ static void test_mixed(void **state)
 	}
 	assert_true(lora_metric("jitserve_adapter_answers_total{model=\"tale-q8_0\",adapter=\"a6\"} ") == 2);
 	assert_int_equal(child_stop(&alone), 0);
+}
+
+/* A preset's adapters count where a request says nothing, with the scales that it gives them; those of a request count
+ * instead. */
+static void test_preset(void **state)
+{
+	char path[200], text[1400], model[1024];
+	static const char usual[] = "\"lora\":[{\"id\":1,\"scale\":0.5},{\"id\":4,\"scale\":1}]";
+	(void)state;
+
+	source_path(model, "models/tale-q8_0.gguf");
+	char *real = realpath(model, NULL);
+	assert_non_null(real);
+	const int n = snprintf(text, sizeof text, "FROM %s\nADAPTER f1:0.5\nADAPTER f4\n", real);
+	free(real);
+	lora_put(lora_dir, "Modelfile", text, (size_t)n);
+	snprintf(path, sizeof path, "%s/Modelfile", lora_dir);
+	struct child c = child_start_without((const char *[]){ path, "--no-cache", "--context", "256", NULL });
+	lora_same(lora_ask(&lora_server, "Once a fox", usual), lora_ask(&c, "Once a fox", ""), "a preset");
+	lora_same(lora_ask(&lora_server, "Once a fox", "\"lora\":[]"), lora_ask(&c, "Once a fox", "\"lora\":[]"),
+	          "none");
+	assert_int_equal(child_stop(&c), 0);
+	unlink(path);
 }
 
 /* The library's own sessions choose the same tokens. */
@@ -336,12 +360,12 @@ static void test_replay(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mixed),        cmocka_unit_test(test_library),
-		cmocka_unit_test(test_prefix),       cmocka_unit_test(test_slots),
-		cmocka_unit_test(test_embeddings),   cmocka_unit_test(test_lora_weights),
-		cmocka_unit_test(test_lora_models),  cmocka_unit_test(test_lora_refused),
-		cmocka_unit_test(test_unload),       cmocka_unit_test(test_replay),
-		cmocka_unit_test(test_lora_options),
+		cmocka_unit_test(test_mixed),        cmocka_unit_test(test_preset),
+		cmocka_unit_test(test_library),      cmocka_unit_test(test_prefix),
+		cmocka_unit_test(test_slots),        cmocka_unit_test(test_embeddings),
+		cmocka_unit_test(test_lora_weights), cmocka_unit_test(test_lora_models),
+		cmocka_unit_test(test_lora_refused), cmocka_unit_test(test_unload),
+		cmocka_unit_test(test_replay),       cmocka_unit_test(test_lora_options),
 	};
 
 	return cmocka_run_group_tests(tests, lora_begin, lora_end);
