@@ -107,6 +107,8 @@ static const char *missing(const struct model *m)
 		return "its experts are beside a feed-forward layer";
 	if (s->layer_input || s->value_norms || s->one_part)
 		return "its layers have inputs, norms or parts of their own";
+	if (s->shared_scale.given)
+		return "its experts count by halves";
 	if (s->alibi != 0)
 		return "its scores are biased by distance";
 	if (s->query_scale != 0)

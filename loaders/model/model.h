@@ -253,7 +253,9 @@ struct model_spec {
 	bool router_sigmoid, router_normed; /* of a softmax: over the chosen, else over all */
 	bool router_share_eps;              /* of a sigmoid: beside the sum of the chosen ones */
 	bool experts_beside;                /* layers with experts have a dense feed-forward layer beside them */
-	struct model_scale router_scale;
+	struct model_scale router_scale,
+		shared_scale; /* of the chosen experts' shares; of the shared expert's result */
+	bool dense_rotates;   /* the first layers without experts rotate, whatever others of their kind do */
 	struct model_rope rope, window_rope;
 	/* It encodes a text: tokens see what is behind them, too, a window reaches sliding_window / 2 to each side, and
 	 * nothing is generated. The embedding of a token is the sum of its row, of its position's, the first token's

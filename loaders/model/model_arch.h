@@ -105,6 +105,8 @@ enum arch_routing {
 	ROUTING_BESIDE = 2048,   /* experts stand beside the feed-forward layer, where there are any */
 	ROUTING_OR_DENSE = 4096, /* with 0 experts config.json means usual feed-forward layers */
 	ROUTING_GROUPS = 512,
+	ROUTING_AVERAGED = 32768,    /* the shared expert and the others count by halves; the router may be a sigmoid
+	                                without a bias */
 	ROUTING_CHOICE_BIAS = 16384, /* a bias for the choice stands beside the softmax of all */
 	ROUTING_COUNTED = 8192       /* n_shared_experts says how many are shared, whatever the router is */
 };

@@ -44,9 +44,20 @@ void model_need_experts(struct model_file *f, const struct model_spec *s)
 
 	need[GROUP_ROUTER] = need[GROUP_EXPERTS] = NEED_ALWAYS;
 	need[GROUP_BESIDE] = s->experts_beside ? NEED_ALWAYS : NEED_NOT;
-	need[GROUP_ROUTER_BIAS] = s->router_sigmoid || f->arch->routing & ROUTING_CHOICE_BIAS ? NEED_ALWAYS : NEED_NOT;
+	need[GROUP_ROUTER_BIAS] =
+		(s->router_sigmoid && !(f->arch->routing & ROUTING_AVERAGED)) || f->arch->routing & ROUTING_CHOICE_BIAS
+			? NEED_ALWAYS
+			: NEED_NOT;
 	need[GROUP_SHARED] = s->shared_ffn ? NEED_ALWAYS : NEED_NOT;
 	need[GROUP_SHARED_ROUTER] = s->shared_ffn && f->arch->routing & ROUTING_SHARED ? NEED_ALWAYS : NEED_NOT;
+}
+
+void model_average(struct model_spec *s)
+{
+	if (!s->shared_ffn)
+		return;
+	s->shared_scale = model_scale_of(0.5f);
+	s->router_scale = model_scale_of(0.5f * (s->router_scale.given ? s->router_scale.value : 1));
 }
 
 void model_one_group(struct model_spec *s)
@@ -149,7 +160,7 @@ static bool read_shared(struct gguf_reader *r)
 	if (!gguf_get_u32(r, "expert_shared_count", OPTIONAL, &count) ||
 	    !gguf_get_u32(r, "expert_shared_feed_forward_length", OPTIONAL, &width) || !read_dense(r) ||
 	    !gguf_get_f64(r, "expert_weights_scale", OPTIONAL, &scale) || !read_normed(r) ||
-	    !(r->row->switches & SWITCH_LATENT
+	    !(r->row->switches & SWITCH_LATENT || r->row->routing & ROUTING_AVERAGED
 	              ? read_gating(r)
 	              : read_fixed(r, "expert_gating_func", s->router_sigmoid ? SIGMOID : SOFTMAX)) ||
 	    !read_groups(r) ||
@@ -159,6 +170,10 @@ static bool read_shared(struct gguf_reader *r)
 		return false;
 	s->router_scale = (struct model_scale){ scale != 0, (float)scale }; /* a key of 0 means none */
 	s->shared_ffn = width ? width : count * s->expert_ffn;
+	if (r->row->routing & ROUTING_AVERAGED) {
+		model_average(s);
+		s->dense_rotates = true;
+	}
 	return true;
 }
 

@@ -67,8 +67,8 @@ bool gguf_read_some_ffn(struct gguf_reader *r)
 	const struct gguf_kv *kv = gguf_find(r->g, gguf_key(r, "feed_forward_length"));
 
 	if (!s->one_part || !kv || kv->type != GGUF_ARRAY)
-		return gguf_get_size(r, "feed_forward_length", r->row->routing & ROUTING_ALL ? OPTIONAL : REQUIRED,
-		                     &s->ffn);
+		return gguf_get_size(r, "feed_forward_length",
+		                     r->row->routing & (ROUTING_ALL | ROUTING_AVERAGED) ? OPTIONAL : REQUIRED, &s->ffn);
 	for (uint64_t i = 0; i < kv->count; i++) {
 		bool integers = kv->item != GGUF_STRING && kv->item != GGUF_ARRAY && kv->item != GGUF_F32 &&
 		                kv->item != GGUF_F64 && kv->item != GGUF_BOOL;

@@ -255,6 +255,8 @@ static bool read_sizes(struct hf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
 	const json_t *c = r->root;
+	if (r->row->routing & ROUTING_AVERAGED && hf_get(r, c, "rms_norm_eps")) /* which says what norms are */
+		s->centred = false;
 	const char *eps_field = r->row->eps ? r->row->eps : s->centred ? "layer_norm_eps" : "rms_norm_eps";
 	double eps = s->centred ? 1e-5 : 1e-6;
 

@@ -178,6 +178,33 @@ static bool read_spread(struct hf_reader *r)
 	return true;
 }
 
+/* Cohere's: what the router is, how its result and that of the shared expert come together, and how wide layers
+ * without experts are. */
+static bool read_averaged(struct hf_reader *r)
+{
+	const char *router = "softmax", *way = "average";
+	struct model_spec *s = &r->m->spec;
+	uint32_t pattern = 1;
+
+	if (!(r->row->routing & ROUTING_AVERAGED))
+		return true;
+	if (!hf_get_string(r, r->root, "expert_selection_fn", &router) ||
+	    !hf_get_string(r, r->root, "shared_expert_combination_strategy", &way) ||
+	    !hf_get_u32(r, r->root, "prefix_dense_sliding_window_pattern", OPTIONAL, UINT32_MAX, &pattern) ||
+	    !hf_get_u32(r, r->root, "prefix_dense_intermediate_size", OPTIONAL, MODEL_MAX_WIDTH, &s->ffn))
+		return false;
+	s->router_sigmoid = strcmp(router, "sigmoid") == 0;
+	if (!s->router_sigmoid && strcmp(router, "softmax") != 0)
+		return hf_unsupported(r, "expert_selection_fn", router, "softmax or sigmoid");
+	if (strcmp(way, "average") != 0 && strcmp(way, "sum") != 0)
+		return hf_unsupported(r, "shared_expert_combination_strategy", way, "average or sum");
+	if (strcmp(way, "average") == 0)
+		model_average(s);
+	s->router_normed = true; /* of a softmax, whatever the file says */
+	s->dense_rotates = pattern == 1;
+	return !s->router_sigmoid || hf_get_bool_or_none(r, "norm_topk_prob", &s->router_normed);
+}
+
 bool hf_read_experts(struct hf_reader *r)
 {
 	static const char *const counts[] = { "num_experts", "num_local_experts", "n_routed_experts" };
@@ -209,7 +236,7 @@ bool hf_read_experts(struct hf_reader *r)
 	    !hf_get_u32(r, r->root, "moe_intermediate_size", OPTIONAL, MODEL_MAX_WIDTH, &s->expert_ffn) ||
 	    !check_step(r) ||
 	    (routing & ROUTING_STATED && !hf_get_bool_or_none(r, "norm_topk_prob", &s->router_normed)) ||
-	    !read_shared(r) || !read_spread(r))
+	    !read_shared(r) || !read_spread(r) || !read_averaged(r))
 		return false;
 	if (!s->experts && routing & (ROUTING_MAYBE | ROUTING_OR_DENSE)) {
 		s->shared_ffn = routing & ROUTING_MAYBE ? s->shared_ffn : 0;

@@ -8,14 +8,17 @@
 
 /* What the layers are derived from, where the file has no list of their kinds. */
 struct rule {
-	uint32_t max_window_layers, period;
-	uint8_t *rotates; /* with WINDOW_STILL; malloc'ed */
+	uint32_t max_window_layers, period, prefix; /* prefix: of layers before those with experts */
+	uint8_t *rotates;                           /* with WINDOW_STILL; malloc'ed */
 };
 
 static bool slides_by_rule(const struct hf_reader *r, const struct rule *rule, uint32_t layer)
 {
 	switch (r->row->window) {
 	case WINDOW_BY_TYPE:
+		if (r->row->routing & ROUTING_AVERAGED && layer < r->m->spec.dense_layers)
+			return rule->prefix && (layer + 1) % rule->prefix != 0;
+		layer -= r->row->routing & ROUTING_AVERAGED ? r->m->spec.dense_layers : 0;
 		return r->row->full_first ? layer % rule->period != 0 : layer % rule->period + 1 < rule->period;
 	case WINDOW_SOME_LAYERS: return layer >= rule->max_window_layers;
 	case WINDOW_ALTERNATES: return layer % 2 == 0 && layer < rule->max_window_layers;
@@ -59,6 +62,10 @@ static bool read_rule(struct hf_reader *r, const json_t *types, struct rule *rul
 	const uint32_t layers = r->m->spec.layers;
 
 	rule->max_window_layers = 28;
+	rule->prefix = 1;
+	if (r->row->routing & ROUTING_AVERAGED &&
+	    !hf_get_u32(r, r->root, "prefix_dense_sliding_window_pattern", OPTIONAL, UINT32_MAX, &rule->prefix))
+		return false;
 	switch (r->row->window) {
 	case WINDOW_BY_TYPE:
 		return read_period(r, &rule->period) &&

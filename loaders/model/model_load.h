@@ -190,6 +190,8 @@ bool model_check_experts(const struct model *m, const char *label, struct error 
 /* Whether a layer has tensors of the group, as far as its being a mixture of experts decides it. */
 bool model_layer_has_group(const struct model_spec *s, uint32_t layer, enum tensor_group group);
 /* Groups that are all chosen, or a single one, are none. */
+/* The shared expert and the others count by halves, where there is one. */
+void model_average(struct model_spec *s);
 void model_one_group(struct model_spec *s);
 /* Which groups of tensors a mixture of experts has. */
 void model_need_experts(struct model_file *f, const struct model_spec *s);

@@ -158,7 +158,9 @@ static enum model_rotation rotation_of(const struct model *m, uint32_t switches,
 	if (switches & SWITCH_NO_ROPE_LAYERS)
 		return (rotates ? rotates[layer] : (layer + 1) % 4 != 0) ? ROTATION_MAIN : ROTATION_NONE;
 	if (switches & SWITCH_WINDOWS_ROTATE)
-		return slides(s, layer) || !m->file->windowed ? ROTATION_MAIN : ROTATION_NONE;
+		return slides(s, layer) || (s->dense_rotates && !model_layer_routes(s, layer)) || !m->file->windowed
+		               ? ROTATION_MAIN
+		               : ROTATION_NONE;
 	return slides(s, layer) ? ROTATION_WINDOW : ROTATION_MAIN;
 }
 

@@ -72,6 +72,21 @@ static uint64_t sum_zeros(const struct model_spec *s, uint64_t sum)
 	return sum;
 }
 
+static uint64_t sum_experts(const struct model_spec *s, uint64_t sum)
+{
+	const uint32_t experts[] = { s->experts,        s->experts_used,  s->expert_ffn,  s->shared_ffn,
+		                     s->router_sigmoid, s->router_normed, s->dense_layers };
+	sum = record_checksum(experts, sizeof experts, sum);
+	sum = record_checksum(&s->router_scale.value, sizeof s->router_scale.value, sum);
+	if (s->shared_scale.given)
+		sum = record_checksum(&s->shared_scale.value, sizeof s->shared_scale.value, sum);
+	if (s->expert_groups)
+		sum = record_checksum((const uint32_t[]){ s->expert_groups, s->expert_groups_used }, 8, sum);
+	if (s->router_share_eps)
+		sum = record_checksum(&s->router_share_eps, sizeof s->router_share_eps, sum);
+	return sum;
+}
+
 /* The numbers of a model beside its weights. */
 static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 {
@@ -114,16 +129,7 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 	}
 	if (s->layer_sizes)
 		sum = record_checksum(s->layer_sizes, s->layers * sizeof *s->layer_sizes, sum);
-	if (s->experts) {
-		const uint32_t experts[] = { s->experts,        s->experts_used,  s->expert_ffn,  s->shared_ffn,
-			                     s->router_sigmoid, s->router_normed, s->dense_layers };
-		sum = record_checksum(experts, sizeof experts, sum);
-		sum = record_checksum(&s->router_scale.value, sizeof s->router_scale.value, sum);
-		if (s->expert_groups)
-			sum = record_checksum((const uint32_t[]){ s->expert_groups, s->expert_groups_used }, 8, sum);
-		if (s->router_share_eps)
-			sum = record_checksum(&s->router_share_eps, sizeof s->router_share_eps, sum);
-	}
+	sum = s->experts ? sum_experts(s, sum) : sum;
 	for (uint32_t layer = 0; layer < s->layers; layer++) {
 		uint32_t types[MATRIX_SLOTS + 1] = { plan_layer_slides(s, layer) };
 		for (int i = 0; i < MATRIX_SLOTS; i++)

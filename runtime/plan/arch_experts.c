@@ -71,7 +71,9 @@ graph_ref arch_experts(const struct arch *a, graph_ref stream, graph_ref in)
 	if (shared) {
 		const graph_ref y = graph_matmul(a->g, shared, &l->shared_down, NULL),
 				shares = share ? combine(a, y, share, ACT_SIGMOID) : y;
-		if (l->ffn_post_norm)
+		if (a->spec->shared_scale.given)
+			stream = graph_add(a->g, stream, graph_scale(a->g, shares, a->spec->shared_scale.value));
+		else if (l->ffn_post_norm)
 			sum = graph_add(a->g, sum, shares);
 		else
 			stream = arch_add(a, stream, shares, NULL);

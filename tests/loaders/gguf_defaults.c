@@ -62,6 +62,12 @@ static const struct default_keys keys[] = {
 	{ "bloom", "", "alibi=8 kinds=FFFFFFFF", 0 },
 	{ "mpt", "", 0, "the key mpt.attention.max_alibi_bias is missing" },
 	{ "mpt", "attention.max_alibi_bias=4.0", "alibi=4 kinds=FFFFFFFF", 0 },
+	{ "cohere2moe", ROUTED WINDOW "logit_scale=1.0 block_count=8 leading_dense_block_count=1",
+	  "window=64 kinds=wwwFwwwF normed=1 dense=1 router_scale=-1 shared_scale=-1", 0 },
+	{ "cohere2moe",
+	  ROUTED WINDOW "logit_scale=1.0 block_count=8 leading_dense_block_count=4 expert_shared_count=1 "
+	                "expert_gating_func=2 expert_weights_norm=false",
+	  "kinds=wwwfwwwF normed=0 router_scale=0.5 shared_scale=0.5", 0 },
 	{ "afmoe", ROUTED WINDOW "block_count=8 leading_dense_block_count=2",
 	  "window=64 kinds=wwwFwwwF embed_scale=22.627417 normed=1 dense=2 router_scale=-1", 0 },
 	{ "afmoe", ROUTED, 0, "the key afmoe.attention.sliding_window is missing" },

@@ -165,6 +165,20 @@ static const struct default_case cases[] = {
 	{ "bamba", "\"mamba_n_heads\": 32",
 	  "kv_heads=8 head_dim=32 context=262144 eps=1e-05 theta=10000 rotating=16 kinds=mmmmmmmm" },
 	{ "bamba", "\"mamba_n_heads\": 32, \"attn_layer_indices\": [2, 7]", "kinds=mmfmmmmf" },
+	{ "cohere2_moe", "",
+	  "kv_heads=16 head_dim=128 context=8192 eps=1e-05 tied=1 window=4096 kinds=wwwFwwwF theta=10000 "
+	  "logit_scale=0.0625 experts=8 used=2 expert_ffn=96 shared_ffn=0 normed=1 router_scale=-1 "
+	  "routing=RRRRRRRR" },
+	{ "cohere2_moe",
+	  "\"num_shared_experts\": 3, \"norm_topk_prob\": false, \"first_k_dense_replace\": 2, "
+	  "\"prefix_dense_intermediate_size\": 32, \"rms_norm_eps\": 1e-3",
+	  "shared_ffn=288 normed=1 router_scale=0.5 shared_scale=0.5 kinds=ffwwwFww routing=--RRRRRR ffn=32 "
+	  "eps=0.001" },
+	{ "cohere2_moe",
+	  "\"num_shared_experts\": 1, \"norm_topk_prob\": false, \"expert_selection_fn\": \"sigmoid\", "
+	  "\"shared_expert_combination_strategy\": \"sum\", \"prefix_dense_sliding_window_pattern\": 2, "
+	  "\"first_k_dense_replace\": 2",
+	  "shared_ffn=96 normed=0 router_scale=-1 shared_scale=-1 kinds=wFwwwFww" },
 	{ "afmoe", "",
 	  "kv_heads=16 head_dim=128 context=16384 eps=1e-05 window=1024 kinds=wwwFwwwF theta=10000 embed_scale=-1 "
 	  "experts=64 used=6 expert_ffn=1408 shared_ffn=2816 dense=1 normed=1 router_scale=-1" },

@@ -157,6 +157,7 @@ static bool of_positions(const struct model *m, const char *what, double *out)
 		{ "score_cap", scale_of(s->score_cap) },
 		{ "logit_cap", scale_of(s->logit_cap) },
 		{ "router_scale", scale_of(s->router_scale) },
+		{ "shared_scale", scale_of(s->shared_scale) },
 	};
 
 	return pick(list, sizeof list / sizeof *list, what, out);
@@ -280,8 +281,8 @@ static uint8_t *keys_file(const struct default_keys *d, size_t *n)
 	write_keys(&w, d->arch,
 	           "embedding_length=512 feed_forward_length=96 attention.head_count=16 context_length=64");
 	write_keys(&w, d->arch,
-	           strstr("cohere2 command-r bloom mpt", d->arch) ? "attention.layer_norm_epsilon=0.00001"
-	                                                          : "attention.layer_norm_rms_epsilon=0.00001");
+	           strstr("cohere2moe command-r bloom mpt", d->arch) ? "attention.layer_norm_epsilon=0.00001"
+	                                                             : "attention.layer_norm_rms_epsilon=0.00001");
 	write_keys(&w, d->arch, d->keys);
 	gguf_write_tensor(&w, "token_embd.weight", DTYPE_F32, 2, (const uint64_t[]){ 512, 32 }, NULL, 512 * 32 * 4);
 	uint8_t *file = gguf_writer_finish(&w, n);

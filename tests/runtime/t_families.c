@@ -86,7 +86,8 @@ static const char *const families[] = {
 	NEXT "mpt-a",
 	NEXT "ernie45moe-a",
 	NEXT "bitnet-a",
-	NEXT "bamba-a"
+	NEXT "bamba-a",
+	NEXT "cohere2moe-a"
 };
 enum { FAMILIES = sizeof families / sizeof *families, TOKENS = 41 };
 

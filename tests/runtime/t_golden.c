@@ -221,6 +221,7 @@ static const char *golden[] = {
 	"golden-next/mpt-a",
 	"golden-next/ernie45moe-a" /* its GGUF file says another width of the shared expert than it has */,
 	"golden-next/bitnet-a",
+	BOTH("cohere2moe-a"),
 	"golden-next/bamba-a" /* its GGUF file rotates whole heads */,
 	"golden-next/phi-a" /* its GGUF file says another width of the feed-forward layer than it has */
 #undef BOTH

@@ -824,6 +824,27 @@ def bamba(r):
     return c
 
 
+def cohere2_moe(r):
+    c = sizes(r)
+    c["head_dim"] = head_dim_of(c)
+    eps = c.pop("rms_norm_eps")
+    c.update({r.choice(["rms_norm_eps", "layer_norm_eps"]): eps, "sliding_window": r.choice(WINDOWS)})
+    c = experts(r, rope(r, attention_bias(r, c), kinds=("default", "linear")))
+    for field, values in (("num_shared_experts", [0, 1, 2]), ("shared_expert_combination_strategy", ["average", "sum"]),
+                          ("expert_selection_fn", ["softmax", "sigmoid"]), ("norm_topk_prob", [True, False]),
+                          ("prefix_dense_sliding_window_pattern", [1, 2, 3]), ("sliding_window_pattern", [2, 3, 4]),
+                          ("prefix_dense_intermediate_size", [None, 48, 96]), ("logit_scale", [0.25, 1, 0.0625])):
+        if flip(r, 0.7):
+            c[field] = r.choice(values)
+    layers, dense = c["num_hidden_layers"], r.choice([0, 0, 1, 2])
+    if flip(r):
+        c["layer_types"] = layer_types(r, c)
+        c["mlp_layer_types"] = ["dense" if i < dense else "sparse" for i in range(layers)]
+    elif dense:
+        c["first_k_dense_replace"] = min(dense, layers)
+    return c
+
+
 FAMILIES = {f.__name__: f for f in (
     llama, mistral, qwen2, qwen3, ernie4_5, seed_oss, phi3, smollm3, granite, olmo2, olmo3, exaone4, glm4, arcee,
     hunyuan_v1_dense, ministral3, gemma, gemma2, gemma3_text, gemma4_text, cohere2, cohere, lfm2, lfm2_moe,
@@ -831,4 +852,4 @@ FAMILIES = {f.__name__: f for f in (
     granitemoe, gpt_oss, glm4_moe, deepseek_v3, deepseek_v2, glm4_moe_lite, mistral4, cwm, helium, dots1, solar_open,
     minimax_m2, exaone_moe, hunyuan_v1_moe, hy_v3, starcoder2, stablelm, nemotron, olmo, phi,
     gptj, gpt_neox, falcon, gpt_bigcode, opt, flex_olmo, granite_swa, afmoe, youtu, minicpm3,
-    gpt2, bloom, mpt, ernie4_5_moe, bitnet, bamba)}
+    gpt2, bloom, mpt, ernie4_5_moe, bitnet, bamba, cohere2_moe)}

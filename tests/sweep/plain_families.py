@@ -413,5 +413,55 @@ class Bamba(Llama):
         return self.mlp(x, at + "feed_forward.", self.get("intermediate_size"), self.get("mlp_bias"))
 
 
+class CohereExperts(Llama):
+    defaults = dict(head_dim=128, tie_word_embeddings=True, sliding_window=4096, num_experts=8, num_experts_per_tok=2,
+                    num_shared_experts=0, shared_expert_combination_strategy="average", expert_selection_fn="softmax",
+                    prefix_dense_sliding_window_pattern=1, norm_topk_prob=True, sliding_window_pattern=4,
+                    logit_scale=0.0625, layer_norm_eps=1e-5, rms_norm_eps=None, prefix_dense_intermediate_size=None)
+    count = "num_experts"
+
+    def dense(self, layer):
+        types = self.get("mlp_layer_types")
+        return types[layer] == "dense" if types else layer < self.c.get("first_k_dense_replace", 0)
+
+    def windowed(self, layer):
+        types, before = self.get("layer_types"), self.c.get("first_k_dense_replace", 0)
+        if types:
+            return types[layer] == "sliding_attention"
+        if layer < before:
+            return (layer + 1) % self.get("prefix_dense_sliding_window_pattern") != 0
+        return (layer - before + 1) % self.get("sliding_window_pattern") != 0
+
+    def queries_keys(self, q, k, at, layer):
+        forced = self.dense(layer) and self.get("prefix_dense_sliding_window_pattern") == 1
+        return [self.rotate(y, layer, True) for y in (q, k)] if self.windowed(layer) or forced else (q, k)
+
+    def norm(self, x, name, eps=None):
+        if self.get("rms_norm_eps") is not None:
+            return super().norm(x, name)
+        return super().norm(x - x.mean(-1, keepdims=True), name, self.get("layer_norm_eps"))
+
+    def feed_forward(self, x, at, layer):
+        at, width = at + "mlp.", self.get("intermediate_size")
+        if self.dense(layer):
+            return self.mlp(x, at, self.get("prefix_dense_intermediate_size") or width)
+        logits = self.linear(x, at + "gate", self.get(self.count))
+        by_sigmoid = self.get("expert_selection_fn") == "sigmoid"
+        shares = sigmoid(logits) if by_sigmoid else softmax(logits)
+        normed = self.get("norm_topk_prob") or not by_sigmoid
+        y = self.experts(x, at + "experts.", self.choose(logits, shares, self.get("num_experts_per_tok"), normed), width)
+        shared = self.get("num_shared_experts")
+        if shared:
+            y = y + self.mlp(x, at + "shared_experts.", width * shared)
+        return y / 2 if shared and self.get("shared_expert_combination_strategy") == "average" else y
+
+    def layer(self, x, at, i):
+        h = self.norm(x, at + self.attn_in)
+        return x + self.attention(h, at, i) + self.feed_forward(h, at, i)
+
+    def logit_scale(self):
+        return self.get("logit_scale")
+
+
 MODELS = {"flex_olmo": FlexOlmo, "granite_swa": GraniteWindows, "afmoe": Afmoe, "youtu": Youtu, "minicpm3": MiniCpm3,
-          "ernie4_5_moe": Ernie, "bitnet": BitNet, "bamba": Bamba}
+          "ernie4_5_moe": Ernie, "bitnet": BitNet, "bamba": Bamba, "cohere2_moe": CohereExperts}
