@@ -52,7 +52,8 @@ void executable_print(const struct executable *x, FILE *out, bool text)
 		char shape[SHAPE_TEXT_MAX];
 		if (step->group->product != step->group->node)
 			fprintf(out, "%s and ", tensor_ops[x->g.node[step->group->product].op].name);
-		fprintf(out, "%s %s: ", tensor_ops[n->op].name, shape_text(v->type, &v->shape, shape));
+		fprintf(out, "%s%s %s: ", tensor_ops[n->op].name, step->group->rows ? " by rows" : "",
+		        shape_text(v->type, &v->shape, shape));
 		if (step->loop) {
 			fprintf(out, "a loop, in each iteration:\n");
 			executable_print(looping_body(step->loop), out, text);

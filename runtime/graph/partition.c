@@ -1,4 +1,5 @@
 /* runtime/graph/partition.c - a graph cut into groups of nodes. */
+#include "runtime/graph/partition_rows.h"
 #include "runtime/graph/source_tile.h"
 
 #include <stdlib.h>
@@ -270,7 +271,7 @@ static void settle(struct weighing *w, const struct tensor_node *n)
 		w->p->home[v + k] = home;
 }
 
-static bool list_groups(struct partition *p, const struct tensor_graph *g, struct error *err)
+static bool list_groups(struct partition *p, const struct tensor_graph *g, const bool *rows, struct error *err)
 {
 	p->group = calloc(g->nodes + (size_t)1, sizeof *p->group);
 	if (!p->group)
@@ -282,7 +283,7 @@ static bool list_groups(struct partition *p, const struct tensor_graph *g, struc
 		const bool host = !partition_is_element(g, n) && !has_kernel(g, n) &&
 		                  shape_elements(&info(g, n->first)->shape) > 0;
 		const uint32_t product = p->product[n->first];
-		p->group[p->groups++] = (struct group){ i, product ? product - 1 : i, host };
+		p->group[p->groups++] = (struct group){ i, product ? product - 1 : i, host, rows[i] };
 		p->kernels += !host;
 	}
 	return true;
@@ -292,12 +293,15 @@ bool partition_make(struct partition *p, const struct tensor_graph *g, unsigned 
 {
 	struct weighing w = { .g = g, .p = p, .lanes = lanes };
 
-	*p = (struct partition){ .home = calloc(g->values, 1), .product = calloc(g->values, sizeof *p->product) };
+	*p = (struct partition){ .home = calloc(g->values, 1),
+		                 .product = calloc(g->values, sizeof *p->product),
+		                 .none = calloc(g->values, sizeof *p->none) };
+	bool *banned = calloc(g->values, sizeof *banned), *rows = calloc(g->nodes + (size_t)1, sizeof *rows);
 	w.users = calloc(g->values, sizeof *w.users);
 	w.weight = calloc(g->values, sizeof *w.weight);
 	w.reads = calloc(g->values, sizeof *w.reads);
 	w.needed = calloc(g->values, sizeof *w.needed);
-	bool ok = (p->home && p->product && w.users && w.weight && w.reads && w.needed) ||
+	bool ok = (p->home && p->product && p->none && banned && rows && w.users && w.weight && w.reads && w.needed) ||
 	          error_set(err, ERROR_MEMORY, "there is no memory for a graph");
 	if (ok) {
 		count_users(&w);
@@ -309,8 +313,12 @@ bool partition_make(struct partition *p, const struct tensor_graph *g, unsigned 
 		for (uint32_t i = 0; i < g->nodes; i++)
 			if (g->node[i].results == 1 && w.users[g->node[i].first] == 0)
 				p->home[g->node[i].first] = HOME_NONE;
-		ok = list_groups(p, g, err);
+		const struct row_view view = { g, p->home, p->product, w.needed, banned, w.users, w.reads };
+		partition_rows_find(&view, p->home, rows, lanes);
+		ok = list_groups(p, g, rows, err);
 	}
+	free(banned);
+	free(rows);
 	free(w.users);
 	free(w.weight);
 	free(w.reads);
@@ -324,6 +332,7 @@ void partition_free(struct partition *p)
 {
 	free(p->home);
 	free(p->product);
+	free(p->none);
 	free(p->group);
 	*p = (struct partition){ 0 };
 }

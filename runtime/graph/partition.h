@@ -20,11 +20,13 @@ struct group {
 	uint32_t node;    /* the one at its end */
 	uint32_t product; /* the product or convolution that it begins with; else `node` */
 	bool host;        /* it has no kernel, and is interpreted */
+	bool rows;        /* an instance of its kernel computes a row (partition_rows.h) */
 };
 
 struct partition {
 	uint8_t *home;       /* enum value_home, of each value */
 	uint32_t *product;   /* of each value that is inline: number + 1 of the product in its expression */
+	bool *none;          /* of each value: false */
 	struct group *group; /* in the order in which they run */
 	uint32_t groups, kernels;
 };

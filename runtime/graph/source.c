@@ -248,7 +248,9 @@ bool source_write(struct source *s, const struct tensor_graph *g, const struct p
 		if (shape_elements(&g->value[n->operand[i]].shape) > INT32_MAX)
 			return error_set(err, ERROR_UNSUPPORTED, "an operand of %s has 2^31 elements or more",
 			                 tensor_ops[n->op].name);
-	if (partition_is_element(g, first))
+	if (group->rows)
+		source_rows(s, n);
+	else if (partition_is_element(g, first))
 		source_elements(s, first);
 	else
 		writers[tensor_ops[first->op].kind](s, first);

@@ -10,13 +10,19 @@
 #include "base/bytes.h"
 #include "runtime/graph/partition.h"
 
-enum { SOURCE_ARRAYS_MOST = 28, PREPARED_MOST = 2 };
+enum { SOURCE_ARRAYS_MOST = 28, PREPARED_MOST = 2, SOURCE_ROWS_MOST = 40 };
 
 /* An operand of a product in another order of its elements, made by a kernel of its own. */
 struct prepared {
 	tensor_value from;
 	uint64_t elements;
 	char *text; /* the kernel: its parameters are the operand, and then this array */
+};
+
+/* What the kernel of a row has computed of it. */
+struct source_row {
+	tensor_value v;
+	const char *name;
 };
 
 struct source {
@@ -38,6 +44,8 @@ struct source {
 	uint64_t behind[SOURCE_ARRAYS_MOST];   /* elements that are read behind them, and do not count */
 	unsigned reads, names;                 /* names: of locals, which are counted */
 	struct bytes head, body;
+	struct source_row row[SOURCE_ROWS_MOST];
+	unsigned rows;
 	bool inlines; /* statements may not be written now: all is one expression */
 	bool lost;    /* there was no memory, or there are too many arrays */
 	char **kept;  /* texts */
@@ -86,6 +94,8 @@ const char *source_array(struct source *s, tensor_value v);
 const char *source_array_behind(struct source *s, tensor_value v, uint64_t elements);
 /* An element of a value: an expression without side effects. */
 const char *source_element(struct source *s, tensor_value v, struct position at);
+/* The same of what the node computes, wherever it is kept. */
+const char *source_computed(struct source *s, const struct tensor_node *n, struct position at);
 /* The same of the element with that number, a text. */
 const char *source_element_at(struct source *s, tensor_value v, const char *flat);
 /* The greatest divisor of n that is at most `most`. */
@@ -113,6 +123,7 @@ const char *source_neutral(struct source *s, enum tensor_op op, int wide);
 const char *source_stored(struct source *s, int type, const char *x);
 
 void source_elements(struct source *s, const struct tensor_node *n);
+void source_rows(struct source *s, const struct tensor_node *n);
 void source_reduce(struct source *s, const struct tensor_node *n);
 void source_arg(struct source *s, const struct tensor_node *n);
 void source_scan(struct source *s, const struct tensor_node *n);

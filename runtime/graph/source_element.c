@@ -322,7 +322,7 @@ static struct position reshaped(struct source *s, const struct tensor_node *n, s
 
 /* ---- an element */
 
-static const char *computed(struct source *s, const struct tensor_node *n, struct position at)
+const char *source_computed(struct source *s, const struct tensor_node *n, struct position at)
 {
 	const char *x[4];
 
@@ -359,6 +359,9 @@ const char *source_element(struct source *s, tensor_value v, struct position at)
 
 	if (v == s->product && s->sum)
 		return s->sum;
+	for (unsigned i = 0; i < s->rows; i++)
+		if (s->row[i].v == v)
+			return s->row[i].name;
 	if (partition_is_literal(s->g, v))
 		return source_literal(s, wide, tensor_get(tensor_node_of(s->g, v)->constant, 0));
 	/* Nothing comes from there, as all of a pad of nothing is beside it; positions in it would be below 0. */
@@ -373,7 +376,8 @@ const char *source_element(struct source *s, tensor_value v, struct position at)
 	for (size_t i = 0; i < s->n_seen; i++)
 		if (s->seen[i].v == v && strcmp(s->seen[i].at, flat) == 0)
 			return s->seen[i].name;
-	const char *x = s->p->home[v] == HOME_INLINE ? computed(s, tensor_node_of(s->g, v), at) : loaded(s, v, flat);
+	const char *x =
+		s->p->home[v] == HOME_INLINE ? source_computed(s, tensor_node_of(s->g, v), at) : loaded(s, v, flat);
 	const char *name = source_local(s, tensor_type_name(wide), x);
 	if (!s->inlines && array_grow((void **)&s->seen, &s->seen_room, s->n_seen + 1, sizeof *s->seen))
 		s->seen[s->n_seen++] = (struct seen){ v, flat, name };
@@ -387,7 +391,7 @@ const char *source_finished(struct source *s, const char *sum, struct position a
 	if (s->end->first == s->product)
 		return sum;
 	s->sum = sum;
-	const char *x = source_stored(s, type, computed(s, s->end, at));
+	const char *x = source_stored(s, type, source_computed(s, s->end, at));
 	s->sum = NULL;
 	source_forget(s);
 	return x;
@@ -448,6 +452,6 @@ void source_elements(struct source *s, const struct tensor_node *n)
 	} else {
 		bytes_print(&s->head, "i in %" PRIu64, shape_elements(&out->shape));
 	}
-	const char *x = source_stored(s, out->type, computed(s, n, at));
+	const char *x = source_stored(s, out->type, source_computed(s, n, at));
 	source_line(s, "o[%s] = %s;", at.flat, x);
 }

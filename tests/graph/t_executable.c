@@ -228,6 +228,23 @@ static const char *const texts[] = {
 	"input x f32[1,2,3,280]\ninput w f32[17,2,2,3]\ny = conv x w low=[1,1] high=[1,1]\noutput y\n",
 	"input x f32[2,16,7,35]\ninput w f32[64,8,3,3]\ny = conv x w strides=[2,2] low=[1,1] high=[1,1] groups=2\n"
 	"output y\n",
+	/* Rows of softmax and of a norm, and a row whose sum others read, too. */
+	"input x f32[5,7,70]\nm = reduce_max x axes=[2]\n"
+	"mb = broadcast m shape=[5,7,70] axes=[0,1]\nd = sub x mb\ne = exp d\n"
+	"s = reduce_sum e axes=[2]\nsb = broadcast s shape=[5,7,70] axes=[0,1]\ny = div e sb\n"
+	"output y\n",
+	"input x f32[5,7,70]\ninput g f32[70]\ninput b f32[70]\nm = reduce_sum x axes=[2]\n"
+	"n = constant f32[] 0.0142857\nnb = broadcast n shape=[5,7] axes=[]\nmean = mul m nb\n"
+	"m1 = reshape mean shape=[5,7,1]\nmb = broadcast m1 shape=[5,7,70] axes=[0,1,2]\n"
+	"d = sub x mb\nq = mul d d\nv = reduce_sum q axes=[2]\nvar = mul v nb\n"
+	"eps = constant f32[] 0.00001\neb = broadcast eps shape=[5,7] axes=[]\nve = add var eb\n"
+	"f = rsqrt ve\nfb = broadcast f shape=[5,7,70] axes=[0,1]\nz = mul d fb\n"
+	"gb = broadcast g shape=[5,7,70] axes=[2]\nbb = broadcast b shape=[5,7,70] axes=[2]\n"
+	"zg = mul z gb\ny = add zg bb\noutput y\n",
+	"input x f32[3,33]\nm = reduce_max x axes=[1]\nmb = broadcast m shape=[3,33] axes=[0]\n"
+	"d = sub x mb\ne = exp d\ns = reduce_sum e axes=[1]\n"
+	"sb = broadcast s shape=[3,33] axes=[0]\ny = div e sb\nz = mul sb d\nu = neg s\noutput y\n"
+	"output z\noutput u\n",
 	/* Parts of a sum, in rows and in columns. */
 	"input x f32[2500,9]\na = reduce_sum x axes=[0]\nb = reduce_max x axes=[0]\noutput a\noutput b\n",
 	"input x f32[3,2500]\na = reduce_sum x axes=[1]\nb = reduce_min x axes=[1]\noutput a\noutput b\n",

@@ -1,0 +1,86 @@
+/* runtime/graph/source_rows.c - a kernel of which each instance computes a row, with the reductions that it needs. */
+#include <inttypes.h>
+
+#include "runtime/graph/partition_rows.h"
+#include "runtime/graph/source.h"
+
+static const struct tensor_value_info *info(const struct source *s, tensor_value v) { return &s->g->value[v]; }
+
+/* The element j of the row, in the shape of v. */
+static struct position in_row(struct source *s, const struct row_trace *t, tensor_value v)
+{
+	const struct shape *shape = &info(s, v)->shape;
+	struct position at = { .flat = source_text(s, "(i * %" PRIu64 " + j)", t->columns) }, row = { .flat = "i" };
+
+	if (!shape->rank || shape->dim[shape->rank - 1] != t->columns)
+		return at;
+	const struct shape lead = { .rank = shape->rank - 1 };
+	struct shape of = lead;
+	for (unsigned d = 0; d < lead.rank; d++)
+		of.dim[d] = shape->dim[d];
+	position_dims(s, &of, &row);
+	for (unsigned d = 0; d < lead.rank; d++)
+		at.dim[d] = row.dim[d];
+	at.dim[lead.rank] = "j";
+	at.has_dims = true;
+	return at;
+}
+
+static void put_reduction(struct source *s, const struct row_trace *t, const struct tensor_node *n, const char *name)
+{
+	const char *word = n->op == OP_reduce_sum ? "sum" : n->op == OP_reduce_max ? "max" : "min";
+	const struct position at = in_row(s, t, n->operand[0]);
+
+	s->inlines = true;
+	const char *x = source_element(s, n->operand[0], at);
+	s->inlines = false;
+	source_line(s, "%s %s = %s(j in 0..%" PRIu64 ": %s);", tensor_type_name(info(s, n->first)->type), name, word,
+	            t->columns, x);
+}
+
+/* Each element of the row goes into an array, whose subscript of it that is. */
+static void put_each(struct source *s, const struct row_trace *t, const struct tensor_node *n, const char *to)
+{
+	const struct position at = in_row(s, t, n->first);
+	const size_t seen = s->n_seen;
+
+	source_line(s, "each (j in 0..%" PRIu64 ") {", t->columns);
+	source_line(s, "%s = %s;", to, source_stored(s, info(s, n->first)->type, source_computed(s, n, at)));
+	source_line(s, "}");
+	s->n_seen = seen;
+}
+
+static void put_node(struct source *s, const struct row_trace *t, uint32_t i)
+{
+	const struct tensor_node *n = &s->g->node[t->node[i]];
+	const char *name = source_text(s, "r%u", i);
+
+	if (partition_rows_tile(s->g, t, i)) {
+		source_line(s, "tile %s %s[%" PRIu64 "];", source_type(info(s, n->first)->type), name, t->columns);
+		name = source_text(s, "%s[j]", name);
+		put_each(s, t, n, name);
+		source_line(s, "sync;");
+	} else if (t->is_row[i] && tensor_ops[n->op].kind == KIND_REDUCE) {
+		put_reduction(s, t, n, name);
+	} else if (t->is_row[i] && tensor_op_is_elementwise(n->op)) {
+		name = source_local(s, tensor_type_name(tensor_wide_type(info(s, n->first)->type)),
+		                    source_computed(s, n, (struct position){ .flat = "i" }));
+	} else {
+		return;
+	}
+	s->row[s->rows++] = (struct source_row){ n->first, name };
+}
+
+void source_rows(struct source *s, const struct tensor_node *n)
+{
+	struct row_trace t;
+
+	if (!partition_rows_again(s->p, s->g, s->g->value[n->first].node, &t)) {
+		s->lost = true;
+		return;
+	}
+	bytes_print(&s->head, "i in %" PRIu64, t.rows);
+	for (uint32_t i = 0; i + 1 < t.nodes; i++)
+		put_node(s, &t, i);
+	put_each(s, &t, n, source_text(s, "o[i * %" PRIu64 " + j]", t.columns));
+}
