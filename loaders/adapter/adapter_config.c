@@ -134,9 +134,10 @@ static bool check_bias(const struct adapter_config *c, struct error *err)
 	       refuse_value(c, "bias", v, "none", err);
 }
 
-/* An object whose keys name modules and whose values are numbers. */
+/* An object whose keys are expressions that name modules and whose values are numbers. */
 static bool check_pattern(const struct adapter_config *c, const char *name, struct error *err)
 {
+	bool bad;
 	const json_t *o = json_object_get(c->root, name);
 	const char *key;
 	json_t *v;
@@ -149,8 +150,10 @@ static bool check_pattern(const struct adapter_config *c, const char *name, stru
 	{
 		if (!json_is_number(v))
 			return refuse_value(c, name, o, "numbers by names of modules", err);
-		if (strpbrk(key, "*+?()[]{}|$") || !*key)
-			return refuse_value(c, name, o, "names of modules, not expressions", err);
+		adapter_names(key, "model.layers.0.self_attn.q_proj", &bad);
+		if (bad || !*key)
+			return refuse_value(c, name, o,
+			                    "names of modules, or expressions of . [] () | * + ? ^ $ \\d \\w", err);
 	}
 	return true;
 }
@@ -242,10 +245,11 @@ static const json_t *pattern_of(const struct adapter_config *c, const char *name
 {
 	json_t *v, *o = json_object_get(c->root, name);
 	const char *key;
+	bool bad;
 
 	json_object_foreach(o, key, v)
 	{
-		if (is_named(key, path))
+		if (adapter_names(key, path, &bad))
 			return v;
 	}
 	return NULL;

@@ -20,4 +20,9 @@ bool adapter_config_invocation(const struct adapter_config *c, struct adapter_fi
 /* That the module is one that the configuration names, of that rank; and its scale. False: err. */
 bool adapter_config_pair(const struct adapter_config *c, struct adapter_pair *p, struct error *err);
 
+/* adapter_names.c: whether an expression names all of a path, or its end behind a dot. It has characters, '.', classes,
+ * groups, '|', '*', '+', '?', '^', '$', \d, \w and marks behind backslashes. *bad: it has something else, or takes too
+ * many steps. */
+bool adapter_names(const char *expression, const char *path, bool *bad);
+
 #endif

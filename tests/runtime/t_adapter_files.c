@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "loaders/adapter/adapter_config.h"
 #include "tests/support/lora_folder.h"
 #include "tests/support/shared.h"
 #include "tests/runtime/adapter_sessions.h"
@@ -36,7 +37,13 @@ static void test_refused_files(void **unused)
 		{ ", \"target_modules\": [\"v_proj\"]", "target_modules leaves out" },
 		{ ", \"layers_to_transform\": [1]", "layers_to_transform leaves out" },
 		{ ", \"rank_pattern\": {\"q_proj\": 8}", "the rank of model.layers.0.self_attn.q_proj is 8" },
-		{ ", \"alpha_pattern\": {\"q.*\": 8}", "expected names of modules, not expressions" },
+		{ ", \"alpha_pattern\": {\"q{2}\": 8}", "expected names of modules, or expressions" },
+		{ ", \"alpha_pattern\": {\"(q\": 8}", "expected names of modules, or expressions" },
+		{ ", \"alpha_pattern\": {\"(?=q)\": 8}", "expected names of modules, or expressions" },
+		{ ", \"alpha_pattern\": {\"((((((((((((((((((q))))))))))))))))))\": 8}",
+		  "expected names of modules, or expressions" },
+		{ ", \"rank_pattern\": {\"model\\\\.layers\\\\.[0-3]\\\\..*(q|k)_proj\": 8}",
+		  "the rank of model.layers.0.self_attn.q_proj is 8" },
 	};
 	static const struct lora_module wrong[] = { { "model.layers.0.self_attn.q_proj", 256, 255 },
 		                                    { "model.layers.0.self_attn.q_proj", 255, 256 },
@@ -67,6 +74,45 @@ static void test_refused_files(void **unused)
 	snprintf(line, sizeof line, "rm -rf '%s'", folder);
 	assert_int_equal(system(line), 0);
 	jit_model_close(m);
+}
+
+/* Which modules expressions name, as Python's re says of (.*\.)?(EXPRESSION)$. */
+static void test_names(void **unused)
+{
+	static const struct {
+		const char *expression, *path;
+		bool names, bad;
+	} rows[] = {
+		{ "q_proj", "model.layers.0.self_attn.q_proj", true, false },
+		{ "proj", "model.layers.0.self_attn.q_proj", false, false },
+		{ "self_attn.q_proj", "model.layers.0.self_attn.q_proj", true, false },
+		{ "self_attn.q_proj", "model.layers.0.self_attn_q_proj", true, false },
+		{ "self_attn\\.q_proj", "model.layers.0.self_attn_q_proj", false, false },
+		{ "^q_proj", "model.q_proj", false, false },
+		{ "^model.q_proj$", "model.q_proj", true, false },
+		{ "q_proj|v_proj", "layers.1.v_proj", true, false },
+		{ "layers\\.(0|1|12)\\..*_proj", "model.layers.12.mlp.up_proj", true, false },
+		{ "layers\\.(0|1|12)\\..*_proj", "model.layers.2.mlp.up_proj", false, false },
+		{ "layers\\.\\d+\\.mlp\\.(?:up|down)_proj", "model.layers.31.mlp.down_proj", true, false },
+		{ "layers.[^02].*", "layers.1.q", true, false },
+		{ "layers.[^02].*", "layers.2.q", false, false },
+		{ "layers.[0-24]\\.q?", "layers.4.", true, false },
+		{ "layers.[0-24]\\.q?", "layers.3.q", false, false },
+		{ "(ab?)+c", "x.ababac", true, false },
+		{ "(a*)*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac", false, false },
+		{ "(((a*)*)*)*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", true, false },
+		{ "a**", "a", false, true },
+		{ "a)", "a", false, true },
+		{ "[a", "a", false, true },
+		{ "a\\b", "a", false, true },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		bool bad, names = adapter_names(rows[i].expression, rows[i].path, &bad);
+		if (names != rows[i].names || bad != rows[i].bad)
+			fail_msg("%s of %s: %s%s", rows[i].expression, rows[i].path, names ? "named" : "not named",
+			         bad ? ", refused" : "");
+	}
 }
 
 /* Changed bytes are refused or opened, and never more than that. */
@@ -105,7 +151,7 @@ static void test_changed_bytes(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_refused_files),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_refused_files), cmocka_unit_test(test_names),
 		                            cmocka_unit_test(test_changed_bytes) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
