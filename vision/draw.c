@@ -18,7 +18,8 @@ struct drawing {
 	const struct tower_spec *s;
 	struct tower_graph *to;
 	uint32_t patches, rows; /* rows of the stream: those of the patches, and that of the class */
-	tensor_value input[TOWER_INPUTS], same_window;
+	tensor_value input[TOWER_INPUTS];
+	struct windows windows; /* n 0: a row sees all */
 };
 
 /* ---- inputs */
@@ -37,13 +38,16 @@ static bool put_input(struct drawing *w, enum tower_input which, const char *nam
 static bool put_inputs(struct drawing *w)
 {
 	const struct tower_spec *s = w->s;
-	const uint64_t pairs = s->hidden / s->heads / 2;
+	const uint64_t pairs = s->hidden / s->heads / 2, places = (uint64_t)w->windows.n * w->windows.each;
 
 	return put_input(w, INPUT_PATCHES, "patches", JIT_TYPE_F32, w->patches, tower_patch_numbers(s)) &&
 	       (!s->row->places || put_input(w, INPUT_PLACES, "places", JIT_TYPE_F32, w->rows, s->hidden)) &&
 	       (!s->row->turns || (put_input(w, INPUT_COSINE, "cosine", JIT_TYPE_F32, w->patches, pairs) &&
 	                           put_input(w, INPUT_SINE, "sine", JIT_TYPE_F32, w->patches, pairs))) &&
-	       (!s->window || put_input(w, INPUT_WINDOW, "window", JIT_TYPE_I32, w->patches, 0));
+	       (!w->windows.n || (put_input(w, INPUT_WINDOW, "window", JIT_TYPE_I32, places, 0) &&
+	                          put_input(w, INPUT_BACK, "back", JIT_TYPE_I32, w->patches, 0) &&
+	                          (places == w->patches ||
+	                           put_input(w, INPUT_INSIDE, "inside", JIT_TYPE_I32, w->windows.n, w->windows.each))));
 }
 
 /* A tensor as the file has it, made floats where it is used. */
@@ -180,21 +184,65 @@ static tensor_value head_norm(struct drawing *w, tensor_value x, enum tower_slot
 	return slot == TOWER_SLOTS ? x : draw_binary(&w->d, OP_mul, x, weight(w, slot, layer, false, 1, dim));
 }
 
+static tensor_value scaled(struct drawing *w, tensor_value scores)
+{
+	const double by = 1 / math_host_sqrt((double)(w->s->hidden / w->s->heads));
+
+	return w->s->flags & TOWER_HEAD_NORMS ? scores : draw_with(&w->d, OP_mul, scores, by);
+}
+
 /* Attention of queries first .. end - 1: [heads, queries, dim]. */
-static tensor_value attend(struct drawing *w, const tensor_value qkv[3], uint64_t first, uint64_t end, bool windowed)
+static tensor_value attend(struct drawing *w, const tensor_value qkv[3], uint64_t first, uint64_t end)
 {
 	struct draw *d = &w->d;
-	const uint64_t dim = w->s->hidden / w->s->heads;
 	const tensor_value q = first == 0 && end == w->rows ? qkv[0] : draw_slice(d, qkv[0], 0, first, end, 1);
-	tensor_value scores = draw_dot_of(d, q, qkv[1], 2, 2, 1, 1);
+	const tensor_value scores = scaled(w, draw_dot_of(d, q, qkv[1], 2, 2, 1, 1));
 
-	if (!(w->s->flags & TOWER_HEAD_NORMS))
-		scores = draw_with(d, OP_mul, scores, 1 / math_host_sqrt((double)dim));
-	if (windowed) {
-		const tensor_value sees = draw_slice(d, w->same_window, 0, first, end, 1);
-		scores = draw_select(d, draw_expand(d, sees, 0), scores, draw_number(d, -1e30, scores));
-	}
 	return draw_dot_of(d, draw_softmax(d, scores, 4), qkv[2], 2, 0, 0, 1);
+}
+
+/* Of all, in so many parts that their scores take no more memory than is meant for them: [rows, hidden]. */
+static tensor_value attend_all(struct drawing *w, const tensor_value qkv[3])
+{
+	struct draw *d = &w->d;
+	tensor_value part[TOWER_PARTS];
+	uint64_t at_once = SCORES_MOST / ((uint64_t)w->rows * w->s->heads), n = 0;
+
+	const uint64_t least = (w->rows + TOWER_PARTS - 1) / TOWER_PARTS;
+
+	at_once = at_once < least ? least : at_once;
+	for (uint64_t first = 0; first < w->rows; first += at_once)
+		part[n++] = attend(w, qkv, first, first + at_once < w->rows ? first + at_once : w->rows);
+	tensor_value y = n > 1 ? draw_concatenate(d, part, (unsigned)n, 1) : part[0];
+	y = draw_transpose(d, y, (unsigned[]){ 1, 0, 2 });
+	return draw_dims(d, y, 2, (uint64_t[]){ w->rows, w->s->hidden });
+}
+
+/* The same of rows in windows: they are put there, and back. */
+static tensor_value attend_windows(struct drawing *w, const tensor_value qkv[3])
+{
+	struct draw *d = &w->d;
+	const uint64_t dim = w->s->hidden / w->s->heads, n = w->windows.n, each = w->windows.each, heads = w->s->heads;
+	tensor_value z[3];
+
+	for (int i = 0; i < 3; i++) {
+		z[i] = draw_take(d, qkv[i], w->input[INPUT_WINDOW], 0);
+		z[i] = draw_dims(d, z[i], 4, (uint64_t[]){ n, each, heads, dim });
+		z[i] = draw_transpose(d, z[i], (unsigned[]){ 0, 2, 1, 3 });
+		z[i] = draw_dims(d, z[i], 3, (uint64_t[]){ n * heads, each, dim });
+	}
+	tensor_value scores = scaled(w, draw_dot(d, z[0], z[1], 2, 2, 1));
+	if (w->input[INPUT_INSIDE]) {
+		const tensor_value is = draw_with(d, OP_ne, w->input[INPUT_INSIDE], 0);
+		scores = draw_dims(d, scores, 4, (uint64_t[]){ n, heads, each, each });
+		scores =
+			draw_select(d, draw_expand(d, draw_expand(d, is, 1), 1), scores, draw_number(d, -1e30, scores));
+		scores = draw_dims(d, scores, 3, (uint64_t[]){ n * heads, each, each });
+	}
+	tensor_value y = draw_dot(d, draw_softmax(d, scores, 4), z[2], 2, 1, 1);
+	y = draw_dims(d, y, 4, (uint64_t[]){ n, heads, each, dim });
+	y = draw_transpose(d, y, (unsigned[]){ 0, 2, 1, 3 });
+	return draw_take(d, draw_dims(d, y, 2, (uint64_t[]){ n * each, w->s->hidden }), w->input[INPUT_BACK], 0);
 }
 
 static tensor_value attention(struct drawing *w, tensor_value x, uint32_t layer)
@@ -202,10 +250,9 @@ static tensor_value attention(struct drawing *w, tensor_value x, uint32_t layer)
 	struct draw *d = &w->d;
 	const struct tower_spec *s = w->s;
 	const uint64_t hidden = s->hidden, dim = hidden / s->heads;
-	const bool bias = s->flags & TOWER_QKV_BIAS, windowed = s->window && !s->sees_all[layer];
+	const bool bias = s->flags & TOWER_QKV_BIAS, windowed = w->windows.n && !s->sees_all[layer];
 	const tensor_value all = s->flags & TOWER_FUSED ? product(w, TOWER_QKV, layer, x, 3 * hidden, bias) : 0;
-	tensor_value qkv[3], part[256];
-	uint64_t at_once = SCORES_MOST / ((uint64_t)w->rows * s->heads), n = 0;
+	tensor_value qkv[3];
 
 	for (unsigned i = 0; i < 3; i++) {
 		qkv[i] = s->flags & TOWER_FUSED ? draw_slice(d, all, 1, i * hidden, (i + 1) * hidden, 1)
@@ -214,13 +261,7 @@ static tensor_value attention(struct drawing *w, tensor_value x, uint32_t layer)
 		qkv[i] = head_norm(w, qkv[i], i < 2 ? (enum tower_slot)(TOWER_Q_NORM + i) : TOWER_SLOTS, layer);
 		qkv[i] = i < 2 ? turned(w, qkv[i]) : qkv[i];
 	}
-	if (at_once < (w->rows + 255) / 256)
-		at_once = (w->rows + 255) / 256;
-	for (uint64_t first = 0; first < w->rows; first += at_once)
-		part[n++] = attend(w, qkv, first, first + at_once < w->rows ? first + at_once : w->rows, windowed);
-	tensor_value y = n > 1 ? draw_concatenate(d, part, (unsigned)n, 1) : part[0];
-	y = draw_transpose(d, y, (unsigned[]){ 1, 0, 2 });
-	y = draw_dims(d, y, 2, (uint64_t[]){ w->rows, hidden });
+	const tensor_value y = windowed ? attend_windows(w, qkv) : attend_all(w, qkv);
 	return product(w, TOWER_O, layer, y, hidden, s->flags & TOWER_O_BIAS);
 }
 
@@ -267,9 +308,6 @@ static tensor_value draw_stream(struct drawing *w)
 	}
 	if (s->row->places)
 		x = draw_binary(d, OP_add, x, w->input[INPUT_PLACES]);
-	if (s->window)
-		w->same_window = draw_binary(d, OP_eq, draw_expand(d, w->input[INPUT_WINDOW], 1),
-		                             draw_expand(d, w->input[INPUT_WINDOW], 0));
 	return s->flags & TOWER_HAS_PRE_NORM ? norm(w, TOWER_PRE_NORM, NO_LAYER, x) : x;
 }
 
@@ -383,8 +421,9 @@ static bool draw_all(struct drawing *w)
 	return ok;
 }
 
-bool tower_draw(struct tower_graph *to, struct tower *t, uint32_t patches, struct error *err)
+bool tower_draw(struct tower_graph *to, struct tower *t, uint32_t height, uint32_t width, struct error *err)
 {
+	const uint32_t patches = height * width;
 	struct drawing w = { .d = { .g = &to->g, .err = err },
 		             .t = t,
 		             .s = &t->spec,
@@ -393,6 +432,10 @@ bool tower_draw(struct tower_graph *to, struct tower *t, uint32_t patches, struc
 		             .rows = patches + !!(t->spec.flags & TOWER_HAS_CLASS) };
 
 	*to = (struct tower_graph){ 0 };
+	if (t->spec.window)
+		w.windows = windows_of(&t->spec, height, width);
+	if (w.windows.n == 1) /* which all see */
+		w.windows.n = 0;
 	tensor_graph_init(&to->g);
 	return put_inputs(&w) && draw_all(&w);
 }

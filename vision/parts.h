@@ -16,8 +16,25 @@ struct tower_weight {
 	jit_buffer *buffer;
 };
 
+enum { TOWER_PARTS = 256 }; /* the most that attention is made in */
+
 /* What is copied for each picture: the first inputs of a graph. */
-enum tower_input { INPUT_PATCHES, INPUT_PLACES, INPUT_COSINE, INPUT_SINE, INPUT_WINDOW, TOWER_INPUTS };
+enum tower_input {
+	INPUT_PATCHES,
+	INPUT_PLACES,
+	INPUT_COSINE,
+	INPUT_SINE,
+	INPUT_WINDOW, /* of each place in a window its row, 0 where the window ends before */
+	INPUT_BACK,   /* of each row its place in a window */
+	INPUT_INSIDE, /* of each place whether it is one; where all are, there is none */
+	TOWER_INPUTS
+};
+
+/* How a picture's patches lie in windows, of which those at the edges may be smaller. */
+struct windows {
+	uint32_t side, across, n, each; /* n windows, with `each` places */
+};
+struct windows windows_of(const struct tower_spec *s, uint32_t height, uint32_t width);
 
 struct tower_graph {
 	struct tensor_graph g;
@@ -27,9 +44,9 @@ struct tower_graph {
 	size_t weights, weight_room;
 };
 
-/* The executable of pictures of so many patches. */
+/* The executable of pictures of so many patches; with windows, of these sides. */
 struct tower_pass {
-	uint32_t patches;
+	uint32_t height, width;
 	uint64_t used; /* when, by the tower's count */
 	struct tower_graph graph;
 	struct executable *x;
@@ -71,7 +88,7 @@ void arrange(const struct tower_spec *s, enum tower_slot slot, uint32_t frame, c
              uint8_t *out);
 
 /* draw.c. False: err; tower_graph_free() is due in any case. */
-bool tower_draw(struct tower_graph *to, struct tower *t, uint32_t patches, struct error *err);
+bool tower_draw(struct tower_graph *to, struct tower *t, uint32_t height, uint32_t width, struct error *err);
 void tower_graph_free(struct tower_graph *g);
 
 /* place.c. height, width: of the picture in patches. Patches stand block by block: those that become one token are
@@ -80,6 +97,8 @@ void place_patches(const struct tower_spec *s, const struct tower_pixels *p, con
                    uint32_t width, float *out);
 void place_positions(const struct tower_spec *s, const float *table, uint32_t height, uint32_t width, float *out);
 void place_turns(const struct tower_spec *s, uint32_t height, uint32_t width, float *cosine, float *sine);
-void place_windows(const struct tower_spec *s, uint32_t height, uint32_t width, int32_t *out);
+/* inside may be NULL. */
+void place_windows(const struct tower_spec *s, uint32_t height, uint32_t width, int32_t *row, int32_t *back,
+                   int32_t *inside);
 
 #endif

@@ -187,13 +187,33 @@ void place_turns(const struct tower_spec *s, uint32_t height, uint32_t width, fl
 	}
 }
 
-void place_windows(const struct tower_spec *s, uint32_t height, uint32_t width, int32_t *out)
+struct windows windows_of(const struct tower_spec *s, uint32_t height, uint32_t width)
 {
-	const uint32_t size = s->window * s->merge, across = (width + size - 1) / size;
+	const uint32_t side = s->window * s->merge, across = (width + side - 1) / side;
+
+	return (struct windows){ .side = side,
+		                 .across = across,
+		                 .n = across * ((height + side - 1) / side),
+		                 .each = (height < side ? height : side) * (width < side ? width : side) };
+}
+
+void place_windows(const struct tower_spec *s, uint32_t height, uint32_t width, int32_t *row, int32_t *back,
+                   int32_t *inside)
+{
+	const struct windows w = windows_of(s, height, width);
 	uint32_t y, x;
 
+	memset(row, 0, (size_t)w.n * w.each * sizeof *row);
+	if (inside)
+		memset(inside, 0, (size_t)w.n * w.each * sizeof *inside);
 	for (uint32_t i = 0; i < height * width; i++) {
 		where(s, width, i, &y, &x);
-		out[i] = (int32_t)(y / size * across + x / size);
+		/* by rows of the window, which is as wide as the picture has it */
+		const uint32_t left = x / w.side * w.side, wide = width - left < w.side ? width - left : w.side,
+			       at = (y / w.side * w.across + x / w.side) * w.each + y % w.side * wide + (x - left);
+		row[at] = (int32_t)i;
+		back[i] = (int32_t)at;
+		if (inside)
+			inside[at] = 1;
 	}
 }

@@ -13,6 +13,19 @@ const struct tower_spec *tower_spec_of(const struct tower *t) { return &t->spec;
 
 /* ---- sizes */
 
+/* Arrays of graphs have fewer elements than 2^31: rows of the stream, the widest ones, and scores. */
+static bool has_room(const struct tower_spec *s, uint32_t height, uint32_t width)
+{
+	const uint64_t rows = (uint64_t)height * width + 1, most = (uint64_t)1 << 31,
+		       block = (uint64_t)s->merge * s->merge;
+	uint64_t widest = 3 * (uint64_t)s->hidden;
+
+	widest = s->ffn > widest ? s->ffn : widest;
+	widest = tower_patch_numbers(s) > widest ? tower_patch_numbers(s) : widest;
+	widest = (uint64_t)s->out / block > widest ? s->out / block : widest;
+	return rows < most / widest && rows * (rows / TOWER_PARTS + 1) < most / s->heads;
+}
+
 /* In patches. */
 static bool grid_of(const struct tower_spec *s, const struct tower_pixels *p, uint32_t *height, uint32_t *width,
                     struct error *err)
@@ -34,7 +47,11 @@ static bool grid_of(const struct tower_spec *s, const struct tower_pixels *p, ui
 		return error_set(err, ERROR_ARGUMENT,
 		                 "a picture of %" PRIu32 " x %" PRIu32 " patches, expected %s %" PRIu32 " x %" PRIu32,
 		                 *width, *height, s->row->places == PLACES_TABLE ? "just" : "at most", most, most);
-	return true;
+	return has_room(s, *height, *width) ||
+	       error_set(err, ERROR_ARGUMENT,
+	                 "a picture of %" PRIu32 " x %" PRIu32
+	                 " patches would need arrays of 2^31 elements or more, expected fewer patches",
+	                 *width, *height);
 }
 
 bool tower_tokens(const struct tower_spec *s, const struct tower_pixels *p, uint64_t *tokens, struct error *err)
@@ -56,10 +73,10 @@ static void close_pass(struct tower_pass *p)
 	*p = (struct tower_pass){ 0 };
 }
 
-static bool open_pass(struct tower *t, struct tower_pass *p, uint32_t patches, struct error *err)
+static bool open_pass(struct tower *t, struct tower_pass *p, uint32_t height, uint32_t width, struct error *err)
 {
 	bool *bound = NULL;
-	bool ok = tower_draw(&p->graph, t, patches, err);
+	bool ok = tower_draw(&p->graph, t, height, width, err);
 
 	if (ok) {
 		bound = calloc(p->graph.g.inputs, sizeof *bound);
@@ -72,24 +89,31 @@ static bool open_pass(struct tower *t, struct tower_pass *p, uint32_t patches, s
 	free(bound);
 	for (size_t i = 0; p->x && ok && i < p->graph.weights; i++)
 		ok = executable_bind(p->x, p->graph.copied + (uint32_t)i, t->weight[p->graph.weight[i]].buffer, 0, err);
-	p->patches = patches;
+	p->height = height;
+	p->width = width;
 	return ok && p->x;
 }
 
+static bool is_of(const struct tower *t, const struct tower_pass *p, uint32_t height, uint32_t width)
+{
+	return p->x && (t->spec.window ? p->height == height && p->width == width
+	                               : (uint64_t)p->height * p->width == (uint64_t)height * width);
+}
+
 /* NULL: err. */
-static struct tower_pass *pass_of(struct tower *t, uint32_t patches, struct error *err)
+static struct tower_pass *pass_of(struct tower *t, uint32_t height, uint32_t width, struct error *err)
 {
 	struct tower_pass *oldest = &t->pass[0];
 
 	for (int i = 0; i < TOWER_PASSES; i++) {
-		if (t->pass[i].x && t->pass[i].patches == patches)
+		if (is_of(t, &t->pass[i], height, width))
 			oldest = &t->pass[i];
-		else if (!(oldest->x && oldest->patches == patches) && t->pass[i].used < oldest->used)
+		else if (!is_of(t, oldest, height, width) && t->pass[i].used < oldest->used)
 			oldest = &t->pass[i];
 	}
-	if (!oldest->x || oldest->patches != patches) {
+	if (!is_of(t, oldest, height, width)) {
 		close_pass(oldest);
-		if (!open_pass(t, oldest, patches, err)) {
+		if (!open_pass(t, oldest, height, width, err)) {
 			close_pass(oldest);
 			return NULL;
 		}
@@ -121,9 +145,9 @@ static bool read_tower(struct tower *t, const char *path, struct error *err)
 	if (s->row->places && !t->places)
 		return false;
 	/* The smallest picture's graph names all tensors there are. */
-	const uint32_t patches = s->row->places == PLACES_TABLE ? s->side * s->side : s->merge * s->merge;
+	const uint32_t side = s->row->places == PLACES_TABLE ? s->side : s->merge;
 	struct tower_graph g;
-	bool ok = tower_draw(&g, t, patches, err);
+	bool ok = tower_draw(&g, t, side, side, err);
 	const uint32_t out = ok ? (uint32_t)tensor_value_of(&g.g, g.g.output[0])->shape.dim[1] : 0;
 	tower_graph_free(&g);
 	if (ok && s->row->read_keys && s->out && s->out != out)
@@ -188,7 +212,8 @@ static bool make_inputs(const struct tower *t, const struct tower_graph *g, uint
 	if (g->has[INPUT_COSINE])
 		place_turns(&t->spec, height, width, c->memory[INPUT_COSINE], c->memory[INPUT_SINE]);
 	if (g->has[INPUT_WINDOW])
-		place_windows(&t->spec, height, width, c->memory[INPUT_WINDOW]);
+		place_windows(&t->spec, height, width, c->memory[INPUT_WINDOW], c->memory[INPUT_BACK],
+		              c->memory[INPUT_INSIDE]);
 	return true;
 }
 
@@ -225,7 +250,7 @@ bool tower_encode(struct tower *t, const struct tower_pixels *p, struct tower_fe
 	*out = (struct tower_features){ .width = s->out, .levels = 1 + s->n_deep };
 	if (!grid_of(s, p, &height, &width, err) || !tower_tokens(s, p, &out->tokens, err))
 		return false;
-	const struct tower_pass *pass = pass_of(t, height * width, err);
+	const struct tower_pass *pass = pass_of(t, height, width, err);
 	out->values = pass ? malloc((out->levels * out->tokens * out->width + 1) * sizeof *out->values) : NULL;
 	bool ok = out->values || error_set(err, ERROR_MEMORY, "there is no memory for a picture's features");
 	ok = ok && make_inputs(t, &pass->graph, height, width, &c, err);

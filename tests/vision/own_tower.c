@@ -402,6 +402,12 @@ void test_refused(void **state)
 		assert_non_null(strstr(err.text, "expected at"));
 		assert_false(tower_tokens(tower_spec_of(t), &wrong[i], &tokens, &err));
 	}
+	/* Larger than any graph, and than any memory: refused before anything is read of it. */
+	struct tower_features f;
+	const struct tower_pixels huge = { pixels, 1, TOWER_MAX_SIDE, TOWER_MAX_SIDE };
+	err = (struct error){ 0 };
+	assert_false(tower_encode(t, &huge, &f, &err));
+	assert_non_null(strstr(err.text, "4096 x 4096 patches would need arrays of 2^31 elements or more"));
 	tower_close(t);
 	remove_folder(path);
 	jit_compute_close(c);
