@@ -39,7 +39,7 @@ pull: base loaders
 server: base include answers chat loaders pictures runtime vision
 programs: base include answers graph jit kernels-templates language loaders chat pull quantise runtime server train
 programs: vision
-bench: base include jit kernels-templates loaders grammar runtime programs
+bench: base include jit kernels-templates loaders grammar runtime programs vision
 docs: include
 '
 git ls-files '*.c' '*.h' '*.def' | grep -v '^tests/' | xargs awk -v not_yet="$not_yet" -v may="$may" '
