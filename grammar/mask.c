@@ -66,8 +66,6 @@ void masks_close(struct masks *s)
 	free(s);
 }
 
-size_t masks_bytes(const struct masks *s) { return s->bytes; }
-
 static void allow(const struct vocabulary *v, const struct vocabulary_node *n, uint32_t *bits)
 {
 	for (uint32_t k = 0; k < n->n_tokens; k++) {

@@ -17,6 +17,5 @@ void masks_close(struct masks *s);
 /* bits[id / 32] >> id % 32 & 1: the token's text can follow. (n_ids + 31) / 32 words. False: no memory; and
  * machine.failed says whether the machine has reached its limits. */
 bool masks_of(struct masks *s, uint32_t state, uint32_t *bits);
-size_t masks_bytes(const struct masks *s);
 
 #endif

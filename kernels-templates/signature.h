@@ -100,7 +100,5 @@ uint64_t kernel_columns(const struct key *key, const uint64_t *arg, uint64_t pas
 
 /* Bytes of an element; 0 where the key decides. */
 unsigned kernel_type_bytes(enum kernel_type type);
-const char *kernel_type_name(enum kernel_type type);
-const char *kernel_layout_name(enum kernel_layout layout);
 
 #endif

@@ -86,13 +86,6 @@ static const char *after_endpoint(const char *text, const char *endpoint)
 	return rest && *rest == '/' ? rest + 1 : NULL;
 }
 
-bool reference_is_web(const char *text)
-{
-	const char *https = after(text, "https://"), *http = after(text, "http://");
-
-	return https || http || after_host(text);
-}
-
 static int hex_digit(char c)
 {
 	return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;

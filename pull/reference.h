@@ -25,8 +25,6 @@ struct reference {
  * address of the hub in use, may stand there as well. False: err says what is wrong with it. */
 bool reference_read(struct reference *r, const char *text, const char *endpoint, struct error *err);
 
-/* Whether an operand can only be such a name, and no path. */
-bool reference_is_web(const char *text);
 
 /* NULL: a path below a folder that may be written; otherwise why not. */
 const char *path_trouble(const char *path);

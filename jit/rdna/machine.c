@@ -14,22 +14,6 @@
 
 /* --- operands */
 
-bool rdna_touch_reads(const struct rdna_touch *t, struct rdna_range r)
-{
-	for (unsigned k = 0; k < t->n_reads; k++)
-		if (rdna_range_meets(t->reads[k], r))
-			return true;
-	return false;
-}
-
-bool rdna_touch_writes(const struct rdna_touch *t, struct rdna_range r)
-{
-	for (unsigned k = 0; k < t->n_writes; k++)
-		if (rdna_range_meets(t->writes[k], r))
-			return true;
-	return false;
-}
-
 /* into: zeroed, which is no operand. */
 static void operand(const struct rdna_lir_operand *o, struct rdna_operand *into)
 {

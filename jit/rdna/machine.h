@@ -91,8 +91,6 @@ static inline bool rdna_range_meets(struct rdna_range a, struct rdna_range b)
 {
 	return a.reg < b.reg + b.n && b.reg < a.reg + a.n;
 }
-bool rdna_touch_reads(const struct rdna_touch *t, struct rdna_range r);
-bool rdna_touch_writes(const struct rdna_touch *t, struct rdna_range r);
 
 /* The encoder's record, and what most are at a glance; false: it takes the record. */
 void rdna_machine_ins(const struct rdna_lir_ins *i, struct rdna_ins *out);

@@ -136,12 +136,6 @@ uint8_t *record_pack(uint8_t out[RECORD_BYTES], const struct key *key, const str
 	return body;
 }
 
-void record_move(uint8_t record[RECORD_BYTES], const uint8_t *body, uint64_t offset)
-{
-	record_put64(record + AT_OFFSET, offset);
-	record_put64(record + AT_CHECKSUM, record_sum(record, body, record_get32(record + AT_BODY)));
-}
-
 /* --- reading */
 
 bool record_same(const struct object *a, const struct object *b)

@@ -44,8 +44,6 @@ uint64_t record_checksum(const void *bytes, size_t n, uint64_t seed);
  * range, or no memory. */
 uint8_t *record_pack(uint8_t out[RECORD_BYTES], const struct key *key, const struct object *o, uint64_t offset,
                      struct error *err);
-/* Moves the body of a record that fits it to another offset. */
-void record_move(uint8_t record[RECORD_BYTES], const uint8_t *body, uint64_t offset);
 /* What the 96 bytes say; nothing is checked but that sizes are in range (false: they are not). */
 bool record_read(struct record *out, const uint8_t record[RECORD_BYTES]);
 /* Compares the checksum, then unpacks. RECORD_FOUND; RECORD_DAMAGED; RECORD_FAILED: no memory, errno says so. */

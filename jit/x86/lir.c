@@ -290,29 +290,3 @@ bool lir_verify(const struct lir *l, struct error *err)
 
 /* --- the printer */
 
-static void print_reg(const struct lir *l, uint32_t r, FILE *out)
-{
-	if (r == LIR_MEM)
-		fprintf(out, " mem");
-	else if (r)
-		fprintf(out, " %c%u", "?vsk"[l->cls[r]], (unsigned)r);
-}
-
-void lir_print(const struct lir *l, const struct lir_ins *i, FILE *out)
-{
-	static const char *const where[] = { "", "base", "pool", "local", "vec slot", "gpr slot" };
-	fprintf(out, "%s.%s", lir_facts[i->form].name, x86_op_name((enum x86_op)i->op));
-	print_reg(l, i->dst, out);
-	fprintf(out, " <-");
-	print_reg(l, i->a, out);
-	print_reg(l, i->b, out);
-	print_reg(l, i->c, out);
-	if (i->mem) {
-		fprintf(out, " [%s", where[i->mem]);
-		print_reg(l, i->base, out);
-		print_reg(l, i->index, out);
-		fprintf(out, " %+d]%s", i->disp, i->broadcast ? " to all" : "");
-	}
-	if (i->imm)
-		fprintf(out, " imm %lld", (long long)i->imm);
-}

@@ -166,6 +166,5 @@ uint32_t lir_pool(struct lir *l, const uint32_t *lanes);
 /* Classes, memory operands, balance of loops and ifs, definition before use on every path. With registers assigned
  * (l->phys) it follows the contents of each machine register and checks that every use reads the value it names. */
 bool lir_verify(const struct lir *l, struct error *err);
-void lir_print(const struct lir *l, const struct lir_ins *i, FILE *out);
 
 #endif

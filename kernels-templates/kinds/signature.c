@@ -149,18 +149,3 @@ unsigned kernel_type_bytes(enum kernel_type type)
 	return bytes[type];
 }
 
-const char *kernel_type_name(enum kernel_type type)
-{
-	static const char *const name[KERNEL_TYPES] = { "f32",    "16 bits", "i32",     "int8",   "scales",
-		                                        "groups", "address", "weights", "cached", "count" };
-	return name[type];
-}
-
-const char *kernel_layout_name(enum kernel_layout layout)
-{
-	static const char *const name[KERNEL_LAYOUTS] = {
-		"scalar", "columns", "tiles", "position", "vector",  "rows",  "panels", "packed",
-		"stack",  "picked",  "table", "pages",    "records", "state", "routes"
-	};
-	return name[layout];
-}

@@ -217,10 +217,3 @@ enum dtype model_facts_main_type(const struct model_facts *f)
 	return (enum dtype)max;
 }
 
-const char *model_facts_lacks(const struct model_facts *f)
-{
-	const struct arch_row *row =
-		strcmp(f->format, "GGUF") == 0 ? arch_of_gguf(f->architecture, strlen(f->architecture))
-					       : arch_of_hf(f->architecture);
-	return row ? row->lacks : "support for this architecture";
-}

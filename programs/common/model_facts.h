@@ -32,7 +32,5 @@ bool model_facts_read(struct model_facts *f, const char *path, struct error *err
 void model_facts_of(struct model_facts *f, const struct model *m, const char *format);
 /* The type that most bytes are of; DTYPE_COUNT: there are no tensors. */
 enum dtype model_facts_main_type(const struct model_facts *f);
-/* Why jitrun does not run such an architecture, in words; NULL: it does. */
-const char *model_facts_lacks(const struct model_facts *f);
 
 #endif

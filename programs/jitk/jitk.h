@@ -63,7 +63,6 @@ static inline bool jitk_is_written(const struct jitk_array *a)
 {
 	return a->is.access == JIT_OUT || a->is.access == JIT_INOUT;
 }
-const char *jitk_type_name(int type);
 /* An element as text; returns out. */
 enum { JITK_ELEMENT_MAX = ARRAY_ELEMENT_MAX };
 char *jitk_element(const struct jitk_array *a, const uint8_t *data, uint64_t i, char out[JITK_ELEMENT_MAX]);

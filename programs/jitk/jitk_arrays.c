@@ -9,8 +9,6 @@
 #include "programs/jitk/jitk.h"
 #include "runtime/host/system.h"
 
-const char *jitk_type_name(int type) { return array_type_name(type); }
-
 static struct array array_of(const struct jitk_array *a)
 {
 	struct array x = { a->is.name, a->is.type, (unsigned)a->is.dims, { 0 }, a->is.elements, a->is.bytes, a->data };

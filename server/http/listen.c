@@ -38,18 +38,6 @@ static struct addrinfo *resolve(const char *host, long port, struct error *err)
 	return status ? NULL : found;
 }
 
-bool listen_is_loopback(const char *host, bool *loopback, struct error *err)
-{
-	struct addrinfo *found = resolve(host, 0, err);
-
-	*loopback = found != NULL;
-	for (struct addrinfo *a = found; a; a = a->ai_next)
-		*loopback = *loopback && is_loopback(a->ai_addr);
-	if (found)
-		freeaddrinfo(found);
-	return found != NULL;
-}
-
 static bool describe(struct listener *l, struct error *err)
 {
 	struct sockaddr_storage a = { 0 };

@@ -15,9 +15,6 @@ struct listener {
 	char address[80]; /* "127.0.0.1:8080", "[::1]:8080" */
 };
 
-/* Whether nobody but this machine can reach the address: a number, or a name as the system knows it. False with err
- * set: it is no address. */
-bool listen_is_loopback(const char *host, bool *loopback, struct error *err);
 /* port 0: any that is free. Where systemd has opened a socket ($LISTEN_FDS), that one is taken. False: err. */
 bool listen_open(struct listener *l, const char *host, long port, struct error *err);
 
