@@ -168,11 +168,11 @@ static void assign(struct inference *x, struct node *n)
 	if (s->kind == SYMBOL_LOCAL || s->kind == SYMBOL_PRIVATE)
 		set(x, &s->varying, n->b->varying || x->control > s->control);
 	if (x->last && (s->kind == SYMBOL_LOCAL || s->kind == SYMBOL_PRIVATE) && s->lanes < x->lanes) {
-		jk_message_add(
-			x->m, n->a->at,
-			"%.60s is declared outside of each, whose turns have no order; declare it inside, or use a "
-			"reduction",
-			s->name->text);
+		jk_message_add(x->m, n->a->at,
+		               "%.60s is declared outside of each, whose iterations have no order; declare it inside, "
+		               "or use a "
+		               "reduction",
+		               s->name->text);
 		x->failed = true;
 	}
 }

@@ -128,7 +128,7 @@ size_t jk_locals(const struct jk_kernel *k);
 const struct jk_local *jk_local(const struct jk_kernel *k, size_t i);
 
 /* Bytes that an ideal launch reads and writes, each array once, and arithmetic operations of its instances, where a
- * loop that ends early counts as one turn. */
+ * loop that ends early counts as one iteration. */
 uint64_t jk_bytes_read(const struct jk_kernel *k), jk_bytes_written(const struct jk_kernel *k);
 uint64_t jk_operations(const struct jk_kernel *k);
 

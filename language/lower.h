@@ -24,7 +24,7 @@ struct quantity {
 	uint16_t reg; /* of type s */
 	uint32_t id;  /* of an index: its symbol's number; the same index has one id wherever its loop is written */
 	int64_t lo, hi;
-	const struct node *each; /* in whose turns it was computed: it may differ between them; or NULL */
+	const struct node *each; /* in whose iterations it was computed: it may differ between them; or NULL */
 };
 
 enum { MAX_TERMS = 6 };
@@ -55,7 +55,7 @@ struct access {
 	bool write, exempt; /* exempt: scatter_distinct */
 	uint8_t atomic;     /* its operation */
 	bool linear;
-	const struct node *each; /* the statement whose turns it is in, or NULL */
+	const struct node *each; /* the statement whose iterations it is in, or NULL */
 	struct linear form;
 };
 
@@ -107,11 +107,11 @@ struct lower {
 	uint32_t n_quantities, quantities_capacity;
 	struct value **memo;   /* by node */
 	struct value **symbol; /* by symbol: what it is worth, or the variable that it is */
-	/* Vectors of instances whose statements are written in turn, each with a memo and symbols of its own:
+	/* Vectors of instances whose statements are written one after another, each with a memo and symbols of its own:
 	 * lower_copies.c */
 	unsigned registers;            /* for vectors; 0: nothing is written side by side */
 	unsigned copies, copy, stride; /* stride: from a row's first copy to the next row's */
-	uint8_t in_turn[MAX_COPIES];   /* the numbers of those that are written, `copies` of them */
+	uint8_t written[MAX_COPIES];   /* the numbers of those that are written, `copies` of them */
 	struct value **memo_of[MAX_COPIES], **symbol_of[MAX_COPIES];
 	uint16_t *address; /* by symbol: of arrays, private arrays and tiles */
 	uint16_t *counted; /* by symbol: of an array whose copy is at `address`, or 0 */
@@ -129,8 +129,8 @@ struct lower {
 	bool wants_bounce;
 	uint16_t fault, fault_access, fault_index, fault_which; /* with check: variables of the chunk's lanes */
 	uint16_t fault_address;
-	uint16_t instance; /* with check: the number of the first lane's instance */
-	uint64_t turns;    /* of loops around, for counts of operations */
+	uint16_t instance;   /* with check: the number of the first lane's instance */
+	uint64_t iterations; /* of loops around, for counts of operations */
 	uint64_t operations;
 };
 
@@ -213,9 +213,9 @@ void jk_copies_statement(struct lower *l, const struct node *n);
 /* --- lower_statement.c, lower_loop.c, lower_lanes.c */
 void jk_lower_statements(struct lower *l, const struct node *list);
 void jk_lower_statement(struct lower *l, const struct node *n);
-/* Whether all lanes have the same turns, to the end. */
+/* Whether all lanes have the same iterations, to the end. */
 bool jk_lower_for_is_plain(const struct node *n);
-/* Whether one loop does for all copies: it is plain, and has the same turns for each. */
+/* Whether one loop does for all copies: it is plain, and has the same iterations for each. */
 bool jk_lower_for_is_shared(struct lower *l, const struct node *n);
 void jk_lower_for(struct lower *l, const struct node *n);
 void jk_lower_while(struct lower *l, const struct node *n);
@@ -251,7 +251,7 @@ bool jk_lower_kernel(struct lower *l, struct error *err);
 void jk_lower_counts_begin(struct lower *l);
 void jk_lower_counts_end(struct lower *l);
 
-/* --- own.c: whether instances and turns write what is theirs. False: a message. */
+/* --- own.c: whether instances and iterations write what is theirs. False: a message. */
 bool jk_own_check(struct lower *l);
 
 #endif

@@ -1,9 +1,10 @@
-/* language/lower_copies.c - several rows, and vectors of instances of each, whose statements are written in turn.
+/* language/lower_copies.c - several rows, and vectors of instances of each, whose statements are written one after
+ * another.
  *
- * A loop that has the same turns for all of them is written once, with the statements of each in it. What they share is
- * then read once a turn, and their chains of operations do not wait for each other: a product of matrices, in which
- * each element is one chain, takes a tenth of the time. Instances do not see what others write, so that the order in
- * which they run cannot show.
+ * A loop that has the same iterations for all of them is written once, with the statements of each in it. What they
+ * share is then read once per iteration, and their chains of operations do not wait for each other: a product of
+ * matrices, in which each element is one chain, takes a tenth of the time. Instances do not see what others write, so
+ * that the order in which they run cannot show.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,9 @@ enum { STRIDE = MAX_COPIES / MAX_ROWS, HEAVY = 60 };
 /* ---- how many */
 
 struct census {
-	unsigned variables, weight; /* vectors that live from turn to turn; statements and their operands, roughly */
-	bool loops, of_rows;        /* there is a loop that vectors share; one that rows share, too */
+	unsigned variables,
+		weight;      /* vectors that live from iteration to iteration; statements and their operands, roughly */
+	bool loops, of_rows; /* there is a loop that vectors share; one that rows share, too */
 };
 
 static unsigned weight_of(const struct node *n)
@@ -144,7 +146,7 @@ void jk_copies_begin(struct lower *l, unsigned rows, unsigned vectors)
 		for (unsigned v = 0; v < vectors; v++) {
 			if (v)
 				learn(l, r * stride + v, r * stride);
-			l->in_turn[l->copies++] = (uint8_t)(r * stride + v);
+			l->written[l->copies++] = (uint8_t)(r * stride + v);
 		}
 }
 
@@ -164,7 +166,7 @@ void jk_copies_each(struct lower *l, void (*what)(struct lower *l, unsigned copy
 	}
 	l->copies = 1;
 	for (unsigned c = 0; c < copies; c++) {
-		jk_copy_use(l, l->in_turn[c]);
+		jk_copy_use(l, l->written[c]);
 		what(l, l->copy, user);
 	}
 	jk_copy_use(l, 0);

@@ -19,12 +19,12 @@ static bool has_copy(const struct lower *l, const struct symbol *s)
 	       elements * 4 <= (l->card ? CARD_BYTES : MAX_BYTES) && l->k->instances / MANY >= elements;
 }
 
-static uint32_t open_loop(struct lower *l, const struct symbol *s, uint16_t *turn)
+static uint32_t open_loop(struct lower *l, const struct symbol *s, uint16_t *iteration)
 {
 	const int64_t vectors = ((int64_t)s->elements + l->lanes - 1) >> l->log_lanes;
 	const uint16_t n = jk_lower_emit(l, IR_sconst, 0, 0, 0, vectors);
 
-	*turn = ir_emit(l->ir, IR_loop, 0, n, 0, 0, 0);
+	*iteration = ir_emit(l->ir, IR_loop, 0, n, 0, 0, 0);
 	jk_lower_check(l);
 	return jk_lower_scope(l);
 }
@@ -36,23 +36,23 @@ static void close_loop(struct lower *l, uint32_t scope)
 	jk_lower_check(l);
 }
 
-static uint16_t vector_at(struct lower *l, uint16_t base, uint16_t turn)
+static uint16_t vector_at(struct lower *l, uint16_t base, uint16_t iteration)
 {
-	return jk_lower_emit(l, IR_aadd, base, jk_lower_emit(l, IR_sshli, turn, 0, 0, l->log_lanes + 2), 0, 0);
+	return jk_lower_emit(l, IR_aadd, base, jk_lower_emit(l, IR_sshli, iteration, 0, 0, l->log_lanes + 2), 0, 0);
 }
 
 void jk_lower_counts_begin(struct lower *l)
 {
 	for (const struct symbol *s = l->k->parameters; s; s = s->next) {
-		uint16_t turn;
+		uint16_t iteration;
 		if (!has_copy(l, s))
 			continue;
 		l->counted[s->number] = l->address[s->number];
 		l->address[s->number] = ir_local(l->ir, (int64_t)(s->elements * 4 + 4 * l->lanes)).r;
 		jk_lower_check(l);
-		const uint32_t scope = open_loop(l, s, &turn);
+		const uint32_t scope = open_loop(l, s, &iteration);
 		const uint16_t zero = jk_lower_emit(l, IR_fconst, 0, 0, 0, 0),
-			       at = vector_at(l, l->address[s->number], turn);
+			       at = vector_at(l, l->address[s->number], iteration);
 		ir_emit(l->ir, IR_fstore, 0, at, zero, 0, ir_x(0, 0, 0));
 		close_loop(l, scope);
 	}
@@ -62,13 +62,13 @@ void jk_lower_counts_begin(struct lower *l)
 void jk_lower_counts_end(struct lower *l)
 {
 	for (const struct symbol *s = l->k->parameters; s; s = s->next) {
-		uint16_t turn;
+		uint16_t iteration;
 		if (!l->counted[s->number])
 			continue;
-		const uint32_t scope = open_loop(l, s, &turn);
-		const uint16_t at = vector_at(l, l->address[s->number], turn);
+		const uint32_t scope = open_loop(l, s, &iteration);
+		const uint16_t at = vector_at(l, l->address[s->number], iteration);
 		const uint16_t v = ir_emit(l->ir, IR_iload, 0, at, 0, 0, ir_x(0, 0, 0));
-		const uint16_t first = jk_lower_emit(l, IR_sshli, turn, 0, 0, l->log_lanes);
+		const uint16_t first = jk_lower_emit(l, IR_sshli, iteration, 0, 0, l->log_lanes);
 		const uint16_t index = jk_lower_emit(l, IR_iadd, jk_lower_emit(l, IR_isplat, first, 0, 0, 0),
 		                                     jk_lower_emit(l, IR_ilane, 0, 0, 0, 0), 0, 0);
 		const uint16_t some = jk_lower_emit(l, IR_ine, v, jk_lower_emit(l, IR_iconst, 0, 0, 0, 0), 0, 0);

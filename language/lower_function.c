@@ -43,7 +43,7 @@ static struct value series(struct lower *l, const struct node *n, const struct v
 		a->type == JK_F32 ? series_f32(l->ir, n->op, (ir_f){ x }) : series_f64(l->ir, n->op, (ir_d){ x });
 
 	jk_lower_check(l);
-	l->operations += (l->ir->n_ins - before) * l->turns;
+	l->operations += (l->ir->n_ins - before) * l->iterations;
 	return jk_value_vector(a->type, r, a->varying);
 }
 
@@ -55,7 +55,7 @@ static struct value power(struct lower *l, const struct value *a)
 	                                     : ir_fn_pow_f64(l->ir, (ir_d){ x }, (ir_d){ y }).r;
 
 	jk_lower_check(l);
-	l->operations += (l->ir->n_ins - before) * l->turns;
+	l->operations += (l->ir->n_ins - before) * l->iterations;
 	return jk_value_vector(a->type, r, a[0].varying || a[1].varying);
 }
 

@@ -1,6 +1,6 @@
 /* language/lower_kept.c - rows that a card keeps in registers: where several reductions, and an `each`, go over ranges
- * that are known and short, their turns are written one after another instead of as loops. What they read, and what
- * they compute of it, is then joined (tidy.c), and memory is read once.
+ * that are known and short, their iterations are written one after another instead of as loops. What they read, and
+ * what they compute of it, is then joined (tidy.c), and memory is read once.
  *
  * A warp that reads its row anew for each reduction finds little of it in a cache: the warps of a multiprocessor have
  * more rows than that holds.

@@ -128,7 +128,7 @@ static void instances(struct lower *l, uint16_t begin, uint16_t end)
 	l->instance = jk_lower_emit(l, IR_sadd, first, t, 0, 0);
 	split(l, l->instance, NULL);
 	l->kept = jk_kept_of(l);
-	l->turns = k->instances;
+	l->iterations = k->instances;
 	jk_lower_statements(l, k->body);
 	jk_lower_faults_end(l);
 	jk_lower_unscope(l, scope);
@@ -224,12 +224,12 @@ static void whole_chunks(struct lower *l, const struct along *a, uint16_t count,
 
 	for (unsigned pass = 0; pass < passes; pass++) {
 		const unsigned each = pass ? 1 : copies;
-		uint16_t turns = count;
+		uint16_t iterations = count;
 		if (each > 1)
-			turns = jk_lower_emit(l, IR_sshri, count, 0, 0, log_copies);
+			iterations = jk_lower_emit(l, IR_sshri, count, 0, 0, log_copies);
 		else if (pass)
-			turns = jk_lower_emit(l, IR_sandi, count, 0, 0, copies - 1);
-		const uint16_t t = ir_emit(l->ir, IR_loop, 0, turns, 0, 0, 0);
+			iterations = jk_lower_emit(l, IR_sandi, count, 0, 0, copies - 1);
+		const uint16_t t = ir_emit(l->ir, IR_loop, 0, iterations, 0, 0, 0);
 		jk_lower_check(l);
 		const uint32_t scope = jk_lower_scope(l);
 		uint16_t at = jk_lower_emit(l, IR_sshli, t, 0, 0, l->log_lanes + (each > 1 ? log_copies : 0));
@@ -247,7 +247,7 @@ static void whole_chunks(struct lower *l, const struct along *a, uint16_t count,
 
 static void some_chunk(struct lower *l, const struct along *a, int64_t n, uint16_t at, int64_t rows)
 {
-	l->turns = (uint64_t)(rows * n);
+	l->iterations = (uint64_t)(rows * n);
 	l->some = (unsigned)n;
 	chunk(l, a, at, 0);
 	l->some = 0;
@@ -280,7 +280,7 @@ static void chunks(struct lower *l, const struct along *a, uint16_t in_row)
 			count = jk_lower_emit(l, IR_smin, left, constant(l, block), 0, 0);
 			count = jk_lower_emit(l, IR_sshri, count, 0, 0, l->log_lanes);
 		}
-		l->turns = (uint64_t)(rows * (n - head - rest));
+		l->iterations = (uint64_t)(rows * (n - head - rest));
 		whole_chunks(l, a, count, differs ? -1 : known, head);
 	}
 	if (!rest)
@@ -313,7 +313,7 @@ struct rows {
 	uint16_t before, first;     /* how many rows have other indices before it; its first number, from 0 on */
 };
 
-static void rows_in_turn(struct lower *l, const struct along *a, const struct rows *r, uint16_t count, uint16_t in_row)
+static void rows_in_order(struct lower *l, const struct along *a, const struct rows *r, uint16_t count, uint16_t in_row)
 {
 	const uint16_t t = ir_emit(l->ir, IR_loop, 0, count, 0, 0, 0);
 
@@ -367,7 +367,7 @@ static void rows_of_unit(struct lower *l, const struct along *a, uint16_t group,
 	r.first = jk_lower_emit(l, IR_smuli, r.first, 0, 0, each);
 	const uint16_t left = jk_lower_emit(l, IR_ssub, constant(l, size), r.first, 0, 0);
 	if (a->rows == 1) {
-		rows_in_turn(l, a, &r, jk_lower_emit(l, IR_smin, left, constant(l, each), 0, 0), in_row);
+		rows_in_order(l, a, &r, jk_lower_emit(l, IR_smin, left, constant(l, each), 0, 0), in_row);
 		return;
 	}
 	if (size % each == 0) {
@@ -379,7 +379,7 @@ static void rows_of_unit(struct lower *l, const struct along *a, uint16_t group,
 	rows_beside(l, a, &r, in_row);
 	jk_lower_close_if(l);
 	jk_lower_open_if(l, fewer);
-	rows_in_turn(l, a, &r, left, in_row);
+	rows_in_order(l, a, &r, left, in_row);
 	jk_lower_close_if(l);
 }
 

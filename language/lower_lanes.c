@@ -42,12 +42,12 @@ static void run(struct lower *l, const struct lanes_of *w, uint16_t at, int64_t 
 	jk_lower_unscope(l, scope);
 }
 
-unsigned jk_log_copies(const struct lower *l, const struct node *body, int64_t turns)
+unsigned jk_log_copies(const struct lower *l, const struct node *body, int64_t iterations)
 {
-	return l->card && !l->check && turns >= 8 && jk_lower_weight(body) <= 40 ? 2 : 0;
+	return l->card && !l->check && iterations >= 8 && jk_lower_weight(body) <= 40 ? 2 : 0;
 }
 
-/* Vectors `from` to from + count - 1, several in a turn of the loop. */
+/* Vectors `from` to from + count - 1, several in an iteration of the loop. */
 static void whole_lanes(struct lower *l, const struct lanes_of *w, int64_t from, int64_t count, unsigned log_copies)
 {
 	const uint16_t t = ir_emit(l->ir, IR_loop, 0, jk_constant_scalar(l, count >> log_copies), 0, 0, 0);
@@ -66,9 +66,9 @@ static void known_lanes(struct lower *l, const struct lanes_of *w)
 	const int64_t full = w->n >> l->log_lanes, rest = w->n & (l->lanes - 1);
 	const unsigned log_copies = jk_log_copies(l, w->node, full);
 	const int64_t left = full & ((INT64_C(1) << log_copies) - 1);
-	const uint64_t turns = l->turns;
+	const uint64_t iterations = l->iterations;
 
-	l->turns *= (uint64_t)full * l->lanes;
+	l->iterations *= (uint64_t)full * l->lanes;
 	if (jk_is_kept(l, w)) {
 		for (int64_t k = 0; k < full; k++)
 			run(l, w, 0, k << l->log_lanes);
@@ -80,14 +80,14 @@ static void known_lanes(struct lower *l, const struct lanes_of *w)
 		else if (full && (left || full == 1))
 			run(l, w, 0, (full - 1) << l->log_lanes);
 	}
-	l->turns = turns;
+	l->iterations = iterations;
 	if (!rest)
 		return;
-	l->turns *= (uint64_t)rest;
+	l->iterations *= (uint64_t)rest;
 	l->some = (unsigned)rest;
 	run(l, w, 0, full << l->log_lanes);
 	l->some = 0;
-	l->turns = turns;
+	l->iterations = iterations;
 }
 
 void jk_lower_lanes(struct lower *l, const struct lanes_of *w)
@@ -158,7 +158,7 @@ void jk_leave_lanes(struct lower *l)
 
 /* --- each */
 
-static void each_turn(struct lower *l, const struct value *index, void *user)
+static void each_iteration(struct lower *l, const struct value *index, void *user)
 {
 	const struct node *n = user;
 
@@ -172,7 +172,7 @@ void jk_lower_each(struct lower *l, const struct node *n)
 	struct lanes_of w;
 
 	jk_lower_range(l, n, &w);
-	w.body = each_turn;
+	w.body = each_iteration;
 	w.user = (void *)(uintptr_t)n;
 	w.node = n->d;
 	jk_lower_faults_end(l);
@@ -269,11 +269,11 @@ static void begin_partials(struct lower *l, struct partials *p)
 	}
 }
 
-/* `turns` times 1 << log_copies rows of 32. at: a scalar, or 0. */
-static void take_rows(struct lower *l, struct partials *p, uint16_t at, int64_t constant, uint16_t turns,
+/* `iterations` times 1 << log_copies rows of 32. at: a scalar, or 0. */
+static void take_rows(struct lower *l, struct partials *p, uint16_t at, int64_t constant, uint16_t iterations,
                       unsigned log_copies)
 {
-	uint16_t t = ir_emit(l->ir, IR_loop, 0, turns, 0, 0, 0);
+	uint16_t t = ir_emit(l->ir, IR_loop, 0, iterations, 0, 0, 0);
 
 	jk_lower_check(l);
 	const uint32_t scope = jk_lower_scope(l);
@@ -292,10 +292,10 @@ static void take_known(struct lower *l, struct partials *p, uint16_t at, int64_t
 	const int64_t rows = n / PARTIALS, rest = n % PARTIALS;
 
 	if (rows > 0) {
-		const uint64_t turns = l->turns;
+		const uint64_t iterations = l->iterations;
 		const unsigned log_copies = jk_log_copies(l, p->n->c, rows);
 		const int64_t left = rows & ((INT64_C(1) << log_copies) - 1), main = rows - left;
-		l->turns *= (uint64_t)rows * l->lanes;
+		l->iterations *= (uint64_t)rows * l->lanes;
 		if (jk_is_kept(l, &p->w)) {
 			for (int64_t k = 0; k < rows * p->vectors; k++)
 				take(l, p, (unsigned)(k % p->vectors), at, constant + k * l->lanes);
@@ -305,7 +305,7 @@ static void take_known(struct lower *l, struct partials *p, uint16_t at, int64_t
 			if (left)
 				take_rows(l, p, at, constant + main * PARTIALS, jk_constant_scalar(l, left), 0);
 		}
-		l->turns = turns;
+		l->iterations = iterations;
 	}
 	for (unsigned q = 0; q < p->vectors && q * l->lanes < rest; q++) {
 		const int64_t more = rest - q * l->lanes;
@@ -322,9 +322,10 @@ static void take_counted(struct lower *l, struct partials *p, uint16_t at, uint1
 	uint16_t from = at;
 
 	if (log_copies) {
-		const uint16_t turns = jk_lower_emit(l, IR_sshri, rows, 0, 0, log_copies);
-		take_rows(l, p, at, 0, turns, log_copies);
-		from = jk_lower_emit(l, IR_sadd, at, jk_lower_emit(l, IR_sshli, turns, 0, 0, 5 + log_copies), 0, 0);
+		const uint16_t iterations = jk_lower_emit(l, IR_sshri, rows, 0, 0, log_copies);
+		take_rows(l, p, at, 0, iterations, log_copies);
+		from = jk_lower_emit(l, IR_sadd, at, jk_lower_emit(l, IR_sshli, iterations, 0, 0, 5 + log_copies), 0,
+		                     0);
 	}
 	take_rows(l, p, from, 0, log_copies ? jk_lower_emit(l, IR_sandi, rows, 0, 0, (1 << log_copies) - 1) : rows, 0);
 	const uint16_t done = jk_lower_emit(l, IR_sshli, rows, 0, 0, 5),
@@ -408,7 +409,7 @@ static struct value parts(struct lower *l, struct partials *p)
 	const uint16_t at = jk_lower_emit(l, IR_sshli, t, 0, 0, 10), left = jk_lower_emit(l, IR_ssub, count, at, 0, 0);
 	begin_partials(l, p);
 	if (p->w.known)
-		l->turns *= (uint64_t)(p->w.n < 1 ? 1 : p->w.n) / l->lanes;
+		l->iterations *= (uint64_t)(p->w.n < 1 ? 1 : p->w.n) / l->lanes;
 	take_counted(l, p, at, jk_lower_emit(l, IR_smin, left, jk_constant_scalar(l, PART), 0, 0));
 	const struct value part = end_partials(l, p);
 	sum = jk_combined(l, p->n, p->op, so_far, part);
@@ -435,7 +436,7 @@ static struct value kept_parts(struct lower *l, struct partials *p)
 struct value jk_lower_reduction(struct lower *l, const struct node *n)
 {
 	struct partials p = { .n = n, .op = n->op, .type = n->type };
-	const uint64_t turns = l->turns;
+	const uint64_t iterations = l->iterations;
 	struct value r;
 
 	jk_lower_range(l, n, &p.w);
@@ -457,6 +458,6 @@ struct value jk_lower_reduction(struct lower *l, const struct node *n)
 	}
 	jk_lower_faults_end(l);
 	jk_leave_lanes(l);
-	l->turns = turns;
+	l->iterations = iterations;
 	return r;
 }

@@ -15,8 +15,8 @@ struct value jk_index_at(struct lower *l, const struct lanes_of *w, uint16_t at,
 /* Around what is done in lanes; the first one returns the depth of its loop (infer.c). */
 unsigned jk_enter_lanes(struct lower *l, const struct node *n);
 void jk_leave_lanes(struct lower *l);
-/* How many times a loop's turn is written, as a power of two: where its reads need not wait for each other. */
-unsigned jk_log_copies(const struct lower *l, const struct node *body, int64_t turns);
+/* How many times a loop's iteration is written, as a power of two: where its reads need not wait for each other. */
+unsigned jk_log_copies(const struct lower *l, const struct node *body, int64_t iterations);
 /* How many vectors a range may have that the kernel's instances keep; whether this one is kept. */
 unsigned jk_kept_of(const struct lower *l);
 bool jk_is_kept(const struct lower *l, const struct lanes_of *w);

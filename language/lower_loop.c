@@ -61,11 +61,11 @@ static void keep_lanes(struct lower *l, uint16_t condition)
 	jk_lower_check(l);
 }
 
-/* Cards count turns in 32 bits with a sign. */
-static void check_turns(struct lower *l, const struct node *n, int64_t max)
+/* Cards count iterations in 32 bits with a sign. */
+static void check_iterations(struct lower *l, const struct node *n, int64_t max)
 {
 	if (max > INT32_MAX)
-		jk_lower_fail(l, n->at, "a loop of more than 2^31 - 1 turns: not yet");
+		jk_lower_fail(l, n->at, "a loop of more than 2^31 - 1 iterations: not yet");
 }
 
 /* --- while */
@@ -75,11 +75,11 @@ void jk_lower_while(struct lower *l, const struct node *n)
 	const bool is_unsigned = type_is_unsigned(n->b->type);
 	const int64_t max = is_unsigned && n->b->bits > INT64_MAX ? INT64_MAX : (int64_t)n->b->bits;
 	const uint16_t mask = l->mask;
-	const uint64_t turns = l->turns;
+	const uint64_t iterations = l->iterations;
 
 	if (max <= 0)
 		return;
-	check_turns(l, n, max);
+	check_iterations(l, n, max);
 	enter(l, n);
 	jk_lower_hoist(l, n->a, depth_of(l));
 	jk_lower_hoist(l, n->d, depth_of(l));
@@ -97,7 +97,7 @@ void jk_lower_while(struct lower *l, const struct node *n)
 	jk_lower_unscope(l, scope);
 	close_loop(l);
 	leave(l, n, mask);
-	l->turns = turns;
+	l->iterations = iterations;
 }
 
 /* --- for, with ends that all lanes have */
@@ -115,22 +115,22 @@ bool jk_lower_for_is_plain(const struct node *n) { return !n->varying && !has_br
 
 struct range {
 	struct value lo, hi;
-	int64_t step, max; /* most: turns */
+	int64_t step, max; /* max: of iterations */
 	bool known;        /* max is how many there are */
 	uint16_t count;
 };
 
 /* An index that is lo + step * (form). */
-static void set_index(struct lower *l, const struct node *n, const struct range *r, const struct linear *turn)
+static void set_index(struct lower *l, const struct node *n, const struct range *r, const struct linear *iteration)
 {
 	struct linear f = r->lo.linear;
 	struct value v;
 
-	if (jk_linear_add(&f, turn, r->step)) {
+	if (jk_linear_add(&f, iteration, r->step)) {
 		v = jk_value_linear(l, n->symbol->type, &f);
 	} else {
 		struct linear offset = { 0 };
-		jk_linear_add(&offset, turn, r->step);
+		jk_linear_add(&offset, iteration, r->step);
 		const uint16_t a = jk_lower_scalar(l, &r->lo.linear), b = jk_lower_scalar(l, &offset);
 		v = jk_value_scalar(l, n->symbol->type, jk_lower_emit(l, IR_sadd, a, b, 0, 0), (int64_t)r->lo.lo,
 		                    (int64_t)r->hi.hi);
@@ -154,11 +154,11 @@ static void find_range(struct lower *l, const struct node *n, struct range *r)
 		jk_lower_to_scalar(l, &r->hi, n->at);
 	if (r->lo.kind != VALUE_LINEAR || r->hi.kind != VALUE_LINEAR || r->step <= 0)
 		jk_lower_fail(l, n->at, "the ends of this range are over 2^63: not yet");
-	const wide span = r->hi.hi - r->lo.lo, turns = span <= 0 ? 0 : (span + r->step - 1) / r->step;
-	r->max = turns > INT64_MAX ? INT64_MAX : (int64_t)turns;
+	const wide span = r->hi.hi - r->lo.lo, iterations = span <= 0 ? 0 : (span + r->step - 1) / r->step;
+	r->max = iterations > INT64_MAX ? INT64_MAX : (int64_t)iterations;
 	r->known = !r->lo.linear.n && !r->hi.linear.n;
 	if (r->known) {
-		check_turns(l, n, r->max);
+		check_iterations(l, n, r->max);
 		r->count = jk_lower_emit(l, IR_sconst, 0, 0, 0, r->max);
 		return;
 	}
@@ -170,20 +170,20 @@ static void find_range(struct lower *l, const struct node *n, struct range *r)
 	if (r->step == 1)
 		return;
 	if (span >= (wide)1 << 31 || r->step >= INT64_C(1) << 31)
-		jk_lower_fail(l, n->at, "a loop with a step has at most 2^31 - 1 turns: not yet");
+		jk_lower_fail(l, n->at, "a loop with a step has at most 2^31 - 1 iterations: not yet");
 	r->count = jk_lower_emit(l, IR_smax, r->count, jk_lower_emit(l, IR_sconst, 0, 0, 0, 0), 0, 0);
 	r->count = jk_lower_emit(l, IR_sdivi, r->count, 0, 0, r->step);
 }
 
-struct turn {
+struct iteration {
 	const struct node *n;
 	const struct range *r;
 	struct linear number;
 };
 
-static void set_turn(struct lower *l, unsigned copy, void *user)
+static void set_iteration(struct lower *l, unsigned copy, void *user)
 {
-	const struct turn *t = user;
+	const struct iteration *t = user;
 
 	(void)copy;
 	set_index(l, t->n, t->r, &t->number);
@@ -228,23 +228,23 @@ bool jk_lower_for_is_shared(struct lower *l, const struct node *n)
 	return e.same;
 }
 
-/* n turns of the body with the turn's number begin + k. */
+/* n iterations of the body with the iteration's number begin + k. */
 static void copies(struct lower *l, const struct node *n, const struct range *r, const struct linear *begin,
                    int64_t n_copies)
 {
 	for (int64_t k = 0; k < n_copies; k++) {
 		const uint32_t scope = jk_lower_scope(l);
-		struct turn turn = { n, r, *begin };
-		turn.number.constant += k;
-		jk_copies_each(l, set_turn, &turn);
+		struct iteration iteration = { n, r, *begin };
+		iteration.number.constant += k;
+		jk_copies_each(l, set_iteration, &iteration);
 		body(l, n);
 		jk_lower_unscope(l, scope);
 	}
 }
 
-/* turns: of the loop that is written; each has so many of the kernel's, from the number first on. */
-static void turns_of(struct lower *l, const struct node *n, const struct range *r, uint16_t count, int64_t max,
-                     int64_t each, int64_t first)
+/* iterations: of the loop that is written; each has so many of the kernel's, from the number first on. */
+static void iterations_of(struct lower *l, const struct node *n, const struct range *r, uint16_t count, int64_t max,
+                          int64_t each, int64_t first)
 {
 	const uint16_t t = open_loop(l, count);
 	const uint32_t scope = jk_lower_scope(l);
@@ -258,8 +258,8 @@ static void turns_of(struct lower *l, const struct node *n, const struct range *
 
 static void uniform_for(struct lower *l, const struct node *n)
 {
-	const uint64_t turns = l->turns;
-	/* on a card, what several turns read is on its way at once */
+	const uint64_t iterations = l->iterations;
+	/* on a card, what several iterations read is on its way at once */
 	const int64_t asked = n->e ? (int64_t)n->e->bits : l->card && l->copies > 1 ? 4 : 1;
 	const struct linear zero = { 0 };
 	struct range r;
@@ -267,25 +267,25 @@ static void uniform_for(struct lower *l, const struct node *n)
 	find_range(l, n, &r);
 	if (!r.max)
 		return;
-	l->turns *= r.known && r.max < 1 << 30 ? (uint64_t)r.max : 1;
+	l->iterations *= r.known && r.max < 1 << 30 ? (uint64_t)r.max : 1;
 	if (r.known && asked >= r.max && r.max <= 4096 && !has_break(n->d)) {
-		l->turns = turns;
+		l->iterations = iterations;
 		copies(l, n, &r, &zero, r.max);
 	} else if (r.known && asked > 1 && asked <= 64 && !has_break(n->d)) {
 		const int64_t main = r.max / asked;
-		l->turns /= (uint64_t)asked;
-		turns_of(l, n, &r, jk_lower_emit(l, IR_sconst, 0, 0, 0, main), main, asked, 0);
-		l->turns = turns;
+		l->iterations /= (uint64_t)asked;
+		iterations_of(l, n, &r, jk_lower_emit(l, IR_sconst, 0, 0, 0, main), main, asked, 0);
+		l->iterations = iterations;
 		struct linear begin = { .constant = main * asked };
 		if (r.max % asked == 1)
 			copies(l, n, &r, &begin, 1);
 		else if (r.max % asked)
-			turns_of(l, n, &r, jk_lower_emit(l, IR_sconst, 0, 0, 0, r.max % asked), r.max % asked, 1,
-			         main * asked);
+			iterations_of(l, n, &r, jk_lower_emit(l, IR_sconst, 0, 0, 0, r.max % asked), r.max % asked, 1,
+			              main * asked);
 	} else {
-		turns_of(l, n, &r, r.count, r.max, 1, 0);
+		iterations_of(l, n, &r, r.count, r.max, 1, 0);
 	}
-	l->turns = turns;
+	l->iterations = iterations;
 }
 
 /* --- for, with ends of each lane */
@@ -302,11 +302,12 @@ static void varying_for(struct lower *l, const struct node *n)
 
 	if (span <= 0)
 		return;
-	/* what the ends may be says little of what they are: more turns than cards count are not refused, but cut */
+	/* what the ends may be says little of what they are: more iterations than cards count are not refused, but cut
+	 */
 	const int64_t max = span > INT32_MAX ? INT32_MAX : (int64_t)span;
 	index.lo = lo.lo;
 	index.hi = hi.hi - 1;
-	/* lanes with a turn to come */
+	/* lanes with an iteration to come */
 	const struct value first = jk_lower_binary(l, n, OP_LT, jk_value_vector(type, k, true), to);
 	const uint16_t live = l->loop[l->loops - 1].live;
 	jk_lower_assign(l, live, jk_lower_emit(l, IR_mand, live, jk_lower_to_mask(l, &first), 0, 0));
@@ -315,7 +316,7 @@ static void varying_for(struct lower *l, const struct node *n)
 	const uint32_t scope = jk_lower_scope(l);
 	jk_lower_remember_symbol(l, n->symbol, &index);
 	body(l, n);
-	/* the next turn is one when more than a step is left: sums that would wrap are not looked at */
+	/* the next iteration is one when more than a step is left: sums that would wrap are not looked at */
 	const unsigned plain = type == JK_I32 ? JK_U32 : type == JK_I64 ? JK_U64 : type;
 	struct value rest = jk_lower_binary(l, n, OP_SUB, to, jk_value_vector(type, k, true));
 	rest = jk_value_vector(plain, jk_lower_to_vector(l, &rest), true);

@@ -120,10 +120,10 @@ static void begin_part(struct lower *l, const struct scan *s, uint16_t row)
 	jk_lower_close_if(l);
 }
 
-/* `turns` times 1 << log_copies rows, from the row number `from` on: a multiple of that, or 0 for the first. */
-static void scan_rows(struct lower *l, struct scan *s, uint16_t from, uint16_t turns, unsigned log_copies)
+/* `iterations` times 1 << log_copies rows, from the row number `from` on: a multiple of that, or 0 for the first. */
+static void scan_rows(struct lower *l, struct scan *s, uint16_t from, uint16_t iterations, unsigned log_copies)
 {
-	const uint16_t t = ir_emit(l->ir, IR_loop, 0, turns, 0, 0, 0);
+	const uint16_t t = ir_emit(l->ir, IR_loop, 0, iterations, 0, 0, 0);
 
 	jk_lower_check(l);
 	const uint32_t scope = jk_lower_scope(l);
@@ -141,7 +141,7 @@ void jk_lower_scan(struct lower *l, const struct node *n)
 {
 	struct scan s = { .n = n, .op = n->op, .type = n->d->type, .vectors = PARTIALS / l->lanes };
 	const struct value none = jk_beginning(l, s.op, s.type);
-	const uint64_t turns = l->turns;
+	const uint64_t iterations = l->iterations;
 
 	jk_lower_range(l, n, &s.w);
 	jk_lower_hoist(l, n->d, jk_enter_lanes(l, n));
@@ -152,7 +152,7 @@ void jk_lower_scan(struct lower *l, const struct node *n)
 	                                 : jk_lower_emit(l, IR_smax, s.w.count, jk_constant_scalar(l, 0), 0, 0);
 	const uint16_t rows = jk_lower_emit(l, IR_sshri, count, 0, 0, 5);
 	if (s.w.known && s.w.n > 0)
-		l->turns *= (uint64_t)s.w.n;
+		l->iterations *= (uint64_t)s.w.n;
 	const unsigned log_copies = jk_log_copies(l, n->d, s.w.known ? s.w.n / PARTIALS : PART / PARTIALS);
 	uint16_t whole = 0;
 	if (log_copies) {
@@ -171,5 +171,5 @@ void jk_lower_scan(struct lower *l, const struct node *n)
 	jk_lower_close_if(l);
 	jk_lower_faults_end(l);
 	jk_leave_lanes(l);
-	l->turns = turns;
+	l->iterations = iterations;
 }

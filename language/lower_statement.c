@@ -356,7 +356,7 @@ void jk_lower_statement(struct lower *l, const struct node *n)
 	case NODE_COMPOUND: block(l, n->a); break;
 	case NODE_SCATTER:
 	case NODE_ATOMIC: scatter(l, n); break;
-	default: break; /* sync: turns of each are over when what stands behind it begins */
+	default: break; /* sync: iterations of each are over when what stands behind it begins */
 	}
 }
 

@@ -76,7 +76,7 @@ uint16_t jk_lower_emit(struct lower *l, enum ir_op row, uint16_t a, uint16_t b, 
 	jk_lower_check(l);
 	if (facts->type != IR_TYPE_s && facts->type != IR_TYPE_a && facts->effects == IR_PURE &&
 	    facts->op != IR_const && facts->op != IR_splat)
-		l->operations += l->turns;
+		l->operations += l->iterations;
 	if (once) {
 		grow(l, (void **)&l->cse, &l->cse_capacity, l->n_cse + 2, sizeof *l->cse);
 		l->n_cse += !l->n_cse; /* number 0 is none */

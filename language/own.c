@@ -1,7 +1,7 @@
-/* language/own.c - whether instances, and turns of each, write what is theirs alone.
+/* language/own.c - whether instances, and iterations of each, write what is theirs alone.
  *
  * Owns: the proof. Two accesses to one array, of which one writes, may reach the same element only from the same
- * instance and, inside of one each, from the same turn. Subscripts are linear forms, so two of them meet where the
+ * instance and, inside of one each, from the same iteration. Subscripts are linear forms, so two of them meet where the
  * difference is 0: its terms are taken from the largest factor down, and each must be 0 because those that follow are
  * too small to make up for it (mixed radix), or cannot be made up for at all.
  */
@@ -47,13 +47,13 @@ static void add(struct difference *d, int64_t by, wide lo, wide hi, bool must)
 		d->constant += by * lo;
 }
 
-/* Of a term: whether it has the same value in both accesses, which are turns of one each. */
+/* Of a term: whether it has the same value in both accesses, which are iterations of one each. */
 static bool is_shared(const struct quantity *q, const struct access *a, bool same_instance)
 {
 	return same_instance && q->each != a->each;
 }
 
-/* The difference of two forms. same_instance: the two are turns of one each in one instance. */
+/* The difference of two forms. same_instance: the two are iterations of one each in one instance. */
 static void subtract(const struct lower *l, const struct access *a, const struct access *b, bool same_instance,
                      struct difference *d)
 {
@@ -143,7 +143,8 @@ static bool holds(struct difference *d)
 	return true;
 }
 
-/* Whether every index that tells instances, or turns, apart is in the form: else all of them have the same element. */
+/* Whether every index that tells instances, or iterations, apart is in the form: else all of them have the same
+ * element. */
 static bool has_all(const struct lower *l, const struct access *a, bool same_instance)
 {
 	for (const struct symbol *s = l->k->indices; s && !same_instance; s = s->next) {
@@ -175,10 +176,10 @@ static bool apart(const struct lower *l, const struct access *a, const struct ac
 	return holds(&d);
 }
 
-static void complain(struct lower *l, const struct access *a, const struct access *b, bool turns)
+static void complain(struct lower *l, const struct access *a, const struct access *b, bool iterations)
 {
 	const struct access *at = a->write ? a : b, *other = at == a ? b : a;
-	const char *who = turns ? "turns of each" : "instances";
+	const char *who = iterations ? "iterations of each" : "instances";
 
 	if (!at->linear)
 		jk_message_add(l->m, at->at,

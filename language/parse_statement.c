@@ -272,7 +272,7 @@ static struct node *parse_while(struct parser *p)
 	jk_type_expect(p->m, n->a, JK_BOOL, "condition of while");
 	jk_expect_mark(p, MARK_CLOSE, "behind the condition");
 	if (!p->lost && !jk_is_word(p, "at"))
-		jk_expected(p, "at most and a number of turns, such as at most 1000");
+		jk_expected(p, "at most and a number of iterations, such as at most 1000");
 	if (p->lost)
 		return n;
 	p->at++;

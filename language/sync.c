@@ -1,8 +1,8 @@
 /* language/sync.c - whether sync stands between writing elements of a tile and reading them.
  *
- * A tile is written by some turn and read by others, so that behind a statement that writes one, reading it needs a
- * sync first. Inside of one each, turns read what they wrote themselves: own.c. Paths through if are joined; the body
- * of a loop is walked twice, the second time with what its end leaves.
+ * A tile is written by some iteration and read by others, so that behind a statement that writes one, reading it needs
+ * a sync first. Inside of one each, iterations read what they wrote themselves: own.c. Paths through if are joined; the
+ * body of a loop is walked twice, the second time with what its end leaves.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -241,8 +241,8 @@ static void structure(struct tidy *t, uint32_t k)
 	}
 }
 
-/* ---- stores, which keep a card's compiler from moving reads to before them: a turn that is written several times
- * reads everything first, and waits for memory once */
+/* ---- stores, which keep a card's compiler from moving reads to before them: an iteration that is written several
+ * times reads everything first, and waits for memory once */
 
 static void store_waiting(struct tidy *t)
 {

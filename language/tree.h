@@ -169,7 +169,7 @@ struct node {
 	uint32_t use;    /* of an element: its number in the file */
 	uint32_t number; /* of an expression of a bound kernel */
 	uint8_t depth;   /* the loop in whose body its value is known first, DEPTH_NEVER: it may change anywhere */
-	bool varying;    /* may differ between lanes; of a loop: its turns do */
+	bool varying;    /* may differ between lanes; of a loop: its iterations do */
 	bool breaks;     /* of a statement: a break of a varying loop is inside, which is not that of a loop inside */
 	struct place at;
 	struct node *a, *b, *c, *d, *e, *next;

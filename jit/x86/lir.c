@@ -289,4 +289,3 @@ bool lir_verify(const struct lir *l, struct error *err)
 }
 
 /* --- the printer */
-

@@ -148,4 +148,3 @@ unsigned kernel_type_bytes(enum kernel_type type)
 	};
 	return bytes[type];
 }
-

@@ -216,4 +216,3 @@ enum dtype model_facts_main_type(const struct model_facts *f)
 			max = t;
 	return (enum dtype)max;
 }
-

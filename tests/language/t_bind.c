@@ -52,7 +52,7 @@ static const struct refusal refusals[] = {
 	{ UNIFORM "tile i32 t[8]; each (j in 0..8) { t[j] = j; } o[i] = t[3]; }", "", 145,
 	  "t was written, and nothing waits" },
 	{ UNIFORM "tile i32 t[8]; each (j in 0..8) { t[j] = t[7 - j]; } o[i] = 1; }", "", 126,
-	  "turns of each may write elements of t" },
+	  "iterations of each may write elements of t" },
 	{ "fn i32 f(in i32 a[9]) { return a[0]; } " LANES "o[i] = f(x); }", "", 119,
 	  "extent 1 of a: expected 9, found 8 (x)" },
 };

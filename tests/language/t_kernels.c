@@ -435,7 +435,7 @@ static void test_many_turns(void **state)
 		struct jk_kernel *kernel = f ? jk_bind(f, NULL, NULL, 0, &m) : NULL;
 		if (kernel && jk_build_lanes(&ir, kernel, 8, 1, false, &err))
 			fail_msg("not refused: %s", texts[k]);
-		assert_non_null(strstr(kernel ? err.text : m.message[0].text, "2^31 - 1 turns"));
+		assert_non_null(strstr(kernel ? err.text : m.message[0].text, "2^31 - 1 iterations"));
 		jk_kernel_close(kernel);
 		jk_file_close(f);
 	}

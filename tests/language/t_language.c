@@ -122,7 +122,7 @@ static const struct mistake mistakes[] = {
 	{ "%f32 b;", 3, 6, "expected = and a first value", "" },
 	{ "%f32 b = 1; b++;", 3, 13, "expected += 1", "" },
 	{ "%break;", 3, 1, "break leaves a for or while loop", "if" },
-	{ "%while (true) { }", 3, 14, "expected at most and a number of turns", "at most 1000" },
+	{ "%while (true) { }", 3, 14, "expected at most and a number of iterations", "at most 1000" },
 	{ "%for (k = 0) { }", 3, 8, "expected in behind the index", "in 0..n" },
 	{ "%for (k in 3) { }", 3, 12, "expected .. between the ends of a range", "0..n" },
 	{ "%if (i < 3) f32 b = 1;", 3, 12, "expected { before a declaration", "" },
