@@ -76,6 +76,7 @@ struct jit_batch {
 	struct batch_costs costs;    /* what passes took */
 	double (*now)(void);         /* by which that is told: seconds */
 	size_t turn;                 /* who is first when not all that decode have room */
+	bool showed;                 /* the last pass was one over pictures */
 	bool passed_over;            /* prompts had no place in the last pass */
 	jit_batch_stats stats;
 };
@@ -157,6 +158,8 @@ void batch_keep_marks(struct batch_member *m, uint64_t position, uint32_t tokens
 
 /* ---- batch_pass.c */
 
+/* A step that computed nothing; false always. */
+bool batch_refuse_stall(const struct jit_batch *b, struct error *err);
 /* Before a pass, which overwrites them: logits of draft tokens count no more, and those that nobody has read are
  * copied. Both, or each. */
 bool batch_keep_logits(struct jit_batch *b, struct error *err);

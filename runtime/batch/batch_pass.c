@@ -39,6 +39,14 @@ bool batch_keep_logits(struct jit_batch *b, struct error *err)
 	return batch_copy_logits(b, err);
 }
 
+bool batch_refuse_stall(const struct jit_batch *b, struct error *err)
+{
+	return error_set(err, ERROR_STALLED,
+	                 "a step of the batch computed nothing although %zu sessions wait for tokens; passes have at "
+	                 "most %u tokens: this is a fault of jitrun",
+	                 jit_batch_pending(b), b->engine.batch);
+}
+
 /* ---- a pass over several sessions */
 
 struct pass {

@@ -127,6 +127,12 @@ struct step {
 	bool alone;                      /* one session waits for anything */
 };
 
+/* Its next passes are those over a picture's tokens, or what stands before them. */
+static bool waits_for_pictures(const struct batch_member *m)
+{
+	return is_pending(m) && session_pictures_due(m->session, batch_begins_at(m->session));
+}
+
 /* Memory for all that a session waits for; where there is none, it waits for that as well. */
 static bool has_room(struct batch_member *m)
 {
@@ -146,7 +152,8 @@ static bool has_room(struct batch_member *m)
 static void share_memory(struct jit_batch *b)
 {
 	for (size_t i = 0; i < b->n; i++)
-		b->member[i]->takes_part = is_pending(b->member[i]) && has_room(b->member[i]);
+		b->member[i]->takes_part =
+			is_pending(b->member[i]) && !waits_for_pictures(b->member[i]) && has_room(b->member[i]);
 }
 
 static uint32_t waiting(const jit_session *s) { return (uint32_t)(s->length - batch_begins_at(s)); }
@@ -414,36 +421,39 @@ static bool got_somewhere(const struct step *step)
 	return false;
 }
 
-static bool refuse_stall(const struct step *step, struct error *err)
-{
-	const struct jit_batch *b = step->batch;
-
-	return error_set(err, ERROR_STALLED,
-	                 "a step of the batch computed nothing although %zu sessions wait for tokens; passes have at "
-	                 "most %u tokens: this is a fault of jitrun",
-	                 jit_batch_pending(b), b->engine.batch);
-}
-
-/* Passes over a picture's tokens have no others: one session's are computed, with what it waits for besides. */
+/* Passes over a picture's tokens have no others: one pass of a session is computed, over these or over what stands
+ * before them. */
 static bool compute_pictures(struct jit_batch *b)
 {
 	for (size_t i = 0; i < b->n; i++) {
 		struct batch_member *m = b->member[i];
 		jit_session *s = m->session;
-		const size_t before = s->computed;
 		struct error e = { 0 };
-		if (!is_pending(m) || !session_pictures_due(s, batch_begins_at(s)))
+		if (!waits_for_pictures(m) || !has_room(m) || !waits_for_pictures(m))
 			continue;
-		if (!session_compute(s, PROFILE_PROMPT, &e)) {
+		const size_t before = s->computed;
+		if (!batch_keep_logits(b, &e) || !session_compute_passes(s, PROFILE_PROMPT, 1, &e)) {
 			fail(m, &e);
 			return true;
 		}
 		s->prompt_tokens += s->computed - before;
 		batch_pages_publish(m);
-		m->submitted = 0;
+		if (s->computed == s->length)
+			m->submitted = 0;
 		return true;
 	}
 	return false;
+}
+
+/* Pictures take turns with what else is to be computed. */
+static bool is_turn_of_pictures(struct jit_batch *b)
+{
+	bool others = false;
+
+	for (size_t i = 0; i < b->n; i++)
+		others = others || (is_pending(b->member[i]) && !waits_for_pictures(b->member[i]));
+	b->showed = !(b->showed && others);
+	return b->showed;
 }
 
 static bool step_once(struct jit_batch *b, jit_session **ready, size_t max, size_t *n, struct error *err)
@@ -458,17 +468,21 @@ static bool step_once(struct jit_batch *b, jit_session **ready, size_t max, size
 	if (*n)
 		return true;
 	step.alone = jit_batch_pending(b) == 1;
-	if (compute_pictures(b)) {
+	if (is_turn_of_pictures(b) && compute_pictures(b)) {
 		tell_ready(b, ready, max, n);
 		return true;
 	}
 	batch_drop_windows(b);
 	share_memory(b);
 	add_all(&step);
+	if (!step.n && compute_pictures(b)) {
+		tell_ready(b, ready, max, n);
+		return true;
+	}
 	if (step.n && !run(&step, err))
 		return false;
 	tell_ready(b, ready, max, n);
-	return *n || !is_anything_due(b) || got_somewhere(&step) || refuse_stall(&step, err);
+	return *n || !is_anything_due(b) || got_somewhere(&step) || batch_refuse_stall(b, err);
 }
 
 int jit_batch_step(jit_batch *b, jit_session **ready, size_t max, size_t *n, jit_error *err)

@@ -76,14 +76,14 @@ bool session_refuse_prompt(jit_session *s, size_t from, struct error *err)
 	return false;
 }
 
-bool session_compute(jit_session *s, enum profile_pass kind, struct error *err)
+bool session_compute_passes(jit_session *s, enum profile_pass kind, size_t passes, struct error *err)
 {
 	size_t rest = (s->length - s->computed) % s->engine->batch, from = s->computed;
 
 	speculate_drop(&s->speculate);
 	if (s->engine->compile_ahead && rest && rest < s->length - s->computed)
 		compile_ahead_request(s->engine->compile_ahead, (uint32_t)rest, PLAN_LAST_LOGITS, false);
-	while (s->computed < s->length) {
+	for (; s->computed < s->length && passes; passes--) {
 		size_t left = s->length - s->computed;
 		uint32_t n = left < s->engine->batch ? (uint32_t)left : s->engine->batch;
 		n = session_pass_tokens(s, s->computed, n);
@@ -96,12 +96,19 @@ bool session_compute(jit_session *s, enum profile_pass kind, struct error *err)
 		if (kind == PROFILE_PROMPT)
 			session_tell_prompt(s);
 	}
+	if (s->computed < s->length)
+		return true;
 	if (from < s->computed && !session_check_row(s, s->computed - 1, s->logits, err)) {
 		session_refuse_prompt(s, from, err);
 		return false;
 	}
 	s->logits_valid = s->computed > 0;
 	return true;
+}
+
+bool session_compute(jit_session *s, enum profile_pass kind, struct error *err)
+{
+	return session_compute_passes(s, kind, SIZE_MAX, err);
 }
 
 void session_prompt_done(jit_session *s)

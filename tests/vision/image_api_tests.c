@@ -331,6 +331,44 @@ static void see_together(const struct seeing *s, const jit_prompt *p, jit_sessio
 	jit_batch_close(b);
 }
 
+/* A session that decodes goes on between the passes over another's pictures, and says what it says alone. */
+static void see_turns(const struct seeing *s, const jit_prompt *p, jit_session *alone)
+{
+	static const int32_t some[] = { 70, 71, 72 };
+	jit_error err = { 0 };
+	jit_batch *b = jit_batch_open(
+		s->model, &JIT_BATCH_OPTIONS(.context = 1024, .threads = 2, .kv = JIT_KV_F32, .tokens = 16), &err);
+	jit_session *x = jit_batch_session(b, NULL, &err), *text = jit_batch_session(b, NULL, &err), *ready[4],
+		    *plain = session_of(s);
+	unsigned said = 0;
+	size_t n = 0;
+
+	assert_true(x && text);
+	assert_int_equal(jit_session_submit(text, some, 3, NULL, &err), JIT_OK);
+	assert_int_equal(jit_session_feed(plain, some, 3, &err), JIT_OK);
+	feed(x, p, NULL);
+	for (bool done = false; !done;) {
+		if (jit_batch_step(b, ready, 4, &n, &err) != JIT_OK)
+			fail_msg("%s", err.message);
+		for (size_t i = 0; i < n; i++) {
+			int32_t id, own;
+			done = done || ready[i] == x;
+			if (ready[i] != text)
+				continue;
+			assert_int_equal(jit_session_next(text, &id, &err), JIT_OK);
+			assert_int_equal(jit_session_next(plain, &own, &err), JIT_OK);
+			assert_int_equal(id, own);
+			said++;
+		}
+	}
+	assert_in_range(said, 3, 900);
+	same_logits(s, x, alone);
+	jit_session_close(x);
+	jit_session_close(text);
+	jit_session_close(plain);
+	jit_batch_close(b);
+}
+
 static void see_sessions(const char *name, const char *mark, const char *tmpl)
 {
 	struct seeing s;
@@ -358,6 +396,7 @@ static void see_sessions(const char *name, const char *mark, const char *tmpl)
 	jit_prompt_ids(two, &n);
 	assert_int_equal(jit_session_length(x), n);
 	see_together(&s, two, x);
+	see_turns(&s, two, x);
 	feed(y, two, NULL);
 	same_logits(&s, x, y);
 	jit_prompt *again = chat_of(&s, two_pictures, NULL, (jit_image *[]){ image[2], image[1] }, 2),

@@ -365,11 +365,11 @@ await test("formulas become MathML, and what is not known stays", async () => {
 await test("files become part of a message", async () => {
 	const page = await talking("x"), name = join(folder, "notes `<b>.txt"), body = "line\n```\n" + HOSTILE + "\n";
 	writeFileSync(name, body);
-	writeFileSync(join(folder, "picture.png"), Buffer.from([0x89, 0x50, 0, 0xff]));
+	writeFileSync(join(folder, "data.bin"), Buffer.from([0x89, 0x50, 0, 0xff]));
 	writeFileSync(join(folder, "other.txt"), "other");
-	await page.drop("#input", [name, join(folder, "picture.png")]);
+	await page.drop("#input", [name, join(folder, "data.bin")]);
 	await page.until(`document.querySelectorAll("#files li").length === 1`);
-	must((await text(page, "#note")).includes("“picture.png” is not a text file."), "a picture is refused");
+	must((await text(page, "#note")).includes("“data.bin” is neither a text file nor a picture."), "other files are refused");
 	await page.pick("#attach-file", [join(folder, "other.txt")]);
 	await page.until(`document.querySelectorAll("#files li").length === 2`);
 	await page.click("#files li:last-child button");
@@ -377,6 +377,19 @@ await test("files become part of a message", async () => {
 	same(asked.messages.at(-1).content, "Read it\n\nFile notes `<b>.txt:\n````\n" + body + "````", "the message");
 	same([await count(page, "#files li"), await text(page, "#talk .file pre")], [0, body], "it is shown");
 	await untouched(page);
+	same(page.troubles, [], "troubles");
+});
+
+await test("pictures become part of a message", async () => {
+	const page = await talking("x"), name = join(folder, "dot.png");
+	const dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+	writeFileSync(name, Buffer.from(dot, "base64"));
+	await page.drop("#input", [name]);
+	await page.until(`document.querySelector("#files img.picture")?.naturalWidth === 1`);
+	const url = "data:image/png;base64," + dot, asked = await say(page, "Look");
+	same(asked.messages.at(-1).content, [{ type: "image_url", image_url: { url } }, { type: "text", text: "Look" }], "the message");
+	same([await count(page, "#files li"), await page.run(`document.querySelector("#talk img.picture").src`)], [0, url], "it is shown");
+	must(!(await page.run("window.hit")), "no script was run");
 	same(page.troubles, [], "troubles");
 });
 
