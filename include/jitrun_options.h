@@ -12,6 +12,7 @@
 #include "jitrun_grammar.h"
 #include "jitrun_graph.h"
 #include "jitrun_images.h"
+#include "jitrun_optimise.h"
 #include "jitrun_train.h"
 
 #ifdef __cplusplus
@@ -49,6 +50,7 @@ int jit_compute_options_set(jit_compute_options *options, const char *name, cons
 int jit_kernel_options_set(jit_kernel_options *options, const char *name, const char *value, jit_error *err);
 int jit_graph_options_set(jit_graph_options *options, const char *name, const char *value, jit_error *err);
 int jit_train_options_set(jit_train_options *options, const char *name, const char *value, jit_error *err);
+int jit_optimise_options_set(jit_optimise_options *options, const char *name, const char *value, jit_error *err);
 int jit_image_options_set(jit_image_options *options, const char *name, const char *value, jit_error *err);
 int jit_sampling_set(jit_sampling *p, const char *name, const char *value, jit_error *err);
 

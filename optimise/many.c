@@ -195,6 +195,9 @@ static int draw_parent(struct many *m, int *left)
 	return m->crowding[b] > m->crowding[a] ? b : a;
 }
 
+int many_population(const struct many *m) { return m->size; }
+enum many_method many_method_of(const struct many *m) { return m->method; }
+
 const double *many_ask(struct many *m, int *count)
 {
 	double *spare = m->x_next;

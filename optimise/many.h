@@ -41,6 +41,8 @@ struct many;
 /* NULL: err. */
 struct many *many_open(const struct many_options *o, struct error *err);
 void many_close(struct many *m);
+int many_population(const struct many *m);
+enum many_method many_method_of(const struct many *m);
 /* *count candidates of n numbers each; they live until the next call. */
 const double *many_ask(struct many *m, int *count);
 /* count x objectives values; NaN counts as infinite. False: err: out of memory. */

@@ -108,6 +108,7 @@ struct restarts *restarts_open(const struct restarts_options *o, struct error *e
 }
 
 int restarts_dimension(const struct restarts *r) { return r->n; }
+int restarts_population(const struct restarts *r) { return cma_population(r->cma); }
 
 const double *restarts_ask(struct restarts *r, int *count)
 {

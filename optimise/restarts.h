@@ -22,6 +22,7 @@ struct restarts;
 struct restarts *restarts_open(const struct restarts_options *o, struct error *err);
 void restarts_close(struct restarts *r);
 int restarts_dimension(const struct restarts *r);
+int restarts_population(const struct restarts *r); /* of the run at hand */
 /* The population of the run at hand, as cma_ask(), cma_tell() have it. *count: how many candidates. */
 const double *restarts_ask(struct restarts *r, int *count);
 /* False: err: the next run cannot be opened. */

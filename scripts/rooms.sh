@@ -38,7 +38,7 @@ vision: base include chat graph jit kernels-templates language loaders pictures 
 pull: base loaders
 server: base include answers chat loaders pictures runtime vision
 programs: base include answers graph jit kernels-templates language loaders chat pull quantise runtime server train
-programs: vision
+programs: vision optimise
 bench: base include jit kernels-templates loaders grammar runtime programs vision
 docs: include
 '

@@ -163,6 +163,25 @@ const (
 	jitAdaptersTogether = 8
 )
 
+const (
+	jitOptimiseCma   = 0
+	jitOptimiseNsga2 = 1
+	jitOptimiseNsga3 = 2
+	jitOptimiseMoead = 3
+)
+
+const (
+	jitBoundsBox     = 0
+	jitBoundsPenalty = 1
+)
+
+const (
+	jitRestartsNone  = 0
+	jitRestartsSame  = 1
+	jitRestartsIpop  = 2
+	jitRestartsBipop = 3
+)
+
 // jitError is jit_error of jitrun.h.
 type jitError struct {
 	code     int32
@@ -762,6 +781,49 @@ type jitImageInfo struct {
 	reserved int32
 }
 
+// jitOptimiseOptions is jit_optimise_options of jitrun_optimise.h.
+type jitOptimiseOptions struct {
+	size         uintptr
+	start        uintptr
+	startLow     uintptr
+	startHigh    uintptr
+	lower        uintptr
+	upper        uintptr
+	seed         uint64
+	sigma        float64
+	crossoverEta float64
+	mutationEta  float64
+	crossover    float64
+	mutation     float64
+	method       int32
+	dimension    int32
+	objectives   int32
+	population   int32
+	divisions    int32
+	separable    int32
+	passive      int32
+	bounds       int32
+	restarts     int32
+	runs         int32
+}
+
+// jitOptimiseState is jit_optimise_state of jitrun_optimise.h.
+type jitOptimiseState struct {
+	size        uintptr
+	evaluations uint64
+	generations uint64
+	bestValue   float64
+	sigma       float64
+	condition   float64
+	why         uintptr
+	method      int32
+	dimension   int32
+	objectives  int32
+	run         int32
+	small       int32
+	over        int32
+}
+
 // The functions, by their numbers in functionNames.
 const (
 	jitVersion function = iota
@@ -855,6 +917,7 @@ const (
 	jitKernelOptionsSet
 	jitGraphOptionsSet
 	jitTrainOptionsSet
+	jitOptimiseOptionsSet
 	jitImageOptionsSet
 	jitSamplingSet
 	jitModelNeeds
@@ -940,6 +1003,18 @@ const (
 	jitPromptIds
 	jitPromptText
 	jitSessionFeedPrompt
+	jitOptimiserOpen
+	jitOptimiserClose
+	jitOptimiserCount
+	jitOptimiserAsk
+	jitOptimiserTell
+	jitOptimiserGetState
+	jitOptimiserBest
+	jitOptimiserPopulation
+	jitOptimiserSave
+	jitOptimiserLoad
+	jitOptimiserRun
+	jitHypervolume
 )
 
 var functionNames = [...]string{
@@ -1034,6 +1109,7 @@ var functionNames = [...]string{
 	"jit_kernel_options_set",
 	"jit_graph_options_set",
 	"jit_train_options_set",
+	"jit_optimise_options_set",
 	"jit_image_options_set",
 	"jit_sampling_set",
 	"jit_model_needs",
@@ -1119,4 +1195,16 @@ var functionNames = [...]string{
 	"jit_prompt_ids",
 	"jit_prompt_text",
 	"jit_session_feed_prompt",
+	"jit_optimiser_open",
+	"jit_optimiser_close",
+	"jit_optimiser_count",
+	"jit_optimiser_ask",
+	"jit_optimiser_tell",
+	"jit_optimiser_get_state",
+	"jit_optimiser_best",
+	"jit_optimiser_population",
+	"jit_optimiser_save",
+	"jit_optimiser_load",
+	"jit_optimiser_run",
+	"jit_hypervolume",
 }

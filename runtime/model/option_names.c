@@ -18,7 +18,7 @@
 #include "runtime/sampling/sampling.h"
 #include "runtime/model/sized.h"
 
-enum kind { WHOLE, LARGE, SIGNED, REAL, FLAG, TEXT, ADDRESS };
+enum kind { WHOLE, LARGE, SIGNED, REAL, DOUBLE, FLAG, TEXT, ADDRESS };
 struct row {
 	const char *type, *name, *alias, *words;
 	size_t offset, bytes;
@@ -118,7 +118,7 @@ static bool read_large(const struct row *r, const char *value, uint64_t *out, st
 }
 
 /* Digits, a point and an exponent, whatever the program's language writes instead of the point. */
-static bool read_real(const struct row *r, const char *value, float *out, struct error *err)
+static bool read_double(const struct row *r, const char *value, double *out, struct error *err)
 {
 	char local[64], *end;
 	const size_t n = strspn(value, "+-.0123456789eE");
@@ -129,9 +129,18 @@ static bool read_real(const struct row *r, const char *value, float *out, struct
 	snprintf(local, sizeof local, "%s", value);
 	for (char *at = local; mark != '.' && *at; at++)
 		*at = *at == '.' ? mark : *at;
-	*out = strtof(local, &end);
+	*out = r->kind == REAL ? (double)strtof(local, &end) : strtod(local, &end);
 	return (n && !value[n] && n < sizeof local && !*end && *out - *out == 0) ||
 	       refuse_value(r, value, "a finite number", err);
+}
+
+static bool read_real(const struct row *r, const char *value, float *out, struct error *err)
+{
+	double x;
+	const bool done = read_double(r, value, &x, err);
+
+	*out = (float)x;
+	return done;
 }
 
 static bool read_whole(const struct row *r, const char *value, int *out, struct error *err)
@@ -156,6 +165,7 @@ static bool read_value(const struct row *r, const char *value, void *to, struct 
 	case LARGE: return read_large(r, value, to, err);
 	case SIGNED: return read_signed(r, value, INT64_MIN, INT64_MAX, to, err);
 	case REAL: return read_real(r, value, to, err);
+	case DOUBLE: return read_double(r, value, to, err);
 	case TEXT: memcpy(to, &value, sizeof value); return true;
 	case ADDRESS: break;
 	}
@@ -255,4 +265,5 @@ SETTER(jit_compute_options_set, jit_compute_options, check_compute, options)
 SETTER(jit_kernel_options_set, jit_kernel_options, check_kernel, options)
 SETTER(jit_graph_options_set, jit_graph_options, any, options)
 SETTER(jit_train_options_set, jit_train_options, any, options)
+SETTER(jit_optimise_options_set, jit_optimise_options, any, options)
 SETTER(jit_sampling_set, jit_sampling, check_sampling, p)

@@ -2,6 +2,13 @@
 #ifndef TESTS_OPTIMISE_TESTS_H
 #define TESTS_OPTIMISE_TESTS_H
 
+/* optimise_api.c */
+void test_api_cma(void **state);
+void test_api_many(void **state);
+void test_api_order(void **state);
+void test_api_files(void **state);
+void test_api_refused(void **state);
+
 /* optimise_eigen.c */
 void test_eigen(void **state);
 

@@ -434,7 +434,9 @@ int main(void)
 		cmocka_unit_test(test_hypervolume),  cmocka_unit_test(test_fronts),
 		cmocka_unit_test(test_variation),    cmocka_unit_test(test_problems),
 		cmocka_unit_test(test_many_goals),   cmocka_unit_test(test_many_saved),
-		cmocka_unit_test(test_many_refused),
+		cmocka_unit_test(test_many_refused), cmocka_unit_test(test_api_cma),
+		cmocka_unit_test(test_api_many),     cmocka_unit_test(test_api_order),
+		cmocka_unit_test(test_api_files),    cmocka_unit_test(test_api_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include "include/jitrun_cards.h"
 #include "include/jitrun_grammar.h"
 #include "include/jitrun_images.h"
+#include "include/jitrun_optimise.h"
 #include "include/jitrun_train.h"
 
 enum kind { WHOLE, REAL, ANY /* flags, pointers, results: any bytes will do */ };
@@ -187,6 +188,29 @@ static const struct field graph_fields[] = {
 	FREE(jit_graph_options, n),
 	FREE(jit_graph_options, path),
 	FREE(jit_graph_options, sizes),
+};
+static const struct field optimise_fields[] = {
+	FREE(jit_optimise_options, start),
+	FREE(jit_optimise_options, start_low),
+	FREE(jit_optimise_options, start_high),
+	FREE(jit_optimise_options, lower),
+	FREE(jit_optimise_options, upper),
+	FREE(jit_optimise_options, seed),
+	FREE(jit_optimise_options, sigma),
+	FREE(jit_optimise_options, crossover_eta),
+	FREE(jit_optimise_options, mutation_eta),
+	FREE(jit_optimise_options, crossover),
+	FREE(jit_optimise_options, mutation),
+	{ AT(jit_optimise_options, method), WHOLE, { 1, 2, 3 }, { -1, 4, INT_MIN, INT_MAX } },
+	{ AT(jit_optimise_options, dimension), WHOLE, { 0 }, { 0 } },
+	{ AT(jit_optimise_options, objectives), WHOLE, { 1 }, { -1, INT_MIN, INT_MAX } },
+	{ AT(jit_optimise_options, population), WHOLE, { 4, 1 << 20 }, { -1, INT_MIN } },
+	{ AT(jit_optimise_options, divisions), WHOLE, { 1, 99 }, { -1, INT_MIN } },
+	FREE(jit_optimise_options, separable),
+	FREE(jit_optimise_options, passive),
+	{ AT(jit_optimise_options, bounds), WHOLE, { 1 }, { -1, 2, INT_MIN, INT_MAX } },
+	{ AT(jit_optimise_options, restarts), WHOLE, { 1, 2, 3 }, { -1, 4, INT_MIN, INT_MAX } },
+	{ AT(jit_optimise_options, runs), WHOLE, { 1, 100 }, { -1, INT_MIN } },
 };
 static const struct field train_fields[] = {
 	FREE(jit_train_options, model),

@@ -5,6 +5,7 @@
 #define TESTS_ABI_KERNELS_H
 
 #include "include/jitrun_graph.h"
+#include "include/jitrun_optimise.h"
 #include "include/jitrun_train.h"
 
 static jit_compute *compute;
@@ -41,6 +42,22 @@ static int with_graph(void *p, jit_error *err)
 
 static int fill_tensor(void *p, jit_error *err) { return jit_graph_input(graph, 0, p, err); }
 static int fill_executable(void *p, jit_error *err) { return jit_executable_get_report(executable, p, err); }
+
+static const double optimise_start[2];
+static jit_optimiser *optimiser;
+static int open_optimiser(jit_error *err)
+{
+	optimiser = jit_optimiser_open(&JIT_OPTIMISE_OPTIONS(.dimension = 2, .start = optimise_start, .sigma = 1), err);
+	return optimiser != NULL;
+}
+static int with_optimise(void *p, jit_error *err)
+{
+	jit_optimiser *o = jit_optimiser_open(p, err);
+
+	jit_optimiser_close(o);
+	return o ? JIT_OK : err->code;
+}
+static int fill_optimise(void *p, jit_error *err) { return jit_optimiser_get_state(optimiser, p, err); }
 
 /* Without a model, so far it got with the struct. */
 static int with_train(void *p, jit_error *err)

@@ -101,7 +101,6 @@ static int fill_needs(void *p, jit_error *err)
 	return status;
 }
 static int fill_defaults(void *p, jit_error *err) { return jit_model_sampling_defaults(model, p, err); }
-
 static int fill_device(void *p, jit_error *err) { return jit_device_get_info(0, p, err); }
 static int fill_stats(void *p, jit_error *err) { return jit_session_get_stats(session, p, err); }
 static int fill_card_stats(void *p, jit_error *err) { return jit_session_get_card_stats(on_card, p, err); }
@@ -146,7 +145,9 @@ static const struct sized {
 	OPTIONS(jit_kernel_options, with_kernel, kernel_fields),
 	OPTIONS(jit_graph_options, with_graph, graph_fields),
 	OPTIONS(jit_train_options, with_train, train_fields),
+	OPTIONS(jit_optimise_options, with_optimise, optimise_fields),
 	OPTIONS(jit_work, with_work, work_fields),
+	RESULTS(jit_optimise_state, fill_optimise),
 	RESULTS(jit_adapter_info, fill_adapter),
 	RESULTS(jit_image_info, fill_image),
 	RESULTS(jit_tensor, fill_tensor),
@@ -474,7 +475,7 @@ static int open_all(void **state)
 	train = jit_train_open(&JIT_TRAIN_OPTIONS(.model = path, .context = 4, .rank = 1, .targets = "v_proj",
 	                                          .cache_dir = "", .threads = 1),
 	                       &err);
-	if (!session || !on_card || !kernel || !executable || !train)
+	if (!session || !on_card || !kernel || !executable || !train || !open_optimiser(&err))
 		return -1;
 	assert_int_equal(jit_session_feed(session, (const int32_t[]){ 1 }, 1, &err), JIT_OK);
 	session_rest(session);

@@ -23,6 +23,7 @@
 #include "include/jitrun_cards.h"
 #include "include/jitrun_grammar.h"
 #include "include/jitrun_graph.h"
+#include "include/jitrun_optimise.h"
 #include "include/jitrun_train.h"
 #include "include/jitrun_kernel.h"
 #include "include/jitrun_logits.h"
@@ -136,6 +137,8 @@ static int runnable(jit_executable *p, const jit_error *err)
 	jit_executable_close(p);
 	return p ? JIT_OK : code(err);
 }
+
+#include "tests/runtime/null_optimise.h"
 
 static jit_train *train;
 static const int32_t train_ids[] = { 1, 2 };
@@ -444,7 +447,7 @@ static int open_all(void **state)
 	train = jit_train_open(&JIT_TRAIN_OPTIONS(.model = path, .context = 4, .rank = 1, .targets = "v_proj",
 	                                          .cache_dir = "", .threads = 1),
 	                       &err);
-	if (!executable || !train)
+	if (!executable || !train || !open_optimisers(&err))
 		return -1;
 	if (!launch || !buffer || !m || !on_card || jit_model_get_info(m, &info, &err) != JIT_OK)
 		return -1;
@@ -458,6 +461,8 @@ static int close_all(void **state)
 	char line[100];
 	(void)state;
 
+	jit_optimiser_close(cma);
+	jit_optimiser_close(many);
 	jit_train_close(train);
 	jit_executable_close(executable);
 	jit_graph_close(graph);

@@ -219,6 +219,29 @@ pub const JIT_ADAPTERS_MOST: c_int = 64;
 /// `JIT_ADAPTERS_TOGETHER`.
 pub const JIT_ADAPTERS_TOGETHER: c_int = 8;
 
+/// `JIT_OPTIMISE_CMA`.
+pub const JIT_OPTIMISE_CMA: c_int = 0;
+/// `JIT_OPTIMISE_NSGA2`.
+pub const JIT_OPTIMISE_NSGA2: c_int = 1;
+/// `JIT_OPTIMISE_NSGA3`.
+pub const JIT_OPTIMISE_NSGA3: c_int = 2;
+/// `JIT_OPTIMISE_MOEAD`.
+pub const JIT_OPTIMISE_MOEAD: c_int = 3;
+
+/// `JIT_BOUNDS_BOX`.
+pub const JIT_BOUNDS_BOX: c_int = 0;
+/// `JIT_BOUNDS_PENALTY`.
+pub const JIT_BOUNDS_PENALTY: c_int = 1;
+
+/// `JIT_RESTARTS_NONE`.
+pub const JIT_RESTARTS_NONE: c_int = 0;
+/// `JIT_RESTARTS_SAME`.
+pub const JIT_RESTARTS_SAME: c_int = 1;
+/// `JIT_RESTARTS_IPOP`.
+pub const JIT_RESTARTS_IPOP: c_int = 2;
+/// `JIT_RESTARTS_BIPOP`.
+pub const JIT_RESTARTS_BIPOP: c_int = 3;
+
 /// `jit_model`, whose inside is the library's own.
 #[repr(C)]
 pub struct jit_model {
@@ -331,6 +354,13 @@ pub struct jit_prompt {
     neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
+/// `jit_optimiser`, whose inside is the library's own.
+#[repr(C)]
+pub struct jit_optimiser {
+    inside: [u8; 0],
+    neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
 /// `jit_progress_fn` of jitrun.h.
 pub type jit_progress_fn = Option<unsafe extern "C" fn(user: *mut c_void, done: u64, total: u64) -> c_int>;
 
@@ -341,6 +371,11 @@ pub type jit_logits_fn = Option<
 
 /// `jit_prompt_fn` of jitrun_logits.h.
 pub type jit_prompt_fn = Option<unsafe extern "C" fn(user: *mut c_void, computed: usize, length: usize) -> c_int>;
+
+/// `jit_objective_fn` of jitrun_optimise.h.
+pub type jit_objective_fn = Option<
+    unsafe extern "C" fn(user: *mut c_void, x: *const f64, count: usize, values: *mut f64) -> c_int,
+>;
 
 /// `jit_error` of jitrun.h.
 #[repr(C)]
@@ -2076,6 +2111,120 @@ impl Default for jit_image_info {
     }
 }
 
+/// `jit_optimise_options` of jitrun_optimise.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_optimise_options {
+    /// `size_t size`.
+    pub size: usize,
+    /// `const double * start`.
+    pub start: *const f64,
+    /// `const double * start_low`.
+    pub start_low: *const f64,
+    /// `const double * start_high`.
+    pub start_high: *const f64,
+    /// `const double * lower`.
+    pub lower: *const f64,
+    /// `const double * upper`.
+    pub upper: *const f64,
+    /// `uint64_t seed`.
+    pub seed: u64,
+    /// `double sigma`.
+    pub sigma: f64,
+    /// `double crossover_eta`.
+    pub crossover_eta: f64,
+    /// `double mutation_eta`.
+    pub mutation_eta: f64,
+    /// `double crossover`.
+    pub crossover: f64,
+    /// `double mutation`.
+    pub mutation: f64,
+    /// `int method`.
+    pub method: c_int,
+    /// `int dimension`.
+    pub dimension: c_int,
+    /// `int objectives`.
+    pub objectives: c_int,
+    /// `int population`.
+    pub population: c_int,
+    /// `int divisions`.
+    pub divisions: c_int,
+    /// `int separable`.
+    pub separable: c_int,
+    /// `int passive`.
+    pub passive: c_int,
+    /// `int bounds`.
+    pub bounds: c_int,
+    /// `int restarts`.
+    pub restarts: c_int,
+    /// `int runs`.
+    pub runs: c_int,
+}
+
+impl jit_optimise_options {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_optimise_options>();
+        made
+    }
+}
+
+impl Default for jit_optimise_options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// `jit_optimise_state` of jitrun_optimise.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_optimise_state {
+    /// `size_t size`.
+    pub size: usize,
+    /// `uint64_t evaluations`.
+    pub evaluations: u64,
+    /// `uint64_t generations`.
+    pub generations: u64,
+    /// `double best_value`.
+    pub best_value: f64,
+    /// `double sigma`.
+    pub sigma: f64,
+    /// `double condition`.
+    pub condition: f64,
+    /// `const char * why`.
+    pub why: *const c_char,
+    /// `int method`.
+    pub method: c_int,
+    /// `int dimension`.
+    pub dimension: c_int,
+    /// `int objectives`.
+    pub objectives: c_int,
+    /// `int run`.
+    pub run: c_int,
+    /// `int small`.
+    pub small: c_int,
+    /// `int over`.
+    pub over: c_int,
+}
+
+impl jit_optimise_state {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_optimise_state>();
+        made
+    }
+}
+
+impl Default for jit_optimise_state {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 extern "C" {
     /// `jit_version` of jitrun.h.
     pub fn jit_version() -> *const c_char;
@@ -2471,6 +2620,13 @@ extern "C" {
         value: *const c_char,
         err: *mut jit_error,
     ) -> c_int;
+    /// `jit_optimise_options_set` of jitrun_options.h.
+    pub fn jit_optimise_options_set(
+        options: *mut jit_optimise_options,
+        name: *const c_char,
+        value: *const c_char,
+        err: *mut jit_error,
+    ) -> c_int;
     /// `jit_image_options_set` of jitrun_options.h.
     pub fn jit_image_options_set(
         options: *mut jit_image_options,
@@ -2824,6 +2980,50 @@ extern "C" {
         s: *mut jit_session,
         p: *const jit_prompt,
         reused: *mut usize,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_optimiser_open` of jitrun_optimise.h.
+    pub fn jit_optimiser_open(options: *const jit_optimise_options, err: *mut jit_error) -> *mut jit_optimiser;
+    /// `jit_optimiser_close` of jitrun_optimise.h.
+    pub fn jit_optimiser_close(o: *mut jit_optimiser);
+    /// `jit_optimiser_count` of jitrun_optimise.h.
+    pub fn jit_optimiser_count(o: *const jit_optimiser) -> usize;
+    /// `jit_optimiser_ask` of jitrun_optimise.h.
+    pub fn jit_optimiser_ask(o: *mut jit_optimiser, x: *mut f64, err: *mut jit_error) -> c_int;
+    /// `jit_optimiser_tell` of jitrun_optimise.h.
+    pub fn jit_optimiser_tell(o: *mut jit_optimiser, values: *const f64, err: *mut jit_error) -> c_int;
+    /// `jit_optimiser_get_state` of jitrun_optimise.h.
+    pub fn jit_optimiser_get_state(o: *const jit_optimiser, out: *mut jit_optimise_state, err: *mut jit_error) -> c_int;
+    /// `jit_optimiser_best` of jitrun_optimise.h.
+    pub fn jit_optimiser_best(o: *const jit_optimiser, x: *mut f64, value: *mut f64, err: *mut jit_error) -> c_int;
+    /// `jit_optimiser_population` of jitrun_optimise.h.
+    pub fn jit_optimiser_population(
+        o: *const jit_optimiser,
+        x: *mut f64,
+        values: *mut f64,
+        front: *mut i32,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_optimiser_save` of jitrun_optimise.h.
+    pub fn jit_optimiser_save(o: *const jit_optimiser, path: *const c_char, err: *mut jit_error) -> c_int;
+    /// `jit_optimiser_load` of jitrun_optimise.h.
+    pub fn jit_optimiser_load(path: *const c_char, err: *mut jit_error) -> *mut jit_optimiser;
+    /// `jit_optimiser_run` of jitrun_optimise.h.
+    pub fn jit_optimiser_run(
+        o: *mut jit_optimiser,
+        f: jit_objective_fn,
+        user: *mut c_void,
+        evaluations: u64,
+        target: *const f64,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_hypervolume` of jitrun_optimise.h.
+    pub fn jit_hypervolume(
+        points: *const f64,
+        count: usize,
+        objectives: c_int,
+        reference: *const f64,
+        volume: *mut f64,
         err: *mut jit_error,
     ) -> c_int;
 }
