@@ -115,38 +115,59 @@ static void test_names(void **unused)
 	}
 }
 
-/* Changed bytes are refused or opened, and never more than that. */
+/* Opens the adapter with changed and missing bytes of one of its files: it is refused or opened, and never more than
+ * that. */
+static void change_bytes(jit_model *m, const char *adapter, const char *folder, const char *name, uint64_t state)
+{
+	char path[1200];
+	size_t n;
+
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	uint8_t *all = file_bytes(path, &n);
+	for (unsigned i = 0; i < (test_quick() ? 200u : 1500u); i++) {
+		state = state * 6364136223846793005u + 1442695040888963407u;
+		const size_t at = (size_t)(state >> 33) % (n < 1500 ? n : 1500), cut = i % 9 ? n : at;
+		const uint8_t was = all[at];
+		all[at] = (uint8_t)(state >> 24);
+		lora_put(folder, name, (const char *)all, cut);
+		jit_adapter_close(jit_adapter_open(m, adapter, NULL));
+		all[at] = was;
+	}
+	lora_put(folder, name, (const char *)all, n);
+	free(all);
+	jit_adapter_close(open_adapter(m, adapter));
+}
+
 static void test_changed_bytes(void **unused)
 {
-	char folder[] = "/tmp/t_adapters-XXXXXX", line[100], path[1024], file[100];
+	static const struct {
+		const char *config, *row;
+	} kinds[] = { { ", \"alpha_pattern\": {\"q_proj\": 3, \"v.*|[ko]_proj\": 5}", NULL },
+		      { ", \"use_dora\": true", ".lora_magnitude_vector" },
+		      { ", \"lora_bias\": true", ".lora_B.bias" } };
+	char folder[] = "/tmp/t_adapters-XXXXXX", line[100], path[1024], gguf[1024], copy[100];
 	size_t n;
-	uint64_t state = 1;
 
 	source_path(path, "models/tale-q8_0.gguf");
 	jit_model *m = open_model(path, "cpu", false);
 	assert_non_null(mkdtemp(folder));
-	lora_folder(folder,
-	            &(struct lora_written){ lora_tale, 2, 4, 0.1f, 1, ", \"alpha_pattern\": {\"q_proj\": 3}", NULL });
-	for (int which = 0; which < 2; which++) {
-		const char *name = which ? "adapter_config.json" : "adapter_model.safetensors";
-		snprintf(file, sizeof file, "%s/%s", folder, name);
-		uint8_t *all = file_bytes(file, &n);
-		for (unsigned i = 0; i < (test_quick() ? 300u : 5000u); i++) {
-			state = state * 6364136223846793005u + 1442695040888963407u;
-			const size_t at = (size_t)(state >> 33) % (n < 700 ? n : 700), cut = i % 9 ? n : at;
-			const uint8_t was = all[at];
-			all[at] = (uint8_t)(state >> 24);
-			lora_put(folder, name, (const char *)all, cut);
-			jit_adapter_close(jit_adapter_open(m, folder, NULL));
-			all[at] = was;
-		}
-		lora_put(folder, name, (const char *)all, n);
-		free(all);
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		lora_folder(folder, &(struct lora_written){ lora_tale, 2, 4, 0.1f, 1, kinds[i].config, kinds[i].row });
+		change_bytes(m, folder, folder, "adapter_model.safetensors", i);
+		change_bytes(m, folder, folder, "adapter_config.json", i);
 	}
-	jit_adapter_close(open_adapter(m, folder));
+	jit_model_close(m);
+	if (shared_path(path, "golden/llama-a") && shared_path(gguf, "golden-more/lora-llama-a/adapter-f32.gguf")) {
+		uint8_t *all = file_bytes(gguf, &n);
+		lora_put(folder, "adapter.gguf", (const char *)all, n);
+		free(all);
+		snprintf(copy, sizeof copy, "%s/adapter.gguf", folder);
+		m = open_model(path, "cpu", false);
+		change_bytes(m, copy, folder, "adapter.gguf", 7);
+		jit_model_close(m);
+	}
 	snprintf(line, sizeof line, "rm -rf '%s'", folder);
 	assert_int_equal(system(line), 0);
-	jit_model_close(m);
 }
 
 int main(void)
