@@ -306,6 +306,56 @@ void test_pair_keys(void **state)
 	remove_all();
 }
 
+/* ---- damaged files: refused with a sentence, or opened */
+
+static void open_damaged(const char *path, const uint8_t *bytes, size_t n, jit_compute *c)
+{
+	struct error err = { 0 };
+	FILE *f = fopen(path, "wb");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(bytes, 1, n, f), n);
+	assert_int_equal(fclose(f), 0);
+	struct tower *t = tower_open(path, c, &err);
+	assert_true(t ? err.code == ERROR_NONE : err.code != ERROR_NONE && *err.text);
+	tower_close(t);
+}
+
+void test_pair_damaged(void **state)
+{
+	static const char *const models[] = { "see-gemma3-a", "see-qwen3vl-a", "see-lfm2vl-a", "see-llava-a" };
+	const unsigned each = test_quick() ? 10 : 250;
+	char folder[1024], path[1024];
+	uint64_t random = 1;
+	(void)state;
+
+	strcpy(dir + strlen(dir) - 6, "XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	jit_compute *c = compute_open("cpu", NULL, 1);
+	for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+		size_t n;
+		if (!folder_of(folder, models[m], false))
+			continue;
+		uint8_t *bytes = to_mmproj(folder, DTYPE_F32, NULL, &n);
+		for (unsigned i = 0; i < each; i++) {
+			size_t at[3];
+			uint8_t was[3];
+			for (unsigned k = 0; k < 3; k++) { /* of the header, which the first 3 000 bytes are within */
+				random = random * 6364136223846793005u + 1442695040888963407u;
+				at[k] = (random >> 33) % 3000;
+				was[k] = bytes[at[k]];
+				bytes[at[k]] ^= (uint8_t)(1u << (random >> 60) % 8);
+			}
+			open_damaged(own_path(path, "damaged.gguf"), bytes, i % 8 ? n : n * (i % 64) / 64, c);
+			for (unsigned k = 3; k-- > 0;)
+				bytes[at[k]] = was[k];
+		}
+		free(bytes);
+	}
+	jit_compute_close(c);
+	remove_all();
+}
+
 /* ---- a text model and its encoder in one folder */
 
 static jit_model *model_opened(const char *path)

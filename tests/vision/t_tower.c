@@ -182,7 +182,7 @@ int main(void)
 		cmocka_unit_test(test_pair_found),  cmocka_unit_test(test_see_gguf),
 		cmocka_unit_test(test_images),      cmocka_unit_test(test_image_fields),
 		cmocka_unit_test(test_image_chats), cmocka_unit_test(test_image_sessions),
-		cmocka_unit_test(test_see_gemma4),
+		cmocka_unit_test(test_see_gemma4),  cmocka_unit_test(test_pair_damaged),
 	};
 	const struct CMUnitTest plain[] = { cmocka_unit_test(test_plain) };
 	if (getenv("JITRUN_TOWERS"))

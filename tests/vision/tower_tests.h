@@ -44,6 +44,7 @@ void test_see_files(void **state);
 void test_pairs(void **state);
 void test_pair_keys(void **state);
 void test_pair_found(void **state);
+void test_pair_damaged(void **state);
 
 /* image_api_tests.c: jitrun_images.h */
 void test_images(void **state);
