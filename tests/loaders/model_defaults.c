@@ -183,7 +183,7 @@ static const struct default_case cases[] = {
 	  "kv_heads=16 head_dim=128 context=16384 eps=1e-05 window=1024 kinds=wwwFwwwF theta=10000 embed_scale=-1 "
 	  "experts=64 used=6 expert_ffn=1408 shared_ffn=2816 dense=1 normed=1 router_scale=-1" },
 	{ "afmoe",
-	  "\"mup_enabled\": true, \"global_attn_every_n_layers\": 2, \"route_scale\": 2.5, "
+	  "\"mup_enabled\": true, \"global_attn_every_n_layers\": 2, \"route_scale\": 2.5, \"n_shared_experts\": 5, "
 	  "\"num_shared_experts\": 1, \"num_dense_layers\": 3, \"attention_bias\": true",
 	  "kinds=wFwFwFwF embed_scale=22.627417 router_scale=2.5 shared_ffn=1408 dense=3 qkv_bias=1 o_bias=1" },
 	{ "youtu", "",
@@ -254,7 +254,8 @@ static const struct default_case cases[] = {
 	  "\"head_dim\": 32, \"num_experts\": [4, 4, 4, 4, 4, 4, 4, 4], \"moe_topk\": [2, 2, 2, 2, 2, 2, 2, 2]",
 	  "kv_heads=16 head_dim=32 context=2048 eps=1e-05 theta=10000 experts=4 used=2 expert_ffn=96 shared_ffn=96 "
 	  "normed=1" },
-	{ "hunyuan_v1_moe", "\"head_dim\": 32, \"num_experts\": 4", "used=1" },
+	{ "hunyuan_v1_moe", "\"head_dim\": 32, \"num_experts\": 4, \"num_experts_per_tok\": 2", "used=1" },
+	{ "hy_v3", "\"routed_scaling_factor\": 1.5, \"n_shared_experts\": 3", "router_scale=2.826 shared_ffn=1536" },
 	{ "hy_v3", "",
 	  "kv_heads=8 head_dim=128 context=131072 eps=1e-05 theta=11158840 experts=192 used=8 expert_ffn=1536 "
 	  "shared_ffn=1536 dense=1 normed=1 router_scale=2.826" },
