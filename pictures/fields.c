@@ -31,7 +31,7 @@ const json_t *field(const struct fields *f, const char *name)
 	return v && !json_is_null(v) ? v : NULL;
 }
 
-struct fields field_object(const struct fields *f, const char *name, const char *in)
+struct fields fields_object(const struct fields *f, const char *name, const char *in)
 {
 	struct fields inner = { .o = field(f, name), .file = f->file, .in = in, .ok = f->ok, .err = f->err };
 	if (inner.o && !json_is_object(inner.o)) {
@@ -120,7 +120,7 @@ bool field_side(const struct fields *f, const char *name, uint32_t most, uint32_
 	if (!v)
 		return false;
 	if (json_is_object(v)) {
-		struct fields inner = field_object(f, name, "");
+		struct fields inner = fields_object(f, name, "");
 		if (!field(&inner, "height") || !field(&inner, "width"))
 			return field_refuse(f, name, v, "height and width are expected in it");
 		if (!count_of(f, name, field(&inner, "height"), 1, most, &h) ||
@@ -142,7 +142,7 @@ bool field_side(const struct fields *f, const char *name, uint32_t most, uint32_
 	return true;
 }
 
-bool field_text(const struct fields *f, const char *name, char *out, size_t cap)
+bool fields_text(const struct fields *f, const char *name, char *out, size_t cap)
 {
 	const json_t *v = field(f, name);
 	if (!v)

@@ -23,7 +23,7 @@ struct fields {
 /* The field unless it is null or an error was set. */
 const json_t *field(const struct fields *f, const char *name);
 /* The fields of a member that is an object. */
-struct fields field_object(const struct fields *f, const char *name, const char *in);
+struct fields fields_object(const struct fields *f, const char *name, const char *in);
 /* Each leaves *out where the field is not there, and gives back whether it is. */
 bool field_bool(const struct fields *f, const char *name, bool *out);
 bool field_count(const struct fields *f, const char *name, uint64_t least, uint64_t most, uint64_t *out);
@@ -34,7 +34,7 @@ bool field_three(const struct fields *f, const char *name, double least, double 
 /* One number for both, an array [height, width], or an object with height and width. */
 bool field_side(const struct fields *f, const char *name, uint32_t most, uint32_t *height, uint32_t *width);
 /* A text of fewer than cap bytes. */
-bool field_text(const struct fields *f, const char *name, char *out, size_t cap);
+bool fields_text(const struct fields *f, const char *name, char *out, size_t cap);
 /* "FILE: FIELD is VALUE; EXPECTED"; false always. */
 bool field_refuse(const struct fields *f, const char *name, const json_t *v, const char *expected);
 

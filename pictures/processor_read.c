@@ -28,8 +28,8 @@ struct reading {
 static bool read_class(struct reading *r)
 {
 	char name[100] = "";
-	if (!field_text(&r->image, "image_processor_type", name, sizeof name))
-		field_text(&r->image, "feature_extractor_type", name, sizeof name);
+	if (!fields_text(&r->image, "image_processor_type", name, sizeof name))
+		fields_text(&r->image, "feature_extractor_type", name, sizeof name);
 	if (!r->ok)
 		return false;
 	if (!name[0] || !processor_class(r->p, name)) {
@@ -61,7 +61,7 @@ static void read_common(struct reading *r)
 /* "size" as pixels: the least and the most. Older files have them by other names, which count first. */
 static void read_pixels(struct reading *r)
 {
-	struct fields size = field_object(&r->image, "size", "size.");
+	struct fields size = fields_object(&r->image, "size", "size.");
 	field_count(&size, "shortest_edge", 1, 1u << 30, &r->p->min_pixels);
 	field_count(&size, "longest_edge", 1, 1u << 30, &r->p->max_pixels);
 	field_count(&size, "min_pixels", 1, 1u << 30, &r->p->min_pixels);
@@ -78,8 +78,8 @@ static void read_size(struct reading *r) { field_side(&r->image, "size", MOST_SI
 
 static void read_idefics3(struct reading *r)
 {
-	struct fields size = field_object(&r->image, "size", "size.");
-	struct fields tile = field_object(&r->image, "max_image_size", "max_image_size.");
+	struct fields size = fields_object(&r->image, "size", "size.");
+	struct fields tile = fields_object(&r->image, "max_image_size", "max_image_size.");
 	field_u32(&size, "longest_edge", 1, MOST_SIDE, &r->p->longest);
 	if (field_u32(&tile, "longest_edge", 1, MOST_SIDE, &r->p->width))
 		r->p->height = r->p->width;
@@ -94,9 +94,9 @@ static void read_got_ocr2(struct reading *r)
 	field_bool(&r->image, "crop_to_patches", &r->p->split);
 	field_u32(&r->image, "min_patches", 1, MOST_TILES, &r->p->min_tiles);
 	field_u32(&r->image, "max_patches", 1, MOST_TILES, &r->p->max_tiles);
-	if (!field_text(&r->processor, "processor_class", by, sizeof by))
-		field_text(&r->image, "processor_class", by, sizeof by);
-	field_text(&r->config, "model_type", type, sizeof type);
+	if (!fields_text(&r->processor, "processor_class", by, sizeof by))
+		fields_text(&r->image, "processor_class", by, sizeof by);
+	fields_text(&r->config, "model_type", type, sizeof type);
 	r->p->split = r->p->split || strcmp(by, "InternVLProcessor") == 0 || strcmp(type, "internvl") == 0;
 }
 
@@ -106,7 +106,7 @@ static void read_clip(struct reading *r)
 	struct image_processor *p = r->p;
 	const json_t *size = field(&r->image, "size");
 	if (size && json_is_object(size) && !json_object_get(size, "height")) {
-		struct fields edges = field_object(&r->image, "size", "size.");
+		struct fields edges = fields_object(&r->image, "size", "size.");
 		field_u32(&edges, "shortest_edge", 1, MOST_SIDE, &p->shortest);
 	} else if (size && json_is_integer(size)) {
 		field_u32(&r->image, "size", 1, MOST_SIDE, &p->shortest);
@@ -126,7 +126,7 @@ static void read_pixtral(struct reading *r)
 	const json_t *size = field(&r->image, "size");
 	uint32_t height = p->patch, width = p->patch;
 	if (size && json_is_object(size) && !json_object_get(size, "height")) {
-		struct fields edges = field_object(&r->image, "size", "size.");
+		struct fields edges = fields_object(&r->image, "size", "size.");
 		field_u32(&edges, "longest_edge", 1, MOST_SIDE, &p->longest);
 	} else if (size) {
 		read_size(r);
@@ -179,7 +179,7 @@ static void read_tower_patch(struct reading *r)
 		         { "smolvlm_vision", 32 } };
 	char type[60] = "";
 	uint32_t height = r->p->patch, width;
-	if (field_text(&r->vision, "model_type", type, sizeof type))
+	if (fields_text(&r->vision, "model_type", type, sizeof type))
 		for (size_t k = 0; k < sizeof defaults / sizeof *defaults; k++)
 			if (strcmp(type, defaults[k].type) == 0)
 				height = defaults[k].patch;
@@ -229,7 +229,7 @@ static void read_tower(struct reading *r)
 	if (p->kind == PROCESSOR_GOT_OCR2 && field_real(&r->config, "downsample_ratio", 1.0 / MOST_MERGE, 1, &ratio))
 		p->merge = (uint32_t)(1 / ratio + 0.5);
 	if (p->kind == PROCESSOR_CLIP &&
-	    field_text(&r->config, "vision_feature_select_strategy", strategy, sizeof strategy)) {
+	    fields_text(&r->config, "vision_feature_select_strategy", strategy, sizeof strategy)) {
 		if (strcmp(strategy, "default") != 0 && strcmp(strategy, "full") != 0)
 			field_refuse(&r->config, "vision_feature_select_strategy",
 			             field(&r->config, "vision_feature_select_strategy"),
@@ -262,11 +262,11 @@ static void read_processor(struct reading *r)
 	if (p->kind == PROCESSOR_PIXTRAL) {
 		field_u32(&r->processor, "patch_size", 1, MOST_PATCH, &p->patch);
 		field_u32(&r->processor, "spatial_merge_size", 1, MOST_MERGE, &p->merge);
-		field_text(&r->processor, "image_break_token", p->row_break, sizeof p->row_break);
-		field_text(&r->processor, "image_end_token", p->end, sizeof p->end);
+		fields_text(&r->processor, "image_break_token", p->row_break, sizeof p->row_break);
+		fields_text(&r->processor, "image_end_token", p->end, sizeof p->end);
 	}
 	if (p->kind == PROCESSOR_PIXTRAL || p->kind == PROCESSOR_CLIP)
-		field_text(&r->processor, "image_token", p->placeholder, sizeof p->placeholder);
+		fields_text(&r->processor, "image_token", p->placeholder, sizeof p->placeholder);
 	if (p->kind == PROCESSOR_CLIP)
 		field_u32(&r->processor, "patch_size", 1, MOST_PATCH, &p->patch);
 }
@@ -320,8 +320,8 @@ bool processor_read(struct image_processor *p, const struct processor_files *fil
 	                err) &&
 	          parse(&r, 2, files->name, "config.json", files->config, files->n_config, &r.config, err);
 	if (ok) {
-		r.vision = field_object(&r.config, "vision_config", "vision_config.");
-		struct fields inside = field_object(&r.processor, "image_processor", "image_processor.");
+		r.vision = fields_object(&r.config, "vision_config", "vision_config.");
+		struct fields inside = fields_object(&r.processor, "image_processor", "image_processor.");
 		if (inside.o)
 			r.image = inside;
 		if (!r.image.o && r.ok)

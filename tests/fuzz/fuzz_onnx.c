@@ -174,13 +174,13 @@ static void give_attributes(const struct seeds *s)
 	attribute_int(&a, "ceil_mode", 1);
 	give_node(s, "MaxPool", "a", 1, "1 1 5 5", &a);
 	attribute_ints(&a, "kernel_shape", two, 2);
-	attribute_text(&a, "auto_pad", "SAME_LOWER");
+	attribute_of_text(&a, "auto_pad", "SAME_LOWER");
 	give_node(s, "AveragePool", "a", 1, "1 2 3 5", &a);
-	attribute_text(&a, "equation", "ij,jk->ik");
+	attribute_of_text(&a, "equation", "ij,jk->ik");
 	give_node(s, "Einsum", "a b", 1, "3 3", &a);
-	attribute_text(&a, "equation", "...ii->...i");
+	attribute_of_text(&a, "equation", "...ii->...i");
 	give_node(s, "Einsum", "a", 1, "2 3 3", &a);
-	attribute_text(&a, "mode", "reflect");
+	attribute_of_text(&a, "mode", "reflect");
 	give_node(s, "Pad", "a i", 1, "3", &a);
 	attribute_int(&a, "to", 7);
 	give_node(s, "Cast", "a", 1, "2", &a);

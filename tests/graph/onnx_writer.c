@@ -121,7 +121,7 @@ void attribute_ints(struct bytes *a, const char *name, const int64_t *value, siz
 	put_attribute(a, name, 7, &b);
 }
 
-void attribute_text(struct bytes *a, const char *name, const char *text)
+void attribute_of_text(struct bytes *a, const char *name, const char *text)
 {
 	struct bytes b = { 0 };
 

@@ -23,7 +23,7 @@ void onnx_put_node(struct bytes *graph, const char *name, const char *op, const 
                    struct bytes *attributes);
 void attribute_int(struct bytes *a, const char *name, int64_t value);
 void attribute_ints(struct bytes *a, const char *name, const int64_t *value, size_t n);
-void attribute_text(struct bytes *a, const char *name, const char *text);
+void attribute_of_text(struct bytes *a, const char *name, const char *text);
 void attribute_graph(struct bytes *a, const char *name, struct bytes *graph);
 void attribute_refers(struct bytes *a, const char *name, int type, const char *to);
 /* A tensor of i64 or f32 as raw bytes. */

@@ -350,7 +350,7 @@ static void test_refusals(void **state)
 	attribute_int(&a, "colour", 3);
 	one_node(&g, "Relu", "x", &a);
 	must_refuse(&g, NULL, "m.onnx: node here (Relu): there is an attribute colour, which is not known");
-	attribute_text(&a, "axis", "up");
+	attribute_of_text(&a, "axis", "up");
 	one_node(&g, "Softmax", "x", &a);
 	must_refuse(&g, NULL, "m.onnx: node here (Softmax): attribute axis has another type than an integer");
 	attribute_int(&a, "axis", 2);
