@@ -167,11 +167,17 @@ static int64_t source(enum pad_mode mode, int64_t p, int64_t n)
 
 static tensor_value pad_axis(struct op *o, tensor_value x, unsigned axis, enum pad_mode mode, int64_t low, int64_t high)
 {
+	enum {
+		INDICES_MAX = 1 << 24
+	}; /* they are constants of the graph: a few bytes of a file could ask for gigabytes */
 	const int64_t n = (int64_t)draw_dim(&o->d, x, axis), to = n + low + high;
-	int64_t *from = to >= 0 && to < 1 << 28 && (n || !to) ? calloc((size_t)to + 1, sizeof *from) : NULL;
+	int64_t *from = to >= 0 && to <= INDICES_MAX && (n || !to) ? calloc((size_t)to + 1, sizeof *from) : NULL;
 
 	if (!from) {
-		op_refuse(o, "pads of %" PRId64 " and %" PRId64 " to a dimension of %" PRId64, low, high, n);
+		op_refuse(o,
+		          "pads of %" PRId64 " and %" PRId64 " to a dimension of %" PRId64
+		          ", expected at most %d in all",
+		          low, high, n, INDICES_MAX);
 		return 0;
 	}
 	for (int64_t i = 0; i < to; i++)

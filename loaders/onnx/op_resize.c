@@ -145,7 +145,7 @@ static tensor_value resize_axis(struct op *o, const struct resize *r, const stru
                                 unsigned axis)
 {
 	const unsigned taps = r->mode == BY_NEAREST ? 1 : taps_of(r, a->scale);
-	int64_t *index = taps && a->to < (1 << 26) / taps ? calloc(a->to * taps + 1, sizeof *index) : NULL,
+	int64_t *index = taps && a->to < (1 << 24) / taps ? calloc(a->to * taps + 1, sizeof *index) : NULL,
 		one[MOST_TAPS];
 	double *weight = index ? calloc(a->to * taps + 1, sizeof *weight) : NULL, w[MOST_TAPS];
 	tensor_value y = 0;

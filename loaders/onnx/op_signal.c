@@ -20,7 +20,7 @@ void op_signal_window(struct op *o)
 
 	if (type < 0)
 		op_refuse(o, "attribute output_datatype is %s", onnx_type_name(number));
-	else if (size < 0 || size > 1 << 26)
+	else if (size < 0 || size > 1 << 24)
 		op_refuse(o, "the size is %" PRId64, size);
 	double *w = op_failed(o) ? NULL : calloc((size_t)size + 1, sizeof *w);
 	if (!w) {

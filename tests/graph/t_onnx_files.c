@@ -386,8 +386,8 @@ static void test_refusals(void **state)
 static void test_large(void **state)
 {
 	(void)state;
-	struct bytes g = { 0 };
-	static const int64_t large[] = { 1 << 20, 1 << 20 }, huge[] = { INT64_MAX, 2 };
+	struct bytes g = { 0 }, a = { 0 };
+	static const int64_t large[] = { 1 << 20, 1 << 20 }, huge[] = { INT64_MAX, 2 }, pads[] = { 0, 0, 0, 268000000 };
 
 	onnx_put_ints(&g, "shape", large, 2);
 	one_node(&g, "ConstantOfShape", "shape", NULL);
@@ -396,6 +396,16 @@ static void test_large(void **state)
 	must_refuse(&g, NULL,
 	            "m.onnx: node wide (Expand): input 2, z, must be known when the graph is drawn, and it takes too "
 	            "much memory to compute it");
+	/* Indices that a reflection would need */
+	onnx_put_ints(&g, "pads", pads, 4);
+	attribute_of_text(&a, "mode", "reflect");
+	one_node(&g, "Pad", "x pads", &a);
+	must_refuse(&g, NULL,
+	            "m.onnx: node here (Pad): pads of 0 and 268000000 to a dimension of 3, expected at most 16777216 "
+	            "in all");
+	onnx_put_ints(&g, "size", (const int64_t[]){ 1 << 25 }, 1);
+	one_node(&g, "HannWindow", "size", NULL);
+	must_refuse(&g, NULL, "m.onnx: node here (HannWindow): the size is 33554432");
 	onnx_put_ints(&g, "shape", huge, 2);
 	one_node(&g, "ConstantOfShape", "shape", NULL);
 	must_refuse(&g, NULL,
