@@ -446,7 +446,7 @@ static void test_refused(void **state)
 		{ M, "{\"messages\":[{\"role\":\"user\",\"content\":7}]}", "messages",
 		  "expected a string or an array" },
 		{ M, "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}]}", "messages",
-		  "image_url, which is not supported" },
+		  "cannot see" },
 		{ M, "{" CHAT ",\"top_logprobs\":3}", "top_logprobs", "requires logprobs" },
 		{ M, "{" CHAT ",\"response_format\":{\"type\":\"xml\"}}", "response_format", "of type xml" },
 		{ M, "{" CHAT ",\"response_format\":{\"type\":\"json_schema\"}}", "response_format", "no json_schema" },
