@@ -302,7 +302,9 @@ static uint16_t scaled(struct lower *l, uint16_t reg, int64_t by)
 	}
 	if (by > INT32_MAX || by < INT32_MIN) { /* smuli multiplies by 32 bits with a sign */
 		const int64_t low = by & INT32_MAX;
-		const uint16_t upper = jk_lower_emit(l, IR_sshli, scaled(l, reg, by >> 31), 0, 0, 31);
+		/* Rounds down, as a shift of a negative number does only by the compiler's choice. */
+		const int64_t high = (by - low) / (INT64_C(1) << 31);
+		const uint16_t upper = jk_lower_emit(l, IR_sshli, scaled(l, reg, high), 0, 0, 31);
 		reg = low ? jk_lower_emit(l, IR_sadd, upper, scaled(l, reg, low), 0, 0) : upper;
 	} else if (by != 1) {
 		reg = jk_lower_emit(l, IR_smuli, reg, 0, 0, by);

@@ -134,8 +134,7 @@ static void make_halves_behind_norm(struct data *d, const struct key *key, int p
 	}
 }
 
-/* Numbers to be added; with KEY_SCALED in row blocks of 32 factors and 32 numbers, without pads. */
-static float *make_added(uint64_t columns, const struct key *key)
+float *make_added(uint64_t columns, const struct key *key)
 {
 	if (!(key->flags & KEY_SCALED))
 		return make_columns(columns, key->rows);

@@ -76,6 +76,8 @@ enum {
 };
 
 uint32_t draw_number(uint32_t n);
+/* Numbers to be added; with KEY_SCALED in row blocks of 32 factors and 32 numbers, without pads. */
+float *make_added(uint64_t columns, const struct key *key);
 /* Random rows of any format: halves stay finite, block scales are small. */
 uint8_t *make_rows(const struct key *key);
 /* Into every `stride`-th block of dst from `first` on. */

@@ -78,7 +78,7 @@ static unsigned input_of(const struct choice *c, unsigned column)
 static void expect(struct choice *c)
 {
 	const struct key *key = &c->key;
-	uint64_t rp = numerics_pad(key->rows), kp = numerics_pad(key->k);
+	uint64_t rp = numerics_pad(key->rows), kp = numerics_pad(key->k), ap = rp * (key->flags & KEY_SCALED ? 2 : 1);
 
 	memcpy(c->want, c->old, c->out_n * 4);
 	for (unsigned i = 0; i < COLUMNS; i++) {
@@ -94,7 +94,7 @@ static void expect(struct choice *c)
 			.s = c->s + in * (kp / 32),
 			.bias = c->bias[0] + bias,
 			.bias2 = c->bias[1] + bias,
-			.added = { c->added[0] + i * rp, c->added[1] + i * rp },
+			.added = { c->added[0] + i * ap, c->added[1] + i * ap },
 			.out = c->want + i * rp,
 			.outq = c->want_q + i * rp,
 			.outs = c->want_s + i * (rp / 32)
@@ -115,7 +115,7 @@ static void open_choice(struct choice *c, const struct key *key)
 			c->rows[e][m] = make_rows(key);
 	for (unsigned m = 0; m < MATRICES; m++) {
 		c->bias[m] = make_columns(EXPERTS, key->rows);
-		c->added[m] = make_columns(COLUMNS, key->rows);
+		c->added[m] = make_added(COLUMNS, key);
 	}
 	pack(c, WEIGHT_BY_VECTOR);
 	pack(c, WEIGHT_LANE_CONTIGUOUS);

@@ -50,7 +50,7 @@ static void arch_number(struct gguf_writer *w) { u32(w, "general.architecture", 
 static void arch_other(struct gguf_writer *w)
 {
 	hide(w, "general.architecture");
-	gguf_write_string(w, "general.architecture", "bloom");
+	gguf_write_string(w, "general.architecture", "codeshell");
 }
 static void arch_encoder(struct gguf_writer *w)
 {
@@ -342,8 +342,8 @@ const struct gguf_key_change gguf_key_changes[] = {
 	{ no_arch, "general.architecture is missing", 0, 0, 0, 0 },
 	{ arch_number, "general.architecture has type U32, expected STRING", 0, 0, 0, 0 },
 	{ arch_other,
-	  "general.architecture is \"bloom\", which needs what jitrun does not have: norms that subtract the mean", 0,
-	  0, 0, 0 },
+	  "general.architecture is \"codeshell\", which needs what jitrun does not have: norms that subtract the mean",
+	  0, 0, 0, 0 },
 	{ arch_encoder,
 	  "general.architecture is \"neo-bert\", which needs what jitrun does not have: its form of an encoder "
 	  "(NeoBERT)",
