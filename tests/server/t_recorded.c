@@ -100,7 +100,7 @@ static bool is_refused(const struct answer *a)
 {
 	json_t *o = a->body ? json_loads(a->body, 0, NULL) : NULL, *e = json_object_get(o, "error");
 	const char *text = json_is_string(e) ? json_string_value(e) : json_string_value(json_object_get(e, "message"));
-	const bool ok = a->status == 400 && text && strstr(text, "image");
+	const bool ok = a->status == 400 && text && strstr(text, "cannot see");
 
 	json_decref(o);
 	return ok;

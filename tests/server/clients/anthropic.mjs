@@ -124,7 +124,7 @@ await test('requests that are wrong', async () => {
 	await refused(400, 'tool_use_id', () => client.messages.create({ ...request, messages: [{ role: 'user', content: [{ type: 'tool_result', content: '' }] }] }));
 	await refused(400, 'tools[0]', () => client.messages.create({ ...request, tools: [{ input_schema: {} }] }));
 	await refused(400, 'tool_choice', () => client.messages.create({ ...request, tools, tool_choice: { type: 'tool' } }));
-	await refused(400, 'image', () => client.messages.create({ ...request, messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: '' } }] }] }));
+	await refused(400, 'cannot see', () => client.messages.create({ ...request, messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'base64', media_type: 'image/png', data: '' } }] }] }));
 });
 
 await test('a server that is busy is asked again', async () => {

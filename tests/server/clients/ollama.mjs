@@ -139,7 +139,7 @@ await test('vectors', async () => {
 
 await test('what is refused', async () => {
 	const images = [new Uint8Array([1, 2, 3])];
-	await refuses(400, 'images', () => client.chat({ model, messages: [{ ...messages[0], images }], options }));
+	await refuses(400, 'cannot see', () => client.chat({ model, messages: [{ ...messages[0], images }], options }));
 	await refuses(400, 'temperature', () => client.chat({ model, messages, options: { temperature: 'hot' } }));
 	await refuses(400, 'top_p', () => client.generate({ model, prompt: 'a', options: { top_p: -1 } }));
 	await refuses(404, 'not found', () => client.delete({ model: 'nothing' }));
