@@ -37,7 +37,7 @@ void prompt_mark(char mark[PROMPT_MARK])
 
 static bool add_text_part(json_t *parts, const char *text, size_t n)
 {
-	json_t *words = json_stringn_nocheck(text, n);
+	json_t *words = n ? json_stringn_nocheck(text, n) : NULL;
 
 	return !n ||
 	       (words && json_array_append_new(parts, json_pack("{s:s, s:o}", "type", "text", "text", words)) == 0);
