@@ -308,8 +308,8 @@ void *mmap64(void *at, size_t bytes, int protection, int flags, int fd, off64_t 
 int munmap(void *at, size_t bytes)
 {
 	NEXT(int, "munmap", void *, size_t)
-	int r = next(at, bytes);
-	if (active && r == 0 && fake.pid)
+	/* Before: as soon as the addresses are free, another thread may have a buffer placed there. */
+	if (active && fake.pid)
 		memory_unmapped(at, bytes);
-	return r;
+	return next(at, bytes);
 }
