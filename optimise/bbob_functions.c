@@ -4,6 +4,7 @@
 
 #include "base/math_host.h"
 #include "optimise/bbob_parts.h"
+#include "optimise/waves.h"
 
 /* ---- transformations */
 
@@ -25,26 +26,13 @@ static void shift(const struct bbob *b, const double *x, double *out)
 		out[i] = x[i] - b->optimum[i];
 }
 
-static double sine(double x)
-{
-	double s, c;
-	math_host_sincos(x, &s, &c);
-	return s;
-}
-static double cosine(double x)
-{
-	double s, c;
-	math_host_sincos(x, &s, &c);
-	return c;
-}
-
 /* Breaks symmetry by smooth waves. Below the least normal number it is left out: the waves are gone there. */
 static double waves(double x)
 {
 	if (fabs(x) < 0x1p-1000 || !isfinite(x))
 		return x;
 	const double l = 10 * math_host_log(fabs(x));
-	const double wave = x > 0 ? sine(l) + sine(0.79 * l) : sine(0.55 * l) + sine(0.31 * l);
+	const double wave = x > 0 ? wave_sine(l) + wave_sine(0.79 * l) : wave_sine(0.55 * l) + wave_sine(0.31 * l);
 	const double y = math_host_exp(0.1 * (l + 0.49 * wave));
 	return x > 0 ? y : -y;
 }
@@ -77,7 +65,7 @@ static double ripples(const double *x, int n)
 	double sum = n;
 
 	for (int i = 0; i < n; i++)
-		sum -= cosine(2 * M_PI * x[i]);
+		sum -= wave_cosine(2 * M_PI * x[i]);
 	return 10 * sum;
 }
 
@@ -267,7 +255,7 @@ FUNCTION(weierstrass)
 	for (int i = 0; i < b->n; i++) {
 		double height = 1, frequency = 2 * M_PI;
 		for (int k = 0; k < 12; k++, height /= 2, frequency *= 3) /* -cos(frequency / 2) is 1 */
-			sum += height * (cosine(frequency * (work[i] + 0.5)) + 1);
+			sum += height * (wave_cosine(frequency * (work[i] + 0.5)) + 1);
 	}
 	sum /= b->n;
 	return 10 * sum * sum * sum;
@@ -283,7 +271,7 @@ FUNCTION(schaffers)
 	times(b, y, b->linear, work);
 	for (int i = 0; i + 1 < b->n; i++) {
 		const double s = work[i] * work[i] + work[i + 1] * work[i + 1];
-		const double wave = s < 0x1p-1000 ? 0 : sine(50 * math_host_pow(s, 0.1));
+		const double wave = s < 0x1p-1000 ? 0 : wave_sine(50 * math_host_pow(s, 0.1));
 		sum += sqrt(sqrt(s)) * (wave * wave + 1);
 	}
 	sum /= b->n - 1;
@@ -299,7 +287,7 @@ FUNCTION(griewank)
 		work[i] += 0.5;
 	for (int i = 0; i + 1 < b->n; i++) {
 		const double s = valley(work + i, 2);
-		sum += s / 4000 - cosine(s);
+		sum += s / 4000 - wave_cosine(s);
 	}
 	return 10 + 10 * sum / (b->n - 1);
 }
@@ -318,7 +306,7 @@ FUNCTION(schwefel)
 		y = 100 * (b->graded[i] * (y - corner) + corner);
 		const double out = fmax(0, fabs(y) - 500);
 		penalty += out * out;
-		sum += y * sine(sqrt(fabs(y)));
+		sum += y * wave_sine(sqrt(fabs(y)));
 	}
 	return 0.01 * (418.9828872724339 - sum / b->n) + 0.01 * penalty;
 }

@@ -78,12 +78,6 @@ static double outside(const struct cma *c, int i, double x)
 	return x < c->lower[i] ? c->lower[i] - x : x > c->upper[i] ? x - c->upper[i] : 0;
 }
 
-static int by_size(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 /* The median of how far the middle half of a generation's values lies apart, over the last generations. */
 static double usual_spread(struct cma *c)
 {
@@ -98,7 +92,7 @@ static double usual_spread(struct cma *c)
 		return 0;
 	for (int i = 0; i < n; i++)
 		sorted[i] = c->spread[i];
-	qsort(sorted, (size_t)n, sizeof *sorted, by_size);
+	qsort(sorted, (size_t)n, sizeof *sorted, cma_by_size);
 	return sorted[n / 2];
 }
 

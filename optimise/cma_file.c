@@ -18,9 +18,7 @@ void cma_save(const struct cma *c, FILE *f)
 	state_write_count(f, "separable", c->separable);
 	state_write_count(f, "passive", c->passive);
 	state_write_count(f, "bounds", c->bounds);
-	state_write_count(f, "seed-high", c->draw.seed >> 32);
-	state_write_count(f, "seed-low", c->draw.seed & 0xffffffff);
-	state_write_count(f, "drawn", c->draw.drawn);
+	state_write_draw(f, &c->draw);
 	state_write_count(f, "generation", c->generation);
 	state_write_count(f, "evaluations", c->evaluations);
 	state_write_count(f, "decomposed", c->decomposed);
@@ -105,9 +103,7 @@ struct cma *cma_load(struct state_reader *r)
 	c->separable = state_read_count(r, "separable", c->n > CMA_DIMENSION_MAX, 1);
 	c->passive = state_read_count(r, "passive", 0, 1);
 	c->bounds = (enum cma_bounds)state_read_count(r, "bounds", CMA_FREE, CMA_PENALTY);
-	c->draw.seed = state_read_count(r, "seed-high", 0, UINT32_MAX) << 32;
-	c->draw.seed |= state_read_count(r, "seed-low", 0, UINT32_MAX);
-	c->draw.drawn = state_read_count(r, "drawn", 0, INT64_MAX);
+	c->draw = state_read_draw(r);
 	c->generation = state_read_count(r, "generation", 0, INT64_MAX / CMA_POPULATION_MAX);
 	c->evaluations = state_read_count(r, "evaluations", 0, INT64_MAX);
 	c->decomposed = state_read_count(r, "decomposed", 0, c->evaluations);

@@ -56,6 +56,7 @@ double cma_bounds_unfold(const struct cma *c, int i, double x);
 void cma_bounds_penalise(struct cma *c);
 
 /* cma_stop.c */
+int cma_by_size(const void *a, const void *b); /* of two doubles, for qsort() */
 /* Keeps the best and the median value of a generation, for cma_stop_now(). */
 void cma_stop_note(struct cma *c);
 enum cma_stop cma_stop_now(const struct cma *c);

@@ -20,7 +20,7 @@ static void past(const struct cma *c, const double *history, uint64_t back, size
 		out[i] = history[(c->generation - 1 - back - i) % CMA_HISTORY];
 }
 
-static int by_size(const void *a, const void *b)
+int cma_by_size(const void *a, const void *b)
 {
 	const double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
@@ -53,7 +53,7 @@ static bool no_better(const struct cma *c, const double *history, uint64_t span)
 		return false;
 	for (int old = 0; old < 2; old++) {
 		past(c, history, old ? span - third : 0, third, sorted);
-		qsort(sorted, third, sizeof *sorted, by_size);
+		qsort(sorted, third, sizeof *sorted, cma_by_size);
 		median[old] = sorted[third / 2];
 	}
 	free(sorted);

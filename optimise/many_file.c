@@ -20,9 +20,7 @@ char *many_save(const struct many *m, size_t *bytes)
 	state_write_count(f, "objectives", k);
 	state_write_count(f, "population", size);
 	state_write_count(f, "divisions", (uint64_t)m->divisions);
-	state_write_count(f, "seed-high", m->draw.seed >> 32);
-	state_write_count(f, "seed-low", m->draw.seed & 0xffffffff);
-	state_write_count(f, "drawn", m->draw.drawn);
+	state_write_draw(f, &m->draw);
 	state_write_count(f, "generation", m->generation);
 	state_write_count(f, "evaluations", m->evaluations);
 	state_write_reals(f, "variation",
@@ -51,9 +49,7 @@ static void read_counts(struct many *m, struct state_reader *s)
 	m->m = (int)state_read_count(s, "objectives", 2, MANY_OBJECTIVES_MAX);
 	m->size = (int)state_read_count(s, "population", 2, MANY_POPULATION_MAX);
 	m->divisions = (int)state_read_count(s, "divisions", m->method != MANY_NSGA2, MANY_POPULATION_MAX);
-	m->draw.seed = state_read_count(s, "seed-high", 0, UINT32_MAX) << 32;
-	m->draw.seed |= state_read_count(s, "seed-low", 0, UINT32_MAX);
-	m->draw.drawn = state_read_count(s, "drawn", 0, INT64_MAX);
+	m->draw = state_read_draw(s);
 	m->generation = state_read_count(s, "generation", 0, INT64_MAX);
 	m->evaluations = state_read_count(s, "evaluations", 0, INT64_MAX);
 	state_read_reals(s, "variation", variation, 4, true);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/math_host.h"
+#include "optimise/waves.h"
 
 enum { ZDT1, ZDT2, ZDT3, ZDT4, ZDT6, DTLZ1, DTLZ2, DTLZ3, DTLZ4 };
 static const struct {
@@ -46,37 +47,24 @@ void problem_bounds(const struct problem *p, double *lower, double *upper)
 	}
 }
 
-static double sine(double x)
-{
-	double s, c;
-	math_host_sincos(x, &s, &c);
-	return s;
-}
-static double cosine(double x)
-{
-	double s, c;
-	math_host_sincos(x, &s, &c);
-	return c;
-}
-
 static void zdt(const struct problem *p, const double *x, double *f)
 {
 	double sum = 0, first = x[0];
 
 	for (int i = 1; i < p->n; i++)
-		sum += p->kind == ZDT4 ? x[i] * x[i] - 10 * cosine(4 * M_PI * x[i]) : x[i];
+		sum += p->kind == ZDT4 ? x[i] * x[i] - 10 * wave_cosine(4 * M_PI * x[i]) : x[i];
 	double g = 1 + 9 * sum / (p->n - 1);
 	if (p->kind == ZDT4) {
 		g = 1 + 10 * (p->n - 1) + sum;
 	} else if (p->kind == ZDT6) {
-		const double wave = sine(6 * M_PI * x[0]), cube = wave * wave * wave;
+		const double wave = wave_sine(6 * M_PI * x[0]), cube = wave * wave * wave;
 		first = 1 - math_host_exp(-4 * x[0]) * cube * cube;
 		g = 1 + 9 * sqrt(sqrt(sum / (p->n - 1)));
 	}
 	const double ratio = first / g;
 	const double shape = p->kind == ZDT2 || p->kind == ZDT6
 	                             ? ratio * ratio
-	                             : sqrt(ratio) + (p->kind == ZDT3 ? ratio * sine(10 * M_PI * first) : 0);
+	                             : sqrt(ratio) + (p->kind == ZDT3 ? ratio * wave_sine(10 * M_PI * first) : 0);
 	f[0] = first;
 	f[1] = g * (1 - shape);
 }
@@ -90,7 +78,7 @@ static void dtlz(const struct problem *p, const double *x, double *f)
 		const double d = x[i] - 0.5;
 		g += d * d;
 		if (p->kind == DTLZ1 || p->kind == DTLZ3)
-			g -= cosine(20 * M_PI * d);
+			g -= wave_cosine(20 * M_PI * d);
 	}
 	if (p->kind == DTLZ1 || p->kind == DTLZ3)
 		g = 100 * (k + g);
@@ -104,7 +92,7 @@ static void dtlz(const struct problem *p, const double *x, double *f)
 			if (p->kind == DTLZ1)
 				f[i] *= last ? 1 - x[j] : x[j];
 			else
-				f[i] *= last ? sine(M_PI / 2 * y) : cosine(M_PI / 2 * y);
+				f[i] *= last ? wave_sine(M_PI / 2 * y) : wave_cosine(M_PI / 2 * y);
 		}
 	}
 }

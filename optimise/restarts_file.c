@@ -30,9 +30,7 @@ char *restarts_save(const struct restarts *r, size_t *bytes)
 	state_write_count(f, "generations-before", r->generations_before);
 	state_write_count(f, "last-large", r->last_large);
 	state_write_count(f, "limit", r->limit);
-	state_write_count(f, "runs-seed-high", r->draw.seed >> 32);
-	state_write_count(f, "runs-seed-low", r->draw.seed & 0xffffffff);
-	state_write_count(f, "runs-drawn", r->draw.drawn);
+	state_write_draw(f, &r->draw);
 	state_write_reals(f, "first-sigma", &r->sigma, 1);
 	state_write_reals(f, "start", r->start, n);
 	state_write_reals(f, "start-low", r->start_low, n);
@@ -75,9 +73,7 @@ static void read_counts(struct restarts *r, struct state_reader *s)
 	r->generations_before = state_read_count(s, "generations-before", 0, INT64_MAX);
 	r->last_large = state_read_count(s, "last-large", 0, INT64_MAX);
 	r->limit = state_read_count(s, "limit", 0, INT64_MAX);
-	r->draw.seed = state_read_count(s, "runs-seed-high", 0, UINT32_MAX) << 32;
-	r->draw.seed |= state_read_count(s, "runs-seed-low", 0, UINT32_MAX);
-	r->draw.drawn = state_read_count(s, "runs-drawn", 0, INT64_MAX);
+	r->draw = state_read_draw(s);
 	state_read_reals(s, "first-sigma", &r->sigma, 1, true);
 }
 

@@ -54,14 +54,14 @@ struct group {
 	/* Up to GOAL_TABLE roots: a bit for each set of failed ones, 1 where the text can still be right; more: a bit
 	 * for each root, 1 where it must not fail. */
 	uint32_t *goal;
-	uint32_t length_max; /* characters of a string are counted up to here; 0: nobody asks */
+	uint32_t length_max; /* characters of a string are counted up to here; 0: they are not counted */
 	uint32_t automata;   /* of all nodes */
 	bool joint;          /* strings must be looked at by all nodes together (json_ending.c) */
 	bool mixed;          /* what one of the nodes refuses may be right */
 	bool joint_numbers;  /* as joint, for numbers (json_number.c) */
 	uint8_t *class_of;   /* [byte]: of all automata; NULL: not known yet */
-	bool numbers;        /* somebody looks at the value of a number */
-	bool wholes;         /* and nobody asks more of it than to be whole */
+	bool numbers;        /* a rule depends on the value of a number */
+	bool wholes;         /* and the only rule is that it is whole */
 	/* Objects. */
 	uint32_t *name; /* that some node names, sorted by their bytes */
 	uint32_t n_names, n_patterns, members_max;

@@ -46,6 +46,16 @@ says "its last line does not fit the rest"
 is 1 $j bbob -f 15 -n 5 --state "$dir/none" --resume
 says "none: cannot be read: No such file"
 
+# Killed at any moment: the last state goes on to the same end.
+$j bbob -f 15 -n 5 --target -1 --state "$dir/killed" --save-every 1 > /dev/null 2>&1 &
+pid=$!
+while [ ! -s "$dir/killed" ] && kill -0 $pid 2> /dev/null; do sleep 0.02; done
+kill -9 $pid
+wait $pid 2> /dev/null
+is 3 $j bbob -f 15 -n 5 -e 300000 --target -1 --state "$dir/killed" --resume
+is 3 $j bbob -f 15 -n 5 -e 300000 --target -1 --state "$dir/whole"
+same "a run that was killed" "$dir/killed" "$dir/whole"
+
 # Many objectives
 for method in nsga2 nsga3 moead; do
 	is 0 $j problem zdt1 -m $method -e 3000 --front "$dir/front" --reference 11
@@ -82,6 +92,8 @@ same "threads do not show" "$dir/e" "$dir/f"
 is 3 $j $k --target 1e-9 --state "$dir/e" -e 400
 is 3 $j $k --target 1e-9 --state "$dir/f" -e 400 --device sim:gfx1100
 same "a simulated card does not show" "$dir/e" "$dir/f"
+is 3 $j $k --target 1e-9 -e 80 --cache "$dir/own"
+check "code is kept where --cache says" [ -n "$(ls "$dir/own")" ]
 is 0 $j $k -c steep=1 --target 1e-9 --restarts ipop --runs 3
 is 0 $j $k --separable -e 200
 printf '%s\n' 'const i64 count; const i64 n; const i64 m;' \
