@@ -28,6 +28,8 @@ static double fold_one(const struct fold *f, double x)
 {
 	const double low = f->low - f->below, high = f->high + f->above, width = high - low;
 
+	if (x >= f->low + f->below && x <= f->high - f->above)
+		return x; /* without rounding */
 	if (isfinite(width)) {
 		double t = fmod(x - low, 2 * width);
 		if (t < 0)

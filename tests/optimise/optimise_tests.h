@@ -21,4 +21,10 @@ void test_many_goals(void **state);
 void test_many_saved(void **state);
 void test_many_refused(void **state);
 
+/* optimise_parts.c */
+void test_fold(void **state);
+void test_bipop(void **state);
+void test_parents(void **state);
+void test_extremes(void **state);
+
 #endif

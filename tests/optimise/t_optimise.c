@@ -199,6 +199,7 @@ static void test_bounds(void **state)
 				}
 				cma_tell(c, values);
 			}
+			assert_true(s.sigma < 0.05); /* the bound holds it: it has not run away over a plateau */
 			for (int i = 0; i < N; i++) {
 				const double want = variant == 2 ? lower[i] : 2;
 				if (!(fabs(s.best[i] - want) < 1e-4))
@@ -242,9 +243,12 @@ static void test_stops(void **state)
 	struct error err = { 0 };
 	const double start[4] = { 1, 2, 3, 4 };
 
-	/* What each function ends with: a plateau, a slope without end, NaN everywhere, and a run to the optimum. */
-	const enum cma_stop want[] = { CMA_STOP_GROWTH, CMA_STOP_GROWTH, CMA_STOP_GROWTH, CMA_STOP_VALUES };
-	for (int kind = 0; kind < 4; kind++) {
+	/* What each function ends with: a plateau, a slope without end, NaN everywhere, a run to the optimum,
+	 * and values that are nothing but noise. */
+	struct draw noise = { .seed = 3 };
+	const enum cma_stop want[] = { CMA_STOP_GROWTH, CMA_STOP_GROWTH, CMA_STOP_GROWTH, CMA_STOP_VALUES,
+		                       CMA_STOP_STAGNATION };
+	for (int kind = 0; kind < 5; kind++) {
 		struct cma *c = cma_open(&(struct cma_options){ .n = 4, .sigma = 1, .start = start }, &err);
 		assert_non_null(c);
 		while (cma_look(c).stop == CMA_RUNS) {
@@ -253,6 +257,7 @@ static void test_stops(void **state)
 				values[k] = kind == 0   ? 1
 				            : kind == 1 ? x[k * 4]
 				            : kind == 2 ? (double)NAN
+				            : kind == 4 ? draw_uniform(&noise)
 				                        : x[k * 4] * x[k * 4] + x[k * 4 + 1] * x[k * 4 + 1];
 			cma_tell(c, values);
 		}
@@ -437,6 +442,8 @@ int main(void)
 		cmocka_unit_test(test_many_refused), cmocka_unit_test(test_api_cma),
 		cmocka_unit_test(test_api_many),     cmocka_unit_test(test_api_order),
 		cmocka_unit_test(test_api_files),    cmocka_unit_test(test_api_refused),
+		cmocka_unit_test(test_fold),         cmocka_unit_test(test_bipop),
+		cmocka_unit_test(test_parents),      cmocka_unit_test(test_extremes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
