@@ -55,7 +55,6 @@ static inline bool seeing_folder(char *folder, const char *name, const char *mar
 {
 	static const char *const files[] = { "config.json", "preprocessor_config.json", "model.safetensors" };
 	char relative[200], path[1024], to[1100], real[4096];
-	json_t *vocab = json_object();
 
 	snprintf(relative, sizeof relative, "golden-more/%s", name);
 	if (!shared_path(path, relative) || !realpath(path, real) || !mkdtemp(folder))
@@ -67,6 +66,7 @@ static inline bool seeing_folder(char *folder, const char *name, const char *mar
 		if (symlink(from, to) != 0)
 			abort();
 	}
+	json_t *vocab = json_object();
 	for (unsigned b = 0; b < 256; b++) {
 		char c[4];
 		seeing_character(c, b);
