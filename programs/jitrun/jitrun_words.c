@@ -19,6 +19,12 @@ static const struct {
 	{ "cp", "jitrun keeps no models: they are files, which cp copies" },
 	{ "create", "jitrun makes no models" },
 	{ "chat", "jitrun MODEL talks, and jitrun MODEL --prompt TEXT continues a text" },
+	{ "show", "jitrun info MODEL describes a model" },
+	{ "ls", "jitrun list names the models" },
+	{ "bench", "jitbench MODEL measures its speed" },
+	{ "embed", "jitserve MODEL answers /v1/embeddings" },
+	{ "quantize", "jitquant IN.gguf OUT.gguf --type TYPE makes a model smaller" },
+	{ "signin", "jitrun needs no account" },
 	{ "help", "jitrun --help" },
 	{ "version", "jitrun --version" },
 };

@@ -88,6 +88,12 @@ answered "--keep: a text ends when its context is full; --context makes it large
 answered "which model? Give a .gguf or .safetensors file or a model directory" $j
 answered "run what? Give a model: jitrun run MODEL" $j run
 answered "serve: jitserve MODEL answers over HTTP" $j serve
+answered "show: jitrun info MODEL describes a model" $j show "$model"
+answered "ls: jitrun list names the models" $j ls
+answered "bench: jitbench MODEL measures its speed" $j bench "$model"
+answered "embed: jitserve MODEL answers /v1/embeddings" $j embed "$model"
+answered "quantize: jitquant IN.gguf OUT.gguf --type TYPE makes a model smaller" $j quantize a.gguf
+answered "signin: jitrun needs no account" $j signin
 answered 'unexpected argument "Once upon"; a prompt is given with --prompt TEXT' $j "$model" "Once upon"
 answered "two models: $model and that of --model, $model" $j "$model" -m "$model"
 answered 'two prompts: "Hi" and that of --prompt' $j run "$model" Hi -p x
