@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "programs/jitrun/jitrun_parts.h"
@@ -37,7 +38,19 @@ static int usage(const char *format, const char *a, const char *b)
 	return jitrun_usage(text);
 }
 
-static bool is_file(const char *name) { return access(name, F_OK) == 0; }
+/* A file, or a folder that holds a model: one of the same name as a word is common where there are sources. */
+static bool is_file(const char *name)
+{
+	struct stat about;
+	char config[1000];
+
+	if (stat(name, &about) != 0)
+		return false;
+	if (!S_ISDIR(about.st_mode))
+		return true;
+	snprintf(config, sizeof config, "%.900s/config.json", name);
+	return access(config, F_OK) == 0;
+}
 
 /* "run MODEL" is MODEL, and a text behind it is a message to it. */
 static int take_run(const char *const *word, int n)

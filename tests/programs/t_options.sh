@@ -94,6 +94,12 @@ answered "bench: jitbench MODEL measures its speed" $j bench "$model"
 answered "embed: jitserve MODEL answers /v1/embeddings" $j embed "$model"
 answered "quantize: jitquant IN.gguf OUT.gguf --type TYPE makes a model smaller" $j quantize a.gguf
 answered "signin: jitrun needs no account" $j signin
+# A folder with a word's name is no model unless it has a configuration.
+mkdir -p "$dir/words/chat" "$dir/words/ls"
+echo '{}' > "$dir/words/ls/config.json"
+answered "chat: jitrun MODEL talks" sh -c 'cd "$1" && "$2" chat' - "$dir/words" "$PWD/jitrun"
+check "a folder with config.json is a model, whatever its name" sh -c \
+	'cd "$1" && ! "$2" ls -p x 2>&1 | grep -q "jitrun list names"' - "$dir/words" "$PWD/jitrun"
 answered 'unexpected argument "Once upon"; a prompt is given with --prompt TEXT' $j "$model" "Once upon"
 answered "two models: $model and that of --model, $model" $j "$model" -m "$model"
 answered 'two prompts: "Hi" and that of --prompt' $j run "$model" Hi -p x
