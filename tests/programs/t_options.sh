@@ -97,7 +97,8 @@ answered "signin: jitrun needs no account" $j signin
 # A folder with a word's name is no model unless it has a configuration.
 mkdir -p "$dir/words/chat" "$dir/words/ls"
 echo '{}' > "$dir/words/ls/config.json"
-answered "chat: jitrun MODEL talks" sh -c 'cd "$1" && "$2" chat' - "$dir/words" "$PWD/jitrun"
+check "a folder named chat is no model" sh -c 'cd "$1" && "$2" chat 2>&1 | grep -q "chat: jitrun MODEL talks"' - \
+	"$dir/words" "$PWD/jitrun"
 check "a folder with config.json is a model, whatever its name" sh -c \
 	'cd "$1" && ! "$2" ls -p x 2>&1 | grep -q "jitrun list names"' - "$dir/words" "$PWD/jitrun"
 answered 'unexpected argument "Once upon"; a prompt is given with --prompt TEXT' $j "$model" "Once upon"
