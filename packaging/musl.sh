@@ -58,7 +58,7 @@ for header in linux asm-generic; do
 done
 ln -sfn "/usr/include/$(dpkg-architecture -q DEB_HOST_MULTIARCH)/asm" "$root/include/asm"
 [ -e "$dir/fetched" ] || {
-	fetch libzstd jansson pcre2 utf8proc jemalloc ncurses libedit gmp nettle gnutls28 libmicrohttpd curl \
+	fetch libzstd jansson pcre2 utf8proc jemalloc ncurses libedit gmp mpfr4 nettle gnutls28 libmicrohttpd curl \
 		> "$dir/log" 2>&1 || { tail -n 40 "$dir/log" >&2; exit 1; }
 	: > "$dir/fetched"
 }
@@ -96,6 +96,8 @@ made ncurses "$configure --without-cxx --without-cxx-binding --without-ada --wit
 made libedit "$configure CPPFLAGS='-I$root/include -D__STDC_ISO_10646__=201103L' && make -j$jobs -C src &&
 	make -C src install && make install-pkgconfigDATA"
 made gmp "autoreconf -fi && $configure && make -j$jobs && make install"
+made mpfr4 "$configure --with-gmp=$root && make -j$jobs -C src && make -C src install &&
+	make install-pkgconfigDATA"
 made nettle "$configure --disable-documentation --disable-openssl && make -j$jobs libnettle.a libhogweed.a &&
 	make install-headers install-static install-pkgconfig"
 made gnutls28 "$configure --with-included-libtasn1 --with-included-unistring --without-p11-kit --without-idn \
@@ -120,7 +122,7 @@ cd "$top"
 mkdir -p "$dir/build"
 cd "$dir/build"
 [ -f Makefile ] || "$top/configure" -q --disable-static --without-libdrm --without-hsakmt --with-microhttpd \
-	--with-gnutls --with-libcurl --without-libpng --without-libjpeg --without-libwebp --without-giflib \
+	--with-gnutls --with-libcurl --without-libpng --without-libjpeg --without-libwebp --without-giflib --with-mpfr \
 	CC="$cc" PKG_CONFIG="pkg-config --static" CPPFLAGS="-I$root/include" \
 	LDFLAGS="-L$root/lib -Wl,-z,stack-size=8388608" \
 	CFLAGS="${CFLAGS:--O2 -g} -ffile-prefix-map=$top=. -ffile-prefix-map=$dir=."

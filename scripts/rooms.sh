@@ -31,6 +31,7 @@ chat: base loaders
 pictures: base loaders
 grammar: base
 optimise: base include runtime
+eml: base include
 answers: base grammar
 runtime: base include answers graph jit kernels-templates language loaders chat grammar sim
 train: base include chat graph kernels-templates loaders runtime
@@ -38,7 +39,7 @@ vision: base include chat graph jit kernels-templates language loaders pictures 
 pull: base loaders
 server: base include answers chat loaders pictures runtime vision
 programs: base include answers graph jit kernels-templates language loaders chat pull quantise runtime server train
-programs: vision optimise
+programs: vision optimise eml
 bench: base include jit kernels-templates loaders grammar runtime programs vision
 docs: include
 '

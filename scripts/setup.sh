@@ -6,7 +6,7 @@
 packages="autoconf automake libtool pkg-config make gcc libc6-dev xz-utils libzstd-dev libjemalloc-dev libcmocka-dev
 	libpcre2-dev libjansson-dev libutf8proc-dev libedit-dev libdrm-dev libmicrohttpd-dev
 	libcurl4-gnutls-dev nettle-dev libprotobuf-c-dev
-	libpng-dev libjpeg-dev libwebp-dev libgif-dev"
+	libpng-dev libjpeg-dev libwebp-dev libgif-dev libmpfr-dev"
 # For check.sh alone: layout, lengths, Debian packages, the Python and the Go package.
 check_packages="ca-certificates clang-format universal-ctags debhelper lintian python3-pip python3-numpy
 	python3-pydantic python3-pil golang-go"

@@ -16,6 +16,7 @@
   libmicrohttpd,
   libpng,
   libwebp,
+  mpfr,
   nettle,
   pcre2,
   protobufc,
@@ -45,6 +46,7 @@ stdenv.mkDerivation {
     libmicrohttpd
     libpng
     libwebp
+    mpfr
     nettle
     pcre2
     protobufc

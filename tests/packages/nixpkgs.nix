@@ -15,6 +15,7 @@ let
     "libmicrohttpd"
     "libpng"
     "libwebp"
+    "mpfr"
     "nettle"
     "pcre2"
     "pkg-config"

@@ -53,7 +53,7 @@ check "jitrun has no server's libraries: $(depends jitrun)" sh -c '! echo "$1" |
 	"$(depends jitrun)"
 check "jitserve needs the jitrun of its version: $(depends jitserve)" sh -c \
 	'case $1 in *"jitrun (= $2)"*) ;; *) exit 1 ;; esac' - "$(depends jitserve)" "$version"
-for program in jitrun jitquant jitwarm jitbench jitk jitgraph jitopt jittrain; do
+for program in jitrun jitquant jitwarm jitbench jitk jitgraph jitopt jiteml jittrain; do
 	size=$(dpkg-deb --fsys-tarfile jitrun_*.deb | tar -xOf - ./usr/bin/$program | wc -c)
 	check "$program holds no library: $size bytes" [ "$size" -gt 10000 -a "$size" -lt 1000000 ]
 done

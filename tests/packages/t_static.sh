@@ -16,7 +16,8 @@ fi
 check "make static-programs: $(grep -v warning "$dir/made" | tail -n 5)" [ -s static/SHA256SUMS ]
 check "SHA256SUMS is right" sh -c 'cd static && sha256sum --quiet -c SHA256SUMS'
 holds() { grep -q "^STATIC_$1_LIBS = ." Makefile; }
-for program in jitrun jitwarm jitquant jitbench jitk jitgraph jitopt jittrain $([ ! -x jitserve ] || echo jitserve) \
+for program in jitrun jitwarm jitquant jitbench jitk jitgraph jitopt jiteml jittrain \
+	$([ ! -x jitserve ] || echo jitserve) \
 	$(if holds LIBCURL; then echo jitpull; fi); do
 	check "$program is in SHA256SUMS" grep -q " $program\$" static/SHA256SUMS
 	size=$(wc -c < static/$program)

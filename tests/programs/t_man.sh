@@ -24,7 +24,7 @@ for name in $functions; do
 done
 check "nothing of comments is left in jitrun.3" sh -c '! grep -n "^ \* \|^\*/" jitrun.3'
 day=$(sed -n 's/.*version_day.*"\(.*\)";/\1/p' programs/commit.c)
-for page in jitrun jitwarm jitbench jitquant jitk jitgraph jitopt jittrain $serve; do
+for page in jitrun jitwarm jitbench jitquant jitk jitgraph jitopt jiteml jittrain $serve; do
 	for section in NAME SYNOPSIS DESCRIPTION OPTIONS EXAMPLES "EXIT STATUS" ENVIRONMENT FILES "SEE ALSO"; do
 		check "$page.1 has $section" grep -qxE "\.SH \"?$section\"?" $page.1
 	done
@@ -32,8 +32,8 @@ for page in jitrun jitwarm jitbench jitquant jitk jitgraph jitopt jittrain $serv
 done
 check "jitrun.3 has its day: $(head -n 1 jitrun.3)" grep -q "^\.TH JITRUN 3 \"$day\" \"jitrun [0-9.]*\"" jitrun.3
 if command -v groff > /dev/null; then
-	for page in jitrun.3 jitrun.1 jitwarm.1 jitbench.1 jitquant.1 jitk.1 jitgraph.1 jitopt.1 jittrain.1 \
-		${serve:+jitserve.1}; do
+	for page in jitrun.3 jitrun.1 jitwarm.1 jitbench.1 jitquant.1 jitk.1 jitgraph.1 jitopt.1 jiteml.1 \
+		jittrain.1 ${serve:+jitserve.1}; do
 		said=$(groff -ww -man -z $page 2>&1)
 		check "groff reads $page: $(echo "$said" | head -c 300)" [ -z "$said" ]
 	done

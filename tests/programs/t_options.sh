@@ -144,7 +144,8 @@ run $j "$model" --no-cache -q -n 0 --echo -p 'a\nb'
 check "without it a backslash is one" [ "$(cat "$dir/out")" = 'a\nb' ]
 
 # --help, the man page, --version
-for program in jitrun jitwarm jitbench jitquant jitk jitgraph jitopt jittrain $([ ! -x jitserve ] || echo jitserve); do
+for program in jitrun jitwarm jitbench jitquant jitk jitgraph jitopt jiteml jittrain \
+	$([ ! -x jitserve ] || echo jitserve); do
 	for columns in 40 60 80 132; do
 		for what in help help-all; do
 			COLUMNS=$columns ./$program --$what > "$dir/help"

@@ -20,7 +20,8 @@ lost() {
 	check "$* -> '$text' in one line: $(head -c 300 "$dir/err")" [ "$(grep -c -e "$text" "$dir/err")" = 1 ]
 }
 
-for program in jitrun jitwarm jitbench jitquant jitk jitgraph jitopt jittrain $([ ! -x jitserve ] || echo jitserve); do
+for program in jitrun jitwarm jitbench jitquant jitk jitgraph jitopt jiteml jittrain \
+	$([ ! -x jitserve ] || echo jitserve); do
 	for what in --help --version --help-all --print-man --print-completion=bash --print-completion=fish; do
 		full ./$program $what
 	done
