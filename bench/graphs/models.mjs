@@ -1,7 +1,8 @@
 // Writes ONNX files of models in real sizes, with weights made by chance, as PyTorch exports them (opset 17).
 //
-//   bench/graphs/models.mjs FOLDER [NAME...]    resnet18 mobilenet vit bert minilm gru unet
+//   bench/graphs/models.mjs [--hollow] FOLDER [NAME...]    resnet18 mobilenet vit bert minilm gru unet
 //
+// --hollow: weights are left out; compare.py makes them by chance where the files are used.
 // bert-texts and minilm-texts, made where they are named, take texts of any number and length with a mask, and give the
 // mean over each: for bench/texts_compare.mjs.
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -26,7 +27,7 @@ function real(field, x) {
 	return Buffer.concat([varint((field << 3) | 5), b]);
 }
 
-const FLOAT = 1, INT64 = 7;
+const FLOAT = 1, INT64 = 7, hollow = process.argv[2] === "--hollow";
 
 function attribute(name, value) {
 	const list = Array.isArray(value);
@@ -69,11 +70,19 @@ class Graph {
 	}
 	// Numbers around `middle`, as large as a layer of `fan` inputs likes them.
 	weight(dims, fan = 1, middle = 0) {
+		if (hollow)
+			return this.hollow(dims, Math.sqrt(3 / fan), middle);
 		const data = new Float32Array(dims.reduce((a, b) => a * b, 1));
 		const size = Math.sqrt(3 / fan);
 		for (let i = 0; i < data.length; i++)
 			data[i] = middle + chance() * size;
 		return this.tensor(FLOAT, dims, Buffer.from(data.buffer));
+	}
+	hollow(dims, size, middle) {
+		const name = `w${this.count++}`;
+		this.initializers.push(message(5, [...dims.map((d) => whole(1, d)), whole(2, FLOAT), text(8, name),
+			text(12, `${size} ${middle}`)]));
+		return name;
 	}
 	wholes(...list) {
 		return this.tensor(INT64, [list.length], Buffer.from(new BigInt64Array(list.map(BigInt)).buffer));
@@ -253,7 +262,7 @@ function unet(folder) {
 const models = { resnet18, mobilenet, vit, bert, minilm: (folder) => bert(folder, "minilm", 384, 6), gru, unet };
 const more = { "bert-texts": (folder) => texts(folder, "bert-texts", 768, 12),
 	"minilm-texts": (folder) => texts(folder, "minilm-texts", 384, 6) };
-const [folder, ...names] = process.argv.slice(2);
+const [folder, ...names] = process.argv.slice(hollow ? 3 : 2);
 mkdirSync(folder, { recursive: true });
 for (const name of names.length ? names : Object.keys(models))
 	(models[name] ?? more[name])(folder);

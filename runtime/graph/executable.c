@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "graph/eval.h"
 #include "graph/passes.h"
 #include "runtime/host/system.h"
@@ -36,7 +35,7 @@ jit_buffer *executable_place(const struct executable *x, tensor_value v, uint64_
 	return is_constant(x, v) ? x->constants : x->memory;
 }
 
-static uint64_t bytes_of(const struct executable *x, tensor_value v)
+uint64_t executable_bytes_of(const struct executable *x, tensor_value v)
 {
 	const struct tensor_value_info *i = &x->g.value[v];
 
@@ -69,7 +68,7 @@ static bool write_sources(struct executable *x, struct error *err)
 		x->step[i].group = &x->p.group[i];
 	for (uint32_t i = 0; ok && i < x->p.groups; i++)
 		if (!x->p.group[i].host && x->g.node[x->p.group[i].node].op != OP_scan &&
-		    (bytes_of(x, x->g.node[x->p.group[i].node].first) > 0 ||
+		    (executable_bytes_of(x, x->g.node[x->p.group[i].node].first) > 0 ||
 		     x->g.node[x->p.group[i].node].op == OP_kernel))
 			ok = source_write(&x->step[i].source, &x->g, &x->p, &x->p.group[i], cpu_lanes(x->compute), err);
 	return ok;
@@ -107,48 +106,13 @@ static void find_needs(struct executable *x)
 	}
 }
 
-static uint64_t hash_of(const char *text)
-{
-	uint64_t h = UINT64_C(0xcbf29ce484222325);
-
-	for (; *text; text++)
-		h = (h ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
-	return h;
-}
-
-static bool same_text(const char *a, const char *b) { return a == b || (a && b && strcmp(a, b) == 0); }
-
-static jit_kernel *kernel_of(struct executable *x, const char *text, const struct source *users, struct error *err)
-{
-	const char *name = users ? users->kernel : NULL, *constants = users ? users->constants : NULL;
-	const uint64_t hash = hash_of(text);
-	jit_error e = { 0 };
-
-	for (size_t i = 0; i < x->n_opened; i++)
-		if (x->opened[i].hash == hash && strcmp(x->opened[i].text, text) == 0 &&
-		    same_text(x->opened[i].name, name) && same_text(x->opened[i].constants, constants))
-			return x->opened[i].kernel;
-	if (!array_grow((void **)&x->opened, &x->opened_room, x->n_opened + 1, sizeof *x->opened)) {
-		error_set(err, ERROR_MEMORY, "there is no memory for a graph");
-		return NULL;
-	}
-	jit_kernel *k = jit_kernel_open(
-		x->compute,
-		&JIT_KERNEL_OPTIONS(.source = text, .path = "graph", .kernel = name, .constants = constants), &e);
-	if (k)
-		x->opened[x->n_opened++] = (struct opened){ text, name, constants, hash, k };
-	else
-		error_set(err, ERROR_DEVICE, "%.400s", e.message);
-	return k;
-}
-
 /* The text lives as long as the executable. users: whose kernel and constants it has; NULL: it has one, and none. */
 static bool open_part(struct executable *x, struct part *p, const char *text, const struct source *users,
                       struct error *err)
 {
 	jit_error e = { 0 };
 
-	p->kernel = kernel_of(x, text, users, err);
+	p->kernel = executable_kernel(x, text, users, err);
 	if (!p->kernel)
 		return false;
 	p->launch = jit_launch_open(p->kernel, &e);
@@ -250,9 +214,11 @@ static bool open_steps(struct executable *x, struct error *err)
 	bool ok = true;
 
 	jit_compute_get_info(x->compute, &before, NULL);
+	executable_make_kernels(x);
 	for (uint32_t i = 0; ok && i < x->p.groups; i++)
 		ok = open_step(x, &x->step[i], err);
 	jit_compute_get_info(x->compute, &after, NULL);
+	ok = ok && executable_list_steps(x, err);
 	x->generated = after.generated - before.generated;
 	x->code_ns = (uint64_t)((system_seconds() - begin) * 1e9);
 	return ok;
@@ -266,15 +232,16 @@ static bool write_constants(struct executable *x, struct error *err)
 	for (tensor_value v = 1; v < x->g.values; v++)
 		if (is_constant(x, v) && x->constant_needed[v]) {
 			x->constant_at[v] = x->constant_bytes;
-			x->constant_bytes += rounded(bytes_of(x, v));
+			x->constant_bytes += rounded(executable_bytes_of(x, v));
 		}
 	x->constants = jit_buffer_open(x->compute, x->constant_bytes ? x->constant_bytes : ARENA_ALIGN, &e);
 	if (!x->constants)
 		return error_set(err, ERROR_MEMORY, "%s", e.message);
 	for (tensor_value v = 1; v < x->g.values; v++)
-		if (is_constant(x, v) && x->constant_needed[v] && bytes_of(x, v) &&
+		if (is_constant(x, v) && x->constant_needed[v] && executable_bytes_of(x, v) &&
 		    !executable_took(jit_buffer_write(x->constants, x->constant_at[v],
-		                                      tensor_node_of(&x->g, v)->constant->data, bytes_of(x, v), &e),
+		                                      tensor_node_of(&x->g, v)->constant->data,
+		                                      executable_bytes_of(x, v), &e),
 		                     &e, err))
 			return false;
 	return true;
@@ -288,7 +255,7 @@ static bool fits(const struct executable *x, struct error *err)
 
 	for (tensor_value v = 1; v < x->g.values; v++)
 		if (is_constant(x, v) && x->constant_needed[v])
-			constants += rounded(bytes_of(x, v));
+			constants += rounded(executable_bytes_of(x, v));
 	return !cpu_lanes(x->compute) || (x->memory_bytes <= available && constants <= available - x->memory_bytes) ||
 	       error_set(err, ERROR_MEMORY,
 	                 "the graph needs %" PRIu64 " bytes for values and %" PRIu64 " for constants, and %" PRIu64
@@ -359,6 +326,7 @@ void executable_close(struct executable *x)
 		return;
 	for (uint32_t i = 0; x->step && i < x->p.groups; i++) {
 		struct step *step = &x->step[i];
+		launch_list_close(step->list);
 		close_part(&step->main);
 		looping_close(step->loop);
 		for (unsigned k = 0; k < PREPARED_MOST; k++) {
@@ -404,94 +372,4 @@ bool executable_bind(struct executable *x, uint32_t input, jit_buffer *b, uint64
 				ok = executable_set_value(x, &step->prepare[k], 0, v, err);
 	}
 	return ok;
-}
-
-/* ---- runs */
-
-static bool fetch(const struct executable *x, tensor_value v, void *to, struct error *err)
-{
-	jit_error e = { 0 };
-	uint64_t at;
-	jit_buffer *b = executable_place(x, v, &at);
-
-	return bytes_of(x, v) == 0 || executable_took(jit_buffer_read(b, at, to, bytes_of(x, v), &e), &e, err);
-}
-
-static bool put(const struct executable *x, tensor_value v, const void *from, struct error *err)
-{
-	jit_error e = { 0 };
-	uint64_t at;
-	jit_buffer *b = executable_place(x, v, &at);
-
-	return bytes_of(x, v) == 0 || executable_took(jit_buffer_write(b, at, from, bytes_of(x, v), &e), &e, err);
-}
-
-/* A group without a kernel. */
-static bool run_on_host(const struct executable *x, const struct tensor_node *n, struct error *err)
-{
-	struct tensor in[TENSOR_MAX_OPERANDS], out[TENSOR_MAX_RESULTS];
-	const struct tensor *operand[TENSOR_MAX_OPERANDS];
-	uint32_t made = 0;
-	bool ok = true;
-
-	for (; ok && made < n->operands; made += ok) {
-		const struct tensor_value_info *v = &x->g.value[n->operand[made]];
-		ok = tensor_make(&in[made], v->type, &v->shape, err);
-		operand[made] = &in[made];
-	}
-	for (uint32_t i = 0; ok && i < made; i++)
-		ok = fetch(x, n->operand[i], in[i].data, err);
-	ok = ok && tensor_node_eval(&x->g, n, operand, out, err);
-	for (uint32_t i = 0; ok && i < n->results; i++)
-		put(x, n->first + i, out[i].data, err);
-	for (uint32_t i = 0; ok && i < n->results; i++)
-		tensor_free(&out[i]);
-	for (uint32_t i = 0; i < made; i++)
-		tensor_free(&in[i]);
-	return ok && err->code == ERROR_NONE;
-}
-
-/* Elements that a user's kernel does not write are 0. */
-static bool clear(const struct executable *x, const struct tensor_node *n, struct error *err)
-{
-	bool ok = true;
-
-	for (uint32_t i = 0; ok && i < n->results; i++) {
-		const uint64_t bytes = bytes_of(x, n->first + i);
-		void *zeros = calloc(bytes ? (size_t)bytes : 1, 1);
-		ok = zeros ? put(x, n->first + i, zeros, err)
-		           : error_set(err, ERROR_MEMORY, "there is no memory for a graph");
-		free(zeros);
-	}
-	return ok;
-}
-
-bool executable_run(struct executable *x, const void *const in[], void *const out[], struct error *err)
-{
-	const double begin = system_seconds();
-	jit_error e = { 0 };
-
-	for (uint32_t i = 0; i < x->g.inputs; i++)
-		if (!x->binding[x->g.input[i]].is && !put(x, x->g.input[i], in[i], err))
-			return false;
-	for (uint32_t i = 0; i < x->p.groups; i++) {
-		const struct step *step = &x->step[i];
-		for (unsigned k = 0; k < PREPARED_MOST; k++)
-			if (step->prepare[k].launch &&
-			    !executable_took(jit_launch_run(step->prepare[k].launch, &e), &e, err))
-				return false;
-		if (step->source.is_users && !step->source.is_whole && !clear(x, &x->g.node[step->group->node], err))
-			return false;
-		if (step->main.launch && !executable_took(jit_launch_run(step->main.launch, &e), &e, err))
-			return false;
-		if (step->loop && !looping_run(step->loop, err))
-			return false;
-		if (step->group->host && !run_on_host(x, &x->g.node[step->group->node], err))
-			return false;
-	}
-	for (uint32_t i = 0; i < x->g.outputs; i++)
-		if (out[i] && !fetch(x, x->g.output[i], out[i], err))
-			return false;
-	x->last_ns = (uint64_t)((system_seconds() - begin) * 1e9);
-	return true;
 }

@@ -43,6 +43,14 @@ static void print_kernels(const struct step *step, FILE *out)
 	        r.runs == JIT_RUNS_NATIVE ? "native" : "interpreted", r.code_bytes, r.key, (double)r.last_ns / 1e6);
 }
 
+static void print_operations(const struct executable *x, const struct group *group, FILE *out)
+{
+	fputs(group->scores ? "attention" : tensor_ops[x->g.node[group->product].op].name, out);
+	if (group->product != group->node)
+		fprintf(out, " and %s", tensor_ops[x->g.node[group->node].op].name);
+	fputs(group->rows ? " by rows" : "", out);
+}
+
 void executable_print(const struct executable *x, FILE *out, bool text)
 {
 	for (uint32_t i = 0; i < x->p.groups; i++) {
@@ -50,10 +58,8 @@ void executable_print(const struct executable *x, FILE *out, bool text)
 		const struct tensor_node *n = &x->g.node[step->group->node];
 		const struct tensor_value_info *v = &x->g.value[n->first];
 		char shape[SHAPE_TEXT_MAX];
-		if (step->group->product != step->group->node)
-			fprintf(out, "%s and ", tensor_ops[x->g.node[step->group->product].op].name);
-		fprintf(out, "%s%s %s: ", tensor_ops[n->op].name, step->group->rows ? " by rows" : "",
-		        shape_text(v->type, &v->shape, shape));
+		print_operations(x, step->group, out);
+		fprintf(out, " %s: ", shape_text(v->type, &v->shape, shape));
 		if (step->loop) {
 			fprintf(out, "a loop, in each iteration:\n");
 			executable_print(looping_body(step->loop), out, text);

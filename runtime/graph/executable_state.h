@@ -6,8 +6,9 @@
 #include "runtime/graph/executable.h"
 #include "runtime/graph/loop_run.h"
 #include "runtime/graph/source.h"
+#include "runtime/kernels/launch_list.h"
 
-/* A kernel with its arguments. Kernels of one text are opened once. */
+/* A kernel with its arguments. */
 struct part {
 	jit_kernel *kernel; /* borrowed */
 	jit_launch *launch;
@@ -25,6 +26,8 @@ struct step {
 	jit_buffer *made[PREPARED_MOST]; /* what was prepared of constants, when the executable was opened */
 	bool borrowed[PREPARED_MOST];    /* by an earlier step */
 	struct looping *loop;            /* of a scan, which has no kernel of its own */
+	struct launch_list *list; /* of this step and of those behind it, up to `behind`; NULL: it is run by itself */
+	uint32_t behind;
 };
 
 /* An input that is somewhere else. */
@@ -55,9 +58,23 @@ struct executable {
 
 /* Where a value's bytes are. */
 jit_buffer *executable_place(const struct executable *x, tensor_value v, uint64_t *at);
+uint64_t executable_bytes_of(const struct executable *x, tensor_value v);
 /* Sets *err where a call of the interface has failed. */
 bool executable_took(int status, const jit_error *from, struct error *err);
 /* A kernel's argument is where the value is; what has no place yet stays as it is. */
 bool executable_set_value(struct executable *x, struct part *p, unsigned parameter, tensor_value v, struct error *err);
+
+/* ---- executable_kernels.c */
+
+/* The kernel of a text, which lives as long as the executable. users: whose kernel and constants it has; NULL: it has
+ * one, and none. */
+jit_kernel *executable_kernel(struct executable *x, const char *text, const struct source *users, struct error *err);
+/* Compiles those of all steps on the threads of the device. What fails is left to executable_kernel(). */
+void executable_make_kernels(struct executable *x);
+
+/* ---- executable_run.c */
+
+/* Neighbouring steps that the host's threads run without a look at what is between them become lists. */
+bool executable_list_steps(struct executable *x, struct error *err);
 
 #endif

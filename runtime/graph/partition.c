@@ -1,6 +1,5 @@
 /* runtime/graph/partition.c - a graph cut into groups of nodes. */
-#include "runtime/graph/partition_rows.h"
-#include "runtime/graph/source_tile.h"
+#include "runtime/graph/partition_attention.h"
 
 #include <stdlib.h>
 
@@ -271,7 +270,8 @@ static void settle(struct weighing *w, const struct tensor_node *n)
 		w->p->home[v + k] = home;
 }
 
-static bool list_groups(struct partition *p, const struct tensor_graph *g, const bool *rows, struct error *err)
+static bool list_groups(struct partition *p, const struct tensor_graph *g, const bool *rows, const tensor_value *scores,
+                        struct error *err)
 {
 	p->group = calloc(g->nodes + (size_t)1, sizeof *p->group);
 	if (!p->group)
@@ -282,8 +282,8 @@ static bool list_groups(struct partition *p, const struct tensor_graph *g, const
 			continue;
 		const bool host = !partition_is_element(g, n) && !has_kernel(g, n) &&
 		                  shape_elements(&info(g, n->first)->shape) > 0;
-		const uint32_t product = p->product[n->first];
-		p->group[p->groups++] = (struct group){ i, product ? product - 1 : i, host, rows[i] };
+		const uint32_t first = p->product[n->first] ? p->product[n->first] - 1 : i;
+		p->group[p->groups++] = (struct group){ i, first, host, rows[i], scores[first] };
 		p->kernels += !host;
 	}
 	return true;
@@ -297,11 +297,13 @@ bool partition_make(struct partition *p, const struct tensor_graph *g, unsigned 
 		                 .product = calloc(g->values, sizeof *p->product),
 		                 .none = calloc(g->values, sizeof *p->none) };
 	bool *banned = calloc(g->values, sizeof *banned), *rows = calloc(g->nodes + (size_t)1, sizeof *rows);
+	tensor_value *scores = calloc(g->nodes + (size_t)1, sizeof *scores);
 	w.users = calloc(g->values, sizeof *w.users);
 	w.weight = calloc(g->values, sizeof *w.weight);
 	w.reads = calloc(g->values, sizeof *w.reads);
 	w.needed = calloc(g->values, sizeof *w.needed);
-	bool ok = (p->home && p->product && p->none && banned && rows && w.users && w.weight && w.reads && w.needed) ||
+	bool ok = (p->home && p->product && p->none && banned && rows && scores && w.users && w.weight && w.reads &&
+	           w.needed) ||
 	          error_set(err, ERROR_MEMORY, "there is no memory for a graph");
 	if (ok) {
 		count_users(&w);
@@ -313,12 +315,16 @@ bool partition_make(struct partition *p, const struct tensor_graph *g, unsigned 
 		for (uint32_t i = 0; i < g->nodes; i++)
 			if (g->node[i].results == 1 && w.users[g->node[i].first] == 0)
 				p->home[g->node[i].first] = HOME_NONE;
-		const struct row_view view = { g, p->home, p->product, w.needed, banned, w.users, w.reads };
+		struct row_view view = { g, p->home, p->product, w.needed, banned, w.users, w.reads };
 		partition_rows_find(&view, p->home, rows, lanes);
-		ok = list_groups(p, g, rows, err);
+		view.needed = NULL;
+		view.banned = p->none;
+		partition_attention_find(&view, p->home, rows, scores, lanes);
+		ok = list_groups(p, g, rows, scores, err);
 	}
 	free(banned);
 	free(rows);
+	free(scores);
 	free(w.users);
 	free(w.weight);
 	free(w.reads);

@@ -17,10 +17,11 @@ enum value_home {
 };
 
 struct group {
-	uint32_t node;    /* the one at its end */
-	uint32_t product; /* the product or convolution that it begins with; else `node` */
-	bool host;        /* it has no kernel, and is interpreted */
-	bool rows;        /* an instance of its kernel computes a row (partition_rows.h) */
+	uint32_t node;       /* the one at its end */
+	uint32_t product;    /* the product or convolution that it begins with; else `node` */
+	bool host;           /* it has no kernel, and is interpreted */
+	bool rows;           /* an instance of its kernel computes a row (partition_rows.h) */
+	tensor_value scores; /* of attention (partition_attention.h); 0: it is none */
 };
 
 struct partition {

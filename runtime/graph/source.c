@@ -122,23 +122,29 @@ const char *position_flat(struct source *s, const struct shape *shape, struct po
 
 const char *source_type(int type) { return type == JIT_TYPE_BOOL ? "u8" : tensor_type_name(type); }
 
-const char *source_array(struct source *s, tensor_value v)
+static const char *array_of(struct source *s, tensor_value v, bool pairs)
 {
 	const tensor_value root = partition_root(s->p, s->g, v);
 	unsigned i = 0;
 
 	/* The same bytes in another type are another array. */
-	while (i < s->reads &&
-	       (partition_root(s->p, s->g, s->read[i]) != root || s->g->value[s->read[i]].type != s->g->value[v].type))
+	while (i < s->reads && (partition_root(s->p, s->g, s->read[i]) != root || s->pairs[i] != pairs ||
+	                        s->g->value[s->read[i]].type != s->g->value[v].type))
 		i++;
 	if (i == SOURCE_ARRAYS_MOST) {
 		s->lost = true;
 		return "a0";
 	}
-	if (i == s->reads)
+	if (i == s->reads) {
+		s->pairs[i] = pairs;
 		s->read[s->reads++] = v;
+	}
 	return source_text(s, "a%u", i);
 }
+
+const char *source_array(struct source *s, tensor_value v) { return array_of(s, v, false); }
+
+const char *source_array_pairs(struct source *s, tensor_value v) { return array_of(s, v, true); }
 
 const char *source_array_behind(struct source *s, tensor_value v, uint64_t elements)
 {
@@ -178,7 +184,11 @@ static void put_kernel(struct source *s, const struct tensor_node *n)
 	for (unsigned i = 0; i < s->reads; i++) {
 		char name[16];
 		snprintf(name, sizeof name, "a%u", i);
-		put_array(s, s->read[i], s->behind[i], "in", name);
+		if (s->pairs[i])
+			bytes_print(&s->text, "in u64 %s[%" PRIu64 "]", name,
+			            shape_elements(&s->g->value[s->read[i]].shape) / 2);
+		else
+			put_array(s, s->read[i], s->behind[i], "in", name);
 		bytes_text(&s->text, ", ");
 	}
 	for (unsigned i = 0; i < s->n_prepared; i++)
@@ -250,6 +260,8 @@ bool source_write(struct source *s, const struct tensor_graph *g, const struct p
 			                 tensor_ops[n->op].name);
 	if (group->rows)
 		source_rows(s, n);
+	else if (group->scores)
+		source_attention(s, first, group);
 	else if (partition_is_element(g, first))
 		source_elements(s, first);
 	else

@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "runtime/graph/partition.h"
 
-enum { SOURCE_ARRAYS_MOST = 28, PREPARED_MOST = 2, SOURCE_ROWS_MOST = 40 };
+enum { SOURCE_ARRAYS_MOST = 28, PREPARED_MOST = 2, SOURCE_ROWS_MOST = 44 };
 
 /* An operand of a product in another order of its elements, made by a kernel of its own. */
 struct prepared {
@@ -42,6 +42,7 @@ struct source {
 	const char *sum;                       /* its element that is being finished, as a text */
 	tensor_value read[SOURCE_ARRAYS_MOST]; /* values in memory, in the order of the kernel's parameters */
 	uint64_t behind[SOURCE_ARRAYS_MOST];   /* elements that are read behind them, and do not count */
+	bool pairs[SOURCE_ARRAYS_MOST];        /* two elements of 32 bits are read as one u64 */
 	unsigned reads, names;                 /* names: of locals, which are counted */
 	struct bytes head, body;
 	struct source_row row[SOURCE_ROWS_MOST];
@@ -92,6 +93,8 @@ const char *source_number(struct source *s, int wide, double x);
 const char *source_array(struct source *s, tensor_value v);
 /* The same for a kernel that reads so many elements behind the array, whatever they are. NULL: it may not. */
 const char *source_array_behind(struct source *s, tensor_value v, uint64_t elements);
+/* The same of two elements of 32 bits each, whose array has them as u64. */
+const char *source_array_pairs(struct source *s, tensor_value v);
 /* An element of a value: an expression without side effects. */
 const char *source_element(struct source *s, tensor_value v, struct position at);
 /* The same of what the node computes, wherever it is kept. */
@@ -124,6 +127,8 @@ const char *source_stored(struct source *s, int type, const char *x);
 
 void source_elements(struct source *s, const struct tensor_node *n);
 void source_rows(struct source *s, const struct tensor_node *n);
+/* n: the product of values. */
+void source_attention(struct source *s, const struct tensor_node *n, const struct group *group);
 void source_reduce(struct source *s, const struct tensor_node *n);
 void source_arg(struct source *s, const struct tensor_node *n);
 void source_scan(struct source *s, const struct tensor_node *n);

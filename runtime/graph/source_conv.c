@@ -400,7 +400,7 @@ bool tile_takes_conv(const struct tensor_graph *g, const struct tensor_node *n, 
 {
 	struct conv c = conv_of(g, n);
 
-	return tile_of(g, n, &c, lanes).r != 0;
+	return depthwise_takes(g, &c, lanes) || tile_of(g, n, &c, lanes).r != 0;
 }
 
 void source_conv(struct source *s, const struct tensor_node *n)
@@ -409,6 +409,10 @@ void source_conv(struct source *s, const struct tensor_node *n)
 	const struct space *y = &c.of[0], *x = &c.of[c.dims == 2];
 	struct tile t = tile_of(s->g, n, &c, s->lanes);
 
+	if (depthwise_takes(s->g, &c, s->lanes)) {
+		source_conv_depthwise(s, &c);
+		return;
+	}
 	if (!t.r) {
 		source_conv_plain(s, n);
 		return;

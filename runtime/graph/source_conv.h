@@ -44,4 +44,10 @@ bool channels_like(const struct tensor_graph *g, const struct conv *c, struct ti
 struct conv_input conv_find_input(struct source *s, const struct conv *c, uint64_t each, uint64_t behind);
 void source_conv_channels(struct source *s, struct conv *c, struct tile *t);
 
+/* ---- source_depthwise.c */
+
+/* Whether each channel has sums of its own, in a shape that a tile of its lines computes. */
+bool depthwise_takes(const struct tensor_graph *g, const struct conv *c, unsigned lanes);
+void source_conv_depthwise(struct source *s, const struct conv *c);
+
 #endif

@@ -73,6 +73,20 @@ const char *prepare_end(struct source *s, struct source *to, tensor_value from, 
 	return source_text(s, "p%u", s->n_prepared++);
 }
 
+const char *prepare_lines(struct source *s, tensor_value v, const struct side *side)
+{
+	const uint64_t batches = shape_elements(&side->batch.shape), sums = shape_elements(&side->sum.shape),
+		       own = shape_elements(&side->own.shape);
+	struct source to;
+
+	prepare_begin(s, &to);
+	bytes_print(&to.head, "b in %" PRIu64 ", k in %" PRIu64 ", n in %" PRIu64, batches, sums, own);
+	source_line(&to, "o[(b * %" PRIu64 " + k) * %" PRIu64 " + n] = a0[%s + %s + %s];", sums, own,
+	            through_distance(&to, &side->batch, "b"), through_distance(&to, &side->own, "n"),
+	            through_distance(&to, &side->sum, "k"));
+	return prepare_end(s, &to, v, false, batches * sums * own);
+}
+
 void prepare_rows(struct source *s, struct tile *t, tensor_value v, const struct side *side, uint64_t batches)
 {
 	const uint64_t blocks = tile_row_blocks(t);

@@ -14,7 +14,7 @@ static void add_dim(struct through *t, const struct shape *of, const uint64_t *s
 	t->shape.dim[t->shape.rank++] = of->dim[d];
 }
 
-static struct side side_of(const struct tensor_graph *g, const struct tensor_node *n, unsigned operand)
+struct side product_side(const struct tensor_graph *g, const struct tensor_node *n, unsigned operand)
 {
 	const struct attribute *sums = tensor_node_attribute(n, operand ? ATTRIBUTE_right : ATTRIBUTE_left),
 			       *batches =
@@ -39,7 +39,7 @@ static struct side side_of(const struct tensor_graph *g, const struct tensor_nod
 static void plain(struct source *s, const struct tensor_node *n)
 {
 	const struct tensor_value_info *out = info(s, n->first);
-	const struct side side[] = { side_of(s->g, n, 0), side_of(s->g, n, 1) };
+	const struct side side[] = { product_side(s->g, n, 0), product_side(s->g, n, 1) };
 	const uint64_t size[] = { shape_elements(&side[0].own.shape), shape_elements(&side[1].own.shape) },
 		       batches = shape_elements(&side[0].batch.shape), sums = shape_elements(&side[0].sum.shape);
 	const unsigned lane = size[1] >= 8 || size[1] >= size[0] ? 1 : 0, row = 1 - lane;
@@ -133,12 +133,10 @@ static void find_columns(struct source *s, struct tile *t, tensor_value v, const
 	};
 }
 
-/* The result's dimensions: batches, those of the left operand, those of the right one. */
-static struct position position(struct source *s, const struct tile *t, const char *row, unsigned j)
+struct position product_position(struct source *s, const struct side side[2], const char *batch, const char *left,
+                                 const char *right)
 {
-	const struct side *side = t->user;
-	const char *column = source_text(s, "(p * %" PRIu64 " + n + %u)", tile_width(t), j * t->lanes);
-	const char *index[] = { "b", t->turned ? column : row, t->turned ? row : column };
+	const char *index[] = { batch, left, right };
 	const struct shape *part[] = { &side[0].batch.shape, &side[0].own.shape, &side[1].own.shape };
 	struct position at = { .has_dims = true };
 	unsigned d = 0;
@@ -150,6 +148,13 @@ static struct position position(struct source *s, const struct tile *t, const ch
 			at.dim[d++] = own.dim[k];
 	}
 	return at;
+}
+
+static struct position position(struct source *s, const struct tile *t, const char *row, unsigned j)
+{
+	const char *column = source_text(s, "(p * %" PRIu64 " + n + %u)", tile_width(t), j * t->lanes);
+
+	return product_position(s, t->user, "b", t->turned ? column : row, t->turned ? row : column);
 }
 
 static struct tile tile_of(const struct tensor_graph *g, const struct tensor_node *n, const struct side side[2],
@@ -181,14 +186,14 @@ bool tile_takes(const struct tensor_graph *g, const struct tensor_node *n, unsig
 {
 	if (n->op == OP_conv)
 		return tile_takes_conv(g, n, lanes);
-	const struct side side[] = { side_of(g, n, 0), side_of(g, n, 1) };
+	const struct side side[] = { product_side(g, n, 0), product_side(g, n, 1) };
 
 	return tile_of(g, n, side, lanes).r != 0;
 }
 
 void source_dot(struct source *s, const struct tensor_node *n)
 {
-	const struct side side[] = { side_of(s->g, n, 0), side_of(s->g, n, 1) };
+	const struct side side[] = { product_side(s->g, n, 0), product_side(s->g, n, 1) };
 	struct tile t = tile_of(s->g, n, side, s->lanes);
 
 	if (!t.r) {

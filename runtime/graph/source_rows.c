@@ -1,8 +1,7 @@
 /* runtime/graph/source_rows.c - a kernel of which each instance computes a row, with the reductions that it needs. */
 #include <inttypes.h>
 
-#include "runtime/graph/partition_rows.h"
-#include "runtime/graph/source.h"
+#include "runtime/graph/source_rows.h"
 
 static const struct tensor_value_info *info(const struct source *s, tensor_value v) { return &s->g->value[v]; }
 
@@ -56,7 +55,6 @@ static void put_node(struct source *s, const struct row_trace *t, uint32_t i)
 	const char *name = source_text(s, "r%u", i);
 
 	if (partition_rows_tile(s->g, t, i)) {
-		source_line(s, "tile %s %s[%" PRIu64 "];", source_type(info(s, n->first)->type), name, t->columns);
 		name = source_text(s, "%s[j]", name);
 		put_each(s, t, n, name);
 		source_line(s, "sync;");
@@ -71,6 +69,21 @@ static void put_node(struct source *s, const struct row_trace *t, uint32_t i)
 	s->row[s->rows++] = (struct source_row){ n->first, name };
 }
 
+void source_row_tiles(struct source *s, const struct row_trace *t)
+{
+	for (uint32_t i = 0; i + 1 < t->nodes; i++)
+		if (partition_rows_tile(s->g, t, i))
+			source_line(s, "tile %s r%u[%" PRIu64 "];",
+			            source_type(info(s, s->g->node[t->node[i]].first)->type), i, t->columns);
+}
+
+void source_row(struct source *s, const struct row_trace *t, const char *to)
+{
+	for (uint32_t i = 0; i + 1 < t->nodes; i++)
+		put_node(s, t, i);
+	put_each(s, t, &s->g->node[t->node[t->nodes - 1]], to);
+}
+
 void source_rows(struct source *s, const struct tensor_node *n)
 {
 	struct row_trace t;
@@ -80,7 +93,6 @@ void source_rows(struct source *s, const struct tensor_node *n)
 		return;
 	}
 	bytes_print(&s->head, "i in %" PRIu64, t.rows);
-	for (uint32_t i = 0; i + 1 < t.nodes; i++)
-		put_node(s, &t, i);
-	put_each(s, &t, n, source_text(s, "o[i * %" PRIu64 " + j]", t.columns));
+	source_row_tiles(s, &t);
+	source_row(s, &t, source_text(s, "o[i * %" PRIu64 " + j]", t.columns));
 }

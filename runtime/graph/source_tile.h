@@ -63,6 +63,10 @@ struct through {
 struct side {
 	struct through batch, own, sum;
 };
+struct side product_side(const struct tensor_graph *g, const struct tensor_node *n, unsigned operand);
+/* The position in the dimensions of a product of such operands, of a batch, and of an element of each operand's own. */
+struct position product_position(struct source *s, const struct side side[2], const char *batch, const char *left,
+                                 const char *right);
 /* How far the index's element is from the first one, as a text. */
 const char *through_distance(struct source *s, const struct through *t, const char *index);
 /* Whether one stride leads through them, which is 0 where there is one element alone. */
@@ -73,6 +77,8 @@ bool through_is_straight(const struct through *t, uint64_t *stride);
  * a u64. */
 void prepare_begin(const struct source *s, struct source *to);
 const char *prepare_end(struct source *s, struct source *to, tensor_value from, bool pairs, uint64_t elements);
+/* The name of an array [batch][sum][own] of an operand. */
+const char *prepare_lines(struct source *s, tensor_value v, const struct side *side);
 /* t->row becomes an array [batch][block of rows][depth][row], whose rows of a tile are neighbours. t->row.base is for
  * a batch `b`, t->row.depth for `k`. */
 void prepare_rows(struct source *s, struct tile *t, tensor_value v, const struct side *side, uint64_t batches);

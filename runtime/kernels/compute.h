@@ -100,7 +100,8 @@ struct jit_launch {
 	struct launch_plan plan;
 	bool prepared;
 	struct launch_argument *argument;
-	uint64_t *fault; /* on the device; NULL: the kernel has none */
+	uint64_t changes; /* how often arguments were given */
+	uint64_t *fault;  /* on the device; NULL: the kernel has none */
 };
 
 /* Whether every parameter was given, and no array that is written overlaps another; then l->plan.arg has them all. */

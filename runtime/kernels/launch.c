@@ -139,6 +139,7 @@ int jit_launch_set_buffer(jit_launch *l, size_t parameter, jit_buffer *b, uint64
 	else if (fits(l, parameter, b->bytes - at, at, &e)) {
 		const uint64_t from = (uint64_t)(uintptr_t)b->at + at;
 		drop_copy(l, parameter);
+		l->changes++;
 		l->argument[parameter] = (struct launch_argument){
 			.given = true, .bits = from, .from = from, .to = from + parameter_of(l, parameter)->bytes
 		};
@@ -166,15 +167,18 @@ int jit_launch_set_memory(jit_launch *l, size_t parameter, void *p, uint64_t byt
 		next.bits = (uint64_t)(uintptr_t)next.copy;
 		next.caller = p;
 	}
-	if (e.code == ERROR_NONE)
+	if (e.code == ERROR_NONE) {
 		*a = next;
+		l->changes++;
+	}
 	return model_report(err, &e);
 }
 
-static void set_bits(const jit_launch *l, size_t i, uint64_t bits)
+static void set_bits(jit_launch *l, size_t i, uint64_t bits)
 {
 	const unsigned size = kernel_type_size(parameter_of(l, i)->type);
 
+	l->changes++;
 	l->argument[i] = (struct launch_argument){ .given = true,
 		                                   .bits = size == 8 ? bits : bits & ((UINT64_C(1) << 8 * size) - 1) };
 }

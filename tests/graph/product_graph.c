@@ -114,8 +114,9 @@ void conv_graph(struct tensor_graph *g, uint64_t seed)
 	struct draw d = { .state = seed * 2 + 1, .g = g };
 	const int type = types[random_below(&d, sizeof types / sizeof *types)];
 	const unsigned dims = 1 + (random_below(&d, 3) > 0);
-	const uint64_t groups = PICK(&d, 1, 1, 1, 2, 5), in = PICK(&d, 1, 2, 3),
-		       each = PICK(&d, 1, 1, 2, 3, 8, 15, 16, 33, 50);
+	const bool apart = random_below(&d, 4) == 0; /* channels have sums of their own */
+	const uint64_t groups = apart ? PICK(&d, 2, 3, 7) : PICK(&d, 1, 1, 1, 2, 5), in = apart ? 1 : PICK(&d, 1, 2, 3),
+		       each = apart ? 1 : PICK(&d, 1, 1, 2, 3, 8, 15, 16, 33, 50);
 	int64_t list[5][2], group = (int64_t)groups;
 	struct shape x = { .rank = 2 + dims, .dim = { PICK(&d, 1, 1, 2), groups * in } },
 		     w = { .rank = 2 + dims, .dim = { groups * each, in } };

@@ -17,6 +17,7 @@
 #include "graph/passes.h"
 #include "graph/text.h"
 #include "runtime/graph/executable.h"
+#include "tests/graph/attention_graph.h"
 #include "tests/graph/product_graph.h"
 #include "tests/graph/random_graph.h"
 #include "tests/graph/swept_cases.h"
@@ -35,7 +36,7 @@ static const struct place {
 enum { PLACES = sizeof places / sizeof *places };
 
 static jit_compute *computes[PLACES];
-static uint32_t graphs, kernels, hosted;
+static uint32_t graphs, kernels, hosted, attentions;
 
 static int open_all(void **state)
 {
@@ -99,6 +100,20 @@ static void compare(const struct tensor_graph *g, const struct executable *x, co
 		}
 }
 
+static void count_attention(const struct executable *x)
+{
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+
+	assert_non_null(f);
+	executable_print(x, f, false);
+	fclose(f);
+	for (const char *p = text; (p = strstr(p, "attention")); p++)
+		attentions++;
+	free(text);
+}
+
 static void check_at(const struct tensor_graph *g, unsigned p, const struct tensor *in, const struct tensor *expected,
                      const char *what)
 {
@@ -125,6 +140,7 @@ static void check_at(const struct tensor_graph *g, unsigned p, const struct tens
 			say(g, x, at, err.text);
 	compare(g, x, expected, found, at);
 	executable_get_report(x, &r);
+	count_attention(x);
 	kernels += r.kernels;
 	hosted += r.hosted;
 	graphs++;
@@ -186,6 +202,28 @@ static void test_products(void **state)
 		(i % 2 ? conv_graph : product_graph)(&g, i);
 		snprintf(what, sizeof what, "JITRUN_TEST_SEED=%u, a product", i);
 		check(&g, i, what, seed ? 63 : 35 | (i % 8 == 0 ? 4u << i / 8 % 3 : 0), smooth_tensor);
+		tensor_graph_free(&g);
+	}
+}
+
+/* Where a head has few queries, products are computed by themselves. */
+static void test_attention(void **state)
+{
+	const unsigned n = test_full() ? 4000 : test_quick() ? (SANITIZED ? 16 : 60) : 500;
+	const char *seed = getenv("JITRUN_TEST_SEED");
+	(void)state;
+
+	for (unsigned i = seed ? (unsigned)atoi(seed) : 0; i < (seed ? (unsigned)atoi(seed) + 1 : n); i++) {
+		const uint32_t runs = graphs, before = attentions;
+		struct tensor_graph g;
+		char what[80];
+		enum together together;
+		attention_graph(&g, i, &together);
+		snprintf(what, sizeof what, "JITRUN_TEST_SEED=%u, attention", i);
+		check(&g, i, what, seed ? 63 : 35 | (i % 3 == 0 ? 4u << i / 3 % 3 : 0), smooth_tensor);
+		if (together != TOGETHER_PERHAPS &&
+		    attentions - before != (together == TOGETHER_ALWAYS ? graphs - runs : 0))
+			say(&g, NULL, what, "it is not one kernel");
 		tensor_graph_free(&g);
 	}
 }
@@ -439,7 +477,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_chosen),  cmocka_unit_test(test_too_large), cmocka_unit_test(test_unpacked_again),
 		cmocka_unit_test(test_weights), cmocka_unit_test(test_random),    cmocka_unit_test(test_products),
-		cmocka_unit_test(test_swept)
+		cmocka_unit_test(test_swept),   cmocka_unit_test(test_attention)
 	};
 
 	return cmocka_run_group_tests(tests, open_all, close_all);

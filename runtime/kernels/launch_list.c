@@ -1,0 +1,153 @@
+/* runtime/kernels/launch_list.c - see launch_list.h. */
+#include "runtime/kernels/launch_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct launch_list {
+	jit_compute *compute;
+	struct plan plan;
+	struct listed {
+		jit_launch *launch;
+		uint64_t changes;  /* of its arguments, that the plan has */
+		size_t first, end; /* its ops */
+	} * of;
+	size_t n;
+	bool prepared;
+};
+
+bool launch_list_takes(const jit_launch *l)
+{
+	return compute_in_place(l->kernel->compute) && !l->fault && l->kernel->is.units;
+}
+
+/* So little that threads would wait for each other longer than they work. */
+static bool is_small(const struct launch_shape *s)
+{
+	const double few = 1 << 15;
+
+	return s->moves + s->operations < few;
+}
+
+static void add(struct launch_list *list, size_t i, jit_launch *launch)
+{
+	struct plan *p = &list->plan;
+	const struct plan *from = &launch->plan.plan;
+
+	list->of[i] = (struct listed){ launch, launch->changes - 1, p->n_ops, p->n_ops + from->n_ops };
+	p->kernel[i].key = from->kernel[0].key;
+	for (size_t k = 0; k < from->n_ops; k++, p->n_ops++) {
+		struct plan_op *op = &p->op[p->n_ops];
+		*op = from->op[k];
+		op->kernel = (uint32_t)i;
+		op->serial = op->serial || is_small(&launch->plan.shape);
+		op->arg = p->args + p->n_ops * LAUNCH_ARGS_MAX;
+		p->stage[p->n_ops] = (uint32_t)p->n_ops;
+	}
+	p->stage[p->n_ops] = (uint32_t)p->n_ops;
+}
+
+static bool make(struct launch_list *list, jit_launch *const launch[], size_t n, struct error *err)
+{
+	struct plan *p = &list->plan;
+	size_t ops = 0;
+
+	for (size_t i = 0; i < n; i++)
+		ops += launch[i]->plan.plan.n_ops;
+	list->compute = launch[0]->kernel->compute;
+	list->n = n;
+	list->of = calloc(n, sizeof *list->of);
+	p->tokens = 1;
+	p->n_kernels = n;
+	p->kernel = calloc(n, sizeof *p->kernel);
+	p->op = calloc(ops, sizeof *p->op);
+	p->n_args = ops * LAUNCH_ARGS_MAX;
+	p->args = calloc(p->n_args, sizeof *p->args);
+	p->stage = calloc(ops + 1, sizeof *p->stage);
+	p->took = calloc(ops, sizeof *p->took);
+	if (!list->of || !p->kernel || !p->op || !p->args || !p->stage || !p->took)
+		return error_set(err, ERROR_MEMORY, "no memory for a list of %zu launches", n);
+	for (size_t i = 0; i < n; i++)
+		add(list, i, launch[i]);
+	p->n_stages = ops;
+	pthread_mutex_lock(&list->compute->turn);
+	list->prepared = list->compute->stream->prepare(list->compute->stream, p, list->compute->pool, err);
+	pthread_mutex_unlock(&list->compute->turn);
+	return list->prepared;
+}
+
+struct launch_list *launch_list_open(jit_launch *const launch[], size_t n, struct error *err)
+{
+	struct launch_list *list = calloc(1, sizeof *list);
+
+	if (!list)
+		error_set(err, ERROR_MEMORY, "no memory for a list of %zu launches", n);
+	else if (make(list, launch, n, err))
+		return list;
+	launch_list_close(list);
+	return NULL;
+}
+
+void launch_list_close(struct launch_list *list)
+{
+	if (!list)
+		return;
+	struct plan *p = &list->plan;
+	if (list->prepared && list->compute->stream->forget) {
+		pthread_mutex_lock(&list->compute->turn);
+		list->compute->stream->forget(list->compute->stream, p);
+		pthread_mutex_unlock(&list->compute->turn);
+	}
+	free(list->of);
+	free(p->kernel);
+	free(p->op);
+	free(p->args);
+	free(p->stage);
+	free(p->took);
+	free(list);
+}
+
+/* What has changed since the last run. */
+static bool give(struct launch_list *list, struct error *err)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		struct listed *l = &list->of[i];
+		if (l->changes == l->launch->changes)
+			continue;
+		if (!launch_has_arguments(l->launch, err))
+			return false;
+		for (size_t k = l->first; k < l->end; k++)
+			memcpy(list->plan.op[k].arg, l->launch->plan.arg,
+			       l->launch->plan.shape.args * sizeof *l->launch->plan.arg);
+		l->changes = l->launch->changes;
+	}
+	return true;
+}
+
+static void note(struct launch_list *list)
+{
+	for (size_t i = 0; i < list->n; i++) {
+		const struct listed *l = &list->of[i];
+		uint64_t took = 0;
+		for (size_t k = l->first; k < l->end; k++)
+			took += atomic_exchange_explicit(&list->plan.took[k], 0, memory_order_relaxed);
+		l->launch->kernel->launches++;
+		l->launch->kernel->last_ns = took;
+	}
+}
+
+bool launch_list_run(struct launch_list *list, struct error *err)
+{
+	jit_compute *c = list->compute;
+	bool ok;
+
+	pthread_mutex_lock(&c->turn);
+	if (cancel_any(&c->cancel))
+		ok = cancel_error(err);
+	else
+		ok = give(list, err) && c->stream->run(c->stream, &list->plan, c->pool, err);
+	if (ok)
+		note(list);
+	pthread_mutex_unlock(&c->turn);
+	return ok;
+}
