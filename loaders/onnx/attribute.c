@@ -95,6 +95,20 @@ bool op_ints(struct op *o, const char *name, int64_t *out, unsigned most, unsign
 	return true;
 }
 
+bool op_list(struct op *o, const char *name, int64_t *out, unsigned n, int64_t usual, int64_t least)
+{
+	unsigned given;
+
+	for (unsigned i = 0; i < n; i++)
+		out[i] = usual;
+	if (op_ints(o, name, out, n, &given) && given != n)
+		op_refuse(o, "attribute %s has %u numbers, expected %u", name, given, n);
+	for (unsigned i = 0; i < n && !op_failed(o); i++)
+		if (out[i] < least || out[i] > 1 << 24)
+			op_refuse(o, "attribute %s has the number %" PRId64, name, out[i]);
+	return !op_failed(o);
+}
+
 /* ---- inputs with known values */
 
 const struct tensor *op_known(struct op *o, unsigned input)

@@ -39,7 +39,8 @@ static bool read_slot(const struct onnx_file *f, const struct onnx_value *v, str
 		return error_set(err, ERROR_FORMAT, "%s: an input or output has no name", f->name);
 	if (!v->type || !v->type->array)
 		return true;
-	s->type = onnx_type(v->type->array->elements);
+	s->elements = v->type->array->elements;
+	s->type = onnx_held_type(s->elements);
 	return !v->type->array->shape || read_dims(f, v->type->array->shape, s, err);
 }
 

@@ -1,5 +1,5 @@
 /* loaders/onnx/import.c - importing a file: inputs, nodes in their order, subgraphs and functions, outputs. */
-#include "loaders/onnx/import.h"
+#include "loaders/onnx/operators.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -82,11 +82,11 @@ static bool call_function(struct op *o, const struct onnx_function *f)
 	ok = ok && import_scope_of_function(&s, o, f, o->err);
 	for (uint32_t i = 0; ok && i < o->inputs; i++)
 		if (o->in[i])
-			import_scope_set(&s, text_of(f->input[i]), o->in[i]);
+			import_scope_set(&s, text_of(f->input[i]), o->in[i], o->narrow_in[i]);
 	ok = ok && import_body(&s, f->node, f->n_node, o->err);
 	for (uint32_t i = 0; ok && i < o->outputs; i++)
 		if (op_wants(o, i)) {
-			o->out[i] = import_scope_find(&s, text_of(f->output[i]), o->err);
+			o->out[i] = import_scope_find(&s, text_of(f->output[i]), &o->narrow_out[i], o->err);
 			ok = o->out[i] != 0;
 		}
 	if (s.im)
@@ -95,20 +95,34 @@ static bool call_function(struct op *o, const struct onnx_function *f)
 	return ok;
 }
 
+/* Rows that move elements keep their type; those that make a type of another say so. */
+static void run_row(struct op *o)
+{
+	op_rule *const rule = o->row->rule;
+
+	rule(o);
+	if (rule == op_cast || rule == op_cast_like || rule == op_quantize || rule == op_dequantize ||
+	    rule == op_constant)
+		return;
+	for (uint32_t i = 0; i < o->outputs && o->inputs && o->narrow_in[0]; i++)
+		if (draw_type(&o->d, o->out[i]) == draw_type(&o->d, o->in[0]))
+			o->narrow_out[i] = o->narrow_in[0];
+}
+
 static void run_rule(struct op *o)
 {
 	const char *domain = text_of(o->node->domain);
 	const struct onnx_function *f = function_of(o);
 
-	o->row = is_onnx(domain) ? operator_find(text_of(o->node->op)) : NULL;
+	o->row = operator_find(is_onnx(domain) ? "" : domain, text_of(o->node->op));
 	if (f)
 		call_function(o, f);
-	else if (!is_onnx(domain))
-		op_refuse(o, "operators of %s are not imported", domain);
-	else if (!o->row)
+	else if (!o->row && is_onnx(domain))
 		op_refuse(o, "the operator is not imported");
+	else if (!o->row)
+		op_refuse(o, "the operator of %s is not imported", domain);
 	else if (check_node(o))
-		o->row->rule(o);
+		run_row(o);
 	for (uint32_t i = 0; !op_failed(o) && i < o->outputs; i++)
 		if (op_wants(o, i) && !o->out[i])
 			op_refuse(o, "output %u is not imported", i + 1);
@@ -118,7 +132,7 @@ static bool bind_outputs(struct op *o)
 {
 	for (uint32_t i = 0; i < o->outputs; i++)
 		if (op_wants(o, i)) {
-			import_scope_set(o->scope, o->node->output[i], o->out[i]);
+			import_scope_set(o->scope, o->node->output[i], o->out[i], o->narrow_out[i]);
 			if (!o->im->g->value[o->out[i]].name && !o->scope->function && !o->scope->outer &&
 			    !tensor_graph_name_value(o->im->g, o->out[i], o->node->output[i], o->err))
 				return false;
@@ -130,7 +144,7 @@ static bool find_inputs(struct op *o)
 {
 	for (uint32_t i = 0; i < o->inputs; i++)
 		if (o->node->input[i] && o->node->input[i][0] &&
-		    !(o->in[i] = import_scope_find(o->scope, o->node->input[i], o->err)))
+		    !(o->in[i] = import_scope_find(o->scope, o->node->input[i], &o->narrow_in[i], o->err)))
 			return false;
 	return true;
 }
@@ -173,7 +187,9 @@ static bool import_node(struct scope *s, const struct onnx_node *n, struct error
 	trim_inputs(&o);
 	o.in = calloc(n->n_input + 1, sizeof *o.in);
 	o.out = calloc(n->n_output + 1, sizeof *o.out);
-	if (!o.in || !o.out)
+	o.narrow_in = calloc(n->n_input + 1, sizeof *o.narrow_in);
+	o.narrow_out = calloc(n->n_output + 1, sizeof *o.narrow_out);
+	if (!o.in || !o.out || !o.narrow_in || !o.narrow_out)
 		error_set(&own, ERROR_MEMORY, "there is no memory");
 	else if (find_inputs(&o))
 		run_rule(&o);
@@ -181,6 +197,8 @@ static bool import_node(struct scope *s, const struct onnx_node *n, struct error
 		bind_outputs(&o);
 	free(o.in);
 	free(o.out);
+	free(o.narrow_in);
+	free(o.narrow_out);
 	return !op_failed(&o) || name_node(s, n, &own, err);
 }
 
@@ -207,10 +225,10 @@ bool import_subgraph(struct op *o, const struct onnx_graph *g, const tensor_valu
 	                    IMPORT_MAX_DEPTH);
 	ok = ok && import_scope_of_graph(&s, o->im, o->scope, g, o->err);
 	for (uint32_t i = 0; ok && i < n_in; i++)
-		import_scope_set(&s, text_of(g->input[i]->name), in[i]);
+		import_scope_set(&s, text_of(g->input[i]->name), in[i], 0);
 	ok = ok && import_body(&s, g->node, g->n_node, o->err);
 	for (uint32_t i = 0; ok && i < n_out; i++) {
-		out[i] = import_scope_find(&s, text_of(g->output[i]->name), o->err);
+		out[i] = import_scope_find(&s, text_of(g->output[i]->name), NULL, o->err);
 		ok = out[i] != 0;
 	}
 	if (s.im)
@@ -285,15 +303,20 @@ static bool import_input(struct import *im, struct scope *scope, const struct on
 		return false;
 	v = b && b->value ? tensor_graph_constant(im->g, b->value, err)
 	                  : tensor_graph_input(im->g, s->name, s->type, &shape, err);
-	return v && (import_scope_set(scope, s->name, v) ||
+	return v && (import_scope_set(scope, s->name, v, onnx_narrow_bits(s->elements) ? (uint8_t)s->elements : 0) ||
 	             error_set(err, ERROR_FORMAT, "%s: the input %s is no name of the graph", im->file->name, s->name));
 }
 
+/* A file of other domains' operators alone need not say which set of ONNX's own it has. */
 static bool check_opset(const struct onnx_file *f, struct error *err)
 {
+	const struct onnx_graph *g = f->model->graph;
 	const int64_t v = f->about.opset;
+	bool needed = v != 0;
 
-	return (v >= 1 && v <= 28) || (v == 0 && f->about.nodes == 0) ||
+	for (size_t i = 0; i < g->n_node && !needed; i++)
+		needed = is_onnx(text_of(g->node[i]->domain));
+	return !needed || (v >= 1 && v <= 28) ||
 	       error_set(err, ERROR_UNSUPPORTED, "%s: the operator set is %" PRId64 ", expected 1 to 28", f->name, v);
 }
 
@@ -310,7 +333,7 @@ static bool import_graph(struct import *im, struct scope *s, struct error *err)
 	if (!import_body(s, g->node, g->n_node, err))
 		return false;
 	for (uint32_t i = 0; i < a->outputs; i++) {
-		const tensor_value v = import_scope_find(s, a->output[i].name, err);
+		const tensor_value v = import_scope_find(s, a->output[i].name, NULL, err);
 		if (!v || !tensor_graph_output(im->g, a->output[i].name, v, err))
 			return false;
 	}

@@ -34,7 +34,8 @@ struct scope {
 	struct import *im;
 	const struct scope *outer; /* whose names a subgraph sees, too */
 	const char **name;
-	tensor_value *value;                    /* 0: not yet made */
+	tensor_value *value; /* 0: not yet made */
+	uint8_t *narrow;     /* the type of the file, where value holds its elements in a wider one */
 	const struct onnx_tensor **initializer; /* of a name that is one; its value is made when it is first used */
 	struct names index;
 	uint32_t names;
@@ -52,17 +53,18 @@ struct op {
 	int64_t opset;
 	uint32_t inputs, outputs;
 	tensor_value *in, *out;
-	struct error *err; /* the node's own: d.err, too */
+	uint8_t *narrow_in, *narrow_out; /* types of the file that are held in wider ones; 0: others */
+	struct error *err;               /* the node's own: d.err, too */
 };
 typedef void op_rule(struct op *o);
 struct operator_row {
-	const char *name, *attributes;
+	const char *domain, *name, *attributes;
 	op_rule *rule;
 	uint16_t least, most; /* inputs */
 	int user;             /* for the rule: which of its operators it is */
 };
-/* NULL: no operator of that name is known. */
-const struct operator_row *operator_find(const char *name);
+/* NULL: no operator of that name is known in the domain, which is empty for ONNX's own. */
+const struct operator_row *operator_find(const char *domain, const char *name);
 
 /* ---- import.c */
 bool import_body(struct scope *s, struct onnx_node *const *node, size_t n, struct error *err);
@@ -74,10 +76,10 @@ bool import_scope_of_graph(struct scope *s, struct import *im, const struct scop
                            struct error *err);
 bool import_scope_of_function(struct scope *s, const struct op *call, const struct onnx_function *f, struct error *err);
 void import_scope_free(struct scope *s);
-/* False: the name is not of this scope. */
-bool import_scope_set(struct scope *s, const char *name, tensor_value v);
-/* 0, err: no scope has it, or it is not yet made. */
-tensor_value import_scope_find(const struct scope *s, const char *name, struct error *err);
+/* False: the name is not of this scope. narrow: as in struct scope. */
+bool import_scope_set(struct scope *s, const char *name, tensor_value v, uint8_t narrow);
+/* 0, err: no scope has it, or it is not yet made. narrow: as in struct scope; may be NULL. */
+tensor_value import_scope_find(const struct scope *s, const char *name, uint8_t *narrow, struct error *err);
 
 /* ---- known.c */
 /* The value, which stays where it is until the import ends; NULL, err: it depends on an input. */
@@ -93,6 +95,8 @@ double op_float(struct op *o, const char *name, double usual);
 bool op_is(struct op *o, const char *name, const char *usual, const char *word);
 /* The integers of an attribute: *n of them; false: the node has no such attribute, or err. */
 bool op_ints(struct op *o, const char *name, int64_t *out, unsigned most, unsigned *n);
+/* Exactly n integers of at least `least`; without the attribute all are `usual`. */
+bool op_list(struct op *o, const char *name, int64_t *out, unsigned n, int64_t usual, int64_t least);
 /* Refuses the node: one sentence without the node's name. */
 void op_refuse(struct op *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static inline bool op_failed(const struct op *o) { return o->err->code != ERROR_NONE; }

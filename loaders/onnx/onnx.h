@@ -26,10 +26,11 @@ struct onnx_dim {
 	uint64_t size;
 	bool is_fixed;
 };
-/* An input or output of the file's graph. type: JIT_TYPE_F32 and so on; -1: one that graphs do not have. */
+/* An input or output of the file's graph. type: JIT_TYPE_F32 and so on; -1: one that graphs do not have. elements: the
+ * type's number in the file; floats of 8 and 4 bits are held as f32, integers of 4 and 2 bits as i8 and u8. */
 struct onnx_slot {
 	const char *name;
-	int type;
+	int type, elements;
 	bool has_shape;
 	unsigned rank;
 	struct onnx_dim dim[TENSOR_MAX_RANK];

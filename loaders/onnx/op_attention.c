@@ -223,6 +223,59 @@ void op_attention(struct op *o)
 		o->out[3] = draw_convert(d, stage[mode], a.type);
 }
 
+/* ---- attention whose scores and shares are changed by graphs of the file */
+
+/* What the graph of that name makes of x; x without one. */
+static tensor_value changed_by(struct op *o, const char *name, tensor_value x)
+{
+	const struct onnx_attribute *a = op_attribute(o, name);
+	const struct shape s = draw_shape(&o->d, x);
+	tensor_value y = 0;
+
+	if (!a || op_failed(o))
+		return x;
+	if (!a->g) {
+		op_refuse(o, "attribute %s is no graph", name);
+		return 0;
+	}
+	if (!import_subgraph(o, a->g, &x, 1, &y, 1))
+		return 0;
+	const struct shape now = draw_shape(&o->d, y);
+	if (!shape_equal(&s, &now) || draw_type(&o->d, x) != draw_type(&o->d, y))
+		op_refuse(o, "the graph %s changes the shape or the type of its input", name);
+	return y;
+}
+
+void op_flex_attention(struct op *o)
+{
+	struct draw *d = &o->d;
+	const struct shape q = draw_shape(d, o->in[0]), k = draw_shape(d, o->in[1]), v = draw_shape(d, o->in[2]);
+	const double root = sqrt(op_float(o, "scale", 1 / sqrt((double)(q.rank == 4 ? q.dim[3] : 1))));
+	const int64_t number = op_int(o, "softmax_precision", 0);
+	int type = draw_type(d, op_widen(o, o->in[0]));
+
+	if (q.rank != 4 || k.rank != 4 || v.rank != 4)
+		op_refuse(o, "queries have %u dimensions, keys %u and values %u, expected 4", q.rank, k.rank, v.rank);
+	else if (k.dim[1] != v.dim[1] || k.dim[2] != v.dim[2])
+		op_refuse(o, "keys and values differ in heads or positions");
+	if (!(root >= 0))
+		op_refuse(o, "attribute scale is less than 0");
+	if (onnx_type(number) == JIT_TYPE_F64)
+		type = JIT_TYPE_F64;
+	else if (number && !tensor_is_float(onnx_type(number)))
+		op_refuse(o, "attribute softmax_precision is %s", onnx_type_name(number));
+	if (op_failed(o))
+		return;
+	const tensor_value wide_q = op_widen(o, o->in[0]), keys = repeat_heads(o, op_widen(o, o->in[1]), q.dim[1]),
+			   values = repeat_heads(o, op_widen(o, o->in[2]), q.dim[1]);
+	const tensor_value product =
+		draw_dot(d, draw_with(d, OP_mul, wide_q, root), draw_with(d, OP_mul, keys, root), 3, 3, 2);
+	const tensor_value scores = changed_by(o, "score_mod", draw_convert(d, product, type));
+	const tensor_value shared = changed_by(o, "prob_mod", draw_softmax(d, scores, 8));
+	const tensor_value y = draw_dot(d, shared, draw_convert(d, values, type), 3, 2, 2);
+	o->out[0] = draw_convert(d, y, draw_type(d, o->in[2]));
+}
+
 /* ---- rotation */
 
 /* Pairs (x, y) become (cos x - sin y, sin x + cos y): halves, or neighbours if they are interleaved. */

@@ -180,7 +180,8 @@ void op_loop(struct op *o)
 
 struct scan {
 	struct loop l;
-	uint32_t inputs; /* scanned ones */
+	const tensor_value *in; /* carried ones, then scanned ones */
+	uint32_t inputs;        /* scanned ones */
 	int64_t *in_axis, *out_axis, *in_back, *out_back;
 	uint64_t rounds;
 };
@@ -202,7 +203,7 @@ static bool scan_round(struct op *o, struct scan *s, uint64_t i)
 	struct loop *l = &s->l;
 
 	for (uint32_t k = 0; k < s->inputs; k++) {
-		const tensor_value x = o->in[l->carried + k];
+		const tensor_value x = s->in[l->carried + k];
 		const unsigned axis = op_axis(o, s->in_axis[k], draw_rank(&o->d, x));
 		const uint64_t at = s->in_back[k] ? s->rounds - 1 - i : i;
 		if (op_failed(o))
@@ -222,7 +223,7 @@ static bool scan_round(struct op *o, struct scan *s, uint64_t i)
 static bool scan_lengths(struct op *o, struct scan *s)
 {
 	for (uint32_t k = 0; k < s->inputs; k++) {
-		const tensor_value x = o->in[s->l.carried + k];
+		const tensor_value x = s->in[s->l.carried + k];
 		const unsigned axis = op_axis(o, s->in_axis[k], draw_rank(&o->d, x));
 		if (op_failed(o))
 			return false;
@@ -233,42 +234,91 @@ static bool scan_lengths(struct op *o, struct scan *s)
 	return !op_failed(o);
 }
 
+/* The whole loop; out: carried values, then piles. */
+static void run_scan(struct op *o, struct scan *s, tensor_value *out)
+{
+	s->l.in = s->l.out = NULL;
+	s->l.pile = NULL;
+	if (scan_lengths(o, s) && start(o, &s->l, s->l.carried + s->inputs, s->l.carried + s->l.scans)) {
+		memcpy(s->l.in, s->in, s->l.carried * sizeof *s->in);
+		for (uint64_t i = 0; i < s->rounds; i++)
+			if (!scan_round(o, s, i))
+				break;
+	}
+	for (uint32_t k = 0; k < s->l.carried && !op_failed(o); k++)
+		out[k] = s->l.in[k];
+	for (uint32_t i = 0; i < s->l.scans && !op_failed(o); i++) {
+		struct pile *p = &s->l.pile[i];
+		const unsigned rank = p->n ? draw_rank(&o->d, p->v[0]) + 1 : 1;
+		out[s->l.carried + i] = pile_join(o, p, op_axis(o, s->out_axis[i], rank), s->out_back[i] != 0);
+	}
+	finish(&s->l);
+}
+
+/* The form of opset 8: the first input has lengths, and all others have a batch in front, each of which is a loop. */
+static void scan_batches(struct op *o, struct scan *s)
+{
+	const uint32_t n = o->inputs - 1;
+	const uint64_t batches = draw_dim(&o->d, o->in[1], 0);
+	tensor_value *in = calloc(n + (size_t)1, sizeof *in), *out = calloc(o->outputs + (size_t)1, sizeof *out);
+	struct pile *pile = calloc(o->outputs + (size_t)1, sizeof *pile);
+
+	if (!in || !out || !pile)
+		op_refuse(o, "there is no memory");
+	for (uint32_t k = 0; k < n && !op_failed(o); k++)
+		if (draw_rank(&o->d, o->in[1 + k]) == 0 || draw_dim(&o->d, o->in[1 + k], 0) != batches)
+			op_refuse(o, "input %u is expected to be a batch of %" PRIu64, k + 2, batches);
+	for (uint64_t b = 0; b < batches && !op_failed(o); b++) {
+		for (uint32_t k = 0; k < n; k++)
+			in[k] = draw_squeeze(&o->d, draw_slice(&o->d, o->in[1 + k], 0, b, b + 1, 1), 0);
+		s->in = in;
+		run_scan(o, s, out);
+		for (uint32_t k = 0; k < o->outputs && !op_failed(o); k++)
+			pile_add(o, &pile[k], out[k]);
+	}
+	for (uint32_t k = 0; k < o->outputs; k++) {
+		if (!op_failed(o))
+			o->out[k] = pile_join(o, &pile[k], 0, false);
+		if (pile)
+			free(pile[k].v);
+	}
+	free(pile);
+	free(in);
+	free(out);
+}
+
 void op_scan(struct op *o)
 {
-	struct scan s = { .l.body = graph_of(o, "body") };
+	const bool old = o->opset < 9;
+	const uint32_t inputs = o->inputs - (old ? 1 : 0);
+	struct scan s = { .l.body = graph_of(o, "body"), .in = o->in };
 	const int64_t n = op_int(o, "num_scan_inputs", 0);
 
-	if (o->opset < 9)
-		op_refuse(o, "its form before opset 9 is not imported");
-	else if (n < 1 || n > o->inputs || o->outputs < o->inputs - (uint32_t)n)
+	if (n < 1 || n > inputs || o->outputs < inputs - (uint32_t)n)
 		op_refuse(o, "attribute num_scan_inputs is %" PRId64, n);
+	else if (old && o->in[0])
+		op_refuse(o, "input 1, sequence_lens, is not imported");
 	if (op_failed(o))
 		return;
 	s.inputs = (uint32_t)n;
-	s.l.carried = o->inputs - s.inputs;
+	s.l.carried = inputs - s.inputs;
 	s.l.scans = o->outputs - s.l.carried;
 	s.in_axis = ints(o, "scan_input_axes", s.inputs);
-	s.in_back = ints(o, "scan_input_directions", s.inputs);
+	s.in_back = ints(o, old ? "directions" : "scan_input_directions", s.inputs);
 	s.out_axis = ints(o, "scan_output_axes", s.l.scans);
 	s.out_back = ints(o, "scan_output_directions", s.l.scans);
-	if (!op_failed(o) && scan_lengths(o, &s) && start(o, &s.l, o->inputs, o->outputs)) {
-		memcpy(s.l.in, o->in, s.l.carried * sizeof *o->in);
-		for (uint64_t i = 0; i < s.rounds; i++)
-			if (!scan_round(o, &s, i))
-				break;
-	}
-	for (uint32_t k = 0; k < o->outputs && !op_failed(o); k++) {
-		const uint32_t i = k - s.l.carried;
-		o->out[k] = k < s.l.carried
-		                    ? s.l.in[k]
-		                    : pile_join(o, &s.l.pile[i],
-		                                op_axis(o, s.out_axis[i],
-		                                        s.l.pile[i].n ? draw_rank(&o->d, s.l.pile[i].v[0]) + 1 : 1),
-		                                s.out_back[i] != 0);
-	}
-	finish(&s.l);
+	if (old && !op_failed(o))
+		scan_batches(o, &s);
+	else if (!op_failed(o))
+		run_scan(o, &s, o->out);
 	free(s.in_axis);
 	free(s.in_back);
 	free(s.out_axis);
 	free(s.out_back);
 }
+
+/* ---- optional values: arrays alone, which are there or are left out */
+
+void op_optional_get(struct op *o) { o->out[0] = o->in[0]; }
+
+void op_optional_has(struct op *o) { o->out[0] = draw_scalar(&o->d, op_in(o, 0) != 0, JIT_TYPE_BOOL); }

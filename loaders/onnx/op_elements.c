@@ -154,17 +154,23 @@ static int type_attribute(struct op *o, const char *name, int64_t usual)
 }
 
 /* A cast of ONNX from float to a narrow integer keeps the low bits of the integer, as the row does. */
-static tensor_value cast(struct op *o, tensor_value x, int type) { return draw_convert(&o->d, x, type); }
-
 void op_cast(struct op *o)
 {
-	const int type = type_attribute(o, "to", 0);
+	const int64_t to = op_int(o, "to", 0);
 
-	if (!op_failed(o))
-		o->out[0] = cast(o, o->in[0], type);
+	if (onnx_held_type(to) < 0)
+		type_attribute(o, "to", 0);
+	else
+		op_cast_to(o, to);
 }
 
-void op_cast_like(struct op *o) { o->out[0] = cast(o, o->in[0], draw_type(&o->d, o->in[1])); }
+void op_cast_like(struct op *o)
+{
+	if (o->narrow_in[1])
+		op_cast_to(o, o->narrow_in[1]);
+	else
+		o->out[0] = draw_convert(&o->d, o->in[0], draw_type(&o->d, o->in[1]));
+}
 
 void op_bit_cast(struct op *o)
 {

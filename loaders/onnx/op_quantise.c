@@ -36,14 +36,17 @@ static unsigned axis_of(struct op *o, const struct shape *x)
 	return x->rank < 2 ? 0 : op_axis(o, axis, x->rank);
 }
 
-/* Rounds to nearest even, adds the zero point, and cuts to the type's range. */
-static tensor_value saturated(struct op *o, tensor_value x, tensor_value zero, int type)
+/* Rounds to nearest even, adds the zero point, and cuts to the type's range. narrow: of 4 or 2 bits, or 0. */
+static tensor_value saturated(struct op *o, tensor_value x, tensor_value zero, int type, int64_t narrow)
 {
 	struct draw *d = &o->d;
 	const unsigned bits = 8 * tensor_type_bytes(type);
 	const bool has_sign = tensor_is_signed(type);
-	const double least = has_sign ? -(double)(1ULL << (bits - 1)) : 0,
-		     most = (double)((1ULL << (has_sign ? bits - 1 : bits)) - 1);
+	double least = has_sign ? -(double)(1ULL << (bits - 1)) : 0,
+	       most = (double)((1ULL << (has_sign ? bits - 1 : bits)) - 1);
+
+	if (narrow)
+		op_narrow_range(narrow, &least, &most);
 
 	if (!tensor_is_integer(type) || bits > 16) {
 		op_refuse(o, "numbers are quantised to %s, expected integers of 8 or 16 bits", tensor_type_name(type));
@@ -70,7 +73,10 @@ void op_quantize(struct op *o)
 	struct draw *d = &o->d;
 	const struct shape s = draw_shape(d, o->in[0]);
 	const unsigned axis = axis_of(o, &s);
-	const int type = type_named(o, "output_dtype", op_in(o, 2) ? draw_type(d, o->in[2]) : JIT_TYPE_U8),
+	const int64_t number = op_int(o, "output_dtype", op_in(o, 2) ? o->narrow_in[2] : 0),
+		      narrow = onnx_narrow_bits(number) ? number : 0;
+	const int type = narrow ? onnx_held_type(narrow)
+	                        : type_named(o, "output_dtype", op_in(o, 2) ? draw_type(d, o->in[2]) : JIT_TYPE_U8),
 		  precision = type_named(o, "precision", draw_type(d, o->in[1]));
 
 	if (op_failed(o))
@@ -78,8 +84,13 @@ void op_quantize(struct op *o)
 	const int wide = tensor_is_float(precision) ? precision : JIT_TYPE_F32;
 	const tensor_value scale = draw_convert(d, spread(o, o->in[1], &s, axis), wide),
 			   zero = op_in(o, 2) ? spread(o, o->in[2], &s, axis) : 0;
-	const tensor_value x = draw_binary(d, OP_div, draw_convert(d, o->in[0], wide), scale);
-	o->out[0] = saturated(o, op_widen(o, x), zero, type);
+	const tensor_value x = op_widen(o, draw_binary(d, OP_div, draw_convert(d, o->in[0], wide), scale));
+	o->narrow_out[0] = (uint8_t)narrow;
+	if (tensor_is_float(type))
+		o->out[0] = op_narrow(o, zero ? draw_binary(d, OP_add, x, draw_convert(d, zero, draw_type(d, x))) : x,
+		                      narrow);
+	else
+		o->out[0] = saturated(o, x, zero, type, narrow);
 }
 
 void op_dequantize(struct op *o)
@@ -92,9 +103,10 @@ void op_dequantize(struct op *o)
 	if (op_failed(o))
 		return;
 	const tensor_value scale = op_widen(o, spread(o, o->in[1], &s, axis));
-	tensor_value x = draw_convert(d, o->in[0], JIT_TYPE_I32);
+	const int whole = tensor_is_float(draw_type(d, o->in[0])) ? draw_type(d, scale) : JIT_TYPE_I32;
+	tensor_value x = draw_convert(d, o->in[0], whole);
 	if (op_in(o, 2))
-		x = draw_binary(d, OP_sub, x, draw_convert(d, spread(o, o->in[2], &s, axis), JIT_TYPE_I32));
+		x = draw_binary(d, OP_sub, x, draw_convert(d, spread(o, o->in[2], &s, axis), whole));
 	o->out[0] = draw_convert(d, draw_binary(d, OP_mul, draw_convert(d, x, draw_type(d, scale)), scale), type);
 }
 
@@ -108,9 +120,9 @@ void op_dynamic_quantize(struct op *o)
 			   most = draw_from(d, OP_max, 0, draw_reduce(d, OP_reduce_max, x, all, false));
 	const tensor_value scale = draw_with(d, OP_div, draw_binary(d, OP_sub, most, least), 255);
 	const tensor_value zero =
-		saturated(o, draw_binary(d, OP_div, draw_unary(d, OP_neg, least), scale), 0, JIT_TYPE_U8);
+		saturated(o, draw_binary(d, OP_div, draw_unary(d, OP_neg, least), scale), 0, JIT_TYPE_U8, 0);
 
-	o->out[0] = saturated(o, draw_binary(d, OP_div, x, scale), zero, JIT_TYPE_U8);
+	o->out[0] = saturated(o, draw_binary(d, OP_div, x, scale), zero, JIT_TYPE_U8, 0);
 	if (o->outputs > 1)
 		o->out[1] = scale;
 	if (o->outputs > 2)
@@ -169,7 +181,7 @@ void op_qlinear_matmul(struct op *o)
 	const tensor_value scale = draw_binary(d, OP_mul, column(o, op_widen(o, o->in[1])), op_widen(o, o->in[4]));
 	const tensor_value x = draw_binary(d, OP_mul, draw_convert(d, product, draw_type(d, scale)), scale);
 
-	o->out[0] = saturated(o, draw_binary(d, OP_div, x, op_widen(o, o->in[6])), o->in[7], draw_type(d, o->in[7]));
+	o->out[0] = saturated(o, draw_binary(d, OP_div, x, op_widen(o, o->in[6])), o->in[7], draw_type(d, o->in[7]), 0);
 }
 
 /* One for each output channel, beside weights or results of `rank` dimensions. */
@@ -216,5 +228,5 @@ void op_qlinear_conv(struct op *o)
 		draw_binary(d, OP_div, draw_dims(d, o->in[1], 0, NULL), draw_dims(d, o->in[6], 0, NULL));
 	const tensor_value scale = draw_binary(d, OP_mul, draw_reshape(d, o->in[4], &scales), factor);
 	const tensor_value x = draw_binary(d, OP_mul, draw_convert(d, y, draw_type(d, scale)), scale);
-	o->out[0] = saturated(o, x, draw_dims(d, o->in[7], 0, NULL), draw_type(d, o->in[7]));
+	o->out[0] = saturated(o, x, draw_dims(d, o->in[7], 0, NULL), draw_type(d, o->in[7]), 0);
 }

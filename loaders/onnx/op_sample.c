@@ -62,13 +62,10 @@ static tensor_value cubic(struct draw *d, tensor_value part, int k)
 	return draw_with(d, OP_sub, draw_with(d, OP_mul, draw_binary(d, OP_mul, inner, x), a), 4 * a);
 }
 
-static void read_dimension(struct op *o, struct sampler *s, unsigned i, uint64_t n, tensor_value g)
+/* Taps of dimension i around the position x, in elements. */
+static void read_position(struct op *o, struct sampler *s, unsigned i, uint64_t n, tensor_value x)
 {
 	struct draw *d = &o->d;
-	const tensor_value up = draw_with(d, OP_add, g, 1);
-	const tensor_value x =
-		s->corners ? draw_with(d, OP_mul, draw_with(d, OP_div, up, 2), (double)n - 1)
-			   : draw_with(d, OP_div, draw_with(d, OP_sub, draw_with(d, OP_mul, up, (double)n), 1), 2);
 	const tensor_value low = draw_unary(d, OP_floor, x), part = draw_binary(d, OP_sub, x, low);
 
 	for (int k = 0; k < (int)s->taps; k++) {
@@ -82,6 +79,18 @@ static void read_dimension(struct op *o, struct sampler *s, unsigned i, uint64_t
 		else if (s->mode == BY_CUBIC)
 			t->weight = cubic(d, part, k);
 	}
+}
+
+/* The same of a position between -1 and 1. */
+static void read_dimension(struct op *o, struct sampler *s, unsigned i, uint64_t n, tensor_value g)
+{
+	struct draw *d = &o->d;
+	const tensor_value up = draw_with(d, OP_add, g, 1);
+
+	read_position(o, s, i, n,
+	              s->corners
+	                      ? draw_with(d, OP_mul, draw_with(d, OP_div, up, 2), (double)n - 1)
+	                      : draw_with(d, OP_div, draw_with(d, OP_sub, draw_with(d, OP_mul, up, (double)n), 1), 2));
 }
 
 /* One tap of each dimension: what is taken there, times its weights. x: [batch,channels,space] */
@@ -106,6 +115,34 @@ static tensor_value take_tap(struct op *o, const struct sampler *s, tensor_value
 	if (exists)
 		y = draw_select(d, draw_expand(d, exists, 1), y, draw_scalar(d, 0, draw_type(d, y)));
 	return weight ? draw_binary(d, OP_mul, y, draw_convert(d, draw_expand(d, weight, 1), draw_type(d, y))) : y;
+}
+
+/* The sum over all taps. x: [batch,channels,space], of: [batch,channels,..] */
+static tensor_value take_taps(struct op *o, const struct sampler *s, tensor_value x, const struct shape *of)
+{
+	struct shape taps = { .rank = s->n };
+	uint64_t at[TENSOR_MAX_RANK] = { 0 };
+	unsigned which[TENSOR_MAX_RANK] = { 0 };
+	tensor_value sum = 0;
+
+	for (unsigned i = 0; i < s->n; i++)
+		taps.dim[i] = s->taps;
+	do {
+		for (unsigned i = 0; i < s->n; i++)
+			which[i] = (unsigned)at[i];
+		const tensor_value part = take_tap(o, s, x, of, which);
+		sum = sum ? draw_binary(&o->d, OP_add, sum, part) : part;
+	} while (!op_failed(o) && shape_next(&taps, at));
+	return sum;
+}
+
+tensor_value op_sample_linear(struct op *o, tensor_value x, const struct shape *of, const tensor_value *at)
+{
+	struct sampler s = { .mode = BY_LINEAR, .padding = PAD_ZEROS, .taps = 2, .n = of->rank - 2 };
+
+	for (unsigned i = 0; i < s.n; i++)
+		read_position(o, &s, i, of->dim[2 + i], at[i]);
+	return take_taps(o, &s, x, of);
 }
 
 static bool read_sampler(struct op *o, struct sampler *s)
@@ -133,9 +170,6 @@ void op_grid_sample(struct op *o)
 	const struct shape of = draw_shape(d, o->in[0]), g = draw_shape(d, o->in[1]);
 	const int type = draw_type(d, o->in[0]);
 	struct sampler s = { 0 };
-	unsigned which[TENSOR_MAX_RANK] = { 0 };
-	struct shape taps = { .rank = of.rank - 2 };
-	uint64_t at[TENSOR_MAX_RANK] = { 0 };
 
 	if (of.rank < 3 || of.rank > 5 || g.rank != of.rank || g.dim[g.rank - 1] != of.rank - 2 ||
 	    g.dim[0] != of.dim[0] || shape_part(&of, 2, of.rank) == 0) {
@@ -151,19 +185,12 @@ void op_grid_sample(struct op *o)
 	for (unsigned i = 0; i < s.n; i++) {
 		const unsigned k = s.n - 1 - i; /* the grid has the last dimension first */
 		read_dimension(o, &s, i, of.dim[2 + i], draw_squeeze(d, draw_slice(d, grid, 2, k, k + 1, 1), 2));
-		taps.dim[i] = s.taps;
 	}
 	const tensor_value wide =
 		tensor_is_float(type) ? op_widen(o, o->in[0]) : draw_convert(d, o->in[0], JIT_TYPE_F32);
 	const tensor_value x =
 		draw_dims(d, wide, 3, (const uint64_t[]){ of.dim[0], of.dim[1], shape_part(&of, 2, of.rank) });
-	tensor_value sum = 0;
-	do {
-		for (unsigned i = 0; i < s.n; i++)
-			which[i] = (unsigned)at[i];
-		const tensor_value part = take_tap(o, &s, x, &of, which);
-		sum = sum ? draw_binary(d, OP_add, sum, part) : part;
-	} while (!op_failed(o) && shape_next(&taps, at));
+	const tensor_value sum = take_taps(o, &s, x, &of);
 	struct shape out = of;
 	memcpy(out.dim + 2, g.dim + 1, s.n * sizeof *out.dim);
 	o->out[0] = draw_convert(d, draw_reshape(d, sum, &out), type);

@@ -48,6 +48,7 @@ static tensor_value constant_tensor(struct op *o, const struct onnx_tensor *from
 		return 0;
 	const tensor_value v = tensor_graph_constant(o->d.g, &t, o->err);
 	tensor_free(&t);
+	o->narrow_out[0] = onnx_narrow_bits(from->type) ? (uint8_t)from->type : 0;
 	return v;
 }
 

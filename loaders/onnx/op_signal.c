@@ -1,4 +1,5 @@
-/* loaders/onnx/op_signal.c - windows of signals, and discrete Fourier transforms as products with their matrix. */
+/* loaders/onnx/op_signal.c - windows of signals, discrete Fourier transforms as products with their matrix, and bands
+ * of hearing. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -130,4 +131,117 @@ void op_dft(struct op *o)
 			   real = draw_squeeze(d, draw_slice(d, x, last, 0, 1, 1), last),
 			   imaginary = s.dim[last] == 2 ? draw_squeeze(d, draw_slice(d, x, last, 1, 2, 1), last) : 0;
 	o->out[0] = draw_convert(d, fourier(o, &t, real, imaginary, axis), type);
+}
+
+/* ---- short-time transforms */
+
+/* A number that must be known. */
+static double known_number(struct op *o, unsigned input)
+{
+	const struct tensor *t = op_known(o, input);
+
+	if (t && shape_elements(&t->shape) == 1)
+		return number_of(t, 0);
+	op_refuse(o, "input %u is expected to be one number", input + 1);
+	return 0;
+}
+
+/* Frames of n samples, each `step` behind the one before. */
+static tensor_value frames_of(struct op *o, tensor_value x, uint64_t n, uint64_t step, uint64_t frames)
+{
+	int64_t *index = frames <= (1 << 24) / n ? calloc(frames * n + 1, sizeof *index) : NULL;
+
+	if (!index) {
+		op_refuse(o, "there are %" PRIu64 " frames of %" PRIu64 " samples", frames, n);
+		return 0;
+	}
+	for (uint64_t i = 0; i < frames * n; i++)
+		index[i] = (int64_t)(i / n * step + i % n);
+	const tensor_value at = op_constant_shaped(o, index, &(struct shape){ .rank = 2, .dim = { frames, n } });
+	free(index);
+	return draw_take(&o->d, x, at, 1);
+}
+
+void op_stft(struct op *o)
+{
+	struct draw *d = &o->d;
+	const struct shape s = draw_shape(d, o->in[0]), w = draw_shape(d, op_in(o, 2));
+	const int64_t step = op_known_int(o, 1, 0),
+		      length = op_known_int(o, 3,
+	                                    op_in(o, 2)  ? (int64_t)w.dim[0]
+	                                    : s.rank > 1 ? (int64_t)s.dim[1]
+	                                                 : 0);
+	struct transform t = { .onesided = op_int(o, "onesided", 1) != 0 };
+
+	if (s.rank != 3 || (s.dim[2] != 1 && s.dim[2] != 2))
+		op_refuse(o, "input 1 is expected to be [batches,samples,1] or [batches,samples,2]");
+	else if (step < 1 || length < 1 || (uint64_t)length > s.dim[1])
+		op_refuse(o, "frames of %" PRId64 " samples in steps of %" PRId64 " do not fit %" PRIu64, length, step,
+		          s.dim[1]);
+	else if (op_in(o, 2) && (w.rank != 1 || w.dim[0] != (uint64_t)length))
+		op_refuse(o, "input 3, window, does not have %" PRId64 " elements", length);
+	else if (t.onesided && s.dim[2] == 2)
+		op_refuse(o, "attribute onesided is expected to be 0 for complex samples");
+	if (op_failed(o))
+		return;
+	t.n = t.in = (uint64_t)length;
+	t.out = t.onesided ? t.n / 2 + 1 : t.n;
+	const int type = draw_type(d, o->in[0]);
+	tensor_value x =
+		frames_of(o, op_widen(o, o->in[0]), t.n, (uint64_t)step, (s.dim[1] - t.n) / (uint64_t)step + 1);
+	if (op_in(o, 2))
+		x = draw_binary(d, OP_mul, x,
+		                draw_expand(d, draw_convert(d, op_widen(o, o->in[2]), draw_type(d, x)), 1));
+	const tensor_value real = draw_squeeze(d, draw_slice(d, x, 3, 0, 1, 1), 3),
+			   imaginary = s.dim[2] == 2 ? draw_squeeze(d, draw_slice(d, x, 3, 1, 2, 1), 3) : 0;
+	o->out[0] = draw_convert(d, fourier(o, &t, real, imaginary, 2), type);
+}
+
+/* ---- bands of equal width to the ear */
+
+static double mel_of(double hertz) { return 2595 * log10(1 + hertz / 700); }
+
+/* m: [bins,bands]. Each band rises from the edge before it, and falls to the one behind it. */
+static void fill_bands(double *m, uint64_t bins, uint64_t bands, const int64_t *edge)
+{
+	for (uint64_t i = 0; i < bands; i++) {
+		const int64_t low = edge[i], centre = edge[i + 1], high = edge[i + 2];
+		for (int64_t k = low; k <= centre && k < (int64_t)bins; k++)
+			m[(uint64_t)k * bands + i] = low == centre ? 1 : (double)(k - low) / (double)(centre - low);
+		for (int64_t k = centre; k < high && k < (int64_t)bins; k++)
+			m[(uint64_t)k * bands + i] = (double)(high - k) / (double)(high - centre);
+	}
+}
+
+void op_mel_weights(struct op *o)
+{
+	const int64_t bands = op_known_int(o, 0, 0), length = op_known_int(o, 1, 0), rate = op_known_int(o, 2, 0),
+		      number = op_int(o, "output_datatype", 1);
+	const double low = known_number(o, 3), high = known_number(o, 4);
+
+	if (!op_failed(o) && (bands < 1 || length < 1 || rate < 1 || bands > 1 << 16 || length > 1 << 24 ||
+	                      !(low >= 0) || !(high >= low) || !(high <= (double)rate)))
+		op_refuse(o, "%" PRId64 " bands from %g to %g Hz, of a transform of %" PRId64 " at %" PRId64 " Hz",
+		          bands, low, high, length, rate);
+	if (onnx_type(number) < 0)
+		op_refuse(o, "attribute output_datatype is %s", onnx_type_name(number));
+	if (op_failed(o))
+		return;
+	const uint64_t bins = (uint64_t)length / 2 + 1;
+	double *m = bins <= (UINT64_C(1) << 24) / (uint64_t)bands ? calloc(bins * (uint64_t)bands, sizeof *m) : NULL;
+	int64_t *edge = calloc((size_t)bands + 2, sizeof *edge);
+	if (m && edge) {
+		const double first = mel_of(low), step = (mel_of(high) - first) / (double)(bands + 2);
+		for (int64_t i = 0; i < bands + 2; i++) {
+			const double hertz = 700 * (pow(10, (first + step * (double)i) / 2595) - 1);
+			edge[i] = (int64_t)floor((double)(length + 1) * hertz / (double)rate);
+		}
+		fill_bands(m, bins, (uint64_t)bands, edge);
+		o->out[0] = draw_dims(&o->d, op_constant_reals(o, m, bins * (uint64_t)bands, onnx_type(number)), 2,
+		                      (const uint64_t[]){ bins, (uint64_t)bands });
+	} else {
+		op_refuse(o, "there is no memory for %" PRIu64 " bins of %" PRId64 " bands", bins, bands);
+	}
+	free(m);
+	free(edge);
 }

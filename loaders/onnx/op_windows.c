@@ -8,20 +8,6 @@
 
 /* ---- what windows they have */
 
-static bool list_of(struct op *o, const char *name, int64_t *out, unsigned n, int64_t usual, int64_t least)
-{
-	unsigned given;
-
-	for (unsigned i = 0; i < n; i++)
-		out[i] = usual;
-	if (op_ints(o, name, out, n, &given) && given != n)
-		op_refuse(o, "attribute %s has %u numbers, expected %u", name, given, n);
-	for (unsigned i = 0; i < n && !op_failed(o); i++)
-		if (out[i] < least || out[i] > 1 << 24)
-			op_refuse(o, "attribute %s has the number %" PRId64, name, out[i]);
-	return !op_failed(o);
-}
-
 /* SAME: as many positions as the stride leaves; what is missing is added at both sides, the odd one at the named. */
 static void pad_same(const struct shape *in, struct windows *w, bool lower)
 {
@@ -66,8 +52,8 @@ bool op_windows(struct op *o, const struct shape *in, bool has_size, struct wind
 	} else if (!has_size) {
 		op_refuse(o, "there is no kernel_shape");
 	}
-	if (op_failed(o) || !list_of(o, "strides", w->stride, w->n, 1, 1) ||
-	    !list_of(o, "dilations", w->dilation, w->n, 1, 1) || !list_of(o, "pads", pads, 2 * w->n, 0, 0))
+	if (op_failed(o) || !op_list(o, "strides", w->stride, w->n, 1, 1) ||
+	    !op_list(o, "dilations", w->dilation, w->n, 1, 1) || !op_list(o, "pads", pads, 2 * w->n, 0, 0))
 		return false;
 	const bool upper = op_is(o, "auto_pad", "NOTSET", "SAME_UPPER"),
 		   lower = op_is(o, "auto_pad", "NOTSET", "SAME_LOWER"),
@@ -162,7 +148,7 @@ static bool transposed_pads(struct op *o, const struct shape *s, struct windows 
 		   same_lower = op_is(o, "auto_pad", "NOTSET", "SAME_LOWER");
 	unsigned n;
 
-	if (!list_of(o, "output_padding", more, w->n, 0, 0))
+	if (!op_list(o, "output_padding", more, w->n, 0, 0))
 		return false;
 	const bool given = op_ints(o, "output_shape", shape, TENSOR_MAX_RANK, &n);
 	if (given && n != w->n)

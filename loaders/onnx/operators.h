@@ -5,8 +5,10 @@
 #include "loaders/onnx/import.h"
 
 #define OPERATOR(name, rule, user, least, most, attributes) op_rule rule;
+#define OPERATOR_OF(domain, name, rule, user, least, most, attributes) op_rule rule;
 #include "loaders/onnx/operators.def"
 #undef OPERATOR
+#undef OPERATOR_OF
 
 /* `user` of rows that share a rule and are no operation of graphs. */
 enum {
@@ -41,6 +43,12 @@ enum { INPUTS_MANY = 65535 };
 /* ---- op_elements.c */
 /* f16 and bf16 as f32, in which compositions are computed. */
 tensor_value op_widen(struct op *o, tensor_value x);
+/* ---- op_narrow.c: x in a type by ONNX's number; narrow ones are held in wider ones, with their own numbers alone */
+tensor_value op_narrow(struct op *o, tensor_value x, int64_t number);
+/* Output 1 becomes input 1 in that type. */
+void op_cast_to(struct op *o, int64_t number);
+/* Of integers of 4 and 2 bits. */
+void op_narrow_range(int64_t number, double *least, double *most);
 /* ---- op_shape.c */
 tensor_value op_constant_ints(struct op *o, const int64_t *x, uint64_t n);
 tensor_value op_constant_shaped(struct op *o, const int64_t *x, const struct shape *s);
@@ -59,5 +67,11 @@ bool op_windows(struct op *o, const struct shape *in, bool has_size, struct wind
 tensor_value op_window(struct op *o, enum tensor_op op, tensor_value x, const struct windows *w);
 tensor_value op_convolve(struct op *o, tensor_value x, tensor_value w, const struct windows *v, const int64_t *input,
                          int64_t groups);
+/* ---- op_features.c: what attribute post_transform makes of a result */
+tensor_value op_post_transform(struct op *o, tensor_value y);
+/* ---- op_sample.c: x, [batch,channels,space], at coordinates in elements, for each dimension [batch,positions]: by
+ * linear weights between elements, and 0 beside them. of: [batch,channels,..]. The result is
+ * [batch,channels,positions]. */
+tensor_value op_sample_linear(struct op *o, tensor_value x, const struct shape *of, const tensor_value *at);
 
 #endif

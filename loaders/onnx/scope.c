@@ -17,8 +17,9 @@ static bool make_room(struct scope *s, size_t n, struct error *err)
 		return error_set(err, ERROR_FORMAT, "%s: a graph has %zu names", s->im->file->name, n);
 	s->name = calloc(n + 1, sizeof *s->name);
 	s->value = calloc(n + 1, sizeof *s->value);
+	s->narrow = calloc(n + 1, sizeof *s->narrow);
 	s->initializer = calloc(n + 1, sizeof *s->initializer);
-	return (s->name && s->value && s->initializer) ||
+	return (s->name && s->value && s->narrow && s->initializer) ||
 	       error_set(err, ERROR_MEMORY, "there is no memory for %s", s->im->file->name);
 }
 
@@ -94,16 +95,18 @@ void import_scope_free(struct scope *s)
 	names_free(&s->index);
 	free(s->name);
 	free(s->value);
+	free(s->narrow);
 	free(s->initializer);
 }
 
-bool import_scope_set(struct scope *s, const char *name, tensor_value v)
+bool import_scope_set(struct scope *s, const char *name, tensor_value v, uint8_t narrow)
 {
 	const uint32_t i = s->names ? names_find(&s->index, name, strlen(name)) : (uint32_t)NAMES_NONE;
 
 	if (i == (uint32_t)NAMES_NONE)
 		return false;
 	s->value[i] = v;
+	s->narrow[i] = narrow;
 	return true;
 }
 
@@ -116,23 +119,33 @@ static tensor_value make_initializer(const struct scope *s, uint32_t i, struct e
 	if (!onnx_tensor_of(s->initializer[i], what, s->im->file->folder, &t, err))
 		return 0;
 	s->value[i] = tensor_graph_constant(s->im->g, &t, err);
+	s->narrow[i] = onnx_narrow_bits(s->initializer[i]->type) ? (uint8_t)s->initializer[i]->type : 0;
 	tensor_free(&t);
 	if (s->value[i] && !tensor_graph_name_value(s->im->g, s->value[i], s->name[i], err))
 		return 0;
 	return s->value[i];
 }
 
-tensor_value import_scope_find(const struct scope *s, const char *name, struct error *err)
+static tensor_value find_or_make(const struct scope *s, uint32_t i, const char *name, uint8_t *narrow,
+                                 struct error *err)
+{
+	tensor_value v = s->value[i];
+
+	if (!v && s->initializer[i])
+		v = make_initializer(s, i, err);
+	else if (!v)
+		error_set(err, ERROR_FORMAT, "%s is used before it is made", name);
+	if (narrow)
+		*narrow = s->narrow[i];
+	return v;
+}
+
+tensor_value import_scope_find(const struct scope *s, const char *name, uint8_t *narrow, struct error *err)
 {
 	for (const struct scope *at = s; at; at = at->outer) {
 		const uint32_t i = at->names ? names_find(&at->index, name, strlen(name)) : (uint32_t)NAMES_NONE;
-		if (i == (uint32_t)NAMES_NONE)
-			continue;
-		if (!at->value[i] && at->initializer[i])
-			return make_initializer(at, i, err);
-		if (!at->value[i])
-			error_set(err, ERROR_FORMAT, "%s is used before it is made", name);
-		return at->value[i];
+		if (i != (uint32_t)NAMES_NONE)
+			return find_or_make(at, i, name, narrow, err);
 	}
 	error_set(err, ERROR_FORMAT, "no value is called %s", name);
 	return 0;

@@ -83,6 +83,26 @@ static void copy_fields(const struct onnx_tensor *t, struct tensor *out)
 	}
 }
 
+/* Elements of a narrow type: several in a byte, the first in its low bits. Bytes lie packed, or apart. */
+static void unpack(int64_t type, const uint8_t *packed, const int32_t *apart, struct tensor *out)
+{
+	const unsigned bits = onnx_narrow_bits(type), each = 8 / bits;
+	const uint64_t n = shape_elements(&out->shape);
+
+	for (uint64_t i = 0; i < n; i++) {
+		const unsigned byte = packed ? packed[i / each] : (uint8_t)apart[i / each];
+		tensor_put(out, i, onnx_narrow_value(type, byte >> (unsigned)(i % each) * bits & ((1U << bits) - 1)));
+	}
+}
+
+/* How many bytes a file has of the elements. */
+static uint64_t bytes_of(int64_t type, const struct tensor *t)
+{
+	const unsigned bits = onnx_narrow_bits(type);
+
+	return bits ? (shape_elements(&t->shape) * bits + 7) / 8 : tensor_bytes(t);
+}
+
 /* Any byte but 0 is true; elements of graphs are 0 or 1. */
 static void tidy_bools(struct tensor *t)
 {
@@ -157,7 +177,9 @@ static bool read_external(const struct onnx_tensor *t, const char *what, const c
                           struct error *err)
 {
 	const char *location = "";
-	uint64_t offset = 0, length = tensor_bytes(out);
+	const uint64_t expected = bytes_of(t->type, out);
+	uint64_t offset = 0, length = expected;
+	struct tensor packed = { .type = JIT_TYPE_U8, .shape = { .rank = 1, .dim = { expected } } };
 	char path[4096];
 
 	for (size_t i = 0; i < t->n_external; i++) {
@@ -171,9 +193,9 @@ static bool read_external(const struct onnx_tensor *t, const char *what, const c
 			return error_set(err, ERROR_FORMAT, "%s: %s of its external data is %s, expected a number",
 			                 what, key, value);
 	}
-	if (length != tensor_bytes(out))
+	if (length != expected)
 		return error_set(err, ERROR_FORMAT, "%s: its external data has %" PRIu64 " bytes, expected %" PRIu64,
-		                 what, length, tensor_bytes(out));
+		                 what, length, expected);
 	if (!folder)
 		return error_set(err, ERROR_FORMAT, "%s has external data, and the model lies in no folder", what);
 	if (!stays_inside(location) || (size_t)snprintf(path, sizeof path, "%s/%s", folder, location) >= sizeof path)
@@ -184,7 +206,15 @@ static bool read_external(const struct onnx_tensor *t, const char *what, const c
 		return error_set(err, ERROR_FORMAT,
 		                 "%s: its external data, %s, is not there, or a link leads out of the model's folder",
 		                 what, location);
-	return read_part(what, path, offset, out, err);
+	if (!onnx_narrow_bits(t->type))
+		return read_part(what, path, offset, out, err);
+	if (!read_part(what, path, offset, &packed, err))
+		return false;
+	const bool ok = tensor_make(out, out->type, &out->shape, err);
+	if (ok)
+		unpack(t->type, packed.data, NULL, out);
+	tensor_free(&packed);
+	return ok;
 }
 
 /* ---- all of them */
@@ -205,14 +235,23 @@ static bool shape_of(const struct onnx_tensor *t, const char *what, struct shape
 
 static bool fill(const struct onnx_tensor *t, const char *what, struct tensor *out, struct error *err)
 {
-	const uint64_t bytes = tensor_bytes(out), n = shape_elements(&out->shape);
+	const uint64_t bytes = bytes_of(t->type, out), n = shape_elements(&out->shape);
+	const bool narrow = onnx_narrow_bits(t->type) != 0;
 
 	if (t->has_raw && (t->raw.len || n == 0)) {
 		if (t->raw.len != bytes)
 			return error_set(err, ERROR_FORMAT, "%s has %zu bytes, expected %" PRIu64, what, t->raw.len,
 			                 bytes);
-		if (bytes)
+		if (narrow)
+			unpack(t->type, t->raw.data, NULL, out);
+		else if (bytes)
 			memcpy(out->data, t->raw.data, (size_t)bytes);
+		return true;
+	}
+	if (narrow && t->n_int32s != bytes)
+		return error_set(err, ERROR_FORMAT, "%s has %zu bytes, expected %" PRIu64, what, t->n_int32s, bytes);
+	if (narrow) {
+		unpack(t->type, NULL, t->int32s, out);
 		return true;
 	}
 	if (count_of(t, out->type) != n)
@@ -226,15 +265,16 @@ static bool fill(const struct onnx_tensor *t, const char *what, struct tensor *o
 static bool can_be_there(const struct onnx_tensor *t, uint64_t elements, const char *what, struct error *err)
 {
 	const size_t n = t->raw.len + t->n_floats + t->n_doubles + t->n_int32s + t->n_int64s + t->n_uint64s;
+	const unsigned bits = onnx_narrow_bits(t->type);
 
-	return elements <= n ||
+	return elements <= n || (bits && elements / (8 / bits) <= n) ||
 	       error_set(err, ERROR_FORMAT, "%s has %zu bytes or elements, expected %" PRIu64, what, n, elements);
 }
 
 bool onnx_tensor_of(const struct onnx_tensor *t, const char *what, const char *folder, struct tensor *out,
                     struct error *err)
 {
-	const int type = onnx_type(t->type);
+	const int type = onnx_held_type(t->type);
 	struct shape s;
 
 	if (type < 0 || t->has_segment)

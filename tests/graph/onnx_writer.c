@@ -82,12 +82,20 @@ void onnx_put_value(struct bytes *graph, unsigned field, const char *name, int t
 void onnx_put_node(struct bytes *graph, const char *name, const char *op, const char *in, const char *out,
                    struct bytes *attributes)
 {
+	onnx_put_node_of(graph, "", name, op, in, out, attributes);
+}
+
+void onnx_put_node_of(struct bytes *graph, const char *domain, const char *name, const char *op, const char *in,
+                      const char *out, struct bytes *attributes)
+{
 	struct bytes node = { 0 };
 
 	put_words(&node, 1, in);
 	put_words(&node, 2, out);
 	onnx_put_text(&node, 3, name);
 	onnx_put_text(&node, 4, op);
+	if (*domain)
+		onnx_put_text(&node, 7, domain);
 	if (attributes && attributes->n)
 		bytes_add(&node, attributes->p, attributes->n);
 	if (attributes) {
@@ -119,6 +127,32 @@ void attribute_ints(struct bytes *a, const char *name, const int64_t *value, siz
 	for (size_t i = 0; i < n; i++)
 		onnx_put_int(&b, 8, value[i]);
 	put_attribute(a, name, 7, &b);
+}
+
+void attribute_float(struct bytes *a, const char *name, float value)
+{
+	struct bytes b = { 0 };
+
+	onnx_put_float(&b, 2, value);
+	put_attribute(a, name, 1, &b);
+}
+
+void attribute_floats(struct bytes *a, const char *name, const float *value, size_t n)
+{
+	struct bytes b = { 0 };
+
+	for (size_t i = 0; i < n; i++)
+		onnx_put_float(&b, 7, value[i]);
+	put_attribute(a, name, 6, &b);
+}
+
+void attribute_words(struct bytes *a, const char *name, const char *words)
+{
+	struct bytes b = { 0 };
+
+	for (const char *p = words; *p; p += strcspn(p, " "), p += *p == ' ')
+		onnx_put_raw(&b, 9, p, strcspn(p, " "));
+	put_attribute(a, name, 8, &b);
 }
 
 void attribute_of_text(struct bytes *a, const char *name, const char *text)

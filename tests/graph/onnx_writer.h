@@ -21,8 +21,15 @@ enum { GRAPH_INPUT = 11, GRAPH_OUTPUT = 12, GRAPH_INITIALIZER = 5 };
 /* attributes: what attribute_int() and the like made, or NULL; freed. */
 void onnx_put_node(struct bytes *graph, const char *name, const char *op, const char *in, const char *out,
                    struct bytes *attributes);
+/* The same of another domain than ONNX's own. */
+void onnx_put_node_of(struct bytes *graph, const char *domain, const char *name, const char *op, const char *in,
+                      const char *out, struct bytes *attributes);
 void attribute_int(struct bytes *a, const char *name, int64_t value);
 void attribute_ints(struct bytes *a, const char *name, const int64_t *value, size_t n);
+void attribute_float(struct bytes *a, const char *name, float value);
+void attribute_floats(struct bytes *a, const char *name, const float *value, size_t n);
+/* Words with blanks between. */
+void attribute_words(struct bytes *a, const char *name, const char *words);
 void attribute_of_text(struct bytes *a, const char *name, const char *text);
 void attribute_graph(struct bytes *a, const char *name, struct bytes *graph);
 void attribute_refers(struct bytes *a, const char *name, int type, const char *to);

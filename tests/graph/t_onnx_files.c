@@ -15,6 +15,7 @@
 
 #include "graph/eval.h"
 #include "loaders/onnx/onnx.h"
+#include "tests/graph/onnx_plain.h"
 #include "tests/graph/onnx_writer.h"
 
 enum { FLOAT = 1, INT64 = 7, STRING = 8, BOOL = 9 };
@@ -454,9 +455,14 @@ static void test_deep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_about),     cmocka_unit_test(test_sizes),    cmocka_unit_test(test_values),
-		cmocka_unit_test(test_functions), cmocka_unit_test(test_external), cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_large),     cmocka_unit_test(test_cut),      cmocka_unit_test(test_deep)
+		cmocka_unit_test(test_about),      cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_values),     cmocka_unit_test(test_functions),
+		cmocka_unit_test(test_external),   cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_large),      cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_deep),       cmocka_unit_test(check_trees),
+		cmocka_unit_test(check_features),  cmocka_unit_test(check_roi_pool),
+		cmocka_unit_test(check_roi_align), cmocka_unit_test(check_deform_conv),
+		cmocka_unit_test(check_narrow)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
