@@ -7,7 +7,8 @@
 struct draw {
 	uint64_t state;
 	struct tensor_graph *g;
-	bool smooth; /* values are f64, small ones, and constants are tame */
+	bool smooth;    /* values are f64, small ones, and constants are tame */
+	unsigned depth; /* loops around it */
 };
 
 unsigned random_below(struct draw *d, unsigned n);
@@ -27,5 +28,13 @@ tensor_value random_pad(struct draw *d, tensor_value x);
 tensor_value random_take(struct draw *d, tensor_value x);
 tensor_value random_dot(struct draw *d, tensor_value x);
 tensor_value random_windows(struct draw *d, tensor_value x);
+tensor_value random_node(struct draw *d);
+/* What constants have. */
+void random_constant(struct draw *d, struct tensor *t, int type, const struct shape *s);
+
+/* ---- random_loops.c */
+tensor_value random_scan(struct draw *d);
+tensor_value random_solve(struct draw *d, tensor_value x);
+tensor_value random_scatter(struct draw *d, tensor_value x);
 
 #endif

@@ -72,8 +72,7 @@ tensor_value random_any_value(struct draw *d)
 	return v;
 }
 
-/* What constants have. */
-static void draw_tensor(struct draw *d, struct tensor *t, int type, const struct shape *s)
+void random_constant(struct draw *d, struct tensor *t, int type, const struct shape *s)
 {
 	if (d->smooth)
 		smooth_tensor(t, type, s, d->state);
@@ -283,7 +282,7 @@ tensor_value random_dot(struct draw *d, tensor_value x)
 	other.dim[other.rank++] = s->dim[left[0]];
 	if (random_below(d, 2))
 		other.dim[other.rank++] = random_size_of(d);
-	draw_tensor(d, &t, random_info(d, x)->type, &other);
+	random_constant(d, &t, random_info(d, x)->type, &other);
 	const tensor_value y = tensor_graph_constant(d->g, &t, &err);
 	tensor_free(&t);
 	const struct attribute a[] = { { ATTRIBUTE_left, 1, left, 0 },
@@ -327,20 +326,20 @@ tensor_value random_windows(struct draw *d, tensor_value x)
 		groups = 2;
 	by.dim[0] = (uint64_t)groups * (1 + random_below(d, 9));
 	by.dim[1] = s->dim[1] / (uint64_t)groups;
-	draw_tensor(d, &t, random_info(d, x)->type, &by);
+	random_constant(d, &t, random_info(d, x)->type, &by);
 	in[1] = tensor_graph_constant(d->g, &t, &err);
 	tensor_free(&t);
 	return random_add(d, OP_conv, in, 2, a, 6);
 }
 
-static tensor_value draw_node(struct draw *d)
+tensor_value random_node(struct draw *d)
 {
 	static const enum tensor_op reductions[] = { OP_reduce_sum, OP_reduce_product, OP_reduce_max,
 		                                     OP_reduce_min, OP_reduce_any,     OP_reduce_all };
 	const tensor_value x = random_any_value(d), y = random_like(d, x);
 	int64_t axis = random_info(d, x)->shape.rank ? random_below(d, random_info(d, x)->shape.rank) : 0;
 
-	switch (random_below(d, 20)) {
+	switch (random_below(d, 24)) {
 	case 0: return random_broadcast(d, x);
 	case 1: return random_reshape(d, x);
 	case 2: return random_by_axes(d, random_below(d, 2) ? OP_transpose : OP_reverse, x);
@@ -356,6 +355,9 @@ static tensor_value draw_node(struct draw *d)
 	case 10: return draw_along(d, x);
 	case 11: return random_dot(d, x);
 	case 12: return random_windows(d, x);
+	case 13: return random_scan(d);
+	case 14: return random_solve(d, x);
+	case 15: return random_scatter(d, x);
 	default: return draw_element(d);
 	}
 }
@@ -377,14 +379,17 @@ void random_graph(struct tensor_graph *g, uint64_t seed, unsigned nodes)
 		tensor_graph_input(g, name, types[random_below(&d, 12)], &s, &err);
 	}
 	for (unsigned tries = 0; g->nodes < nodes && tries < 50 * nodes; tries++) {
-		const tensor_value v = draw_node(&d);
+		const tensor_value v = random_node(&d);
 		/* Larger values take too long to interpret. */
 		if (v && shape_elements(&g->value[v].shape) > 20000)
 			break;
 	}
 	for (unsigned i = 0; i < 3; i++) {
 		char name[8] = { 'y', (char)('0' + i), 0 };
-		assert_true(tensor_graph_output(
-			g, name, g->values - 1 - random_below(&d, g->values < 8 ? g->values - 1 : 7), &err));
+		tensor_value v = g->values - 1 - random_below(&d, g->values < 8 ? g->values - 1 : 7);
+		for (uint32_t k = 0; i == 0 && k < g->nodes; k++) /* a loop or equations, if there are some */
+			if (g->node[k].op == OP_scan || g->node[k].op == OP_solve)
+				v = g->node[k].first + random_below(&d, g->node[k].results);
+		assert_true(tensor_graph_output(g, name, v, &err));
 	}
 }

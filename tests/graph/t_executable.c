@@ -176,17 +176,24 @@ static void test_random(void **state)
 {
 	const unsigned n = test_full() ? 20000 : test_quick() ? (SANITIZED ? 40 : 120) : 1000;
 	const char *seed = getenv("JITRUN_TEST_SEED");
+	unsigned loops = 0, equations = 0;
 	(void)state;
 
 	for (unsigned i = seed ? (unsigned)atoi(seed) : 0; i < (seed ? (unsigned)atoi(seed) + 1 : n); i++) {
 		struct tensor_graph g;
 		char what[80];
 		random_graph(&g, i, 4 + i % 24);
+		for (uint32_t k = 0; k < g.nodes; k++) {
+			loops += g.node[k].op == OP_scan;
+			equations += g.node[k].op == OP_solve;
+		}
 		snprintf(what, sizeof what, "JITRUN_TEST_SEED=%u", i);
 		/* The CPU always; what simulates in turns. */
 		check(&g, i, what, seed ? 63 : 35 | 4u << i % 3, random_tensor);
 		tensor_graph_free(&g);
 	}
+	printf("# %u loops and %u sets of equations in random graphs\n", loops, equations);
+	assert_true(seed || (loops >= n / 8 && equations >= n / 32));
 }
 
 /* Numbers are small ones, so that no sum is NaN. */
