@@ -212,6 +212,8 @@ struct arch_row {
 
 /* The name of the row for Gemma 3's configurations whose attention goes to both sides. */
 #define BIDIRECTIONAL_GEMMA "gemma3_text-bidirectional"
+/* The name of the row for configurations of BERT whose scores are biased by distance: Jina's. */
+#define BIASED_BERT "bert-alibi"
 
 /* The row of such a name, or NULL. */
 const struct arch_row *arch_of_gguf(const char *name, size_t n);

@@ -57,7 +57,7 @@ static bool read_row(struct hf_reader *r)
 		return false;
 	if (!type)
 		return error_set(r->err, ERROR_FORMAT, "%s: model_type is missing", r->label);
-	r->row = arch_of_hf(hf_is_bidirectional(r, type) ? BIDIRECTIONAL_GEMMA : type);
+	r->row = arch_of_hf(hf_row_name(r, type));
 	snprintf(names, sizeof names, "%.100s_text", type);
 	if (!r->row && r->m->file->wrapped) /* both parts' fields are in one object */
 		r->row = arch_of_hf(names);
@@ -336,7 +336,10 @@ static bool read_needs(struct hf_reader *r)
 	const enum model_need there = row->switches & SWITCH_ONE_PART ? NEED_IF_PRESENT : NEED_ALWAYS;
 	n->group[GROUP_QKV_BIAS] = bias ? there : NEED_NOT;
 	n->group[GROUP_O_BIAS] = o_bias ? there : NEED_NOT;
-	n->group[GROUP_MLP_BIAS] = mlp_bias ? NEED_ALWAYS : NEED_NOT;
+	/* Of a gated layer of Jina's the last matrix alone has one. */
+	n->group[GROUP_MLP_BIAS] = !mlp_bias                                  ? NEED_NOT
+	                           : row->encoder && row->encoder->alibi != 0 ? NEED_IF_PRESENT
+	                                                                      : NEED_ALWAYS;
 	return true;
 }
 

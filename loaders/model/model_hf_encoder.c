@@ -17,17 +17,20 @@ static bool check_positions(const struct model *m, const char *label, struct err
 	                 label, s->context_train, s->positions_from);
 }
 
-bool hf_is_bidirectional(const struct hf_reader *r, const char *type)
+const char *hf_row_name(const struct hf_reader *r, const char *type)
 {
-	return strcmp(type, "gemma3_text") == 0 &&
-	       json_is_true(json_object_get(r->root, "use_bidirectional_attention"));
+	const char *kind = json_string_value(json_object_get(r->root, "position_embedding_type"));
+
+	if (strcmp(type, "gemma3_text") == 0 && json_is_true(json_object_get(r->root, "use_bidirectional_attention")))
+		return BIDIRECTIONAL_GEMMA;
+	return strcmp(type, "bert") == 0 && kind && strcmp(kind, "alibi") == 0 ? BIASED_BERT : type;
 }
 
 bool hf_read_encoder(struct hf_reader *r)
 {
 	const struct arch_encoder *e = r->row->encoder;
 	struct model_spec *s = &r->m->spec;
-	const char *kind = NULL;
+	const char *kind = NULL, *feeds = NULL, *expected = e && e->alibi != 0 ? "alibi" : "absolute";
 	bool decodes = false;
 	uint32_t pad = 0;
 
@@ -40,8 +43,14 @@ bool hf_read_encoder(struct hf_reader *r)
 		return error_set(r->err, ERROR_UNSUPPORTED,
 		                 "%s: is_decoder is true, expected false: models of this class run as encoders",
 		                 r->label);
-	if (kind && strcmp(kind, "absolute") != 0)
-		return hf_unsupported(r, "position_embedding_type", kind, "absolute");
+	if (kind && strcmp(kind, expected) != 0)
+		return hf_unsupported(r, "position_embedding_type", kind, expected);
+	if (e->alibi != 0) {
+		if (!hf_get_string(r, r->root, "feed_forward_type", &feeds))
+			return false;
+		if (!feeds || strcmp(feeds, "geglu") != 0)
+			return hf_unsupported(r, "feed_forward_type", feeds ? feeds : "original", "geglu");
+	}
 	const char *pooled = NULL, *act = NULL;
 	if (e->act == HOST_GELU && r->m->file->ranks) {
 		if (!hf_get_string(r, r->root, "classifier_pooling", &pooled) ||

@@ -236,7 +236,7 @@ void model_parallel_needs(struct model_file *f, const struct model_spec *s);
 bool hf_rename_fields(struct hf_reader *r);
 bool hf_read_encoder(struct hf_reader *r);
 /* Whether the file is of a decoder's type, but says that attention goes to both sides. */
-bool hf_is_bidirectional(const struct hf_reader *r, const char *type);
+const char *hf_row_name(const struct hf_reader *r, const char *type);
 bool gguf_read_encoder(struct gguf_reader *r);
 /* model_pooling.c */
 bool model_read_pooling(struct model *m, struct error *err);

@@ -17,9 +17,7 @@ static const struct default_case cases[] = {
 	  "kv_heads=16 head_dim=32 context=2048 eps=1e-05 window=4096 kinds=wwwfwwwf theta=500000 "
 	  "window_theta=500000" },
 	{ "exaone4", "", "kv_heads=32 head_dim=32 context=2048 eps=1e-05 window=4096 kinds=wwwFwwwF theta=10000" },
-	{ "glm4", "",
-	  "kv_heads=2 head_dim=128 context=131072 eps=1.5625e-07 qkv_bias=1 theta=10000 "
-	  "rotating=64" },
+	{ "glm4", "", "kv_heads=2 head_dim=128 context=131072 eps=1.5625e-07 qkv_bias=1 theta=10000 rotating=64" },
 	{ "arcee", "", "kv_heads=16 head_dim=32 context=4096 eps=1e-05 theta=10000" },
 	{ "hunyuan_v1_dense", "", "kv_heads=16 head_dim=32 context=2048 eps=1e-05 theta=10000" },
 	{ "ministral3", "",
@@ -46,8 +44,11 @@ static const struct default_case cases[] = {
 	{ "eurobert", "", "kv_heads=16 head_dim=32 context=8192 eps=1e-05 theta=10000" },
 	{ "gemma3_text-bidirectional", "\"model_type\": \"gemma3_text\", \"use_bidirectional_attention\": true",
 	  "kv_heads=4 head_dim=256 context=131072 eps=1e-06 window=4097 kinds=wwwwwfww theta=1000000 "
-	  "window_theta=10000 "
-	  "attention_scale=0.0625" },
+	  "window_theta=10000 attention_scale=0.0625" },
+	{ "bert-alibi",
+	  "\"model_type\": \"bert\", \"position_embedding_type\": \"alibi\", \"feed_forward_type\": \"geglu\", "
+	  "\"hidden_act\": null",
+	  "kv_heads=16 head_dim=32 context=512 eps=1e-12 qkv_bias=1" },
 	{ "qwen2_vl_text", "", "kv_heads=8 head_dim=32 context=32768 eps=1e-05 window=0 theta=1000000 qkv_bias=1" },
 	{ "qwen2_5_vl_text", "", "kv_heads=8 head_dim=32 context=32768 eps=1e-05 window=0 theta=1000000 qkv_bias=1" },
 	{ "qwen2_vl_text", "\"use_sliding_window\": true, \"num_hidden_layers\": 40", "window=0" },
@@ -84,17 +85,14 @@ static const struct default_case cases[] = {
 	  "expert_ffn=7688 shared_ffn=7688 normed=1 taps=4 taps_bias=1 key_heads=8 value_heads=128 "
 	  "key_dim=128 value_dim=64" },
 	{ "mixtral", "",
-	  "kv_heads=8 head_dim=32 context=131072 eps=1e-05 theta=1000000 experts=8 used=2 "
-	  "expert_ffn=96 normed=1" },
+	  "kv_heads=8 head_dim=32 context=131072 eps=1e-05 theta=1000000 experts=8 used=2 expert_ffn=96 normed=1" },
 	{ "qwen3_moe", "",
-	  "kv_heads=4 head_dim=32 context=32768 eps=1e-06 theta=10000 experts=128 used=8 "
-	  "expert_ffn=768 normed=0" },
+	  "kv_heads=4 head_dim=32 context=32768 eps=1e-06 theta=10000 experts=128 used=8 expert_ffn=768 normed=0" },
 	{ "qwen2_moe", "",
 	  "kv_heads=16 head_dim=32 context=32768 eps=1e-06 qkv_bias=1 theta=10000 experts=60 "
 	  "used=4 expert_ffn=1408 shared_ffn=5632 normed=0" },
 	{ "olmoe", "",
-	  "kv_heads=16 head_dim=32 context=4096 eps=1e-05 theta=10000 experts=64 used=8 "
-	  "expert_ffn=96 normed=0" },
+	  "kv_heads=16 head_dim=32 context=4096 eps=1e-05 theta=10000 experts=64 used=8 expert_ffn=96 normed=0" },
 	{ "granitemoe", "",
 	  "kv_heads=16 head_dim=32 context=2048 eps=1e-06 theta=10000 attention_scale=1 experts=8 "
 	  "used=2 expert_ffn=96 normed=1" },
@@ -125,8 +123,7 @@ static const struct default_case cases[] = {
 	  "rank=256 query_rank=1024 rest=64 value=128 pairs=1" },
 	{ "cwm", "",
 	  "kv_heads=8 head_dim=128 context=131072 eps=1e-05 window=8192 kinds=fwwwfwww theta=1000000 scaling=2 "
-	  "factor=16 "
-	  "original=8192" },
+	  "factor=16 original=8192" },
 	{ "helium", "", "kv_heads=20 head_dim=128 context=4096 eps=1e-08 theta=100000 pairs=1" },
 	{ "gpt2", "\"hidden_act\": null, \"intermediate_size\": null",
 	  "kv_heads=16 head_dim=32 context=1024 eps=1e-05 tied=1 qkv_bias=1 o_bias=1 mlp_bias=1 ffn=2048" },

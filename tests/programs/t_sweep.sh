@@ -8,6 +8,7 @@ command -v python3 >/dev/null || exit 77
 apart=' xverse kimi_k2 qwen3_vl_text qwen2_vl_text qwen2_5_vl_text '
 # Encoders, which generate nothing that could be compared; t_text_encoders.c has them.
 apart="$apart bert roberta xlm-roberta distilbert mpnet nomic_bert modernbert eurobert gemma3_text-bidirectional "
+apart="$apart bert-alibi "
 drawn=" $(PYTHONDONTWRITEBYTECODE=1 python3 "$srcdir/tests/sweep/sweep.py" --list | tr '\n' ' ')"
 runs=" $(awk -F'|' '/^## What is refused/ { exit }
 	/^\| / { gsub(/[` ]/, "", $3); if ($3 ~ /^[a-z]/ && $3 != "model_type") print $3 }' "$srcdir/docs/models.md" |

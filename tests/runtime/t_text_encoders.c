@@ -16,6 +16,7 @@
 
 #include "include/jitrun_texts.h"
 #include "runtime/model/model.h"
+#include "tests/runtime/jina_model.h"
 #include "tests/support/shared.h"
 #include "tests/support/warm_pack.h"
 
@@ -485,6 +486,7 @@ int main(void)
 		cmocka_unit_test(test_hidden_states), cmocka_unit_test(test_pooled_vectors),
 		cmocka_unit_test(test_scores),        cmocka_unit_test(test_same_bits),
 		cmocka_unit_test(test_sealed),        cmocka_unit_test(test_refusals),
+		cmocka_unit_test(jina_check),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
