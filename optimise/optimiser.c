@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "include/jitrun_optimise.h"
+#include "jit/store/safefile.h"
 #include "optimise/hypervolume.h"
 #include "optimise/many.h"
 #include "optimise/restarts.h"
@@ -310,7 +311,7 @@ static bool write_whole(const char *path, const char *text, size_t n, struct err
 	if (strlen(path) > 4090)
 		return error_set(err, ERROR_ARGUMENT, "%.100s...: the path is too long", path);
 	snprintf(written, sizeof written, "%s.new", path);
-	FILE *f = fopen(written, "wb");
+	FILE *f = safefile_may_grow_to(n) ? fopen(written, "wb") : NULL;
 	if (!f)
 		return error_set(err, ERROR_IO, "%.300s: cannot be made: %s", written, strerror(errno));
 	bool done = fwrite(text, 1, n, f) == n && fflush(f) == 0 && fsync(fileno(f)) == 0;

@@ -30,11 +30,11 @@ loaders: base graph
 chat: base loaders
 pictures: base loaders
 grammar: base
-optimise: base include runtime
+optimise: base include jit runtime
 eml: base include
 answers: base grammar
 runtime: base include answers graph jit kernels-templates language loaders chat grammar sim
-train: base include chat graph kernels-templates loaders runtime
+train: base include chat graph jit kernels-templates loaders runtime
 vision: base include chat graph jit kernels-templates language loaders pictures runtime
 pull: base loaders
 server: base include answers chat loaders pictures runtime vision

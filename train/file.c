@@ -2,6 +2,7 @@
 #include "train/file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/json_write.h"
+#include "jit/store/safefile.h"
 
 static bool refuse(struct error *err, const char *path, const char *what)
 {
@@ -21,13 +23,24 @@ bool train_file_open(struct train_file *t, const char *path, struct error *err)
 		return error_set(err, ERROR_ARGUMENT, "%.100s...: the path is too long", path);
 	snprintf(t->path, sizeof t->path, "%s", path);
 	snprintf(t->written, sizeof t->written, "%s.new", path);
-	t->f = fopen(t->written, "wb");
+	t->f = safefile_stream(t->written);
 	return t->f || refuse(err, t->written, "cannot be made");
+}
+
+/* The stream has no descriptor of its own that could be asked. */
+static bool sync_file(const char *path)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const bool ok = fd >= 0 && fsync(fd) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	return ok;
 }
 
 bool train_file_close(struct train_file *t, bool ok, struct error *err)
 {
-	if (ok && (ferror(t->f) || fflush(t->f) != 0 || fsync(fileno(t->f)) != 0))
+	if (ok && (ferror(t->f) || fflush(t->f) != 0 || !sync_file(t->written)))
 		ok = refuse(err, t->path, "cannot be written");
 	if (fclose(t->f) != 0 && ok)
 		ok = refuse(err, t->path, "cannot be written");

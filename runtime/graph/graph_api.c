@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "graph/eval.h"
+#include "jit/store/safefile.h"
 #include "loaders/onnx/onnx.h"
 #include "runtime/model/model.h"
 #include "runtime/model/options.h"
@@ -158,7 +159,7 @@ void jit_graph_close(jit_graph *g)
 /* Writes a file by a function; false: err. */
 static FILE *create(const char *path, struct error *err)
 {
-	FILE *f = fopen(path, "w");
+	FILE *f = safefile_stream(path);
 
 	if (!f)
 		error_set(err, ERROR_IO, "%.300s: %s", path, strerror(errno));

@@ -54,6 +54,7 @@ while [ ! -f "$dir/killed/state" ] && [ $tries -lt 600 ]; do sleep 0.02; tries=$
 kill -9 $killed 2> /dev/null
 wait $killed 2> /dev/null
 check "a state was there" [ -f "$dir/killed/state" ]
+cp -r "$dir/killed" "$dir/half"
 is 0 lora "$model" $usual -o "$dir/killed" --resume
 same one/adapter_model.safetensors killed/adapter_model.safetensors
 same one/losses.csv killed/losses.csv
@@ -61,6 +62,22 @@ is 0 lora "$model" $usual -o "$dir/killed" --resume
 same one/adapter_model.safetensors killed/adapter_model.safetensors
 refused "the state is of another training" 1 lora "$model" $usual -o "$dir/killed" --resume --batch 3
 refused "the state is of another training" 1 lora "$model" $usual -o "$dir/killed" --resume --rate 2e-2
+
+# ---- a disk that is full: what was stored is there as it was, and training goes on from it
+limited() { (ulimit -f 16; run "$@"; exit $status); status=$?; }
+for d in half more; do
+	cp "$dir/$d/state" "$dir/state.before"
+	limited lora "$model" $usual -o "$dir/$d" --resume --save-every 1
+	check "a full disk is a failure" [ $status = 1 ]
+	says "state: cannot be written: File too large"
+	check "the state of $d is as it was" cmp "$dir/$d/state" "$dir/state.before"
+	check "nothing is half written" [ ! -e "$dir/$d/state.new" -a ! -e "$dir/$d/adapter_model.safetensors.new" ]
+done
+same one/adapter_model.safetensors more/adapter_model.safetensors
+check "no adapter of a part of the steps" [ ! -e "$dir/half/adapter_model.safetensors" ]
+is 0 lora "$model" $usual -o "$dir/half" --resume
+same one/adapter_model.safetensors half/adapter_model.safetensors
+same one/losses.csv half/losses.csv
 printf x >> "$dir/killed/state"
 refused "the file is damaged" 1 lora "$model" $usual -o "$dir/killed" --resume
 check "the adapter is still there" cmp "$dir/one/adapter_model.safetensors" "$dir/killed/adapter_model.safetensors"

@@ -21,6 +21,9 @@
 
 #include "jit/store/cache.h"
 #include "include/jitrun_cards.h"
+#include "include/jitrun_graph.h"
+#include "include/jitrun_optimise.h"
+#include "include/jitrun_train.h"
 #include "tests/runtime/tiny_model.h"
 #include "tests/support/shared.h"
 
@@ -94,6 +97,53 @@ static int pack(void)
 	return ok ? WRITTEN : strstr(e.text, "File too large") ? REFUSED : WITHOUT_SENTENCE;
 }
 
+/* An adapter in a format of files; -1: a state. */
+static int train(int format)
+{
+	const jit_train_options o = JIT_TRAIN_OPTIONS(.model = model, .rank = 2, .threads = 1, .cache_dir = "");
+	jit_error err = { 0 };
+	jit_train *t = jit_train_open(&o, &err);
+	const char *path = format == JIT_TRAIN_PEFT ? dir : made;
+
+	if (!t)
+		return FAILED;
+	const int result =
+		said(format < 0 ? jit_train_write_state(t, path, &err) : jit_train_save(t, path, format, &err), &err);
+	jit_train_close(t);
+	return result;
+}
+
+static int state(void) { return train(-1); }
+static int peft(void) { return train(JIT_TRAIN_PEFT); }
+static int gguf(void) { return train(JIT_TRAIN_GGUF); }
+
+static int graph(void)
+{
+	const jit_graph_options o = JIT_GRAPH_OPTIONS(.source = "input x f32[4]\ny = neg x\nz = exp y\nw = mul y z\n"
+	                                                        "output w\noutput z\n");
+	jit_error err = { 0 };
+	jit_graph *g = jit_graph_open(&o, &err);
+
+	if (!g)
+		return FAILED;
+	const int result = said(jit_graph_write(g, made, &err), &err);
+	jit_graph_close(g);
+	return result;
+}
+
+static int optimiser(void)
+{
+	static const double start[20];
+	jit_error err = { 0 };
+	jit_optimiser *o = jit_optimiser_open(&JIT_OPTIMISE_OPTIONS(.dimension = 20, .sigma = 1, .start = start), &err);
+
+	if (!o)
+		return FAILED;
+	const int result = said(jit_optimiser_save(o, made, &err), &err);
+	jit_optimiser_close(o);
+	return result;
+}
+
 /* behind: how many bytes at its end a file may lack that nobody is told of. */
 static const struct way {
 	const char *name;
@@ -101,9 +151,11 @@ static const struct way {
 	bool may_fail_quietly;
 	unsigned behind;
 } ways[] = {
-	{ "dump_ir", dump_ir, false, 0 },   { "dump_asm", dump_asm, false, 0 }, { "jitdump", jitdump, false, 16 },
-	{ "perf_map", perf_map, false, 0 }, { "trace", trace, false, 0 },       { "cache", cache, true, 0 },
-	{ "objects", objects, false, 0 },   { "pack", pack, false, 0 },
+	{ "dump_ir", dump_ir, false, 0 },     { "dump_asm", dump_asm, false, 0 }, { "jitdump", jitdump, false, 16 },
+	{ "perf_map", perf_map, false, 0 },   { "trace", trace, false, 0 },       { "cache", cache, true, 0 },
+	{ "objects", objects, false, 0 },     { "pack", pack, false, 0 },         { "state", state, false, 0 },
+	{ "peft", peft, false, 0 },           { "gguf", gguf, false, 0 },         { "graph", graph, false, 0 },
+	{ "optimiser", optimiser, false, 0 },
 };
 
 /* ---- running it */
