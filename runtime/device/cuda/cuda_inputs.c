@@ -20,6 +20,18 @@ static size_t input_width(const struct plan *p)
 	return 64 + 2 * max;
 }
 
+/* The same of one argument: rows of what adapters have for a token, or of a picture's features, are wider. */
+static size_t width_of(const struct plan *p, const struct plan_op *l, uint32_t slot, size_t usual)
+{
+	const struct key *k = &p->kernel[l->kernel].key;
+
+	if (k->kind == KEY_ADAPT_UP && slot == ADAPT_IN)
+		return numerics_pad(k->k) * sizeof(float);
+	if (k->kind == KEY_SCALE && slot == SCALE_IN)
+		return (size_t)(l->end - l->begin) * 32 * sizeof(float) / p->tokens;
+	return usual;
+}
+
 /* The input at p, whose tokens have so many bytes; made where there is none. NULL: what is there is not memory that the
  * host shares, or there are too many. */
 static const struct cuda_input *input_at(const struct cuda_stream *s, struct cuda_plan *c, const void *p, size_t width)
@@ -46,7 +58,7 @@ void cuda_find_inputs(const struct cuda_stream *s, struct cuda_plan *c)
 
 	for (size_t i = 0; i < cut_last_section(p); i++)
 		for (uint32_t k = 0; k < p->op[i].n_args; k++)
-			input_at(s, c, (const void *)(uintptr_t)p->op[i].arg[k], width);
+			input_at(s, c, (const void *)(uintptr_t)p->op[i].arg[k], width_of(p, &p->op[i], k, width));
 	c->inputs = c->bytes;
 	for (unsigned i = 0; i < c->n_inputs; i++) {
 		c->input[i].at = c->bytes;
