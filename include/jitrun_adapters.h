@@ -40,6 +40,7 @@ typedef struct jit_adapter_info {
 	int rank, matrices;   /* the greatest rank; matrices of the model that it adds to */
 	uint64_t bytes;       /* of memory, on the model's device */
 	uint64_t fingerprint; /* of its numbers and their scales */
+	size_t invocation;    /* how many invocation tokens it has; 0: it always counts */
 } jit_adapter_info;
 #define JIT_ADAPTER_INFO() JIT_STRUCT(jit_adapter_info, )
 int jit_adapter_get_info(const jit_adapter *a, jit_adapter_info *out, jit_error *err);
@@ -49,6 +50,18 @@ int jit_adapter_get_info(const jit_adapter *a, jit_adapter_info *out, jit_error 
  * tokens (jit_session_rewind to 0), or the adapters must be the same. */
 int jit_session_set_adapters(jit_session *s, jit_adapter *const *adapters, const float *scales, size_t n,
                              jit_error *err);
+
+/* INVOCATION. An adapter with invocation tokens (aLoRA) was trained to count from these tokens on: what stands before
+ * them is computed without it, and may have been computed for others already. The caller says where that is, as it may
+ * for any adapter.
+ *
+ * Where the adapter's invocation tokens are in a text for the last time: the position of the first of them. n: they are
+ * nowhere in it, and the adapter does not count. 0: the adapter has none. */
+size_t jit_adapter_begins(const jit_adapter *a, const int32_t *ids, size_t n);
+/* As jit_session_set_adapters, but they count for tokens from position `from` on. The session may have tokens, if
+ * neither the adapters it had nor these count for any of them. */
+int jit_session_set_adapters_from(jit_session *s, jit_adapter *const *adapters, const float *scales, size_t n,
+                                  size_t from, jit_error *err);
 
 #ifdef __cplusplus
 }

@@ -759,6 +759,7 @@ type jitAdapterInfo struct {
 	matrices    int32
 	bytes       uint64
 	fingerprint uint64
+	invocation  uintptr
 }
 
 // jitImageOptions is jit_image_options of jitrun_images.h.
@@ -990,6 +991,8 @@ const (
 	jitAdapterClose
 	jitAdapterGetInfo
 	jitSessionSetAdapters
+	jitAdapterBegins
+	jitSessionSetAdaptersFrom
 	jitImageEncoderOpen
 	jitImageEncoderClose
 	jitImageOpen
@@ -1182,6 +1185,8 @@ var functionNames = [...]string{
 	"jit_adapter_close",
 	"jit_adapter_get_info",
 	"jit_session_set_adapters",
+	"jit_adapter_begins",
+	"jit_session_set_adapters_from",
 	"jit_image_encoder_open",
 	"jit_image_encoder_close",
 	"jit_image_open",

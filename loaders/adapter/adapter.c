@@ -136,7 +136,8 @@ static bool match_layer(struct adapter_file *f, const struct model *m, uint32_t 
 	for (int k = 0; k < MATRIX_SLOTS; k++) {
 		struct adapter_part p = { .layer = layer, .slot = slot_of((enum matrix_slot)k) };
 		struct adapter_pair *pair;
-		if (!model_place_of(m, f->is_gguf, layer, p.slot, &p.place) || !(pair = find_pair(f, p.place.name)))
+		if (!model_place_of(m, f->is_gguf, layer, p.slot, &p.place) || !(pair = find_pair(f, p.place.name)) ||
+		    pair->embeds)
 			continue;
 		p.pair = (uint32_t)(pair - f->pair);
 		p.rows = p.place.order.rows;
@@ -155,7 +156,7 @@ static bool match_once(struct adapter_file *f, const struct model *m, enum adapt
 	static const char *const names_of[][2] = {
 		[ADAPTER_EMBEDDING] = { "embed_tokens", "token_embd" }, [ADAPTER_OUTPUT] = { "lm_head", "output" }
 	};
-	const struct model_tensor *t = target == ADAPTER_OUTPUT ? &m->spec.lm_head : &m->spec.embed;
+	const struct model_tensor *t = target == ADAPTER_OUTPUT && !m->spec.tied ? &m->spec.lm_head : &m->spec.embed;
 	const char *name = names_of[target][f->is_gguf];
 	struct adapter_pair *pair = find_pair(f, name);
 	struct adapter_part p = { .target = target, .rows = t->rows, .cols = t->cols };
@@ -166,15 +167,20 @@ static bool match_once(struct adapter_file *f, const struct model *m, enum adapt
 	p.rank = (uint32_t)rank_of(f, pair);
 	p.place.all_rows = t->rows;
 	snprintf(p.place.name, sizeof p.place.name, "%s", name);
-	if (m->spec.tied)
+	if (m->spec.tied && f->merges)
 		return error_set(
 			err, ERROR_UNSUPPORTED,
 			"%s: tensor %s is of %s, and the model's output matrix is its embedding: nothing can be "
 			"added to one of them",
 			f->weights.label, pair->a.name, pair->path);
-	if (pair->embeds && pair->magnitude.name)
-		return error_set(err, ERROR_UNSUPPORTED, "%s: tensor %s: magnitudes (DoRA) of embeddings are not done",
-		                 f->weights.label, pair->magnitude.name);
+	if (target == ADAPTER_EMBEDDING && !pair->embeds)
+		return true;
+	if (pair->magnitude.name && (pair->embeds || !f->merges))
+		return error_set(err, ERROR_UNSUPPORTED, "%s: tensor %s: magnitudes (DoRA) of %s are not done",
+		                 f->weights.label, pair->magnitude.name, pair->path);
+	if (pair->bias.name)
+		return error_set(err, ERROR_UNSUPPORTED, "%s: tensor %s: biases of %s are not done", f->weights.label,
+		                 pair->bias.name, pair->path);
 	return (pair->embeds ? check_embedding(f, &p, err) : check_part(f, &p, err)) && add_part(f, &p, room, err);
 }
 
@@ -212,8 +218,7 @@ static bool match(struct adapter_file *f, const struct model *m, struct error *e
 	for (uint32_t i = 0; i < m->spec.layers; i++)
 		if (!match_layer(f, m, i, &room, err))
 			return false;
-	if (f->merges &&
-	    (!match_once(f, m, ADAPTER_EMBEDDING, &room, err) || !match_once(f, m, ADAPTER_OUTPUT, &room, err)))
+	if (!match_once(f, m, ADAPTER_EMBEDDING, &room, err) || !match_once(f, m, ADAPTER_OUTPUT, &room, err))
 		return false;
 	for (size_t i = 0; i < f->n_pairs; i++)
 		if (!f->pair[i].used)

@@ -68,11 +68,13 @@ struct adapter_file {
 
 /* False: err, and all is closed. */
 bool adapter_open(struct adapter_file *f, const char *path, const struct model *m, struct error *err);
-/* The same for one that becomes part of the model's own weights. That can be done with pairs of the embedding and of
- * the output matrix, too, but not with biases. */
+/* The same for one that becomes part of the model's own weights. That cannot be done with biases, nor where one matrix
+ * is the embedding and the output's. */
 bool adapter_open_to_merge(struct adapter_file *f, const char *path, const struct model *m, struct error *err);
 void adapter_close(struct adapter_file *f);
-/* The numbers of a part as f32: a, rank rows of cols; b, rows rows of rank. False: err. */
+/* The numbers of a part as f32: a, rank rows of cols; b, rows rows of rank. Of an embedding, rows are tokens. False:
+ * err.
+ */
 bool adapter_read(const struct adapter_file *f, const struct adapter_part *p, float *a, float *b, struct error *err);
 /* A number for each of B's rows, where its pair has such: its magnitudes, and its biases. False: err. */
 bool adapter_read_magnitude(const struct adapter_file *f, const struct adapter_part *p, float *out, struct error *err);

@@ -13,7 +13,7 @@ enum { PATH_CAP = 4096 };
  * adapter in it, as checkpoints of training runs do. */
 static const char *const ends[][2] = { { ".lora_A.weight", ".lora_B.weight" },
 	                               { ".lora_A.default.weight", ".lora_B.default.weight" } };
-/* The same of an embedding, only to be merged; biases of B, which no merge has; and a module's magnitudes. */
+/* The same of an embedding; biases of B, which no merge has; and a module's magnitudes. */
 static const char *const embedding_ends[][2] = { { ".lora_embedding_A", ".lora_embedding_B" },
 	                                         { ".lora_embedding_A.default", ".lora_embedding_B.default" } };
 static const char *const bias_ends[] = { ".lora_B.bias", ".lora_B.default.bias" };
@@ -36,7 +36,7 @@ static enum kind kind_of(const struct name_ref *name, bool merges, const char **
 	for (size_t i = 0; i < 4; i++)
 		if (ends_in(name, *end = ends[i / 2][i % 2]))
 			return i % 2 ? KIND_B : KIND_A;
-	for (size_t i = 0; merges && i < 4; i++)
+	for (size_t i = 0; i < 4; i++)
 		if (ends_in(name, *end = embedding_ends[i / 2][i % 2]))
 			return i % 2 ? KIND_EMBEDDING_B : KIND_EMBEDDING_A;
 	for (size_t i = 0; !merges && i < sizeof bias_ends / sizeof *bias_ends; i++)

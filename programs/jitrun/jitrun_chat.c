@@ -142,7 +142,7 @@ static bool feed(struct chat *c, const jit_chat *text, jit_error *err)
 
 	while (same < n && same + 1 < text->n_ids && have[same] == text->ids[same])
 		same++;
-	if (jit_session_rewind(s, same, err) != JIT_OK)
+	if (jit_session_rewind(s, same, err) != JIT_OK || !jitrun_begin_adapters(s, text->ids, text->n_ids, &same, err))
 		return false;
 	const struct prompt rest = { .ids = text->ids + same, .n_ids = text->n_ids - same };
 	return prompt_fits(&(struct prompt){ .ids = text->ids, .n_ids = text->n_ids }, c->run->context, err) &&

@@ -200,9 +200,9 @@ static int context_of(const jit_session *session)
 /* What of the prompt is not there yet. */
 static int feed_rest(struct run *r, const struct prompt *p, jit_error *err)
 {
-	size_t same;
-
-	if (!jitrun_cache_begin(r, err) || !jitrun_cache_use(r, p, &same, err))
+	size_t same = 0;
+	if (!jitrun_begin_adapters(r->session, p->ids, p->n_ids, &same, err) || !jitrun_cache_begin(r, err) ||
+	    !jitrun_cache_use(r, p, &same, err))
 		return err->code;
 	return jitrun_feed(r, &(struct prompt){ .ids = p->ids + same, .n_ids = p->n_ids - same }, err);
 }

@@ -87,8 +87,11 @@ jit_objects_options jitrun_objects_options(void);
 
 /* Opens the adapters of the command line; they live until the model is closed. */
 bool jitrun_open_adapters(jit_model *m, jit_error *err);
-/* The session has them. */
+/* The session has them, but for one that begins at its invocation tokens. */
 bool jitrun_use_adapters(jit_session *s, jit_error *err);
+/* And that one, from where they are in the text for the last time; *have: how many of its tokens the session has, which
+ * may be fewer afterwards. */
+bool jitrun_begin_adapters(jit_session *s, const int32_t *ids, size_t n, size_t *have, jit_error *err);
 void jitrun_close_adapters(void);
 
 /* ---- jitrun_grammar.c */

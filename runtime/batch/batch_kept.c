@@ -76,7 +76,7 @@ size_t jit_batch_forget(jit_batch *b, const int32_t *ids, size_t n)
 static void forget_beginnings(struct jit_batch *b, const jit_session *s)
 {
 	for (size_t i = b->n_kept; i-- > 0;)
-		if (b->kept[i].computed <= s->computed && b->kept[i].adapters == s->adapters.key &&
+		if (b->kept[i].computed <= s->computed && b->kept[i].adapters == s->adapters.root &&
 		    memcmp(b->kept[i].ids, session_keys(s), b->kept[i].computed * sizeof *s->ids) == 0)
 			batch_forget(b, i);
 }
@@ -85,7 +85,7 @@ static void forget_beginnings(struct jit_batch *b, const jit_session *s)
 static bool is_known(struct jit_batch *b, const jit_session *s)
 {
 	for (size_t i = 0; i < b->n_kept; i++)
-		if (b->kept[i].computed >= s->computed && b->kept[i].adapters == s->adapters.key &&
+		if (b->kept[i].computed >= s->computed && b->kept[i].adapters == s->adapters.root &&
 		    memcmp(b->kept[i].ids, session_keys(s), s->computed * sizeof *s->ids) == 0) {
 			b->kept[i].used = ++b->clock;
 			return true;
@@ -133,7 +133,7 @@ bool batch_keep(struct batch_member *m)
 		forget_beginnings(b, s);
 	struct batch_kept *k = &b->kept[b->n_kept++];
 	*k = (struct batch_kept){
-		.pages = m->pages, .ids = ids, .computed = s->computed, .adapters = s->adapters.key, .used = ++b->clock
+		.pages = m->pages, .ids = ids, .computed = s->computed, .adapters = s->adapters.root, .used = ++b->clock
 	};
 	if (b->fixed_bytes)
 		k->memory = s->memory;
@@ -161,7 +161,7 @@ static size_t same_tokens(const struct batch_member *m, const struct text *from,
 	const int32_t *keys = session_keys(s);
 	size_t max = s->length - 1 < from->computed ? s->length - 1 : from->computed, same = known < max ? known : max;
 
-	if (from->adapters != s->adapters.key)
+	if (from->adapters != s->adapters.root)
 		return 0;
 	while (same < max && keys[same] == from->ids[same])
 		same++;
@@ -188,7 +188,7 @@ static const struct kv_page *find_pages(const struct batch_member *m, size_t *ch
 	const int32_t *keys = session_keys(s);
 
 	for (*chunks = 0; (*chunks + 1) * NUMERICS_CHUNK < s->length; ++*chunks, last = next)
-		if (!(next = kv_pages_find(&m->batch->pages, last ? last->number : s->adapters.key,
+		if (!(next = kv_pages_find(&m->batch->pages, last ? last->number : s->adapters.root,
 		                           keys + *chunks * NUMERICS_CHUNK)))
 			break;
 	return last;
@@ -224,7 +224,8 @@ struct batch_found batch_find_beginning(const struct batch_member *m)
 		const jit_session *s = o->session;
 		if (o != m && o->admitted && (!last || (o->pages.n >= known && o->pages.page[known - 1] == last)))
 			consider(m,
-			         &(struct text){ &s->memory, &o->pages, session_keys(s), s->computed, s->adapters.key },
+			         &(struct text){ &s->memory, &o->pages, session_keys(s), s->computed,
+			                         s->adapters.root },
 			         SIZE_MAX, known * NUMERICS_CHUNK, &best);
 	}
 	return best;

@@ -139,7 +139,7 @@ static bool shares(const struct batch_member *m) { return !m->batch->fixed_bytes
 
 static uint64_t parent_of(const struct batch_member *m, size_t chunk)
 {
-	return chunk ? m->pages.page[chunk - 1]->number : m->session->adapters.key;
+	return chunk ? m->pages.page[chunk - 1]->number : m->session->adapters.root;
 }
 
 void batch_pages_publish(struct batch_member *m)

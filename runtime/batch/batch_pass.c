@@ -74,6 +74,7 @@ static bool append_chunk(struct jit_batch *b, struct pass *p, const struct batch
 
 	memcpy(buf->ids + first, s->ids + chunk->position, text * sizeof *s->ids);
 	memcpy(buf->ids + first + text, s->speculate.window.ids + 1, chunk->drafts * sizeof *s->ids);
+	engine_read_rows(&b->engine, session_adapters_at(s, chunk->position), first, chunk->tokens);
 	plan_fill_positions(buf, &b->model->file.spec, first, chunk->position, chunk->tokens);
 	session_fill_angles(s, buf, first, chunk->position, chunk->tokens);
 	return session_begin_run(s, chunk->position, chunk->tokens, &p->at[i], err);
@@ -87,7 +88,7 @@ static bool find_plan(struct jit_batch *b, struct pass *p, const struct batch_ch
 	const struct adapters_chosen *chosen[BATCH_CHUNKS_MAX] = { NULL };
 
 	for (uint32_t i = 0; i < n; i++)
-		chosen[i] = &chunk[i].member->session->adapters;
+		chosen[i] = session_adapters_at(chunk[i].member->session, chunk[i].position);
 	engine_adapt(e, chosen, n);
 	engine_show(e, false);
 	if (n == 1 && chunk->rows <= 1) {

@@ -183,6 +183,7 @@ static uint32_t draft(struct step *step, jit_session *s, uint32_t room)
 
 	if (room > s->context - s->computed)
 		room = (uint32_t)(s->context - s->computed);
+	room = session_adapted_alike(s, s->computed, room);
 	if (!may_draft(step, s))
 		room = 1;
 	room = room > 1 ? room_for_drafts(s, room) : room;
@@ -268,7 +269,7 @@ static void add_decoding(struct step *step)
 		uint32_t n;
 		if (!is_decoding(m))
 			continue;
-		n = waiting(m->session);
+		n = session_adapted_alike(m->session, batch_begins_at(m->session), waiting(m->session));
 		if (is_full(step) || step->tokens + n > b->engine.batch) {
 			b->turn = first + k;
 			return;

@@ -47,7 +47,7 @@ uint32_t batch_cut_at_mark(const struct batch_member *m, uint64_t position, uint
 	for (int i = 0; m->session->memory.states.bytes && i < BATCH_MARKS; i++)
 		if (m->mark[i] > position && m->mark[i] < position + n)
 			n = (uint32_t)(m->mark[i] - position);
-	return n;
+	return session_adapted_alike(m->session, position, n);
 }
 
 /* ---- windows */
@@ -68,7 +68,7 @@ static bool is_remembered(const struct batch_member *m, size_t mark)
 	const struct jit_batch *b = m->batch;
 
 	for (size_t i = 0; i < b->n_kept; i++)
-		if (b->kept[i].computed >= mark && b->kept[i].adapters == m->session->adapters.key &&
+		if (b->kept[i].computed >= mark && b->kept[i].adapters == m->session->adapters.root &&
 		    memcmp(b->kept[i].ids, session_keys(m->session), mark * sizeof *b->kept[i].ids) == 0 &&
 		    session_memory_serves(&b->model->file.spec, mark, b->kept[i].memory.window_first))
 			return true;
@@ -99,7 +99,7 @@ static void remember(struct batch_member *m, size_t tokens)
 	struct batch_kept k = { .ids = malloc(tokens * sizeof *k.ids), .computed = tokens };
 	struct error ignored = { 0 };
 
-	k.adapters = m->session->adapters.key;
+	k.adapters = m->session->adapters.root;
 	k.pages.page = malloc(chunks * sizeof(struct kv_page *));
 	bool reserved = k.ids && k.pages.page && kv_pages_reserve(&b->pages, b->fixed_bytes);
 	if (reserved) {

@@ -119,7 +119,6 @@ bool engine_open(struct engine *e, const struct engine_options *o, struct error 
 	if (!(e->pool = pool_open(o->threads ? o->threads : system_default_threads(), err)) || !open_stream(e, o, err))
 		return false;
 	e->tune_passes = m->tune_passes;
-	e->keeps_greatest = plan_keeps_greatest(&m->file.spec, m->target);
 	set_parts(e);
 	return open_profile(e, o->profile, err) && open_regime(e, err);
 }
@@ -233,6 +232,17 @@ void engine_adapt(struct engine *e, const struct adapters_chosen *const chosen[]
 		e->set_of[i] = set_number(e, chosen[i], &sets);
 		e->adapts |= e->set_of[i] != 0;
 	}
+}
+
+void engine_read_rows(const struct engine *e, const struct adapters_chosen *c, uint32_t first, uint32_t n)
+{
+	const struct plan_buffers *buf = &e->memory.buf;
+	const struct weights_site *site = e->model->weights.embed.site;
+
+	if (!e->adapts || !c->n || !atomic_load(&site->users))
+		return;
+	const uint64_t stride = numerics_pad(site->ranks);
+	adapters_read_rows(c, buf->ids + first, n, buf->adapt_tokens + first * stride, stride);
 }
 
 /* The tiles of a plan, with the sets of their sequences. */
@@ -428,6 +438,7 @@ bool engine_run(struct engine *e, struct plan *p, uint64_t position, enum profil
 	if (tuned)
 		tuner_before(e->tuner);
 	set_tiles(e, p);
+	e->keeps_greatest = !p->lacks_greatest && plan_keeps_greatest(&e->model->file.spec, e->model->target);
 	e->stream->cancel = cancel;
 	if (!e->stream->run(e->stream, p, e->pool, err))
 		return false;

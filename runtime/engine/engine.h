@@ -42,7 +42,7 @@ struct engine {
 	struct compile_ahead *compile_ahead; /* NULL: kernels are made when they are needed, or are there already */
 	uint64_t stalls;                     /* kernels that were not there when a decoding pass was first made */
 	bool general;                        /* session_pin_general() */
-	bool keeps_greatest;                 /* plan_keeps_greatest() */
+	bool keeps_greatest;                 /* plan_keeps_greatest(), and the last pass has */
 	bool parts;                          /* there are more workers than a model has heads of keys ... */
 	uint64_t parts_from;     /* ... so passes of one token from this position on have their context in parts */
 	struct profile *profile; /* NULL: not asked for */
@@ -89,6 +89,8 @@ void engine_request_drafts(struct engine *e);
  * Pointers are not kept. */
 struct adapters_chosen;
 void engine_adapt(struct engine *e, const struct adapters_chosen *const chosen[], uint32_t n);
+/* Fills in what these adapters have for n tokens of the pass, from number `first` on, whose ids are there. */
+void engine_read_rows(const struct engine *e, const struct adapters_chosen *c, uint32_t first, uint32_t n);
 /* Whether the passes to come are over tokens of a picture, until this is called again; and memory for their features,
  * which is taken once. */
 void engine_show(struct engine *e, bool shows);

@@ -19,17 +19,24 @@ static void *arena_take(struct arena *p, uint64_t bytes)
 	return out;
 }
 
-static void lay_out_shared(struct arena *to, struct plan_buffers *b, const struct model_spec *s, bool adapted)
+/* ranks: of a token's adapters; 0: it can have none. */
+static void lay_out_shared(struct arena *to, struct plan_buffers *b, const struct model_spec *s, uint32_t ranks)
 {
 	b->ids = arena_take(to, plan_ids_bytes(b->tokens));
 	b->cos = arena_take(to, plan_angles_bytes(s, b->tokens));
 	b->sin = arena_take(to, plan_angles_bytes(s, b->tokens));
-	if (adapted) {
-		b->adapt_tiles = arena_take(to, b->tokens * sizeof *b->adapt_tiles);
+	if (ranks) {
+		b->adapt_tiles = arena_take(to, 2 * (uint64_t)b->tokens * sizeof *b->adapt_tiles);
 		b->adapt_sets = arena_take(to, ADAPT_SETS * sizeof *b->adapt_sets);
+		b->adapt_tokens = arena_take(to, b->tokens * numerics_pad(ranks) * sizeof *b->adapt_tokens);
 	}
 	b->logits = arena_take(to, numerics_pad(s->vocab) * sizeof *b->logits);
 	b->greatest = arena_take(to, numerics_pad(s->vocab) / 32 * sizeof *b->greatest);
+}
+
+static uint32_t ranks_of(const struct weights *w, const struct plan_layout_options *o)
+{
+	return o->adapted && w->embed.site ? w->embed.site->ranks : 0;
 }
 
 static bool measure(struct pass_memory *m, struct plan_layout *l, const struct model_spec *s, const struct weights *w,
@@ -41,7 +48,7 @@ static bool measure(struct pass_memory *m, struct plan_layout *l, const struct m
 		return false;
 	m->buf.tokens = o->tokens;
 	m->buf.logit_tokens = 1;
-	lay_out_shared(&shared, &m->buf, s, o->adapted);
+	lay_out_shared(&shared, &m->buf, s, ranks_of(w, o));
 	m->buffers_bytes = l->bytes + SLACK;
 	m->shared_bytes = shared.at;
 	return true;
@@ -72,7 +79,7 @@ bool pass_memory_open(struct pass_memory *m, struct device *d, const struct mode
 	    !(m->shared = d->alloc(d, m->shared_bytes, DEVICE_SHARED, err)))
 		return false;
 	shared.base = m->shared;
-	lay_out_shared(&shared, &m->buf, s, o->adapted);
+	lay_out_shared(&shared, &m->buf, s, ranks_of(w, o));
 	m->buf.values = m->buffers;
 	m->buf.layout = &m->layout;
 	return true;

@@ -8,77 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/number.h"
 #include "jit/store/record.h"
-#include "kernels-templates/formats/weight_format.h"
-#include "loaders/adapter/adapter.h"
+#include "runtime/model/adapter_piece.h"
 #include "runtime/model/sized.h"
 
 enum { ALIGN = 64, SLACK = 512 /* that kernels may read behind */ };
 
-/* One matrix of the model, on its way. */
-struct piece {
-	const struct adapter_part *part;
-	const struct weights_matrix *matrix;
-	float *a, *b, *extra; /* extra: [ADAPT_EXTRAS][padded rows]; NULL: none */
-	enum adapt_type type;
-	uint32_t rank;       /* a multiple of ADAPT_RANKS */
-	uint64_t at_a, at_b; /* in the adapter's memory */
-	struct adapt_fact fact;
-};
-
-/* ---- numbers */
-
-static bool is_bf16(float x) { return number_bits(number_from_bf16(number_to_bf16(x))) == number_bits(x); }
-static bool is_f16(float x) { return number_bits(number_from_half(number_to_half(x))) == number_bits(x); }
-
-static bool all(const float *x, uint64_t n, bool (*is)(float))
-{
-	for (uint64_t i = 0; i < n; i++)
-		if (!is(x[i]))
-			return false;
-	return true;
-}
-
-static enum adapt_type narrowest(const struct piece *p)
-{
-	const uint64_t n = p->part->rank * p->part->cols, m = p->part->rank * p->part->rows;
-
-	if (all(p->a, n, is_bf16) && all(p->b, m, is_bf16))
-		return ADAPT_BF16;
-	return all(p->a, n, is_f16) && all(p->b, m, is_f16) ? ADAPT_F16 : ADAPT_F32;
-}
-
-static size_t element(enum adapt_type type) { return type == ADAPT_F32 ? 4 : 2; }
-
-static void put(uint8_t *to, enum adapt_type type, uint64_t i, float x)
-{
-	const uint16_t half = type == ADAPT_F16 ? number_to_half(x) : number_to_bf16(x);
-
-	if (type == ADAPT_F32)
-		memcpy(to + 4 * i, &x, 4);
-	else
-		memcpy(to + 2 * i, &half, 2);
-}
-
-/* [rank][kp(cols)] and [row block][rank][32], pads +0. */
-static void pack(uint8_t *to, const struct piece *p)
-{
-	const struct adapter_part *part = p->part;
-	const uint64_t kp = numerics_pad(part->cols);
-
-	for (uint32_t j = 0; j < part->rank; j++)
-		for (uint64_t i = 0; i < part->cols; i++)
-			put(to + p->at_a, p->type, j * kp + i, p->a[j * part->cols + i]);
-	for (uint64_t r = 0; r < part->rows; r++)
-		for (uint32_t j = 0; j < part->rank; j++)
-			put(to + p->at_b, p->type, (r / 32 * p->rank + j) * 32 + r % 32, p->b[r * part->rank + j]);
-	uint8_t *const extras = to + p->at_b + p->rank * numerics_pad(part->rows) * element(p->type);
-	for (uint64_t r = 0; p->extra && r < numerics_pad(part->rows); r++)
-		for (unsigned e = 0; e < ADAPT_EXTRAS; e++)
-			put(extras, ADAPT_F32, (r / 32 * ADAPT_EXTRAS + e) * 32 + r % 32,
-			    p->extra[e * numerics_pad(part->rows) + r]);
-}
+/* ---- pieces */
 
 static uint64_t take(uint64_t *used, uint64_t bytes)
 {
@@ -88,114 +24,13 @@ static uint64_t take(uint64_t *used, uint64_t bytes)
 	return at;
 }
 
-static enum matrix_slot matrix_of(enum tensor_slot slot)
+static const struct weights_matrix *matrix_for(const jit_model *m, const struct adapter_part *p)
 {
-	static const enum matrix_slot of[TENSOR_SLOTS] = {
-#define X(name, ...) [SLOT_##name] = MATRIX_##name,
-		MATRIX_SLOTS_EACH(X)
-#undef X
-	};
-	return of[slot];
-}
-
-/* ---- magnitudes and biases */
-
-/* A row of W, as it lies in the model's file. */
-static bool read_row(const jit_model *m, const struct model_tensor *t, uint64_t row, uint8_t *raw, float *out,
-                     struct error *err)
-{
-	const uint64_t at = model_source_row(t, m->file.spec.head_dim, row) * t->row_bytes;
-
-	if (!model_read(&m->file, t, at, t->row_bytes, raw, err))
-		return false;
-	weight_format_find(t->type)->to_f32(out, raw, t->cols);
-	return true;
-}
-
-/* What a row's squared norm is by the user's scale: of w and s * b A, with `turned` A by columns, and gram A times
- * itself. */
-static void norm_of(const struct piece *p, uint64_t row, const float *w, const double *turned, const double *gram,
-                    double scale)
-{
-	const uint32_t rank = p->part->rank;
-	const uint64_t rp = numerics_pad(p->part->rows);
-	const float *b = p->b + row * rank;
-	double own = 0, cross = 0, square = 0, by[ADAPTER_MAX_RANK] = { 0 };
-
-	for (uint64_t i = 0; i < p->part->cols; i++) {
-		const double x = (double)w[i];
-		own += x * x;
-		for (uint32_t j = 0; j < rank; j++)
-			by[j] += turned[i * rank + j] * x;
+	switch (p->target) {
+	case ADAPTER_EMBEDDING: return &m->weights.embed;
+	case ADAPTER_OUTPUT: return &m->weights.lm_head;
+	default: return &m->weights.layer[p->layer].matrix[piece_matrix_slot(p->slot)];
 	}
-	for (uint32_t j = 0; j < rank; j++) {
-		cross += (double)b[j] * by[j];
-		for (uint32_t k = 0; k < rank; k++)
-			square += (double)b[j] * (double)b[k] * gram[j * rank + k];
-	}
-	if (own == 0 && square == 0) { /* nothing has no direction */
-		p->extra[ADAPT_MAGNITUDE * rp + row] = 1;
-		own = 1;
-	}
-	p->extra[ADAPT_NORM * rp + row] = (float)own;
-	p->extra[ADAPT_NORM_BY * rp + row] = (float)(2 * scale * cross);
-	p->extra[ADAPT_NORM_SQUARE * rp + row] = (float)(scale * scale * square);
-}
-
-static void turn_first(const struct piece *p, double *turned, double *gram)
-{
-	const uint32_t rank = p->part->rank;
-
-	for (uint64_t i = 0; i < p->part->cols; i++)
-		for (uint32_t j = 0; j < rank; j++)
-			turned[i * rank + j] = (double)p->a[j * p->part->cols + i];
-	for (uint64_t i = 0; i < p->part->cols; i++)
-		for (uint32_t j = 0; j < rank; j++)
-			for (uint32_t k = 0; k < rank; k++)
-				gram[j * rank + k] += turned[i * rank + j] * turned[i * rank + k];
-}
-
-static bool fill_norms(const struct piece *p, const jit_model *m, double scale, struct error *err)
-{
-	const struct adapter_part *part = p->part;
-	const struct model_tensor *t = &m->file.spec.layer[part->layer].matrix[matrix_of(part->slot)];
-	double *turned = calloc(part->cols * part->rank + 1, sizeof *turned),
-	       *gram = calloc((size_t)part->rank * part->rank + 1, sizeof *gram);
-	float *w = malloc(part->cols * sizeof *w);
-	uint8_t *raw = malloc(t->row_bytes + (size_t)1);
-	bool ok = (turned && gram && w && raw) || error_set(err, ERROR_MEMORY, "no memory for norms of rows");
-
-	if (ok)
-		turn_first(p, turned, gram);
-	for (uint64_t r = 0; ok && r < part->rows; r++) {
-		ok = read_row(m, t, r, raw, w, err);
-		if (ok)
-			norm_of(p, r, w, turned, gram, scale);
-	}
-	free(turned);
-	free(gram);
-	free(w);
-	free(raw);
-	return ok;
-}
-
-/* The vectors behind its second matrix. Pads have the magnitude and the norm 1. */
-static bool read_extras(struct piece *p, const struct adapter_file *f, const jit_model *m, struct error *err)
-{
-	const struct adapter_pair *pair = &f->pair[p->part->pair];
-	const uint64_t rp = numerics_pad(p->part->rows);
-
-	if (!pair->magnitude.name && !pair->bias.name)
-		return true;
-	if (!(p->extra = calloc(ADAPT_EXTRAS * rp, sizeof *p->extra)))
-		return error_set(err, ERROR_MEMORY, "no memory for the matrices of an adapter");
-	for (uint64_t r = 0; r < rp; r++)
-		p->extra[ADAPT_MAGNITUDE * rp + r] = p->extra[ADAPT_NORM * rp + r] = 1;
-	p->fact.extras = (pair->magnitude.name ? ADAPT_DORA : 0) | (pair->bias.name ? ADAPT_BIAS : 0);
-	if (pair->magnitude.name && (!adapter_read_magnitude(f, p->part, p->extra + ADAPT_MAGNITUDE * rp, err) ||
-	                             !fill_norms(p, m, (double)p->fact.scale, err)))
-		return false;
-	return !pair->bias.name || adapter_read_bias(f, p->part, p->extra + ADAPT_BIASES * rp, err);
 }
 
 static bool read_piece(struct piece *p, const struct adapter_file *f, const jit_model *m, uint64_t *used,
@@ -203,7 +38,7 @@ static bool read_piece(struct piece *p, const struct adapter_file *f, const jit_
 {
 	const struct adapter_part *part = p->part;
 
-	p->matrix = &m->weights.layer[part->layer].matrix[matrix_of(part->slot)];
+	p->matrix = matrix_for(m, part);
 	p->a = malloc(part->rank * part->cols * sizeof *p->a);
 	p->b = malloc(part->rank * part->rows * sizeof *p->b);
 	if (!p->a || !p->b)
@@ -213,15 +48,17 @@ static bool read_piece(struct piece *p, const struct adapter_file *f, const jit_
 		                 part->place.name);
 	if (!adapter_read(f, part, p->a, p->b, err))
 		return false;
-	p->type = narrowest(p);
+	p->type = piece_narrowest(p);
 	p->rank = (part->rank + ADAPT_RANKS - 1) / ADAPT_RANKS * ADAPT_RANKS;
 	p->fact = (struct adapt_fact){
 		.rank = (int32_t)p->rank, .scale = (float)f->pair[part->pair].scale, .type = (int32_t)p->type
 	};
-	p->at_a = take(used, p->rank * numerics_pad(part->cols) * element(p->type));
-	if (!read_extras(p, f, m, err))
+	p->at_a = p->at_b = take(used, p->rank * numerics_pad(part->cols) * piece_element(p->type));
+	if (piece_embeds(p))
+		return true;
+	if (!piece_read_extras(p, f, m, err))
 		return false;
-	p->at_b = take(used, p->rank * numerics_pad(part->rows) * element(p->type) +
+	p->at_b = take(used, p->rank * numerics_pad(part->rows) * piece_element(p->type) +
 	                             (p->extra ? ADAPT_EXTRAS * numerics_pad(part->rows) * 4 : 0));
 	return true;
 }
@@ -235,8 +72,9 @@ static bool fill_memory(jit_adapter *a, const struct piece *piece, size_t n, str
 	bool ok = packed != NULL || error_set(err, ERROR_MEMORY, "no memory for the matrices of an adapter");
 
 	for (size_t i = 0; ok && i < n; i++) {
-		pack(packed, &piece[i]);
-		a->key = record_checksum(&piece[i].fact, sizeof piece[i].fact, a->key + piece[i].part->layer);
+		piece_pack(packed, &piece[i]);
+		const uint64_t place = piece[i].part->layer + ((uint64_t)piece[i].part->target << 32);
+		a->key = record_checksum(&piece[i].fact, sizeof piece[i].fact, a->key + place);
 		a->key = record_checksum(&piece[i].part->slot, sizeof piece[i].part->slot, a->key);
 	}
 	if (ok) {
@@ -299,6 +137,23 @@ static bool take_number(jit_adapter *a, struct error *err)
 	       error_set(err, ERROR_ARGUMENT, "the model has %d adapters, which is all it can have", ADAPTERS_MOST);
 }
 
+/* What the host looks up for each token. */
+static bool keep_rows(jit_adapter *a, const struct piece *p, struct error *err)
+{
+	const uint32_t rank = p->part->rank;
+
+	a->embed.row = calloc(p->part->rows * p->rank, sizeof *a->embed.row);
+	if (!a->embed.row)
+		return error_set(err, ERROR_MEMORY, "no memory for the embedding of an adapter");
+	a->embed.ranks = p->rank;
+	a->embed.tokens = (uint32_t)p->part->rows;
+	a->embed.scale = p->fact.scale;
+	for (uint64_t t = 0; t < p->part->rows; t++)
+		memcpy(a->embed.row + t * p->rank, p->b + t * rank, rank * sizeof(float));
+	a->key = record_checksum(a->embed.row, p->part->rows * p->rank * sizeof(float), a->key);
+	return true;
+}
+
 static bool take_pieces(jit_adapter *a, struct piece *piece, const struct adapter_file *f, struct error *err)
 {
 	const struct adapters *all = a->model->adapters;
@@ -306,7 +161,8 @@ static bool take_pieces(jit_adapter *a, struct piece *piece, const struct adapte
 
 	for (size_t i = 0; i < f->n_parts; i++) {
 		piece[i].part = &f->part[i];
-		if (!read_piece(&piece[i], f, a->model, &used, err))
+		if (!read_piece(&piece[i], f, a->model, &used, err) ||
+		    (piece_embeds(&piece[i]) && !keep_rows(a, &piece[i], err)))
 			return false;
 		a->matrix[a->matrices++] = piece[i].matrix;
 		a->scaled |= piece[i].extra != NULL;
@@ -332,6 +188,20 @@ static void free_pieces(struct piece *piece, size_t n)
 	free(piece);
 }
 
+static bool take_invocation(jit_adapter *a, const struct adapter_file *f, struct error *err)
+{
+	const size_t bytes = f->n_invocation * sizeof *a->invocation;
+
+	if (!bytes)
+		return true;
+	if (!(a->invocation = malloc(bytes)))
+		return error_set(err, ERROR_MEMORY, "no memory for an adapter's invocation tokens");
+	memcpy(a->invocation, f->invocation, bytes);
+	a->n_invocation = f->n_invocation;
+	a->key = record_checksum(a->invocation, bytes, a->key);
+	return true;
+}
+
 static bool load(jit_adapter *a, const struct adapter_file *f, struct error *err)
 {
 	struct piece *piece = calloc(f->n_parts + 1, sizeof *piece);
@@ -339,13 +209,8 @@ static bool load(jit_adapter *a, const struct adapter_file *f, struct error *err
 
 	if (!ok)
 		error_set(err, ERROR_MEMORY, "no memory for an adapter");
-	if (ok && f->n_invocation)
-		ok = error_set(err, ERROR_UNSUPPORTED,
-		               "%s: alora_invocation_tokens is set: adapters that begin behind certain tokens are not "
-		               "done",
-		               f->weights.label);
-	ok = ok && take_pieces(a, piece, f, err) && take_number(a, err) && fill_memory(a, piece, f->n_parts, err) &&
-	     fill_tables(a, piece, f->n_parts, err);
+	ok = ok && take_invocation(a, f, err) && take_pieces(a, piece, f, err) && take_number(a, err) &&
+	     fill_memory(a, piece, f->n_parts, err) && fill_tables(a, piece, f->n_parts, err);
 	free_pieces(piece, f->n_parts);
 	return ok;
 }
@@ -388,6 +253,8 @@ void adapter_free(jit_adapter *a)
 			all->of[a->number] = NULL;
 		pthread_mutex_unlock(&all->lock);
 	}
+	free(a->invocation);
+	free(a->embed.row);
 	free(a->matrix);
 	free(a);
 }
@@ -421,10 +288,24 @@ int jit_adapter_get_info(const jit_adapter *a, jit_adapter_info *out, jit_error 
 	struct error e = { 0 };
 
 	if (NEEDED(a, &e) && NEEDED(out, &e)) {
-		const jit_adapter_info own = {
-			.rank = (int)a->rank, .matrices = (int)a->matrices, .bytes = a->bytes, .fingerprint = a->key
-		};
+		const jit_adapter_info own = { .rank = (int)a->rank,
+			                       .matrices = (int)a->matrices,
+			                       .bytes = a->bytes,
+			                       .fingerprint = a->key,
+			                       .invocation = a->n_invocation };
 		SIZED_WRITE(jit_adapter_info, out, &own, &e);
 	}
 	return model_report(err, &e);
+}
+
+size_t jit_adapter_begins(const jit_adapter *a, const int32_t *ids, size_t n)
+{
+	const size_t m = a ? a->n_invocation : 0;
+
+	if (!a || (n && !ids))
+		return n;
+	for (size_t i = n; m && i >= m; i--)
+		if (memcmp(ids + i - m, a->invocation, m * sizeof *ids) == 0)
+			return i - m;
+	return m ? n : 0;
 }

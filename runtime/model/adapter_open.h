@@ -26,7 +26,14 @@ struct jit_adapter {
 	const struct weights_matrix **matrix; /* that it adds to */
 	uint8_t *memory;
 	size_t bytes;
-	uint64_t key; /* of its numbers and scales */
+	struct {            /* of the embedding */
+		float *row; /* [tokens][ranks]; NULL: nothing */
+		uint32_t ranks, tokens;
+		float scale;
+	} embed;
+	uint64_t key;        /* of its numbers and scales */
+	int32_t *invocation; /* tokens from which on alone it is meant to count */
+	size_t n_invocation; /* 0: it always counts */
 };
 
 /* ranks 0: as many as there are, or the usual number. */

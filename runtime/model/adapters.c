@@ -24,9 +24,21 @@ static bool may_adapt(const struct weights_matrix *w, const struct model_tensor 
 	return w->packed && !t->experts && !t->heads;
 }
 
+/* Number n of them. */
+static void set_site(struct adapters *a, size_t n, struct weights_matrix *w)
+{
+	uint8_t *at = a->tables + n * SITE_BYTES;
+
+	a->site[n] = (struct weights_site){
+		.facts = at, .down = at + FACTS_BYTES, .up = at + FACTS_BYTES + TABLE_BYTES, .ranks = a->ranks
+	};
+	w->site = &a->site[n];
+}
+
 static size_t count_sites(jit_model *m, struct adapters *a)
 {
 	const struct model_spec *s = &m->file.spec;
+	struct weights_matrix *const once[] = { &m->weights.embed, &m->weights.lm_head };
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < s->layers; i++)
@@ -34,17 +46,17 @@ static size_t count_sites(jit_model *m, struct adapters *a)
 			struct weights_matrix *w = &m->weights.layer[i].matrix[k];
 			if (!may_adapt(w, &s->layer[i].matrix[k]))
 				continue;
-			if (a->site) {
-				struct weights_site *site = &a->site[n];
-				uint8_t *at = a->tables + n * SITE_BYTES;
-				*site = (struct weights_site){ .facts = at,
-					                       .down = at + FACTS_BYTES,
-					                       .up = at + FACTS_BYTES + TABLE_BYTES,
-					                       .ranks = a->ranks };
-				w->site = site;
-			}
+			if (a->site)
+				set_site(a, n, w);
 			n++;
 		}
+	for (int i = 0; i < 2; i++) {
+		if (!once[i]->packed)
+			continue;
+		if (a->site)
+			set_site(a, n, once[i]);
+		n++;
+	}
 	return n;
 }
 
@@ -178,12 +190,31 @@ bool adapters_choose(struct adapters_chosen *c, const jit_model *m, jit_adapter 
 		const float scale = scales ? scales[i] : 1;
 		if (scale == 0)
 			continue;
-		const uint64_t number[] = { adapters[i]->key, c->key, c->n };
+		const uint64_t number[] = { adapters[i]->key, c->set, c->n };
 		c->of[c->n].adapter = adapters[i];
 		c->of[c->n++].scale = scale;
-		c->key = record_checksum(&scale, sizeof scale, record_checksum(number, sizeof number, 1)) | 1ull << 63;
+		c->set = record_checksum(&scale, sizeof scale, record_checksum(number, sizeof number, 1)) | 1ull << 63;
 		hold(adapters[i]);
 	}
+	adapters_begin(c, 0);
+	return true;
+}
+
+void adapters_begin(struct adapters_chosen *c, uint64_t from)
+{
+	c->from = c->n ? from : 0;
+	c->root = c->from ? 0 : c->set;
+	c->key = c->from ? record_checksum(&c->from, sizeof c->from, c->set) | 1ull << 63 : c->set;
+}
+
+bool adapters_always_count(const struct adapters_chosen *c, struct error *err)
+{
+	for (uint32_t i = 0; i < c->n; i++)
+		if (c->of[i].adapter->n_invocation)
+			return error_set(err, ERROR_ARGUMENT,
+			                 "adapter %u counts from its invocation tokens on alone: "
+			                 "jit_session_set_adapters_from says where they are",
+			                 i);
 	return true;
 }
 
@@ -207,5 +238,26 @@ void adapters_set(struct adapt_set *out, const struct adapters_chosen *c)
 	for (uint32_t i = 0; i < c->n; i++) {
 		out->of[i].adapter = (int32_t)c->of[i].adapter->number;
 		out->of[i].scale = c->of[i].scale;
+	}
+}
+
+static void read_row(const jit_adapter *a, float scale, int32_t id, float *out)
+{
+	const bool known = id >= 0 && (uint32_t)id < a->embed.tokens;
+
+	for (uint32_t j = 0; j < a->embed.ranks; j++)
+		out[j] = known ? a->embed.row[(size_t)id * a->embed.ranks + j] * scale : 0;
+}
+
+void adapters_read_rows(const struct adapters_chosen *c, const int32_t *ids, uint32_t n, float *out, uint64_t stride)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		float *to = out + i * stride;
+		for (uint32_t k = 0; k < c->n; k++) {
+			const jit_adapter *a = c->of[k].adapter;
+			const float scale = c->of[k].scale * a->embed.scale;
+			read_row(a, scale, ids[i], to);
+			to += a->embed.ranks;
+		}
 	}
 }

@@ -16,16 +16,26 @@ struct adapters_chosen {
 		jit_adapter *adapter;
 		float scale;
 	} of[ADAPTERS_TOGETHER];
-	uint64_t key; /* a number for these adapters with these scales, its highest bit set; 0: of none */
+	uint64_t from; /* the first position whose token they count for */
+	uint64_t set;  /* a number for these adapters with these scales, its highest bit set; 0: of none */
+	uint64_t key;  /* the same with `from`: what a text is computed with */
+	uint64_t root; /* what a text's first token is computed with: `set`, or 0 */
 };
 
 /* Whether the adapters are the model's, their scales numbers and their ranks not too many; those of scale 0 are left
- * out. The chosen ones are held from then on, and adapters_drop() is due. False: err. */
+ * out. They count for all tokens. The chosen ones are held from then on, and adapters_drop() is due. False: err. */
 bool adapters_choose(struct adapters_chosen *c, const jit_model *m, jit_adapter *const *adapters, const float *scales,
                      size_t n, struct error *err);
+/* From now on they count from that position on. */
+void adapters_begin(struct adapters_chosen *c, uint64_t from);
+/* Whether none of them has invocation tokens. False: err. */
+bool adapters_always_count(const struct adapters_chosen *c, struct error *err);
 /* A copy, which is held too. */
 void adapters_copy(struct adapters_chosen *to, const struct adapters_chosen *from);
 void adapters_drop(struct adapters_chosen *c);
+/* Of n tokens: their rows of the adapters' embeddings, times the scales, each behind the one before it; `stride`
+ * numbers from one token's to the next. */
+void adapters_read_rows(const struct adapters_chosen *c, const int32_t *ids, uint32_t n, float *out, uint64_t stride);
 /* As kernels see it. */
 void adapters_set(struct adapt_set *out, const struct adapters_chosen *c);
 /* Another one whenever an adapter came or went. */

@@ -56,12 +56,23 @@ static graph_ref embed(const struct arch *a, const struct weights_matrix *w, enu
 	return graph_node(a->g, &n, w->k);
 }
 
+static graph_ref adapted_tokens(const struct arch *a)
+{
+	const struct graph_node n = { .kind = NODE_ADAPT_TOKENS, .in = { [IN_W] = graph_matrix(a->g, &a->w->embed) } };
+	const graph_ref sum = graph_node(a->g, &n, a->w->embed.k);
+
+	graph_result(a->g, a->w->embed.k);
+	return sum;
+}
+
 /* What the layers begin with. */
 static graph_ref token_embedding(const struct arch *a)
 {
 	const struct weights *w = a->w;
 	graph_ref e = embed(a, &w->embed, IDS_TOKENS);
 
+	if (a->g->adapted && w->embed.site)
+		e = graph_add(a->g, e, adapted_tokens(a));
 	if (w->type_embed.packed)
 		e = graph_add(a->g, e, embed(a, &w->type_embed, IDS_TYPES));
 	if (w->pos_embed.packed)
@@ -137,6 +148,8 @@ static void draw(struct graph *g, const struct model_spec *spec, const struct we
 	                                         [IN_BIAS2] = graph_vector(g, w->final_norm_bias, spec->hidden) } },
 	           spec->vocab);
 	graph_result(g, spec->hidden);
+	if (g->adapted && w->lm_head.site)
+		graph_result(g, w->lm_head.site->ranks);
 	graph_end(g);
 }
 

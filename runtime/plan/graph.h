@@ -43,6 +43,8 @@ enum graph_kind {
 	                      added to W X and W2 X */
 	NODE_ADAPT_DOWN,   /* the products of X by the first matrices of its tokens' adapters of the matrix W */
 	NODE_ADAPT_UP,     /* and of those, X, by the second ones: what the adapters add to W's product */
+	NODE_ADAPT_TOKENS, /* what the tokens' adapters add to their rows of the embedding W; nothing but a sum reads
+	                    * it; second result: the products that it is made of */
 	NODE_BY_HEAD,      /* a matrix for each head: W X, into the first `rows` of each head of INTO */
 	NODE_ADD,          /* X + W */
 	NODE_SCALE,        /* X times `number`, or times the numbers W */
@@ -60,13 +62,13 @@ enum graph_kind {
 	               */
 	NODE_COMBINE, /* the sum of slots X by the choice W, or X times the sigmoid of W */
 	NODE_HEAD, /* of the rows that are wanted of X: the norm BIAS [with BIAS2], and the product with W, scaled and
-	            * bounded; second    result: that norm */
+	            * bounded; second result: that norm; third: what NODE_ADAPT_DOWN makes of it */
 	NODE_KINDS
 };
 
 /* Operands by name. */
 enum { IN_X, IN_W, IN_BIAS, IN_W2, IN_BIAS2, IN_INTO, IN_ADDED, IN_ADDED2, GRAPH_INS };
-enum { GRAPH_OUTS = 2 };
+enum { GRAPH_OUTS = 3 };
 /* Lists that a pass has a number of each token in. */
 enum graph_ids { IDS_TOKENS, IDS_POSITIONS, IDS_TYPES, GRAPH_IDS };
 

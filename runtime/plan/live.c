@@ -192,8 +192,8 @@ static void find_room(struct live *v)
 			want_choice(v, n->out[0]);
 		else if (n->kind != NODE_HEAD && !v->sum[i])
 			want_floats(v, n->out[0]);
-		if (n->out[1])
-			want_floats(v, n->out[1]);
+		for (unsigned out = 1; out < GRAPH_OUTS && n->out[out]; out++)
+			want_floats(v, n->out[out]);
 		if (n->kind == NODE_HEAD && n->out[1])
 			want_for(v, n->out[1], w, true);
 		else if (n->kind == NODE_MATMUL || n->kind == NODE_BY_HEAD || n->kind == NODE_EXPERTS)

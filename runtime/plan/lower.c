@@ -14,7 +14,7 @@
 static bool adds_itself(enum graph_kind kind)
 {
 	return kind == NODE_MATMUL || kind == NODE_NORM || kind == NODE_SCALE || kind == NODE_COMBINE ||
-	       kind == NODE_SHOWN;
+	       kind == NODE_SHOWN || kind == NODE_ADAPT_TOKENS;
 }
 
 /* Whether a node between two others reads the value. */
@@ -172,7 +172,8 @@ static void (*const lower_node[NODE_KINDS])(struct plan_builder *, const struct 
 	[NODE_COMBINE] = lower_combine,
 	[NODE_HEAD] = lower_head,
 	[NODE_ADAPT_DOWN] = lower_adapt_down,
-	[NODE_ADAPT_UP] = lower_adapt_up
+	[NODE_ADAPT_UP] = lower_adapt_up,
+	[NODE_ADAPT_TOKENS] = lower_adapt_tokens
 };
 
 bool plan_is_summed(const struct plan_builder *b, const struct graph_node *n)

@@ -244,6 +244,8 @@ bool plan_scales(const struct plan_builder *b, const struct graph_node *n, unsig
 bool plan_is_idle(const struct plan_builder *b, const struct graph_node *n);
 /* The value of that operand, where it is made; NULL. */
 const float *plan_added(const struct plan_builder *b, const struct graph_node *n, unsigned in);
+/* Puts what adapters add to so many rows of logits where these are to be. node: NODE_HEAD. */
+void plan_adapt_logits(struct plan_builder *b, const struct graph_node *node, uint32_t rows);
 /* Sets the plan's tiles. False: there is no memory. */
 bool plan_cut_adapted(const struct plan_builder *b);
 
@@ -291,6 +293,7 @@ void lower_norm(struct plan_builder *b, const struct graph_node *n);
 void lower_matmul(struct plan_builder *b, const struct graph_node *n);
 void lower_adapt_down(struct plan_builder *b, const struct graph_node *n);
 void lower_adapt_up(struct plan_builder *b, const struct graph_node *n);
+void lower_adapt_tokens(struct plan_builder *b, const struct graph_node *n);
 void lower_by_head(struct plan_builder *b, const struct graph_node *n);
 void lower_add(struct plan_builder *b, const struct graph_node *n);
 void lower_scale(struct plan_builder *b, const struct graph_node *n);

@@ -33,9 +33,10 @@ struct plan_buffers {
 	float *greatest;       /* [logit_tokens][kp(vocab) / 32], where plan_keeps_greatest() */
 	uint8_t *records;      /* plan_record_bytes() each of record_tokens, for plans whose context is in parts */
 	uint32_t record_tokens;
-	struct adapt_tile *adapt_tiles; /* [tokens], and [ADAPT_SETS]: of plans that adapt, what the host fills in
+	struct adapt_tile *adapt_tiles; /* [2 * tokens], and [ADAPT_SETS]: of plans that adapt, what the host fills in
 	                                   before each run; NULL of layouts that are not adapted */
 	struct adapt_set *adapt_sets;
+	float *adapt_tokens; /* [tokens][kp(ranks)]: a token's row of its adapters' embeddings, times their scales */
 	float *shown; /* of plans that show: [levels of pictures' features][tokens][kp(hidden)], which the host fills in
 	                 before each run */
 	uint64_t context;     /* with records of several tokens, or handed: what they are for */
@@ -211,6 +212,7 @@ struct plan {
 	/* Where its tokens may have adapters: tiles of a sequence's columns, whose `set` is the sequence's number. */
 	struct adapt_tile *adapt_tile;
 	uint32_t n_adapt_tiles;
+	bool lacks_greatest; /* its logits are no single product, and nobody keeps the greatest of them */
 	bool one_sequence; /* it has ops that know of no more sequences, and must not run if it was built for several */
 };
 

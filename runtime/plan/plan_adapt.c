@@ -46,6 +46,8 @@ static const struct graph_node *product_of(const struct plan_builder *b, const s
 
 bool plan_is_idle(const struct plan_builder *b, const struct graph_node *n)
 {
+	if (n->kind == NODE_ADAPT_TOKENS)
+		return b->opt->shows || !plan_adapts(b, graph_matrix_of(b->g, n->in[IN_W]));
 	if (n->kind != NODE_ADAPT_DOWN && n->kind != NODE_ADAPT_UP)
 		return false;
 	const struct graph_node *product = product_of(b, n);
@@ -63,30 +65,41 @@ const float *plan_added(const struct plan_builder *b, const struct graph_node *n
 
 /* ---- tiles */
 
-static uint32_t tiles_of(const struct plan_builder *b)
+static uint32_t tiles_for(uint32_t columns) { return (columns + ADAPT_TILE - 1) / ADAPT_TILE; }
+
+/* Of the pass's tokens; of the rows of logits that are wanted, which come behind those. */
+static uint32_t tiles_of(const struct plan_builder *b, bool rows)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < b->spans; i++)
-		n += (b->span[i].tokens + ADAPT_TILE - 1) / ADAPT_TILE;
+		n += tiles_for(rows ? b->span[i].rows : b->span[i].tokens);
 	return n;
+}
+
+static void cut(struct plan *p, uint32_t first, uint32_t n, uint32_t sequence)
+{
+	for (uint32_t at = 0; at < n; at += ADAPT_TILE) {
+		const uint32_t left = n - at;
+		p->adapt_tile[p->n_adapt_tiles++] =
+			(struct adapt_tile){ .first = (int32_t)(first + at),
+			                     .columns = (int32_t)(left < ADAPT_TILE ? left : ADAPT_TILE),
+			                     .set = (int32_t)sequence };
+	}
 }
 
 bool plan_cut_adapted(const struct plan_builder *b)
 {
 	struct plan *p = b->p;
+	uint32_t row = 0;
 
-	p->adapt_tile = malloc(tiles_of(b) * sizeof *p->adapt_tile);
+	p->adapt_tile = malloc((tiles_of(b, false) + tiles_of(b, true)) * sizeof *p->adapt_tile);
 	if (!p->adapt_tile)
 		return false;
 	for (uint32_t i = 0; i < b->spans; i++)
-		for (uint32_t at = 0; at < b->span[i].tokens; at += ADAPT_TILE) {
-			const uint32_t left = b->span[i].tokens - at;
-			p->adapt_tile[p->n_adapt_tiles++] =
-				(struct adapt_tile){ .first = (int32_t)(b->span[i].first + at),
-				                     .columns = (int32_t)(left < ADAPT_TILE ? left : ADAPT_TILE),
-				                     .set = (int32_t)i };
-		}
+		cut(p, b->span[i].first, b->span[i].tokens, i);
+	for (uint32_t i = 0; i < b->spans; row += b->span[i++].rows)
+		cut(p, row, b->span[i].rows, i);
 	return true;
 }
 
@@ -110,7 +123,7 @@ void lower_adapt_down(struct plan_builder *b, const struct graph_node *n)
 		return;
 	key.k = (uint32_t)w->k;
 	key.rows = w->site->ranks;
-	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)tiles_of(b) * ADAPT_PARTS);
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)tiles_of(b, false) * ADAPT_PARTS);
 	a[ADAPT_IN] = plan_address(plan_floats(b, n->in[IN_X]));
 	a[ADAPT_OUT] = plan_address(plan_floats(b, n->out[0]));
 	set_tables(b, a, w->site, w->site->down);
@@ -127,8 +140,54 @@ void lower_adapt_up(struct plan_builder *b, const struct graph_node *n)
 	key.k = w->site->ranks;
 	key.rows = (uint32_t)w->rows;
 	key.flags = plan_scales(b, product, product->in[IN_W2] == n->in[IN_W] ? IN_W2 : IN_W) ? KEY_SCALED : 0;
-	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(tiles_of(b) * (numerics_pad(w->rows) / 32)));
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(tiles_of(b, false) * (numerics_pad(w->rows) / 32)));
 	a[ADAPT_IN] = plan_address(plan_floats(b, n->in[IN_X]));
 	a[ADAPT_OUT] = plan_address(plan_floats(b, n->out[0]));
 	set_tables(b, a, w->site, w->site->up);
+}
+
+/* The products are those of a row of the first matrix, which the host looks up. */
+void lower_adapt_tokens(struct plan_builder *b, const struct graph_node *n)
+{
+	const struct weights_matrix *w = graph_matrix_of(b->g, n->in[IN_W]);
+	struct key key = plan_key(b, KEY_ADAPT_UP);
+
+	if (plan_is_idle(b, n))
+		return;
+	key.k = w->site->ranks;
+	key.rows = (uint32_t)w->k;
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(tiles_of(b, false) * (numerics_pad(w->k) / 32)));
+	a[ADAPT_IN] = plan_address(b->buf->adapt_tokens);
+	a[ADAPT_OUT] = plan_address(plan_floats(b, n->out[1]));
+	set_tables(b, a, w->site, w->site->up);
+	plan_scale(b, plan_floats(b, n->out[1]), plan_floats(b, plan_added_to(b, n)), b->n, w->k, plan_f32_slot(1),
+	           KEY_RESIDUAL);
+}
+
+static void set_rows(const struct plan_builder *b, uint64_t *a, uint32_t rows)
+{
+	a[ADAPT_TILES] = plan_address(b->buf->adapt_tiles + tiles_of(b, false));
+	a[ADAPT_COLUMNS] = rows;
+}
+
+void plan_adapt_logits(struct plan_builder *b, const struct graph_node *node, uint32_t rows)
+{
+	const struct weights_matrix *w = graph_matrix_of(b->g, node->in[IN_W]);
+	struct key key = plan_key(b, KEY_ADAPT_DOWN);
+
+	key.k = (uint32_t)w->k;
+	key.rows = w->site->ranks;
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)tiles_of(b, true) * ADAPT_PARTS);
+	a[ADAPT_IN] = plan_address(plan_floats(b, node->out[1]));
+	a[ADAPT_OUT] = plan_address(plan_floats(b, node->out[2]));
+	set_tables(b, a, w->site, w->site->down);
+	set_rows(b, a, rows);
+	key = plan_key(b, KEY_ADAPT_UP);
+	key.k = w->site->ranks;
+	key.rows = (uint32_t)w->rows;
+	a = plan_add_op(b, &key, 0, (int64_t)(tiles_of(b, true) * (numerics_pad(w->rows) / 32)));
+	a[ADAPT_IN] = plan_address(plan_floats(b, node->out[2]));
+	a[ADAPT_OUT] = plan_address(b->buf->logits);
+	set_tables(b, a, w->site, w->site->up);
+	set_rows(b, a, rows);
 }

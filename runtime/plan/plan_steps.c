@@ -194,17 +194,21 @@ static void add_logits(struct plan_builder *b, const struct graph_node *node, st
 {
 	const uint64_t vocab = numerics_pad(b->spec->vocab);
 	const float *bias = graph_vector_of(b->g, node->in[IN_W2]);
-	bool keeps = plan_keeps_greatest(b->spec, b->opt->target);
+	const bool adapts = plan_adapts(b, graph_matrix_of(b->g, node->in[IN_W])),
+		   keeps = !adapts && plan_keeps_greatest(b->spec, b->opt->target);
 
-	plan_multiply(b,
-	              &(struct matmul){ .w = graph_matrix_of(b->g, node->in[IN_W]),
-	                                .awaited = plan_node_of(b, node)->awaited,
-	                                .in = in,
-	                                .out = b->buf->logits + first * vocab,
-	                                .bias = bias,
-	                                .greatest = b->buf->greatest ? b->buf->greatest + first * (vocab / 32) : NULL,
-	                                .flags = keeps ? KEY_GREATEST : 0,
-	                                .tokens = rows });
+	b->p->lacks_greatest = adapts;
+	plan_multiply(b, &(struct matmul){
+				 .w = graph_matrix_of(b->g, node->in[IN_W]),
+				 .awaited = plan_node_of(b, node)->awaited,
+				 .in = in,
+				 .out = b->buf->logits + first * vocab,
+				 .bias = bias,
+				 .greatest = b->buf->greatest ? b->buf->greatest + first * (vocab / 32) : NULL,
+				 .flags = keeps    ? KEY_GREATEST
+	                                  : adapts ? KEY_RESIDUAL
+	                                           : 0,
+				 .tokens = rows });
 }
 
 /* The logits of all rows that are wanted, with the norm inside; 0: that is not to be done. Rows that stand apart would
@@ -234,14 +238,16 @@ void lower_head(struct plan_builder *b, const struct graph_node *node)
 {
 	const struct plan_buffers *f = b->buf;
 	const struct weights_matrix *w = graph_matrix_of(b->g, node->in[IN_W]);
-	const bool all_normed = b->p->logits == PLAN_ALL_NORMED;
-	uint32_t n = all_normed || node->in[IN_BIAS2] ? 0 : logits_with_norm(b, node);
+	const bool all_normed = b->p->logits == PLAN_ALL_NORMED, adapts = plan_adapts(b, w);
+	uint32_t n = all_normed || adapts || node->in[IN_BIAS2] ? 0 : logits_with_norm(b, node);
 
 	if (!n) {
 		/* The same kernel whether or not the output matrix follows, so that no list of kernels grows by it. */
 		n = norm_rows_wanted(b, node, plan_wants_int8(b, w));
 		if (all_normed)
 			return;
+		if (adapts && n)
+			plan_adapt_logits(b, node, n);
 		add_logits(b, node, plan_operand(b, node->out[1]), 0, n);
 	}
 	assert(n <= f->logit_tokens);

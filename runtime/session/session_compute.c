@@ -129,7 +129,7 @@ static uint32_t widest_pass(const jit_session *s)
 		if (s->engine->plan[speculate_tokens[w] * ENGINE_LOGIT_KINDS + PLAN_ALL_LOGITS] ||
 		    compile_ahead_ready(s->engine->compile_ahead, speculate_tokens[w], PLAN_ALL_LOGITS))
 			max = speculate_tokens[w];
-	return s->engine->compile_ahead && max < room ? max : room;
+	return session_adapted_alike(s, s->computed, s->engine->compile_ahead && max < room ? max : room);
 }
 
 bool session_compute_chosen(jit_session *s, struct error *err)

@@ -49,7 +49,8 @@ static bool compute_rows(struct embedding *e, jit_session *s, struct error *err)
 	speculate_drop(&s->speculate);
 	while (s->computed < s->length) {
 		const size_t left = s->length - s->computed;
-		const uint32_t n = left < s->engine->batch ? (uint32_t)left : s->engine->batch;
+		const uint32_t n = session_adapted_alike(s, s->computed,
+		                                         left < s->engine->batch ? (uint32_t)left : s->engine->batch);
 		double seconds;
 		if (!session_compute_pass(s, s->ids + s->computed, n, PLAN_ALL_NORMED, PROFILE_PROMPT, &seconds, err) ||
 		    !take_rows(e, s, n, err))

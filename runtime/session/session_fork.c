@@ -21,6 +21,8 @@ static bool fork_into(jit_session *to, const jit_session *from, struct error *er
 	if (from->pictures.n &&
 	    (!to->engine->shown || !engine_map_shown(to->engine, err) || !session_pictures_copy(to, from, err)))
 		return error_set(err, ERROR_ARGUMENT, "the fork was opened before its model could take pictures");
+	if (from->adapters.from && !session_keys_room(to, err))
+		return false;
 	adapters_copy(&to->adapters, &from->adapters);
 	session_memory_begin_window(&to->memory, spec, (uint32_t)from->computed, m->window_first);
 	memcpy(to->ids, from->ids, from->length * sizeof *to->ids);

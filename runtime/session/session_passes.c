@@ -32,6 +32,7 @@ bool session_run(jit_session *s, struct plan *p, uint64_t position, const int32_
 	struct plan_sequence at;
 
 	memcpy(buf->ids, ids, p->tokens * sizeof *ids);
+	engine_read_rows(s->engine, session_adapters_at(s, position), 0, p->tokens);
 	plan_fill_positions(buf, &s->model->file.spec, 0, position, p->tokens);
 	session_fill_angles(s, buf, 0, position, p->tokens);
 	if (s->engine->shows)
@@ -45,9 +46,9 @@ bool session_run(jit_session *s, struct plan *p, uint64_t position, const int32_
 	return true;
 }
 
-void session_adapt(jit_session *s)
+void session_adapt(jit_session *s, uint64_t position)
 {
-	const struct adapters_chosen *chosen = &s->adapters;
+	const struct adapters_chosen *chosen = session_adapters_at(s, position);
 
 	engine_adapt(s->engine, &chosen, 1);
 }
@@ -60,7 +61,7 @@ static bool replay(jit_session *s, enum profile_pass kind, struct error *err)
 	uint64_t at;
 
 	while (t->bytes && (at = states_position(t, states_find(t, s->computed))) < s->computed) {
-		session_adapt(s);
+		session_adapt(s, at);
 		uint32_t n = s->computed - at < s->engine->batch ? (uint32_t)(s->computed - at) : s->engine->batch;
 		n = session_pass_tokens(s, at, n);
 		engine_show(s->engine, session_shows(s, at));
@@ -80,18 +81,17 @@ bool session_compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum p
 	if ((s->member && !batch_member_ready(s, s->computed + n, err)) ||
 	    (logits == PLAN_ALL_LOGITS && !engine_map_all_logits(s->engine, err)))
 		return false;
-	session_adapt(s);
+	double start = system_seconds();
+	if (!replay(s, kind, err))
+		return false;
+	s->again_seconds = system_seconds() - start;
+	session_adapt(s, s->computed);
 	engine_show(s->engine, session_shows(s, s->computed));
 	struct plan *p = engine_find_plan(s->engine, n, s->computed, logits, kind, err);
 	if (!p)
 		return false;
 	s->logits_valid = false;
-	double start = system_seconds();
-	if (!replay(s, kind, err))
-		return false;
-	engine_show(s->engine, session_shows(s, s->computed));
-	s->again_seconds = system_seconds() - start;
-	start += s->again_seconds;
+	start = system_seconds();
 	if (!session_run(s, p, s->computed, ids, kind, err))
 		return false;
 	s->logits = logits == PLAN_ALL_LOGITS ? s->engine->memory.all_logits : s->engine->memory.buf.logits;
@@ -103,7 +103,7 @@ struct stream *session_stream(jit_session *s) { return s->engine->stream; }
 
 struct plan *session_plan(jit_session *s, uint32_t tokens, bool logits, struct error *err)
 {
-	session_adapt(s);
+	session_adapt(s, s->computed);
 	if (tokens > 1 && logits && !engine_map_all_logits(s->engine, err))
 		return NULL;
 	return engine_find_plan(s->engine, tokens, s->computed,

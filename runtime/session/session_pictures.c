@@ -98,7 +98,15 @@ uint32_t session_pass_tokens(const jit_session *s, size_t position, uint32_t max
 			end = s->pictures.list[i].first;
 			break;
 		}
-	return end - position < max ? (uint32_t)(end - position) : max;
+	return session_adapted_alike(s, position, end - position < max ? (uint32_t)(end - position) : max);
+}
+
+bool session_keys_room(jit_session *s, struct error *err)
+{
+	struct session_pictures *p = &s->pictures;
+
+	return p->keys || (p->keys = malloc(((size_t)s->context + 1) * sizeof *p->keys)) ||
+	       error_set(err, ERROR_MEMORY, "there is no memory for the keys of %u tokens", s->context);
 }
 
 static bool add_picture(jit_session *s, size_t first, uint32_t n, uint32_t at, const struct image_features *of,
@@ -106,8 +114,8 @@ static bool add_picture(jit_session *s, size_t first, uint32_t n, uint32_t at, c
 {
 	struct session_pictures *p = &s->pictures;
 
-	if (!p->keys && !(p->keys = malloc(((size_t)s->context + 1) * sizeof *p->keys)))
-		return error_set(err, ERROR_MEMORY, "there is no memory for a picture");
+	if (!session_keys_room(s, err))
+		return false;
 	if (!array_grow((void **)&p->list, &p->room, p->n + 1, sizeof *p->list))
 		return error_set(err, ERROR_MEMORY, "there is no memory for a picture");
 	p->list[p->n++] = (struct session_picture){ first, n, at, picture_hold(of) };
@@ -138,13 +146,17 @@ int32_t session_picture_key(uint64_t key, uint64_t feature)
 const int32_t *session_keys(const jit_session *s)
 {
 	const struct session_pictures *p = &s->pictures;
+	const uint64_t from = s->adapters.from;
+	const bool begins = from && from < s->length;
 
-	if (!p->n)
+	if (!p->n && !begins)
 		return s->ids;
 	memcpy(p->keys, s->ids, s->length * sizeof *s->ids);
 	for (size_t i = 0; i < p->n; i++)
 		for (uint32_t k = 0; k < p->list[i].n; k++)
 			p->keys[p->list[i].first + k] = session_picture_key(p->list[i].of->key, p->list[i].at + k);
+	if (begins)
+		p->keys[from] = session_picture_key(s->adapters.set, (uint32_t)p->keys[from]);
 	return p->keys;
 }
 

@@ -39,7 +39,7 @@ struct session_picture {
 struct session_pictures {
 	struct session_picture *list; /* in the order of their tokens */
 	size_t n, room;
-	int32_t *keys; /* room for the context's, once there was a picture */
+	int32_t *keys; /* room for the context's, once it is needed */
 };
 
 void session_pictures_close(jit_session *s);
@@ -60,12 +60,16 @@ void session_fill_angles(const jit_session *s, const struct plan_buffers *to, ui
                          uint32_t n);
 void session_fill_shown(const jit_session *s, const struct plan_buffers *to, uint64_t position, uint32_t n);
 
+/* Memory for keys of all tokens. */
+bool session_keys_room(jit_session *s, struct error *err);
+
 /* Whether it is of a batch. */
 bool session_is_member(const jit_session *s);
 
 /* The key of a feature of a part. */
 int32_t session_picture_key(uint64_t key, uint64_t feature);
-/* As the ids, but what stands for pictures is their keys: texts that have the same ones are the same. */
+/* As the ids, but what stands for pictures is their keys, and the token from which on adapters count has one with
+ * theirs: texts that have the same ones are the same. */
 const int32_t *session_keys(const jit_session *s);
 
 /* Features first .. first + n - 1 of a picture as tokens, for each of which `id` stands among the session's ids. They

@@ -49,6 +49,7 @@ static bool score_tokens(jit_session *s, size_t n, const struct wanted *w, struc
 	speculate_drop(&s->speculate);
 	for (size_t done = 0; done < n;) {
 		uint32_t tokens = n - done < max ? (uint32_t)(n - done) : max;
+		tokens = session_adapted_alike(s, s->computed, tokens);
 		const int32_t *next = s->ids + s->computed + 1;
 		double seconds;
 		if (!session_compute_pass(s, s->ids + s->computed, tokens, PLAN_ALL_LOGITS, PROFILE_PROMPT, &seconds,

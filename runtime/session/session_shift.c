@@ -36,8 +36,10 @@ static int cut_tokens(jit_session *s, const struct session_cut *c, jit_error *er
 	}
 	memcpy(rest, s->ids + c->keep + c->n, n * sizeof *rest);
 	int status = jit_session_rewind(s, c->keep, err);
-	if (status == JIT_OK)
+	if (status == JIT_OK) {
+		adapters_begin(&s->adapters, session_cut_position(c, s->adapters.from));
 		status = append(s, rest, n, err);
+	}
 	free(rest);
 	return status;
 }

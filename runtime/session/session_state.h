@@ -17,6 +17,7 @@
  *   session_limits.c   what else bounds them
  *   session_shift.c    tokens taken out of the middle
  *   session_pictures.c tokens that are parts of pictures
+ *   session_adapters.c which adapters count for which tokens
  *   session_told.c     functions of the caller's
  *   session_stats.c    counters, report, trace
  */
@@ -86,8 +87,8 @@ bool session_usual_stop(jit_session *s, struct error *err);
  * the run leaves counts when it is over. */
 bool session_begin_run(jit_session *s, uint64_t position, uint32_t tokens, struct plan_sequence *at, struct error *err);
 void session_end_run(jit_session *s, const struct plan_sequence *at, uint32_t tokens);
-/* The passes to come are this session's, with its adapters. */
-void session_adapt(jit_session *s);
+/* The next pass is this session's, from that position on, with the adapters that it has there. */
+void session_adapt(jit_session *s, uint64_t position);
 /* A plan over these tokens, from a position on, and from the state there where layers have one. */
 bool session_run(jit_session *s, struct plan *p, uint64_t position, const int32_t *ids, enum profile_pass kind,
                  struct error *err);
@@ -95,6 +96,13 @@ bool session_run(jit_session *s, struct plan *p, uint64_t position, const int32_
  * without making its plan, and without what was computed once more before it, which is s->again_seconds. */
 bool session_compute_pass(jit_session *s, const int32_t *ids, uint32_t n, enum plan_logits logits,
                           enum profile_pass kind, double *seconds, struct error *err);
+
+/* ---- session_adapters.c */
+
+/* The adapters that count for the token there. */
+const struct adapters_chosen *session_adapters_at(const jit_session *s, uint64_t position);
+/* How many tokens from that position on, at most `max`, have the same ones. */
+uint32_t session_adapted_alike(const jit_session *s, uint64_t position, uint32_t max);
 
 /* ---- session_told.c */
 

@@ -88,7 +88,7 @@ static bool step(struct bits *b)
 	size_t left = b->at < b->n_prompt ? b->n_prompt - b->at : 1, n = left < PROMPT_TOKENS ? left : PROMPT_TOKENS;
 
 	if (!b->session && (!(b->session = jit_session_open(b->model, &b->options, NULL)) ||
-	                    !used_adapters_set(&b->adapters, b->session, NULL)))
+	                    !used_adapters_set(&b->adapters, b->session, b->ids, b->n_prompt, NULL)))
 		return false;
 	if (jit_session_feed(b->session, b->ids + b->at, n, NULL) != JIT_OK)
 		return false;

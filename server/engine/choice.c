@@ -203,8 +203,8 @@ static bool prepare(struct choice *c, jit_batch *batch, jit_error *err)
 
 	p.seed += c->number - t->first;
 	c->session = jit_batch_session(batch, &p, err);
-	if (!c->session || !used_adapters_set(&t->adapters, c->session, err) || (t->min == 0 && !set_stops(c, err)) ||
-	    submit(c, &reused, err) != JIT_OK || !set_limits(c, err))
+	if (!c->session || !used_adapters_set(&t->adapters, c->session, t->ids, t->n_ids, err) ||
+	    (t->min == 0 && !set_stops(c, err)) || submit(c, &reused, err) != JIT_OK || !set_limits(c, err))
 		return false;
 	c->numbers.prompt = t->n_ids;
 	c->numbers.reused = reused;

@@ -212,9 +212,10 @@ static size_t shared(const struct choice *c, const jit_session *alone)
 static bool set_adapters(const struct choice *c, jit_session *alone, jit_error *err)
 {
 	const struct used_adapters *u = &c->task->adapters;
+	const struct task_text t = text_of(c);
 
-	return used_adapters_set(u, alone, NULL) ||
-	       (jit_session_rewind(alone, 0, err) == JIT_OK && used_adapters_set(u, alone, err));
+	return used_adapters_set(u, alone, t.ids, t.n, NULL) ||
+	       (jit_session_rewind(alone, 0, err) == JIT_OK && used_adapters_set(u, alone, t.ids, t.n, err));
 }
 
 static bool begin(struct choice *c, jit_session *alone, jit_error *err)

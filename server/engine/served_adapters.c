@@ -27,6 +27,7 @@ static struct loaded_adapter *load(jit_model *m, const char *path, unsigned id, 
 	l->holders = 1;
 	l->bytes = info.bytes;
 	l->fingerprint = info.fingerprint;
+	l->begins = info.invocation > 0;
 	l->id = id;
 	return l;
 }

@@ -85,8 +85,10 @@ void served_adapters_each(struct served_adapters *all, void (*tell)(void *user, 
 /* A copy, which is held too. */
 void used_adapters_copy(struct used_adapters *to, const struct used_adapters *from);
 void used_adapters_drop(struct used_adapters *u);
-/* Gives them to a session. False: err. */
-bool used_adapters_set(const struct used_adapters *u, jit_session *s, jit_error *err);
+/* Gives them to a session, from where the prompt says that they begin. False: err. */
+bool used_adapters_set(const struct used_adapters *u, jit_session *s, const int32_t *prompt, size_t n, jit_error *err);
+/* Whether where they begin depends on a prompt. */
+bool used_adapters_begin(const struct used_adapters *u);
 /* So many more answers have them. */
 void used_adapters_count(const struct used_adapters *u, unsigned answers);
 /* "0123456789abcdef:0.5,...": their fingerprints and scales; empty: none. False: it does not fit. */

@@ -64,6 +64,18 @@ static bool take(struct used_adapters *out, const struct adapter_row *w, float s
 	return true;
 }
 
+/* Where one begins, its own tokens say: others would have to begin there, too. */
+static bool goes_together(const struct used_adapters *u, struct refusal *r)
+{
+	for (unsigned i = 0; u->n > 1 && i < u->n; i++)
+		if (u->of[i].adapter->begins)
+			return refuse(
+				r, 400, "lora",
+				"The adapter %u counts from its invocation tokens on, and goes with no other one.",
+				u->of[i].adapter->id);
+	return true;
+}
+
 static bool choose(struct served_adapters *all, const char *name, const json_t *list, struct used_adapters *out,
                    struct refusal *r)
 {
@@ -78,7 +90,7 @@ static bool choose(struct served_adapters *all, const char *name, const json_t *
 	for (unsigned i = 0; i < all->n; i++)
 		if (!take(out, &all->row[i], list ? scale[i] : all->row[i].usual, r))
 			return false;
-	return true;
+	return goes_together(out, r);
 }
 
 bool served_adapters_choose(struct served_adapters *all, const char *name, const json_t *list,
@@ -210,7 +222,9 @@ void used_adapters_drop(struct used_adapters *u)
 	*u = (struct used_adapters){ 0 };
 }
 
-bool used_adapters_set(const struct used_adapters *u, jit_session *s, jit_error *err)
+bool used_adapters_begin(const struct used_adapters *u) { return u->n && u->of[0].adapter->begins; }
+
+bool used_adapters_set(const struct used_adapters *u, jit_session *s, const int32_t *prompt, size_t n, jit_error *err)
 {
 	jit_adapter *adapter[JIT_ADAPTERS_TOGETHER];
 	float scale[JIT_ADAPTERS_TOGETHER];
@@ -219,7 +233,10 @@ bool used_adapters_set(const struct used_adapters *u, jit_session *s, jit_error 
 		adapter[i] = u->of[i].adapter->adapter;
 		scale[i] = u->of[i].scale;
 	}
-	return jit_session_set_adapters(s, adapter, scale, u->n, err) == JIT_OK;
+	if (!used_adapters_begin(u))
+		return jit_session_set_adapters(s, adapter, scale, u->n, err) == JIT_OK;
+	const size_t from = jit_adapter_begins(adapter[0], prompt, n);
+	return jit_session_set_adapters_from(s, adapter, scale, from < n, from, err) == JIT_OK;
 }
 
 void used_adapters_count(const struct used_adapters *u, unsigned answers)

@@ -15,6 +15,7 @@ struct loaded_adapter {
 	atomic_uint holders; /* its row, and requests */
 	jit_adapter *adapter;
 	uint64_t bytes, fingerprint;
+	bool begins; /* it has invocation tokens */
 	unsigned id;
 	atomic_uint_least64_t answers;
 };

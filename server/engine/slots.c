@@ -115,6 +115,15 @@ static bool take_adapters(const struct slots *s, const struct slot *at, struct c
 	return false;
 }
 
+/* Where such adapters began, a file does not say. */
+static bool may_keep(struct choice *c)
+{
+	if (!used_adapters_begin(&c->task->adapters))
+		return true;
+	choice_fail(c, 400, "Slots whose adapter begins at its invocation tokens are not saved or restored.");
+	return false;
+}
+
 static void begin_saving(const struct slots *s, const struct slot *at, struct choice *c, jit_batch *batch)
 {
 	jit_error err = { 0 };
@@ -129,10 +138,10 @@ static void begin_saving(const struct slots *s, const struct slot *at, struct ch
 		choice_fail(c, NO_ROOM, why);
 		return;
 	}
-	if (!take_adapters(s, at, c))
+	if (!take_adapters(s, at, c) || !may_keep(c))
 		return;
 	c->session = jit_batch_session(batch, NULL, &err);
-	if (!c->session || !used_adapters_set(&c->task->adapters, c->session, &err) ||
+	if (!c->session || !used_adapters_set(&c->task->adapters, c->session, at->ids, at->n, &err) ||
 	    jit_session_submit(c->session, at->ids, at->n, NULL, &err) != JIT_OK)
 		choice_fail(c, choice_status(err.code), err.message);
 }
@@ -163,8 +172,10 @@ static void restore(struct slot *at, struct choice *c, jit_batch *batch)
 	double since = system_seconds();
 	jit_error err = { 0 };
 
+	if (!may_keep(c))
+		return;
 	c->session = jit_batch_session(batch, NULL, &err);
-	if (!c->session || !used_adapters_set(&c->task->adapters, c->session, &err) ||
+	if (!c->session || !used_adapters_set(&c->task->adapters, c->session, NULL, 0, &err) ||
 	    jit_session_restore(c->session, c->task->file, &err) != JIT_OK) {
 		const bool memory = err.code == JIT_ERROR_MEMORY;
 		choice_refuse(c, memory ? 503 : 400, memory ? "" : "filename", err.message);

@@ -54,7 +54,8 @@
 	X(pictures) \
 	X(processor) \
 	X(encoders) \
-	X(graph)
+	X(graph) \
+	X(adapter)
 /* clang-format on */
 
 #define X(name) void fuzz_##name(const uint8_t *p, size_t n);
@@ -97,6 +98,7 @@ void fuzz_models_seeds(enum fuzz_number target, void (*take)(void *user, const u
 const char *fuzz_file(unsigned number, const char *name, const uint8_t *p, size_t n);
 const char *fuzz_directory(void);
 
+void fuzz_adapter_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_onnx_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_encoders_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_graph_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);

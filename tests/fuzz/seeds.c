@@ -463,6 +463,7 @@ void fuzz_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t 
 	case FUZZ_imatrix: give_imatrices(&s); break;
 	case FUZZ_index: give_files(&s, MUTANT_INDEX, "model.safetensors.index.json", 0); break;
 	case FUZZ_config: give_config(&s); break;
+	case FUZZ_adapter: fuzz_adapter_seeds(take, user); break;
 	case FUZZ_encoders: fuzz_encoders_seeds(take, user); break;
 	case FUZZ_generation: fuzz_generation_seeds(take, user); break;
 	case FUZZ_tokenizer: give_tokenizers(&s); break;

@@ -63,5 +63,9 @@ static inline void feed(jit_session *s, const int32_t *ids, size_t n)
 		fail_msg("%s", err.message);
 }
 
+/* adapters_from.c: adapters that count from a token on. Returns how many tests failed. */
+int run_from(void);
+/* adapters_once.c: of the embedding and the output matrix. */
+int run_once(void);
 
 #endif

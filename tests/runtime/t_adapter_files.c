@@ -29,7 +29,8 @@ static void test_refused_files(void **unused)
 		{ ", \"target_parameters\": [\"mlp.experts.down_proj\"]", "target_parameters is set" },
 		{ ", \"trainable_token_indices\": [3]", "trainable_token_indices is set" },
 		{ ", \"layer_replication\": [[0, 2]]", "layer_replication is set" },
-		{ ", \"alora_invocation_tokens\": [3, 4]", "alora_invocation_tokens is set" },
+		{ ", \"alora_invocation_tokens\": [3, -4]", "alora_invocation_tokens is [3,-4], expected a list" },
+		{ ", \"alora_invocation_tokens\": \"x\"", "alora_invocation_tokens is \"x\", expected a list" },
 		{ ", \"bias\": \"all\"", "bias is \"all\"" },
 		{ ", \"made_up\": 3", "the field made_up is not known" },
 		{ ", \"lora_alpha\": \"x\"", "lora_alpha is \"x\", expected a number" },
@@ -45,12 +46,6 @@ static void test_refused_files(void **unused)
 		{ ", \"rank_pattern\": {\"model\\\\.layers\\\\.[0-3]\\\\..*(q|k)_proj\": 8}",
 		  "the rank of model.layers.0.self_attn.q_proj is 8" },
 	};
-	static const struct lora_module wrong[] = { { "model.layers.0.self_attn.q_proj", 256, 255 },
-		                                    { "model.layers.0.self_attn.q_proj", 255, 256 },
-		                                    { "model.layers.9.self_attn.q_proj", 256, 256 },
-		                                    { "model.embed_tokens", 4096, 256 } };
-	static const char *const says[] = { "has 255 columns, expected 256", "has 255 rows, expected 256",
-		                            "is of the module", "is of the module" };
 	char folder[] = "/tmp/t_adapters-XXXXXX", line[100], path[1024];
 	jit_error err = { 0 };
 
@@ -63,14 +58,44 @@ static void test_refused_files(void **unused)
 		if (!strstr(err.message, rows[i].says))
 			fail_msg("%s: \"%s\" does not say \"%s\"", rows[i].config, err.message, rows[i].says);
 	}
+	assert_null(jit_adapter_open(m, path, &err));
+	assert_non_null(strstr(err.message, "general.type"));
+	snprintf(line, sizeof line, "rm -rf '%s'", folder);
+	assert_int_equal(system(line), 0);
+	jit_model_close(m);
+}
+
+/* Modules that the model has not, or has in other sizes. */
+static void test_refused_modules(void **unused)
+{
+	static const struct lora_module wrong[] = {
+		{ "model.layers.0.self_attn.q_proj", 256, 255 },
+		{ "model.layers.0.self_attn.q_proj", 255, 256 },
+		{ "model.layers.9.self_attn.q_proj", 256, 256 },
+		{ "model.embed_tokens", 4096, 256 },
+		{ "model.embed_tokens", 255, 4096 },
+		{ "model.norm", 256, 256 }
+	};
+	static const char *const says[] = {
+		"has 255 columns, expected 256",
+		"has 255 rows, expected 256",
+		"is of the module",
+		"is of 256 tokens, and the model has 4096",
+		"has 255 rows, expected 256, the width of the embedding",
+		"is of the module"
+	};
+	char folder[] = "/tmp/t_adapters-XXXXXX", line[100], path[1024];
+	jit_error err = { 0 };
+
+	source_path(path, "models/tale-q8_0.gguf");
+	jit_model *m = open_model(path, "cpu", false);
+	assert_non_null(mkdtemp(folder));
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
 		lora_folder(folder, &(struct lora_written){ &wrong[i], 1, 4, 0.1f, 1, NULL, NULL });
 		assert_null(jit_adapter_open(m, folder, &err));
 		if (!strstr(err.message, says[i]))
 			fail_msg("\"%s\" does not say \"%s\"", err.message, says[i]);
 	}
-	assert_null(jit_adapter_open(m, path, &err));
-	assert_non_null(strstr(err.message, "general.type"));
 	snprintf(line, sizeof line, "rm -rf '%s'", folder);
 	assert_int_equal(system(line), 0);
 	jit_model_close(m);
@@ -172,7 +197,8 @@ static void test_changed_bytes(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_refused_files), cmocka_unit_test(test_names),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_refused_files),
+		                            cmocka_unit_test(test_refused_modules), cmocka_unit_test(test_names),
 		                            cmocka_unit_test(test_changed_bytes) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

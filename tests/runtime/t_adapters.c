@@ -43,14 +43,18 @@ static void open_styles_of(struct styles *w, const char *device, bool floats, bo
 	for (unsigned i = 0; i < STYLES; i++) {
 		char config[100];
 		snprintf(config, sizeof config, ", \"use_rslora\": true%s", more ? configs[i] : "");
-		/* The last one has the first two layers alone. */
-		lora_folder(folder, &(struct lora_written){ .module = lora_tale,
-		                                            .n = i == 2 ? 14 : LORA_TALE,
-		                                            .rank = ranks[i],
-		                                            .size = 0.08f,
-		                                            .seed = i + 1,
-		                                            .config = config,
-		                                            .row = more ? rows[i] : NULL });
+		/* The first one has the embedding and the output, too, the last one the first two layers alone. */
+		lora_folder(folder,
+		            &(struct lora_written){
+				    .module = lora_tale,
+				    .n = i == 0   ? LORA_TALE_ALL
+		                         : i == 2 ? 14
+		                                  : LORA_TALE,
+				    .rank = ranks[i],
+				    .size = 0.08f,
+				    .seed = i + 1,
+				    .config = config,
+				    .row = more ? rows[i] : NULL });
 		w->a[i] = open_adapter(w->m, folder);
 	}
 	snprintf(line, sizeof line, "rm -rf '%s'", folder);
@@ -390,5 +394,5 @@ int main(void)
 		cmocka_unit_test(test_refused_calls),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL) + run_from() + run_once();
 }

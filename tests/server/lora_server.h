@@ -36,6 +36,9 @@ void lora_refused(const char *path, const char *body, int status, const char *wo
 double lora_metric(const char *line);
 json_t *lora_listed(const struct child *c);
 
+/* lora_invoked.c */
+void test_lora_invoked(void **state);
+
 /* lora_lists.c */
 void test_lora_weights(void **state);
 void test_lora_models(void **state);

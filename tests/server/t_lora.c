@@ -366,6 +366,7 @@ int main(void)
 		cmocka_unit_test(test_lora_weights), cmocka_unit_test(test_lora_models),
 		cmocka_unit_test(test_lora_refused), cmocka_unit_test(test_unload),
 		cmocka_unit_test(test_replay),       cmocka_unit_test(test_lora_options),
+		cmocka_unit_test(test_lora_invoked),
 	};
 
 	return cmocka_run_group_tests(tests, lora_begin, lora_end);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A module and its matrix's sizes. */
+/* A module and its matrix's sizes; of embed_tokens, `in` is how many tokens there are. */
 struct lora_module {
 	const char *path;
 	unsigned out, in;
@@ -23,9 +23,18 @@ struct lora_module {
 		LORA_OF(i, "self_attn.v_proj", 128, 256), LORA_OF(i, "self_attn.o_proj", 256, 256), \
 		LORA_OF(i, "mlp.gate_proj", 768, 256), LORA_OF(i, "mlp.up_proj", 768, 256), \
 		LORA_OF(i, "mlp.down_proj", 256, 768)
-static const struct lora_module lora_tale[] = { LORA_TALE_LAYER(0), LORA_TALE_LAYER(1), LORA_TALE_LAYER(2),
-	                                        LORA_TALE_LAYER(3), LORA_TALE_LAYER(4), LORA_TALE_LAYER(5) };
-enum { LORA_TALE = sizeof lora_tale / sizeof *lora_tale };
+static const struct lora_module lora_tale[] = {
+	LORA_TALE_LAYER(0),
+	LORA_TALE_LAYER(1),
+	LORA_TALE_LAYER(2),
+	LORA_TALE_LAYER(3),
+	LORA_TALE_LAYER(4),
+	LORA_TALE_LAYER(5),
+	{ "model.embed_tokens", 256, 4096 },
+	{ "lm_head", 4096, 256 }
+};
+/* Those of layers; with the embedding and the output, too. */
+enum { LORA_TALE_ALL = sizeof lora_tale / sizeof *lora_tale, LORA_TALE = LORA_TALE_ALL - 2 };
 
 struct lora_written {
 	const struct lora_module *module;
@@ -64,11 +73,13 @@ static inline void lora_folder(const char *dir, const struct lora_written *w)
 			                           : m->in,
 				     bytes = rows * cols * 4;
 			static const char *const
-				end[] = { ".lora_A.weight", ".lora_B.weight" },
+				ends[2][2] = { { ".lora_A.weight", ".lora_B.weight" },
+				               { ".lora_embedding_A", ".lora_embedding_B" } },
 				form[] = "%s\"base_model.model.%s%s\":{\"dtype\":\"F32\",\"shape\":[%zu%s%.0zu],"
 					 "\"data_offsets\":[%zu,%zu]}";
-			at += (size_t)sprintf(header + at, form, i || b ? "," : "", m->path, b == 2 ? w->row : end[b],
-			                      rows, b == 2 ? "" : ",", b == 2 ? 0 : cols, data, data + bytes);
+			at += (size_t)sprintf(header + at, form, i || b ? "," : "", m->path,
+			                      b == 2 ? w->row : ends[strstr(m->path, "embed_tokens") != NULL][b], rows,
+			                      b == 2 ? "" : ",", b == 2 ? 0 : cols, data, data + bytes);
 			data += bytes;
 		}
 	header[at++] = '}';

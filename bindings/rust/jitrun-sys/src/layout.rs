@@ -468,12 +468,13 @@ fn structs_are_those_of_c() {
     field!(jit_train_tensor, elements, 32, 8);
     field!(jit_train_tensor, values, 40, 8);
     field!(jit_train_tensor, gradients, 48, 8);
-    assert_eq!(size_of::<jit_adapter_info>(), 32, "jit_adapter_info");
+    assert_eq!(size_of::<jit_adapter_info>(), 40, "jit_adapter_info");
     field!(jit_adapter_info, size, 0, 8);
     field!(jit_adapter_info, rank, 8, 4);
     field!(jit_adapter_info, matrices, 12, 4);
     field!(jit_adapter_info, bytes, 16, 8);
     field!(jit_adapter_info, fingerprint, 24, 8);
+    field!(jit_adapter_info, invocation, 32, 8);
     assert_eq!(size_of::<jit_image_options>(), 32, "jit_image_options");
     field!(jit_image_options, size, 0, 8);
     field!(jit_image_options, name, 8, 8);

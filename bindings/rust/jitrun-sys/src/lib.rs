@@ -2025,6 +2025,8 @@ pub struct jit_adapter_info {
     pub bytes: u64,
     /// `uint64_t fingerprint`.
     pub fingerprint: u64,
+    /// `size_t invocation`.
+    pub invocation: usize,
 }
 
 impl jit_adapter_info {
@@ -2923,6 +2925,17 @@ extern "C" {
         adapters: *const *mut jit_adapter,
         scales: *const f32,
         n: usize,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_adapter_begins` of jitrun_adapters.h.
+    pub fn jit_adapter_begins(a: *const jit_adapter, ids: *const i32, n: usize) -> usize;
+    /// `jit_session_set_adapters_from` of jitrun_adapters.h.
+    pub fn jit_session_set_adapters_from(
+        s: *mut jit_session,
+        adapters: *const *mut jit_adapter,
+        scales: *const f32,
+        n: usize,
+        from: usize,
         err: *mut jit_error,
     ) -> c_int;
     /// `jit_image_encoder_open` of jitrun_images.h.

@@ -1,0 +1,37 @@
+/* runtime/model/adapter_piece.h - what an adapter has for one matrix of a model, between its files and the device's
+ * memory; private to runtime/model/adapter_*.c.
+ *
+ *   adapter_open.c   which pieces there are, and where they go
+ *   adapter_pack.c   their numbers as kernels read them
+ *   adapter_norms.c  what magnitudes and biases come to
+ */
+#ifndef RUNTIME_ADAPTER_PIECE_H
+#define RUNTIME_ADAPTER_PIECE_H
+
+#include "loaders/adapter/adapter.h"
+#include "runtime/model/model.h"
+
+/* One matrix of the model, on its way. */
+struct piece {
+	const struct adapter_part *part;
+	const struct weights_matrix *matrix;
+	float *a, *b, *extra; /* extra: [ADAPT_EXTRAS][padded rows]; NULL: none */
+	enum adapt_type type;
+	uint32_t rank;       /* a multiple of ADAPT_RANKS */
+	uint64_t at_a, at_b; /* in the adapter's memory */
+	struct adapt_fact fact;
+};
+
+static inline bool piece_embeds(const struct piece *p) { return p->part->target == ADAPTER_EMBEDDING; }
+enum matrix_slot piece_matrix_slot(enum tensor_slot slot);
+
+/* The type of fewest bits that none of its numbers is changed by; bytes of one. */
+enum adapt_type piece_narrowest(const struct piece *p);
+size_t piece_element(enum adapt_type type);
+/* Into the adapter's memory. */
+void piece_pack(uint8_t *to, const struct piece *p);
+
+/* Its vectors, where there are any. False: err. */
+bool piece_read_extras(struct piece *p, const struct adapter_file *f, const jit_model *m, struct error *err);
+
+#endif
