@@ -234,8 +234,8 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 		part.first = 0;
 	snprintf(name, sizeof name, "%s%s%" PRIu32 ".%s", b->base, bind_layers_name(b->f), layer,
 	         fused ? fused : bind_own_name(b->f, k));
-	if (s->encodes)
-		bind_old_norm_name(b, name);
+	if (!fused)
+		bind_changed_name(b, layer, k, name);
 	bool other = other_name(b, layer, k, name),
 	     by_columns = b->f->format == MODEL_HF && b->f->arch->hf_fused & FUSED_BY_COLUMNS && !other;
 	fused = other ? NULL : fused;
@@ -302,9 +302,14 @@ static const char *name_of_embed(const struct model_file *f)
 	return f->format == MODEL_HF && f->arch->embed ? f->arch->embed : embed_name[f->format];
 }
 
+/* Where a family's published files have a name of their own, transformers 5 can save the usual one. */
 static const char *name_of_head(const struct model_file *f)
 {
-	return f->format == MODEL_HF && f->arch->head ? f->arch->head : lm_head_name[f->format];
+	struct found_tensor t;
+	const bool own = f->format == MODEL_HF && f->arch->head &&
+	                 (model_find_tensor(f, f->arch->head, &t) || !model_find_tensor(f, lm_head_name[MODEL_HF], &t));
+
+	return own ? f->arch->head : lm_head_name[f->format];
 }
 
 static bool bind_outer(struct binder *b)

@@ -55,6 +55,10 @@ bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t col
 /* Finds whether each expert's matrices are tensors, though the architecture's row has those of all in one:
  * transformers 5 saves some models so. */
 void bind_find_experts(struct binder *b);
+/* Where the name that the row gives the slot's tensor is not there: what the file calls it, as older transformers
+ * called the norms of encoders, and as transformers 5 calls what a mixture has beside its experts, and saves it on
+ * request. */
+void bind_changed_name(const struct binder *b, uint32_t layer, enum tensor_slot k, char name[NAME_CAP]);
 /* The name of the slot's tensor as transformers 5 holds it, which it saves on request whatever the family: all experts'
  * matrices in one tensor, gate and up together. True: it is there, the name that the row gives it is not; part: which
  * of its rows. */

@@ -144,6 +144,31 @@ static bool there(const struct binder *b, uint32_t layer, const char *before, co
 	return model_find_tensor(b->f, out, &t);
 }
 
+void bind_changed_name(const struct binder *b, uint32_t layer, enum tensor_slot k, char name[NAME_CAP])
+{
+	static const struct {
+		enum tensor_slot slot;
+		const char *name;
+	} newer[] = { { SLOT_router_bias, "mlp.e_score_correction_bias" },
+		      { SLOT_router_bias, "mlp.gate.e_score_correction_bias" },
+		      { SLOT_router_bias, "mlp.gate.moe_statics.e_score_correction_bias" },
+		      { SLOT_shared_gate, "mlp.shared_experts.gate_proj.weight" },
+		      { SLOT_shared_up, "mlp.shared_experts.up_proj.weight" },
+		      { SLOT_shared_down, "mlp.shared_experts.down_proj.weight" } };
+	struct found_tensor t;
+	char out[NAME_CAP];
+
+	if (b->m->spec.encodes)
+		bind_old_norm_name(b, name);
+	if (b->f->format != MODEL_HF || !model_layer_routes(&b->m->spec, layer) || model_find_tensor(b->f, name, &t))
+		return;
+	for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
+		if (newer[i].slot == k && there(b, layer, newer[i].name, "", out)) {
+			memcpy(name, out, NAME_CAP);
+			return;
+		}
+}
+
 bool bind_whole_name(const struct binder *b, uint32_t layer, enum tensor_slot k, char name[NAME_CAP],
                      struct part_rows *part)
 {

@@ -246,9 +246,10 @@ static bool read_one_head(struct hf_reader *r)
 	if (!hf_get_bool(r, r->root, r->row->kv_one, &one))
 		return false;
 	r->m->spec.kv_heads = 1;
+	const bool null = json_is_null(json_object_get(r->root, r->row->kv_one)); /* their classes take it for false */
 	return one || error_set(r->err, ERROR_UNSUPPORTED,
-	                        "%s: %s is false, which is not supported, expected true (one head of keys and values)",
-	                        r->label, r->row->kv_one);
+	                        "%s: %s is %s, which is not supported, expected true (one head of keys and values)",
+	                        r->label, r->row->kv_one, null ? "null" : "false");
 }
 
 static bool read_sizes(struct hf_reader *r)

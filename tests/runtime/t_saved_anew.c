@@ -1,5 +1,6 @@
 /* tests/runtime/t_saved_anew.c - models as transformers 5 saves them again: what it says in other words, and tensors
- * that it cuts, give the logits of the files they were published in. What these words may not say is refused. */
+ * that it cuts, joins or calls otherwise, give the logits of the files they were published in. What these words may not
+ * say is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -49,12 +50,19 @@ static float *logits_of(const char *path, size_t *n, jit_error *err)
 
 /* ---- config.json in other words */
 
+/* golden: its folder in the shared data, that of the first models where it names none. Returns out. */
+static const char *file_of(char out[96], const char *golden, const char *name)
+{
+	snprintf(out, 96, "%s%s%s", strchr(golden, '/') ? "" : "golden/", golden, name);
+	return out;
+}
+
 static json_t *read_config(const char *golden)
 {
-	char path[1024], relative[64];
+	char path[1024], relative[96];
 	size_t n;
 
-	snprintf(relative, sizeof relative, "golden/%s/config.json", golden);
+	file_of(relative, golden, "/config.json");
 	if (!shared_path(path, relative))
 		return NULL;
 	FILE *f = fopen(path, "r");
@@ -197,6 +205,128 @@ static void write_cut(const char *from)
 	free(text);
 }
 
+/* ---- the names and stacks that transformers 5 itself computes with, which it saves on request */
+
+static const struct {
+	const char *published, *own;
+} names[] = { { "embed_out.", "lm_head." },
+	      { ".block_sparse_moe.e_score", ".mlp.e_score" },
+	      { ".block_sparse_moe.gate.", ".mlp.gate." },
+	      { ".mlp.moe_statics.", ".mlp.gate.moe_statics." },
+	      { ".mlp.e_score_correction_bias", ".mlp.gate.e_score_correction_bias" },
+	      { ".mlp.router.gate.", ".mlp.gate." },
+	      { ".mlp.expert_bias", ".mlp.e_score_correction_bias" },
+	      { ".mlp.shared_mlp.", ".mlp.shared_experts." } };
+
+static void own_name(char out[160], const char *name)
+{
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		const char *hit = strstr(name, names[i].published);
+		if (hit) {
+			snprintf(out, 160, "%.*s%s%s", (int)(hit - name), name, names[i].own,
+			         hit + strlen(names[i].published));
+			return;
+		}
+	}
+	snprintf(out, 160, "%s", name);
+}
+
+/* What is written: the header so far, and the bytes behind it. */
+struct written {
+	json_t *header;
+	uint8_t *bytes;
+	size_t n;
+};
+
+static void append(struct written *w, const uint8_t *data, const json_t *t)
+{
+	const json_t *at = json_object_get(t, "data_offsets");
+	const size_t begin = (size_t)json_integer_value(json_array_get(at, 0)),
+		     n = (size_t)json_integer_value(json_array_get(at, 1)) - begin;
+
+	memcpy(w->bytes + w->n, data + begin, n);
+	w->n += n;
+}
+
+/* One kind of matrix of all experts, or two kinds together, one behind the other of each expert. How many experts. */
+static json_int_t append_experts(struct written *w, const uint8_t *data, const json_t *before, const char *stem,
+                                 const char *const kind[2])
+{
+	char one[200];
+
+	for (json_int_t e = 0;; e++)
+		for (int i = 0; i < 2 && kind[i]; i++) {
+			snprintf(one, sizeof one, "%s.experts.%d.%s.weight", stem, (int)e, kind[i]);
+			const json_t *t = json_object_get(before, one);
+			if (!t)
+				return e;
+			append(w, data, t);
+		}
+}
+
+/* Where the name is that of a gate or of a down matrix of expert 0: those of all experts in one tensor. */
+static void stack(struct written *w, const uint8_t *data, const json_t *before, const char *name)
+{
+	static const char *const kinds[][2] = {
+		{ "gate_proj", "up_proj" }, { "down_proj", NULL }, { "w1", "w3" }, { "w2", NULL }
+	};
+	const char *at = strstr(name, ".experts.0.");
+	const json_t *like = json_object_get(before, name), *shape = json_object_get(like, "shape");
+	char stem[96], joined[160];
+	const size_t begin = w->n;
+
+	for (size_t k = 0; at && k < sizeof kinds / sizeof *kinds; k++) {
+		if (strncmp(at + 11, kinds[k][0], strlen(kinds[k][0])) != 0)
+			continue;
+		snprintf(stem, sizeof stem, "%.*s", (int)(at - name), name);
+		const json_int_t experts = append_experts(w, data, before, stem, kinds[k]),
+				 rows = json_integer_value(json_array_get(shape, 0));
+		*strrchr(stem, '.') = 0;
+		snprintf(joined, sizeof joined, "%s.mlp.experts.%s", stem, kinds[k][1] ? "gate_up_proj" : "down_proj");
+		put(w->header, joined, like,
+		    json_pack("[I, I, O]", experts, kinds[k][1] ? 2 * rows : rows, json_array_get(shape, 1)),
+		    (json_int_t)begin, (json_int_t)w->n);
+	}
+}
+
+static void write_own(const char *from)
+{
+	size_t n;
+	uint8_t *file = file_bytes(from, &n);
+	const uint64_t head = *(uint64_t *)file;
+	struct written w = { .header = json_object(), .bytes = malloc(n) };
+	json_t *before = json_loadb((char *)file + 8, head, 0, NULL), *t;
+	const char *name;
+	char own[160];
+
+	assert_true(before && w.bytes);
+	json_object_foreach(before, name, t)
+	{
+		const size_t begin = w.n;
+		if (strstr(name, ".experts.")) {
+			stack(&w, file + 8 + head, before, name);
+		} else if (json_object_get(t, "data_offsets")) {
+			append(&w, file + 8 + head, t);
+			own_name(own, name);
+			put(w.header, own, t, json_incref(json_object_get(t, "shape")), (json_int_t)begin,
+			    (json_int_t)w.n);
+		}
+	}
+	char *text = json_dumps(w.header, JSON_COMPACT);
+	const uint64_t padded = (strlen(text) + 7) / 8 * 8;
+	FILE *out = fopen(in_dir("model.safetensors"), "wb");
+	assert_non_null(out);
+	fwrite(&padded, sizeof padded, 1, out);
+	fprintf(out, "%-*s", (int)padded, text);
+	fwrite(w.bytes, 1, w.n, out);
+	assert_int_equal(fclose(out), 0);
+	json_decref(before);
+	json_decref(w.header);
+	free(text);
+	free(w.bytes);
+	free(file);
+}
+
 /* ---- the tests */
 
 static void link_to(const char *path)
@@ -209,9 +339,9 @@ static void link_to(const char *path)
 }
 
 /* The golden model in the folder, with that change. False: it is not there. */
-static bool write_model(const char *golden, void (*change)(json_t *config), bool cuts)
+static bool write_model(const char *golden, void (*change)(json_t *config), void (*write)(const char *from))
 {
-	char path[1024], relative[64];
+	char path[1024], relative[96];
 	json_t *c = read_config(golden);
 
 	if (!c)
@@ -219,13 +349,9 @@ static bool write_model(const char *golden, void (*change)(json_t *config), bool
 	change(c);
 	assert_int_equal(json_dump_file(c, in_dir("config.json"), 0), 0);
 	json_decref(c);
-	snprintf(relative, sizeof relative, "golden/%s/model.safetensors", golden);
-	assert_true(shared_path(path, relative));
+	assert_true(shared_path(path, file_of(relative, golden, "/model.safetensors")));
 	unlink(in_dir("model.safetensors"));
-	if (cuts)
-		write_cut(path);
-	else
-		link_to(path);
+	write(path);
 	return true;
 }
 
@@ -234,20 +360,31 @@ static void test_the_same_logits(void **state)
 	static const struct {
 		const char *golden;
 		void (*change)(json_t *config);
-		bool cuts;
-	} each[] = { { "nemotronh-a", scan_in_nemotron, false }, { "granitehybrid-a", scan_in_granite, false },
-		     { "gemma4-e-a", sizes_in_gemma, false },    { "gemma4-k-a", sizes_in_gemma, false },
-		     { "gemma4-moe-a", sizes_in_gemma, false },  { "qwen35moe-a", nothing, true } };
+		void (*write)(const char *from);
+	} each[] = { { "nemotronh-a", scan_in_nemotron, link_to },
+		     { "granitehybrid-a", scan_in_granite, link_to },
+		     { "gemma4-e-a", sizes_in_gemma, link_to },
+		     { "gemma4-k-a", sizes_in_gemma, link_to },
+		     { "gemma4-moe-a", sizes_in_gemma, link_to },
+		     { "qwen35moe-a", nothing, write_cut },
+		     { "golden-next/gptneox-a", nothing, write_own },
+		     { "golden-next/ernie45moe-a", nothing, write_own },
+		     { "golden-next/exaonemoe-a", nothing, write_own },
+		     { "golden-next/hyv3-a", nothing, write_own },
+		     { "golden-next/minimaxm2-a", nothing, write_own },
+		     { "golden-next/afmoe-a", nothing, write_own },
+		     { "mixtral-a", nothing, write_own } };
 	unsigned seen = 0;
 
 	for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
 		jit_error err = { 0 };
-		char path[1024], relative[64];
+		char path[1024], relative[96];
 		size_t n = 0, m = 0;
-		if (!write_model(each[i].golden, each[i].change, each[i].cuts))
+		if (!write_model(each[i].golden, each[i].change, each[i].write))
 			continue;
-		snprintf(relative, sizeof relative, "golden/%s", each[i].golden);
-		float *want = shared_path(path, relative) ? logits_of(path, &n, &err) : NULL,
+		float *want = shared_path(path, file_of(relative, each[i].golden, ""))
+		                      ? logits_of(path, &n, &err)
+		                      : NULL,
 		      *got = want ? logits_of(dir, &m, &err) : NULL;
 		if (!got)
 			fail_msg("%s: %s", each[i].golden, err.message);
@@ -281,6 +418,9 @@ static void no_layers(json_t *c)
 	json_array_clear(json_object_get(c, "layers_block_type"));
 }
 
+static void heads_null(json_t *c) { json_object_set_new(c, "multi_query", json_null()); }
+static void heads_false(json_t *c) { json_object_set_new(c, "multi_query", json_false()); }
+
 static void test_refused(void **state)
 {
 	static const struct {
@@ -289,12 +429,15 @@ static void test_refused(void **state)
 	} each[] = { { "granitehybrid-a", "time_step_limit is an array, expected a list of", limited },
 		     { "gemma4-e-a", "a field of per_layer_config is \"sliding_window\"", windows_of_layers },
 		     { "gemma4-e-a", "a layer of per_layer_config is \"99\"", no_such_layer },
-		     { "nemotronh-a", "num_hidden_layers is missing", no_layers } };
+		     { "nemotronh-a", "num_hidden_layers is missing", no_layers },
+		     { "golden-next/falcon-a", "multi_query is null, which is not supported", heads_null },
+		     { "golden-next/gptbigcode-a", "multi_query is null, which is not supported", heads_null },
+		     { "golden-next/falcon-a", "multi_query is false, which is not supported", heads_false } };
 
 	for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
 		jit_error err = { 0 };
 		size_t n;
-		if (!write_model(each[i].golden, each[i].change, false))
+		if (!write_model(each[i].golden, each[i].change, link_to))
 			skip();
 		assert_null(logits_of(dir, &n, &err));
 		if (!strstr(err.message, each[i].says))
