@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "vision/seer.h"
 
@@ -70,4 +71,22 @@ char *seer_find_pair(const char *path, struct error *err)
 	free(f.more);
 	free(folder);
 	return out;
+}
+
+bool seer_may_see(const char *path)
+{
+	static const char *const files[] = { "preprocessor_config.json", "processor_config.json" };
+	struct error ignored = { 0 };
+	struct stat st;
+	char beside[4200];
+
+	for (size_t i = 0; stat(path, &st) == 0 && S_ISDIR(st.st_mode) && i < 2; i++) {
+		snprintf(beside, sizeof beside, "%s/%s", path, files[i]);
+		if (access(beside, F_OK) == 0)
+			return true;
+	}
+	char *pair = seer_find_pair(path, &ignored);
+	const bool has = pair || ignored.code;
+	free(pair);
+	return has;
 }

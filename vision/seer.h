@@ -30,6 +30,8 @@ struct jit_image_encoder *seer_open_pair(const char *mmproj, jit_model *m, jit_c
 /* pair.c: the one beside a model's path: the .gguf file in its folder whose name has mmproj. malloc'ed; NULL with err
  * unset: there is none. */
 char *seer_find_pair(const char *path, struct error *err);
+/* pair.c: whether a model's files may have an image encoder, without opening them. */
+bool seer_may_see(const char *path);
 void seer_close(struct jit_image_encoder *s); /* s may be NULL */
 
 enum { IMAGE_DIGEST = 32 };

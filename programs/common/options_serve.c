@@ -210,8 +210,7 @@ const struct option_foreign option_serve_table[] = {
 	OPTION_TOLD("performance-mode kernel-config attention-backend attention-config mamba-config",
 	            OPTION_UNUSED_VALUE, "kernels are generated for a model's shapes, and tuned by jitwarm"),
 	OPTION_TOLD("enable-sleep-mode", OPTION_REFUSED, "--keep-alive says when a model that nobody asks is closed"),
-	OPTION_TOLD("allowed-media-domains", OPTION_REFUSED,
-	            "pictures are not fetched; requests have them as data: URLs"),
+	OPTION_TOLD("allowed-media-domains", OPTION_REFUSED, "--image-hosts HOST,... says whose pictures are fetched"),
 	OPTION_TOLD("limit-mm-per-prompt", OPTION_REFUSED, "--max-images N says how many a request may have"),
 	OPTION_TOLD("mm-processor-cache-gb", OPTION_REFUSED, "--image-cache MIB says how much is kept"),
 	OPTION_TOLD("mm-processor-kwargs media-io-kwargs mm-processor-cache-type mm-encoder-tp-mode "

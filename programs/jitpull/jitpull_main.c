@@ -16,6 +16,7 @@
 #include "programs/common/options.h"
 #include "programs/common/output.h"
 #include "programs/common/progress.h"
+#include "pull/print.h"
 #include "pull/pull.h"
 #include "runtime/host/system.h"
 #include "include/jitrun.h"
@@ -25,10 +26,10 @@ enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 static volatile sig_atomic_t interrupted;
 static struct {
 	const char *name[1], *file, *cache;
-	bool dry_run, json, quiet, or_cached, no_mmproj;
-	long tries, wait_ms;
+	bool dry_run, json, quiet, or_cached, no_mmproj, print;
+	long tries, wait_ms, print_kib;
 	struct option_about about;
-} arg = { .tries = 6, .wait_ms = 1000 };
+} arg = { .tries = 6, .wait_ms = 1000, .print_kib = 65536 };
 
 static const struct option_row rows[] = {
 	{ .name = "file",
@@ -65,6 +66,18 @@ static const struct option_row rows[] = {
 	  .help = "time before the second try, which doubles with each, unless the hub names one (1000)",
 	  .high = 600000,
 	  .target = &arg.wait_ms },
+	{ .name = "print",
+	  .kind = OPTION_FLAG,
+	  .help = "NAME is the http or https address of a file, which goes to standard output; it may lead on within "
+	          "its host. This is what jitserve --image-hosts runs",
+	  .target = &arg.print },
+	{ .name = "print-kib",
+	  .kind = OPTION_INT,
+	  .value = "KIB",
+	  .help = "how large that file may be (65536)",
+	  .low = 1,
+	  .high = 1 << 30,
+	  .target = &arg.print_kib },
 	{ .name = "json",
 	  .kind = OPTION_FLAG,
 	  .help = "print JSON lines: status, and of each file its digest, total and completed bytes; error where it "
@@ -227,6 +240,17 @@ static int fail(const struct error *e)
 	return EXIT_FAILED;
 }
 
+static int print(void)
+{
+	char agent[100];
+	struct error err = { 0 };
+
+	snprintf(agent, sizeof agent, "jitpull/%s", jit_version());
+	return pull_print(arg.name[0], (uint64_t)arg.print_kib << 10, stdout, agent, &interrupted, &err)
+	               ? 0
+	               : fail(&err);
+}
+
 static int run(void)
 {
 	char agent[100], *path = NULL;
@@ -242,12 +266,9 @@ static int run(void)
 		.or_cached = arg.or_cached,
 		.mmproj = !arg.no_mmproj
 	};
-	const struct sigaction on_signal = { .sa_handler = on_interrupt };
 
 	p.events.user = &p;
 	snprintf(agent, sizeof agent, "jitpull/%s", jit_version());
-	sigaction(SIGINT, &on_signal, NULL);
-	sigaction(SIGTERM, &on_signal, NULL);
 	print_status("pulling manifest");
 	bool ok = pull_model(&p, arg.name[0], &path, &err);
 	progress_end(&bar);
@@ -273,5 +294,8 @@ int main(int argc, char **argv)
 		options_complain(&program, "which model? Give OWNER/NAME of huggingface.co");
 		return output_end("jitpull", EXIT_USAGE, EXIT_FAILED);
 	}
-	return output_end("jitpull", run(), EXIT_FAILED);
+	const struct sigaction on_signal = { .sa_handler = on_interrupt };
+	sigaction(SIGINT, &on_signal, NULL);
+	sigaction(SIGTERM, &on_signal, NULL);
+	return output_end("jitpull", arg.print ? print() : run(), EXIT_FAILED);
 }

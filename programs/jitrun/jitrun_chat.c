@@ -10,12 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/json_read.h"
 #include "programs/jitrun/jitrun_chat.h"
 #include "programs/jitrun/line_editor.h"
 #include "programs/common/output.h"
-
-enum { SAVED_MAX = 1 << 26, SHOWN_MAX = 20 /* messages of a file */ };
 
 static const char help_text[] =
 	"/help, /?        this list\n"
@@ -24,21 +21,24 @@ static const char help_text[] =
 	"/regen           answer the last message once more\n"
 	"/save FILE       write the conversation as JSON\n"
 	"/load FILE       read one back\n"
+	"/image FILE      show this picture with the next message; /image lists them\n"
 	"/stats           speed and size so far\n"
 	"/set             how tokens are chosen, answers are shown and more: /set lists it\n"
 	"/show            the model, its template, the system message and more: /show lists it\n"
 	"/exit            end, as Ctrl-D, /bye and /quit do\n"
 	"A line that ends with a backslash goes on in the next one, and a text that begins with \"\"\" goes on until\n"
 	"a line ends so. What is pasted is one message. A blank before a slash makes a message of a command.\n"
+	"The path of a picture in a message (/..., ~/..., ./... or file:), as terminals write it for a file that is\n"
+	"dropped on them, is the picture itself.\n"
 	"Ctrl-C stops an answer, and clears a line. Tab completes commands and names of files.\n";
 
-static bool chat_fail(const jit_error *e)
+bool chat_fail(const jit_error *e)
 {
 	jitrun_fail(e);
 	return false;
 }
 
-static bool chat_no_memory(void)
+bool chat_no_memory(void)
 {
 	return chat_fail(&(jit_error){ .message = "no memory for the conversation", .code = JIT_ERROR_MEMORY });
 }
@@ -88,6 +88,23 @@ static void clear(struct chat *c)
 
 	while (json_array_size(c->messages) > keep)
 		json_array_remove(c->messages, json_array_size(c->messages) - 1);
+	chat_pictures_forget(c);
+}
+
+/* With pictures the prompt has the same text and tokens, and says where pictures stand among these. */
+static bool render_pictures(struct chat *c, const jit_chat_options *o, jit_chat *out, jit_error *err)
+{
+	c->prompt = chat_pictures_prompt(c, o, err);
+	if (!c->prompt)
+		return false;
+	const char *text = jit_prompt_text(c->prompt, &out->n);
+	const int32_t *ids = jit_prompt_ids(c->prompt, &out->n_ids);
+	out->text = strndup(text, out->n);
+	out->ids = malloc((out->n_ids + 1) * sizeof *ids);
+	if (!out->text || !out->ids)
+		return chat_no_memory();
+	memcpy(out->ids, ids, out->n_ids * sizeof *ids);
+	return true;
 }
 
 static bool render(struct chat *c, jit_chat *out, jit_error *err)
@@ -97,9 +114,16 @@ static bool render(struct chat *c, jit_chat *out, jit_error *err)
 	jit_chat_options o = JIT_CHAT_OPTIONS(.messages = text, .template_text = c->run->template_text,
 	                                      .template_name = c->run->template_text ? NULL : opt.template_file,
 	                                      .has_now = 1, .now = (int64_t)time(NULL), .variables = variables);
-	bool ok = text && !c->variables == !variables ? jit_chat_render(c->run->model, &o, out, err) == JIT_OK
-	                                              : chat_no_memory();
+	bool ok = text && !c->variables == !variables;
 
+	jit_prompt_close(c->prompt);
+	c->prompt = NULL;
+	if (!ok)
+		chat_no_memory();
+	else if (chat_pictures_shown(c))
+		ok = render_pictures(c, &o, out, err);
+	else
+		ok = jit_chat_render(c->run->model, &o, out, err) == JIT_OK;
 	free(variables);
 	free(text);
 	return ok;
@@ -111,7 +135,7 @@ static bool is_off(const struct chat *c)
 }
 
 /* Where the model shall not reason, and its template begins the reasoning all the same: it ends at once. */
-static bool end_reasoning(const struct chat *c, jit_chat *text, jit_error *err)
+static bool end_reasoning(struct chat *c, jit_chat *text, jit_error *err)
 {
 	struct think *t = &c->run->think;
 	int32_t *ids = NULL;
@@ -129,8 +153,9 @@ static bool end_reasoning(const struct chat *c, jit_chat *text, jit_error *err)
 		text->n_ids += n;
 		think_begin(t, mark, strlen(mark));
 	}
+	const bool ok = more && chat_pictures_go_on(c, ids, n);
 	free(ids);
-	return more || chat_no_memory();
+	return ok || chat_no_memory();
 }
 
 /* Feeds what of the conversation the session does not have yet. */
@@ -140,13 +165,16 @@ static bool feed(struct chat *c, const jit_chat *text, jit_error *err)
 	const int32_t *have = jit_session_ids(s);
 	size_t n = jit_session_length(s), same = 0;
 
+	if (!prompt_fits(&(struct prompt){ .ids = text->ids, .n_ids = text->n_ids }, c->run->context, err))
+		return false;
+	if (c->prompt)
+		return chat_pictures_feed(c, err);
 	while (same < n && same + 1 < text->n_ids && have[same] == text->ids[same])
 		same++;
 	if (jit_session_rewind(s, same, err) != JIT_OK || !jitrun_begin_adapters(s, text->ids, text->n_ids, &same, err))
 		return false;
 	const struct prompt rest = { .ids = text->ids + same, .n_ids = text->n_ids - same };
-	return prompt_fits(&(struct prompt){ .ids = text->ids, .n_ids = text->n_ids }, c->run->context, err) &&
-	       jitrun_feed(c->run, &rest, err) == JIT_OK;
+	return jitrun_feed(c->run, &rest, err) == JIT_OK;
 }
 
 /* One answer to the list of messages. What was said until Ctrl-C is kept as the answer. */
@@ -197,10 +225,17 @@ static void drop_last(struct chat *c, const char *role)
 		json_array_remove(c->messages, n - 1);
 }
 
-static void take_turn(struct chat *c, const char *text, size_t n)
+static bool take_turn(struct chat *c, const char *text, size_t n)
 {
-	if (add_message(c, "user", text, n) && !answer(c))
-		drop_last(c, "user");
+	json_t *content = chat_pictures_content(c, text, n);
+
+	if (!content || json_array_append_new(c->messages, json_pack("{s:s, s:o}", "role", "user", "content", content)))
+		return content && chat_no_memory();
+	if (answer(c))
+		return true;
+	drop_last(c, "user");
+	chat_pictures_trim(c);
+	return false;
 }
 
 /* ---- commands */
@@ -208,6 +243,7 @@ static void take_turn(struct chat *c, const char *text, size_t n)
 static void command_system(struct chat *c, const char *text)
 {
 	json_array_clear(c->messages);
+	chat_pictures_forget(c);
 	if (!*text || add_message(c, "system", text, strlen(text)))
 		fprintf(stderr, "The conversation begins anew, %s.\n",
 		        *text ? "with this system message" : "without a system message");
@@ -220,123 +256,6 @@ static void command_regen(struct chat *c, const char *unused)
 		answer(c);
 	else
 		fprintf(stderr, "There is no message to answer yet.\n");
-}
-
-/* Names of files may hold what terminals obey, as texts may. */
-static void say_count(size_t n, const char *what, const char *path)
-{
-	char name[600];
-
-	fprintf(stderr, "%zu message%s %s %s.\n", n, n == 1 ? "" : "s", what,
-	        error_quote(name, sizeof name, path, strlen(path)));
-}
-
-/* A path in which ~ is the user's own directory. malloc'ed; NULL: no memory. */
-static char *at_home(const char *path)
-{
-	const char *home = getenv("HOME");
-	char *out = NULL;
-
-	if (home && path[0] == '~' && path[1] == '/')
-		return asprintf(&out, "%s%s", home, path + 1) < 0 ? NULL : out;
-	return strdup(path);
-}
-
-static void save(struct chat *c, const char *path)
-{
-	FILE *f = *path ? fopen(path, "w") : NULL;
-	bool ok = f && json_dumpf(c->messages, f, JSON_INDENT(1)) == 0;
-
-	ok = f && fclose(f) == 0 && ok;
-	if (!*path)
-		fprintf(stderr, "Which file? /save FILE\n");
-	else if (!ok)
-		fprintf(stderr, "%s could not be written: %s.\n", path, strerror(errno));
-	else
-		say_count(json_array_size(c->messages), "written to", path);
-}
-
-static void command_save(struct chat *c, const char *given)
-{
-	char *path = at_home(given);
-
-	if (path)
-		save(c, path);
-	else
-		chat_no_memory();
-	free(path);
-}
-
-/* A list of objects with the texts "role" and "content". */
-static const char *wrong_with(const json_t *list)
-{
-	size_t i;
-	json_t *m;
-
-	if (!json_is_array(list))
-		return "it is no list of messages";
-	json_array_foreach(list, i, m)
-	{
-		if (!json_is_text(json_object_get(m, "role")) || !json_is_text(json_object_get(m, "content")))
-			return "a message has no role or no content";
-	}
-	return NULL;
-}
-
-/* The last ones, each in a line of the terminal. */
-static void show_messages(const struct chat *c)
-{
-	const size_t n = json_array_size(c->messages);
-
-	if (n > SHOWN_MAX)
-		fprintf(stderr, "  ...\n");
-	for (size_t i = n > SHOWN_MAX ? n - SHOWN_MAX : 0; i < n; i++) {
-		const json_t *text = json_object_get(json_array_get(c->messages, i), "content");
-		fputs("  ", stderr);
-		output_text(stderr, role_of(c, i), strlen(role_of(c, i)), true);
-		fputs(": ", stderr);
-		output_beginning(stderr, json_string_value(text), json_string_length(text),
-		                 (int)strlen(role_of(c, i)) + 4);
-	}
-}
-
-static void load(struct chat *c, const char *path)
-{
-	struct prompt p = { 0 };
-	jit_error e = { 0 };
-	struct error err = { 0 };
-
-	if (!*path) {
-		fprintf(stderr, "Which file? /load FILE\n");
-		return;
-	}
-	if (!prompt_read(&p, path, SAVED_MAX, &e)) {
-		chat_fail(&e);
-		return;
-	}
-	json_t *list = json_read(p.text, p.n, SAVED_MAX, path, &err);
-	const char *wrong = list ? wrong_with(list) : err.text;
-	if (wrong) {
-		fprintf(stderr, "%s was not loaded: %s.\n", path, wrong);
-		json_decref(list);
-	} else {
-		json_decref(c->messages);
-		c->messages = list;
-		say_count(json_array_size(list), "loaded from", path);
-		show_messages(c);
-	}
-	prompt_free(&p);
-}
-
-static void command_load(struct chat *c, const char *given)
-{
-	char *path = at_home(given);
-
-	if (path)
-		load(c, path);
-	else
-		chat_no_memory();
-	free(path);
 }
 
 static void command_clear(struct chat *c, const char *unused)
@@ -353,11 +272,11 @@ static void command_exit(struct chat *c, const char *unused) { c->over = true; }
 static const struct {
 	const char *name;
 	void (*run)(struct chat *c, const char *rest);
-} commands[] = { { "/help", command_help },      { "/?", command_help },      { "/clear", command_clear },
-	         { "/system", command_system },  { "/regen", command_regen }, { "/save", command_save },
-	         { "/load", command_load },      { "/stats", command_stats }, { "/set", chat_command_set },
-	         { "/show", chat_command_show }, { "/exit", command_exit },   { "/bye", command_exit },
-	         { "/quit", command_exit } };
+} commands[] = { { "/help", command_help },      { "/?", command_help },           { "/clear", command_clear },
+	         { "/system", command_system },  { "/regen", command_regen },      { "/save", chat_command_save },
+	         { "/load", chat_command_load }, { "/image", chat_command_image }, { "/stats", command_stats },
+	         { "/set", chat_command_set },   { "/show", chat_command_show },   { "/exit", command_exit },
+	         { "/bye", command_exit },       { "/quit", command_exit } };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static void say_unknown(const char *line, size_t n)
@@ -380,6 +299,7 @@ static const char *const typed[] = {
 	"/regen",
 	"/save FILE",
 	"/load FILE",
+	"/image FILE",
 	"/stats",
 	"/exit",
 	"/bye",
@@ -414,6 +334,7 @@ static const char *const typed[] = {
 	"/show parameters",
 	"/show template",
 	"/show system",
+	"/show pictures",
 	"/show license",
 	"/show modelfile",
 	NULL
@@ -456,17 +377,19 @@ int jitrun_converse(struct run *r)
 	struct chat c = { .run = r };
 	bool ok = begin(&c);
 
+	for (int i = 0; ok && i < opt.image.n; i++)
+		ok = chat_pictures_add(&c, opt.image.value[i]);
 	line_editor_begin(typed, !opt.no_history);
 	r->keeps_text = true;
 	if (ok && opt.prompt)
-		ok = add_message(&c, "user", opt.prompt, strlen(opt.prompt)) && answer(&c);
+		ok = take_turn(&c, opt.prompt, strlen(opt.prompt));
 	while (ok && !c.over && !(opt.single_turn && opt.prompt)) {
 		struct message m = jitrun_next_message();
 		c.failed = m.failed;
 		if (!m.text)
 			break;
 		line_editor_remember(m.text);
-		if (*m.text && (m.is_text || *m.text != '/' || !do_command(&c, m.text)))
+		if (*m.text && (m.is_text || *m.text != '/' || chat_pictures_begin(m.text) || !do_command(&c, m.text)))
 			take_turn(&c, m.text, strlen(m.text));
 		free(m.text);
 		if (opt.single_turn)
@@ -477,5 +400,8 @@ int jitrun_converse(struct run *r)
 		jitrun_print_summary(r, opt.verbose);
 	json_decref(c.messages);
 	json_decref(c.variables);
+	chat_pictures_forget(&c);
+	jit_prompt_close(c.prompt);
+	free(c.picture);
 	return ok && !c.failed ? 0 : 1;
 }

@@ -166,7 +166,7 @@ static jit_model *open_model(jit_error *err)
 	return m;
 }
 
-static jit_session *open_session(jit_model *m, jit_error *err)
+static jit_session *open_session(jit_model *m, bool chat, jit_error *err)
 {
 	jit_sampling sampling;
 	jit_card_options card;
@@ -176,7 +176,7 @@ static jit_session *open_session(jit_model *m, jit_error *err)
 	jit_session_options o = jitrun_session_options(&sampling, &card);
 
 	o.cancel = cancel;
-	if (!jitrun_open_adapters(m, err) || !jitrun_open_images(m, err))
+	if (!jitrun_open_adapters(m, err) || !jitrun_open_images(m, chat, err))
 		return NULL;
 	jit_session *s = jit_session_open(m, &o, err);
 
@@ -473,7 +473,7 @@ static int run(int argc, char **argv)
 		r.model = open_model(&err);
 		if (r.model)
 			jitrun_find_marks(&r);
-		r.session = r.model ? open_session(r.model, &err) : NULL;
+		r.session = r.model ? open_session(r.model, chat, &err) : NULL;
 		if (r.session)
 			jitrun_warn(&r);
 		rc = r.session ? (chat             ? run_chat(&r)

@@ -10,7 +10,10 @@
  *   jitrun_notes.c     what else is worth knowing
  *   jitrun_text.c      the prompt in, generated text out
  *   jitrun_template.c  the chat template, judged before the model is loaded
+ *   jitrun_images.c    the image encoder, and pictures of a prompt
  *   jitrun_chat.c      a conversation: messages in, answers out
+ *   jitrun_pictures.c  its pictures: /image, and files that messages name
+ *   jitrun_saved.c     /save and /load
  *   jitrun_set.c       /set: how its next answers are made and shown
  *   jitrun_show.c      /show: what the model is, and how it is asked
  *   jitrun_message.c   what is a message: a line, several, a block, a paste
@@ -43,6 +46,7 @@
 #include "programs/common/sampling_args.h"
 #include "programs/jitrun/wrap.h"
 #include "include/jitrun_cards.h"
+#include "include/jitrun_images.h"
 
 enum { N_DEFAULT = -2 /* of --n-predict: 256 tokens of a text, all of an answer */ };
 enum { OPERANDS_MAX = 4 /* run MODEL PROMPT, and one too many */ };
@@ -189,8 +193,13 @@ bool jitrun_cache_end(struct run *r, bool whole, jit_error *err);
 
 /* 0, or the exit status after a sentence: pictures do not go with what else was asked for. */
 int jitrun_check_images(bool chat);
-/* Encodes those of --image, before the session is opened. */
-bool jitrun_open_images(jit_model *m, jit_error *err);
+/* Opens the image encoder and reads what --image names, before the session is opened. For a conversation, the encoder
+ * alone, where the model has one. */
+bool jitrun_open_images(jit_model *m, bool chat, jit_error *err);
+/* NULL: the model takes no pictures, and *why. */
+jit_image_encoder *jitrun_encoder(const char **why);
+/* A picture's file, where there is an encoder; jit_image_close() is due. */
+jit_image *jitrun_read_image(const char *path, struct error *err);
 /* The prompt's tokens, with those that stand for pictures; then these are fed. */
 bool jitrun_put_images(struct prompt *p, jit_error *err);
 int jitrun_feed_images(struct run *r, jit_error *err);

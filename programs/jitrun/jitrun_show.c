@@ -51,7 +51,7 @@ static void show_info(struct chat *c)
 {
 	jit_model_info info = JIT_MODEL_INFO();
 	char size[FACTS_SIZE];
-	const char *name = metadata(c, "general.name");
+	const char *name = metadata(c, "general.name"), *why;
 
 	jit_model_get_info(c->run->model, &info, NULL);
 	facts_row(stderr, "model", "%s", jitrun_model.name ? jitrun_model.name : opt.model);
@@ -68,6 +68,11 @@ static void show_info(struct chat *c)
 		facts_row(stderr, "context", "%d tokens, of which %zu are used", c->run->context,
 		          jit_session_length(c->run->session));
 	facts_row(stderr, "messages", "%zu", json_array_size(c->messages));
+	if (jitrun_encoder(&why))
+		facts_row(stderr, "pictures", "%zu, and %zu for the next message", chat_pictures_shown(c),
+		          c->n_pictures - chat_pictures_shown(c));
+	else
+		facts_row(stderr, "pictures", "none: %s", why);
 }
 
 static void show_parameters(struct chat *c)
@@ -95,6 +100,8 @@ static void show_parameters(struct chat *c)
 		                                                                    : "off");
 	}
 }
+
+static void show_pictures(struct chat *c) { chat_pictures_list(c); }
 
 static void show_system(struct chat *c)
 {
@@ -168,6 +175,7 @@ static const struct {
 	      { "parameters", show_parameters, "how tokens are chosen, and where answers end" },
 	      { "template", show_template, "the chat template" },
 	      { "system", show_system, "the system message" },
+	      { "pictures", show_pictures, "the pictures of the conversation, or why the model takes none" },
 	      { "license", show_license, "under which terms the model is given" },
 	      { "modelfile", show_modelfile, "where these come from" } };
 enum { SHOWN = sizeof shown / sizeof *shown };

@@ -40,7 +40,7 @@ struct serve_arguments {
 		client_answers, slot_files, slot_mib, models_max, reasoning_budget, responses, responses_mib,
 		responses_seconds, lora_ranks, max_images, image_mp, image_mib;
 	struct sampling_args sampling; /* where a request says nothing */
-	const char *models_dir, *presets_dir, *keep_alive, *lora_dir, *mmproj, *image_dir;
+	const char *models_dir, *presets_dir, *keep_alive, *lora_dir, *mmproj, *image_dir, *image_hosts, *image_with;
 	double keep; /* seconds; below 0: for good */
 	const char *slot_save, *template_file, *replay, *pooling, *reasoning, *reasoning_format, *reasoning_message,
 		*kv_type, *numerics, *speculate, *pull_with;

@@ -21,6 +21,7 @@
 #include "programs/common/progress.h"
 #include "runtime/host/system.h"
 #include "server/control/fetch.h"
+#include "server/talk/picture_fetch.h"
 #include "server/http/http.h"
 #include "server/engine/loader.h"
 #include "server/engine/model_events.h"
@@ -151,6 +152,7 @@ static void stop(void)
 	model_events_end();
 	wait_for_requests((double)serve.stop_seconds);
 	fetch_end();
+	picture_fetch_end();
 	if (models.loader)
 		loader_stop(models.loader);
 	wait_for_requests(TOLD_SECONDS);

@@ -1,10 +1,6 @@
 /* programs/jitserve/jitserve_sight.c - image encoders of served models: which model has one, and what the command line
  * says of pictures. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "include/jitrun_images.h"
 #include "programs/jitserve/jitserve.h"
@@ -14,27 +10,9 @@
 /* Where the command line says nothing: pictures of a request, millions of pixels of each, and memory for features. */
 enum { USUAL_IMAGES = 64, USUAL_MP = 32, USUAL_MIB = 256 };
 
-/* Whether the model's files may have an image encoder, without opening them. */
 static bool may_see(const struct served *m)
 {
-	static const char *const files[] = { "preprocessor_config.json", "processor_config.json" };
-	struct error ignored = { 0 };
-	struct stat st;
-	char path[4200], *pair;
-
-	if (m->info.encodes || serve.no_images)
-		return false;
-	if (serve.mmproj)
-		return true;
-	for (size_t i = 0; stat(m->path, &st) == 0 && S_ISDIR(st.st_mode) && i < 2; i++) {
-		snprintf(path, sizeof path, "%s/%s", m->path, files[i]);
-		if (access(path, F_OK) == 0)
-			return true;
-	}
-	pair = seer_find_pair(m->path, &ignored);
-	const bool has = pair || ignored.code;
-	free(pair);
-	return has;
+	return !m->info.encodes && !serve.no_images && (serve.mmproj || seer_may_see(m->path));
 }
 
 static bool open_encoder(const struct served *m, struct sight_options *o, jit_error *err)
@@ -58,7 +36,9 @@ bool serve_sight_enter(struct served *m, jit_error *err)
 		.pixels = (serve.image_mp ? (uint64_t)serve.image_mp : USUAL_MP) * 1000000,
 		.cache_bytes = (serve_given("image-cache") ? (uint64_t)serve.image_mib : USUAL_MIB) << 20,
 		.queue = (unsigned)(serve.parallel + serve.queue),
-		.folder = serve.image_dir
+		.folder = serve.image_dir,
+		.hosts = serve.image_hosts,
+		.fetcher = serve.image_with ? serve.image_with : "jitpull"
 	};
 
 	m->sight = NULL;

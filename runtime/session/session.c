@@ -160,7 +160,8 @@ int session_ensure_logits(jit_session *s, jit_error *err)
 	if (s->member && (status = batch_member_logits(s, err)) != JIT_OK)
 		return status;
 	if (s->computed < s->length) {
-		bool draft = s->speculate.mode != SPECULATE_OFF && s->length - s->computed == 1;
+		bool draft = s->speculate.mode != SPECULATE_OFF && s->length - s->computed == 1 &&
+		             !session_shows(s, s->computed); /* a picture's token goes alone */
 		if (!(draft ? session_compute_chosen(s, &e) : session_compute(s, PROFILE_DECODE, &e)))
 			return session_report(s, err, &e);
 		s->decode_passes += !draft;

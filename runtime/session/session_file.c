@@ -12,8 +12,9 @@
  *
  * Behind it the tokens' ids, 4 bytes each, an even number of them, the pieces of the cache (session_kv.h), and the
  * states: first how many tokens are before each, ascending, 8 bytes each (not in version 1). A model without states has
- * files of version 1, which is read as ever. Each number must be what the session would write, or is checked before it
- * is used: contents can be wrong, but never reach beyond the session's memory.
+ * files of version 1, which is read as ever. Version 3 is 2 with pictures behind it (session_file_pictures.c). Each
+ * number must be what the session would write, or is checked before it is used: contents can be wrong, but never reach
+ * beyond the session's memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -58,6 +59,7 @@ struct saving {
 	int n_parts;
 	uint32_t n_states;
 	uint8_t *states; /* how many tokens are before each, and then they; NULL: none goes with the file */
+	struct saved_pictures pictures;
 };
 
 static void add_part(struct saving *v, const uint8_t *bytes, size_t n)
@@ -125,16 +127,14 @@ static bool make_parts(struct saving *v, struct error *err)
 	const struct model_spec *spec = &s->model->file.spec;
 	uint64_t copies;
 
-	if (s->pictures.n)
-		return error_set(err, ERROR_UNSUPPORTED, "a session with pictures cannot be saved yet");
-	if (!session_file_header(v->header, s, err) ||
+	if (!session_file_header(v->header, s, err) || !session_file_list_pictures(&v->pictures, s, err) ||
 	    !(v->extent = kv_extents(&s->memory, spec, s->computed, s->memory.window_first, err)))
 		return false;
 	v->n_extents = kv_extents_count(spec, s->computed, s->memory.window_first);
 	copies = s->model->device->facts.host_reaches && v->n_extents > spec->layers ? spec->layers : v->n_extents;
 	v->ids = calloc(1, ids_bytes(s->length) + 4);
 	v->copied = malloc(copies * kv_extent_max(&s->memory.kv, spec) + 1);
-	v->part = malloc((v->n_extents + 3) * sizeof *v->part);
+	v->part = malloc((v->n_extents + 4 + v->pictures.n) * sizeof *v->part);
 	if (!v->ids || !v->copied || !v->part)
 		return error_set(err, ERROR_MEMORY, "no memory to save a session of %zu tokens", s->length);
 	memcpy(v->ids, s->ids, s->length * sizeof *v->ids);
@@ -150,8 +150,6 @@ static void finish_header(struct saving *v)
 	const uint32_t version = record_get32(p + AT_VERSION);
 	uint64_t sum = version, bytes = 0;
 
-	for (int i = 1; i < v->n_parts; i++)
-		bytes += v->part[i].n;
 	/* In steps of a piece, as it is read. */
 	sum = record_checksum(v->ids, ids_bytes(s->length), sum);
 	size_t part = 2, at = 0;
@@ -168,6 +166,9 @@ static void finish_header(struct saving *v)
 	for (uint32_t i = 0; i < v->n_states; i++)
 		sum = record_checksum(v->states + 8 * v->n_states + i * s->memory.states.bytes, s->memory.states.bytes,
 		                      sum);
+	session_file_add_pictures(&v->pictures, v->part, &v->n_parts, &sum);
+	for (int i = 1; i < v->n_parts; i++)
+		bytes += v->part[i].n;
 	record_put32(p + AT_STATE, v->n_states);
 	record_put32(p + AT_LENGTH, (uint32_t)s->length);
 	record_put32(p + AT_COMPUTED, (uint32_t)s->computed);
@@ -223,6 +224,7 @@ int jit_session_save(jit_session *s, const char *path, jit_error *err)
 	free(v.states);
 	free(v.ids);
 	free(v.extent);
+	session_file_forget_pictures(&v.pictures);
 	return model_report(err, &e);
 }
 
@@ -235,6 +237,7 @@ struct restoring {
 	uint64_t size, at, sum;
 	uint32_t length, computed, first, version, n_states;
 	uint64_t state[STATES_MAX]; /* tokens before each */
+	uint64_t picture_bytes;     /* behind the states */
 };
 
 static bool damaged(const struct restoring *r, const char *what, struct error *err)
@@ -274,11 +277,13 @@ static bool check_sizes(struct restoring *r, const uint8_t *p, struct error *err
 	const uint64_t table = r->version == VERSION_OF_ONE_STATE ? 0 : 8;
 	uint64_t bytes =
 		body_bytes(s, r->length, r->computed, r->first, r->n_states * (table + s->memory.states.bytes));
-	if (record_get64(p + AT_BYTES) != bytes)
+	const uint64_t all = record_get64(p + AT_BYTES);
+	r->picture_bytes = r->version == VERSION_OF_PICTURES && all > bytes ? all - bytes : 0;
+	if (all != bytes + r->picture_bytes || (r->version == VERSION_OF_PICTURES && !r->picture_bytes))
 		return damaged(r, "its numbers contradict each other", err);
-	if (r->size != HEADER + bytes)
+	if (all > r->size || r->size != HEADER + all)
 		return error_set(err, ERROR_FORMAT, "%s: has %llu bytes, expected %llu; the file is damaged", r->path,
-		                 (unsigned long long)r->size, (unsigned long long)(HEADER + bytes));
+		                 (unsigned long long)r->size, (unsigned long long)(HEADER + all));
 	return true;
 }
 
@@ -293,9 +298,9 @@ static bool read_header(struct restoring *r, uint8_t p[HEADER], struct error *er
 	if (memcmp(p, own, AT_VERSION) != 0)
 		return error_set(err, ERROR_FORMAT, "%s: is no saved session of jitrun", r->path);
 	r->version = record_get32(p + AT_VERSION);
-	if (r->version != STATE_VERSION && r->version != VERSION_OF_ONE_STATE)
-		return error_set(err, ERROR_UNSUPPORTED, "%s: has version %u of the format, expected %d or %d", r->path,
-		                 r->version, VERSION_OF_ONE_STATE, STATE_VERSION);
+	if (r->version < VERSION_OF_ONE_STATE || r->version > VERSION_OF_PICTURES)
+		return error_set(err, ERROR_UNSUPPORTED, "%s: has version %u of the format, expected %d to %d", r->path,
+		                 r->version, VERSION_OF_ONE_STATE, VERSION_OF_PICTURES);
 	if (record_get64(p + AT_HEADER_SUM) != record_checksum(p, AT_HEADER_SUM, r->version))
 		return damaged(r, "the checksum of its header is wrong", err);
 	return session_file_is_ours(r->path, p, own, err) && check_sizes(r, p, err);
@@ -384,6 +389,13 @@ static bool read_states(struct restoring *r, struct error *err)
 	return ok;
 }
 
+static bool read_pictures(struct restoring *r, struct error *err)
+{
+	const struct pictures_place place = { r->path, r->fd, r->at, r->picture_bytes, r->length };
+
+	return !r->picture_bytes || session_file_read_pictures(r->session, &place, &r->sum, err);
+}
+
 static bool restore(struct restoring *r, struct error *err)
 {
 	jit_session *s = r->session;
@@ -393,12 +405,13 @@ static bool restore(struct restoring *r, struct error *err)
 	    (s->member && !batch_member_ready(s, r->computed, err)))
 		return false;
 	session_memory_begin_window(&s->memory, &s->model->file.spec, r->computed, r->first);
-	if (read_extents(r, err) && read_states(r, err) &&
+	if (read_extents(r, err) && read_states(r, err) && read_pictures(r, err) &&
 	    (r->sum == record_get64(header + AT_SUM) || damaged(r, "the checksum of its contents is wrong", err))) {
 		s->length = r->length;
 		s->computed = computed_again(r->length, r->computed);
 		return true;
 	}
+	session_pictures_rewind(s, 0);
 	states_forget(&s->memory.states, 0);
 	session_memory_begin_window(&s->memory, &s->model->file.spec, 0, 0);
 	return false;

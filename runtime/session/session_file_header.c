@@ -19,7 +19,9 @@ bool session_file_header(uint8_t p[HEADER], jit_session *s, struct error *err)
 		return false;
 	memset(p, 0, HEADER);
 	memcpy(p, magic, sizeof magic);
-	record_put32(p + AT_VERSION, s->memory.states.bytes ? STATE_VERSION : VERSION_OF_ONE_STATE);
+	record_put32(p + AT_VERSION, s->pictures.n            ? VERSION_OF_PICTURES
+	                             : s->memory.states.bytes ? STATE_VERSION
+	                                                      : VERSION_OF_ONE_STATE);
 	record_put32(p + AT_LAYOUT, weight_layout_of(s->model->target));
 	memcpy(p + AT_LIBRARY, JITRUN_VERSION, sizeof JITRUN_VERSION);
 	record_put64(p + AT_MODEL, rope_checksum(&s->engine->rope, model) ^ s->adapters.key);

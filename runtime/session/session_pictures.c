@@ -81,6 +81,13 @@ size_t session_pictures_whole(const jit_session *s, size_t n)
 	return p ? p->first : n;
 }
 
+size_t session_pictures_end(const jit_session *s, size_t n)
+{
+	const struct session_picture *p = picture_at(s, n);
+
+	return p && n > p->first ? p->first + p->n : n;
+}
+
 bool session_pictures_due(const jit_session *s, size_t from)
 {
 	const struct session_picture *last = s->pictures.n ? &s->pictures.list[s->pictures.n - 1] : NULL;
@@ -132,6 +139,21 @@ bool session_pictures_copy(jit_session *to, const jit_session *from, struct erro
 	return true;
 }
 
+bool session_pictures_take(const jit_session *s, size_t n, struct session_picture **list, size_t *count)
+{
+	*list = malloc((s->pictures.n + 1) * sizeof **list);
+	*count = 0;
+	for (size_t i = 0; *list && i < s->pictures.n; i++) {
+		struct session_picture p = s->pictures.list[i];
+		if (p.first >= n)
+			break;
+		p.n = p.n < n - p.first ? p.n : (uint32_t)(n - p.first);
+		picture_hold(p.of);
+		(*list)[(*count)++] = p;
+	}
+	return *list != NULL;
+}
+
 /* ---- keys */
 
 int32_t session_picture_key(uint64_t key, uint64_t feature)
@@ -143,6 +165,13 @@ int32_t session_picture_key(uint64_t key, uint64_t feature)
 	return (int32_t)((uint32_t)(z >> 32) | UINT32_C(1) << 31); /* no token's */
 }
 
+void session_pictures_name(const struct session_picture *p, size_t n, int32_t *ids)
+{
+	for (size_t i = 0; i < n; i++)
+		for (uint32_t k = 0; k < p[i].n; k++)
+			ids[p[i].first + k] = session_picture_key(p[i].of->key, p[i].at + k);
+}
+
 const int32_t *session_keys(const jit_session *s)
 {
 	const struct session_pictures *p = &s->pictures;
@@ -152,9 +181,7 @@ const int32_t *session_keys(const jit_session *s)
 	if (!p->n && !begins)
 		return s->ids;
 	memcpy(p->keys, s->ids, s->length * sizeof *s->ids);
-	for (size_t i = 0; i < p->n; i++)
-		for (uint32_t k = 0; k < p->list[i].n; k++)
-			p->keys[p->list[i].first + k] = session_picture_key(p->list[i].of->key, p->list[i].at + k);
+	session_pictures_name(p->list, p->n, p->keys);
 	if (begins)
 		p->keys[from] = session_picture_key(s->adapters.set, (uint32_t)p->keys[from]);
 	return p->keys;
@@ -248,6 +275,12 @@ static bool check(const jit_session *s, const struct image_features *image, size
 	return true;
 }
 
+bool session_pictures_put(jit_session *s, const struct session_picture *p, struct error *err)
+{
+	return check(s, p->of, p->at, p->n, err) && engine_map_shown(s->engine, err) &&
+	       add_picture(s, p->first, p->n, p->at, p->of, err);
+}
+
 static int feed(jit_session *s, const struct image_features *image, size_t first, size_t n, const int32_t *ids,
                 jit_error *err)
 {
@@ -301,5 +334,25 @@ int session_submit_pictures(jit_session *s, const int32_t *ids, size_t n, const 
 	const int status = ok ? jit_session_submit(s, ids, n, reused, err) : model_report(err, &e);
 	if (status != JIT_OK && s->length == before)
 		session_pictures_rewind(s, before);
+	return status;
+}
+
+int session_append_pictures(jit_session *s, const int32_t *ids, size_t n, const struct session_picture *p,
+                            size_t pictures, jit_error *err)
+{
+	size_t at = 0, reused;
+	int status = JIT_OK;
+
+	if (s->member)
+		return session_submit_pictures(s, ids, n, p, pictures, &reused, err);
+	for (size_t i = 0; status == JIT_OK && i <= pictures; i++) {
+		const size_t first = i < pictures ? p[i].first : n;
+		if (first > at)
+			status = jit_session_feed(s, ids + at, first - at, err);
+		if (status != JIT_OK || i == pictures)
+			break;
+		status = session_feed_image(s, p[i].of, p[i].at, p[i].n, ids[first], err);
+		at = first + p[i].n;
+	}
 	return status;
 }

@@ -47,7 +47,13 @@ void session_pictures_close(jit_session *s);
 void session_pictures_rewind(jit_session *s, size_t n);
 /* n, or where the picture begins within which that is. */
 size_t session_pictures_whole(const jit_session *s, size_t n);
+/* n, or where the picture ends within which that is. */
+size_t session_pictures_end(const jit_session *s, size_t n);
 bool session_pictures_copy(jit_session *to, const jit_session *from, struct error *err);
+/* Those of the first n tokens, held, into a list that is malloc'ed. False: no memory. */
+bool session_pictures_take(const jit_session *s, size_t n, struct session_picture **list, size_t *count);
+/* One of a saved session, behind those that are there; the session holds it. False: the session cannot have it. */
+bool session_pictures_put(jit_session *s, const struct session_picture *p, struct error *err);
 /* Whether a token that is not computed yet, from that position on, is one of a picture. */
 bool session_pictures_due(const jit_session *s, size_t from);
 
@@ -68,6 +74,8 @@ bool session_is_member(const jit_session *s);
 
 /* The key of a feature of a part. */
 int32_t session_picture_key(uint64_t key, uint64_t feature);
+/* Puts the keys of pictures into a text's ids. */
+void session_pictures_name(const struct session_picture *p, size_t n, int32_t *ids);
 /* As the ids, but what stands for pictures is their keys, and the token from which on adapters count has one with
  * theirs: texts that have the same ones are the same. */
 const int32_t *session_keys(const jit_session *s);
@@ -80,5 +88,8 @@ int session_feed_image(jit_session *s, const struct image_features *image, size_
  * others' memory of the same beginning is found, pictures included. */
 int session_submit_pictures(jit_session *s, const int32_t *ids, size_t n, const struct session_picture *p,
                             size_t pictures, size_t *reused, jit_error *err);
+/* The same of any session; those of a batch compute it later, others at once. */
+int session_append_pictures(jit_session *s, const int32_t *ids, size_t n, const struct session_picture *p,
+                            size_t pictures, jit_error *err);
 
 #endif

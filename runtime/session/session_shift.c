@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "include/jitrun_batch.h"
 #include "runtime/session/session_state.h"
 #include "runtime/model/sized.h"
 
@@ -18,9 +17,20 @@ size_t session_cut_position(const struct session_cut *c, size_t position)
 	return position <= c->keep ? position : position < c->keep + c->n ? c->keep : position - c->n;
 }
 
-static int append(jit_session *s, const int32_t *ids, size_t n, jit_error *err)
+/* The pictures of what is left behind the cut, counted from there. */
+static size_t behind(struct session_picture *list, size_t n, size_t from)
 {
-	return s->member ? jit_session_submit(s, ids, n, NULL, err) : jit_session_feed(s, ids, n, err);
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (list[i].first < from) {
+			picture_release(list[i].of);
+			continue;
+		}
+		list[kept] = list[i];
+		list[kept++].first -= from;
+	}
+	return kept;
 }
 
 /* The tokens alone, and what is computed of them. */
@@ -28,18 +38,27 @@ static int cut_tokens(jit_session *s, const struct session_cut *c, jit_error *er
 {
 	const size_t n = s->length - c->keep - c->n;
 	int32_t *rest = malloc((n + 1) * sizeof *rest);
+	struct session_picture *shown = NULL;
+	size_t n_shown = 0;
 	struct error e = { 0 };
+	int status = JIT_OK;
 
-	if (!rest) {
+	if (!rest || !session_pictures_take(s, s->length, &shown, &n_shown)) {
 		error_set(&e, ERROR_MEMORY, "no memory for %zu tokens", n);
-		return model_report(err, &e);
+		status = model_report(err, &e);
 	}
-	memcpy(rest, s->ids + c->keep + c->n, n * sizeof *rest);
-	int status = jit_session_rewind(s, c->keep, err);
+	if (status == JIT_OK) {
+		memcpy(rest, s->ids + c->keep + c->n, n * sizeof *rest);
+		n_shown = behind(shown, n_shown, c->keep + c->n);
+		status = jit_session_rewind(s, c->keep, err);
+	}
 	if (status == JIT_OK) {
 		adapters_begin(&s->adapters, session_cut_position(c, s->adapters.from));
-		status = append(s, rest, n, err);
+		status = session_append_pictures(s, rest, n, shown, n_shown, err);
 	}
+	while (n_shown)
+		picture_release(shown[--n_shown].of);
+	free(shown);
 	free(rest);
 	return status;
 }
@@ -57,8 +76,9 @@ int session_shift(jit_session *s, size_t keep, size_t n, jit_error *err)
 		          before);
 		return model_report(err, &e);
 	}
-	if (s->pictures.n) {
-		error_set(&e, ERROR_UNSUPPORTED, "nothing can be taken out of a text with pictures yet");
+	if (session_pictures_whole(s, keep) != keep || session_pictures_whole(s, keep + n) != keep + n) {
+		error_set(&e, ERROR_ARGUMENT, "%zu tokens behind %zu cannot be taken out: that is a part of a picture",
+		          n, keep);
 		return model_report(err, &e);
 	}
 	s->grammar = NULL;

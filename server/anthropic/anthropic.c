@@ -365,7 +365,7 @@ static json_t *read_request(struct exchange *x, json_t *warnings, const struct s
 
 bool answer_messages(struct exchange *x)
 {
-	struct conversation c = { 0 };
+	struct conversation c = { .fetches = &x->shown };
 	const struct served *m;
 	json_t *warnings = json_array(), *body = read_request(x, warnings, &m, &c);
 	struct task *t = body ? task_open(m) : NULL;
@@ -383,7 +383,7 @@ bool answer_messages(struct exchange *x)
 
 bool answer_count_tokens(struct exchange *x)
 {
-	struct conversation c = { 0 };
+	struct conversation c = { .fetches = &x->shown };
 	const struct served *m;
 	json_t *body = read_request(x, NULL, &m, &c), *o = NULL;
 

@@ -261,6 +261,7 @@ static json_t *answer_again(struct server *s, const char *path, const json_t *re
 	reply_close(x.reply);
 	used_adapters_drop(&x.adapters);
 	lease_end(&x.lease);
+	picture_fetch_leave(&x.shown);
 	bytes_free(&x.body);
 	bytes_free(&x.answer);
 	json_decref(body);

@@ -76,7 +76,7 @@ static bool begin(struct exchange *x, const json_t *body, json_t *warnings, cons
 static bool run_tokens(struct exchange *x, json_t *body, const struct served *m)
 {
 	json_t *o = NULL, *warnings = NULL;
-	struct conversation c = { 0 };
+	struct conversation c = { .fetches = &x->shown };
 
 	if (talk_read_chat(body, &warnings, &x->refusal) && conversation_read(&c, body, m, x->now, &x->refusal))
 		o = json_pack("{s:I}", "input_tokens", (json_int_t)c.n_ids);
@@ -90,7 +90,7 @@ bool answer_chat_tokens(struct exchange *x) { return request_run(x, REQUEST_CHAT
 static bool run(struct exchange *x, json_t *body, const struct served *m)
 {
 	json_t *warnings = NULL;
-	struct conversation c = { 0 };
+	struct conversation c = { .fetches = &x->shown };
 	struct task *t = NULL;
 	const bool old = old_functions_are_in(body);
 	bool ok = talk_read_chat(body, &warnings, &x->refusal) && conversation_read(&c, body, m, x->now, &x->refusal);

@@ -121,6 +121,31 @@ static void put_integers(struct bytes *b, const struct all_told *all)
 	}
 }
 
+static void put_pictures(struct bytes *b, const struct all_told *all)
+{
+	static const struct {
+		const char *name, *type, *help;
+	} of_pictures[] = {
+		{ "jitserve_images_encoded_total", "counter", "Pictures encoded." },
+		{ "jitserve_images_reused_total", "counter", "Pictures whose features were kept." },
+		{ "jitserve_image_seconds_total", "counter", "Time spent encoding pictures." },
+		{ "jitserve_images_kept", "gauge", "Pictures whose features are kept." },
+		{ "jitserve_image_kept_bytes", "gauge", "Memory of features that are kept." },
+		{ "jitserve_image_requests_waiting", "gauge", "Requests that wait until their pictures are encoded." },
+	};
+
+	for (int i = 0; i < 6; i++) {
+		put_help(b, of_pictures[i].name, of_pictures[i].type, of_pictures[i].help);
+		for (size_t m = 0; m < all->n; m++) {
+			const struct sight_numbers *n = &all->one[m].s.seen;
+			const double value[] = { (double)n->encoded, (double)n->reused,     n->seconds,
+				                 (double)n->kept,    (double)n->kept_bytes, (double)n->waiting };
+			put_name(b, of_pictures[i].name, all->one[m].model->name);
+			bytes_print(b, i == 2 ? "} %.6f\n" : "} %.0f\n", value[i]);
+		}
+	}
+}
+
 static void put_gauges(struct bytes *b, const struct all_told *all)
 {
 	put_help(b, "llamacpp:requests_processing", "gauge", "Answers being computed.");
@@ -234,6 +259,7 @@ bool answer_metrics(struct exchange *x)
 	put_gauges(&x->answer, &all);
 	put_widths(&x->answer, &all);
 	put_adapters(&x->answer, &all);
+	put_pictures(&x->answer, &all);
 	free(all.one);
 	put_help(&x->answer, "jitserve_requests_open", "gauge", "Requests being read or answered.");
 	bytes_print(&x->answer, "jitserve_requests_open %d\n", atomic_load(&x->server->requests));

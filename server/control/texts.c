@@ -122,7 +122,7 @@ bool answer_detokenize(struct exchange *x) { return request_run(x, REQUEST_DETOK
 
 static bool run_template(struct exchange *x, json_t *body, const struct served *m)
 {
-	struct conversation c = { 0 };
+	struct conversation c = { .fetches = &x->shown };
 	json_t *warnings = NULL, *o = NULL;
 
 	if (talk_read_chat(body, &warnings, &x->refusal) && conversation_read(&c, body, m, x->now, &x->refusal)) {

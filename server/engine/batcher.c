@@ -134,8 +134,8 @@ static void sweep(struct batcher *e)
 	e->n_running = kept;
 	pthread_mutex_unlock(&e->lock);
 	for (struct choice *c = over; c; c = c->next) {
-		if (c->checked && c->outcome == CHOICE_ENDED && c->ids)
-			bits_take(e->bits, c->ids, c->n_ids, c->task->n_ids, c->bits, &c->task->adapters);
+		if (c->checked && c->outcome == CHOICE_ENDED && c->kept.ids)
+			bits_take(e->bits, c->kept.ids, c->kept.n, c->task->n_ids, c->bits, &c->task->adapters);
 		slots_leave(e->slots, c);
 		count(e, c);
 	}

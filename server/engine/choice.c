@@ -9,6 +9,7 @@
 #include "runtime/host/system.h"
 #include "include/jitrun_grammar.h"
 #include "runtime/session/session.h"
+#include "runtime/session/session_pictures.h"
 #include "runtime/session/session_limits.h"
 #include "server/engine/bits.h"
 
@@ -45,7 +46,7 @@ void choices_close(struct choice *c)
 		struct choice *next = c->next;
 		jit_session_close(c->session);
 		task_release(c->task);
-		free(c->ids);
+		kept_text_free(&c->kept);
 		free(c->sum);
 		free(c);
 		c = next;
@@ -73,17 +74,12 @@ static void fill_numbers(struct choice *c)
 }
 
 /* All tokens but the last, which was chosen and is not computed. */
-static void keep_ids(struct choice *c)
+static void keep_text(struct choice *c)
 {
 	size_t n = c->session ? jit_session_length(c->session) : 0;
 
-	if (c->task->action || c->task->shown.images || c->numbers.generated == 0 || n < 2)
-		return;
-	c->ids = malloc((n - 1) * sizeof *c->ids);
-	if (!c->ids)
-		return;
-	memcpy(c->ids, jit_session_ids(c->session), (n - 1) * sizeof *c->ids);
-	c->n_ids = n - 1;
+	if (!c->task->action && c->numbers.generated && n >= 2)
+		kept_text_take(&c->kept, c->session, n - 1);
 }
 
 /* The session goes at once, so that its memory is there for others. */
@@ -96,7 +92,7 @@ static void finish(struct choice *c, const struct record *r, const char *text, e
 	if (c->number == c->task->first) /* nobody waits for its scores any more */
 		c->task->scored = true;
 	fill_numbers(c);
-	keep_ids(c);
+	keep_text(c);
 	last.choice = c->number;
 	last.numbers = c->numbers;
 	c->outcome = outcome;
@@ -403,17 +399,19 @@ static bool sum_row(const struct choice *c, const jit_model *model, uint64_t *su
 	return ok;
 }
 
-/* Where the token just chosen has no place in the context any more, old ones go. */
+/* Where the token just chosen has no place in the context any more, old ones go, and pictures as a whole. Where that
+ * would be all, the answer ends. */
 static bool make_room(struct choice *c, jit_error *err)
 {
 	const struct task *t = c->task;
 	const size_t room = (size_t)t->context;
 
-	if (!t->shifts || t->shown.images || jit_session_length(c->session) <= room)
+	if (!t->shifts || jit_session_length(c->session) <= room)
 		return true;
-	const size_t half = (room - t->keeps) / 2;
+	const size_t half = (room - t->keeps) / 2, keep = session_pictures_whole(c->session, t->keeps),
+		     end = session_pictures_end(c->session, t->keeps + (half ? half : 1));
 	c->checked = false; /* its tokens are no single text */
-	return session_shift(c->session, t->keeps, half ? half : 1, err) == JIT_OK;
+	return end >= jit_session_length(c->session) || session_shift(c->session, keep, end - keep, err) == JIT_OK;
 }
 
 void choice_advance(struct choice *c, const jit_model *model)

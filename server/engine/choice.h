@@ -7,6 +7,7 @@
 #define SERVER_CHOICE_H
 
 #include "include/jitrun_batch.h"
+#include "server/engine/kept_text.h"
 #include "server/engine/task.h"
 
 enum choice_outcome { CHOICE_RUNNING, CHOICE_ENDED, CHOICE_FAILED, CHOICE_CANCELLED, CHOICE_DROPPED };
@@ -24,8 +25,7 @@ struct choice {
 	bool due;
 	bool checked; /* bits is the sum of its logits (bits.h) */
 	uint64_t bits;
-	int32_t *ids; /* what it computed, once it is over; NULL: nothing */
-	size_t n_ids;
+	struct kept_text kept;       /* what it computed, once it is over */
 	size_t text;                 /* choice_embed.c: of its texts, the one that is computed */
 	uint64_t served;             /* when it had a text computed last, as the batcher counts */
 	size_t done, part;           /* of it: tokens computed, and to be computed at once */

@@ -91,6 +91,7 @@ static void close_model(struct loader *l, struct model_slot *p)
 {
 	struct served *m = &l->all->list[p - l->model_slot];
 	struct batcher_numbers last;
+	struct sight_numbers seen;
 
 	p->state = MODEL_CLOSING;
 	pthread_mutex_unlock(&l->lock);
@@ -98,6 +99,8 @@ static void close_model(struct loader *l, struct model_slot *p)
 	pthread_mutex_lock(&l->lock);
 	batcher_get_numbers(m->batcher, &last);
 	batcher_numbers_add(&p->before, &last);
+	sight_get_numbers(m->sight, &seen);
+	sight_numbers_add(&p->seen_before, &seen);
 	batcher_failed(m->batcher, &p->failure);
 	p->counts = false;
 	pthread_mutex_unlock(&l->lock);
@@ -360,14 +363,17 @@ void loader_status(struct loader *l, const struct served *m, struct model_status
 		.info = p->info,
 		.context = p->context
 	};
-	if (p->counts)
+	if (p->counts) {
 		batcher_get_numbers(m->batcher, &out->numbers);
+		sight_get_numbers(m->sight, &out->seen);
+	}
 	out->failure = p->failure;
 	if (p->state == MODEL_LOADED) {
 		out->parallel = batcher_parallel(m->batcher);
 		batcher_failed(m->batcher, &out->failure);
 	}
 	batcher_numbers_add(&out->numbers, &p->before);
+	sight_numbers_add(&out->seen, &p->seen_before);
 	pthread_mutex_unlock(&l->lock);
 }
 

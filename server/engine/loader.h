@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "server/engine/batcher.h"
 #include "server/engine/models.h"
+#include "server/engine/sight.h"
 #include "server/request/refusal.h"
 #include "server/engine/stream.h"
 
@@ -90,6 +91,7 @@ struct model_status {
 	uint64_t bytes, loads;
 	jit_model_info info;            /* of the last time it was open; all 0: never */
 	struct batcher_numbers numbers; /* of all the times that it was open; gauges: of now */
+	struct sight_numbers seen;      /* the same of pictures */
 	int context;                    /* of the last time it was open */
 	jit_error failure;              /* of its device, for good; code JIT_OK: there was none */
 	unsigned parallel;              /* answers that it computes together; 0: it is not open */

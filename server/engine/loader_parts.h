@@ -27,7 +27,8 @@ struct model_slot {
 	jit_model_info info;
 	int context;
 	struct batcher_numbers before; /* of the times before this one */
-	jit_error failure;             /* of its device, when it was open last; code JIT_OK: there was none */
+	struct sight_numbers seen_before;
+	jit_error failure; /* of its device, when it was open last; code JIT_OK: there was none */
 };
 
 struct loader {

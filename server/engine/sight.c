@@ -73,11 +73,12 @@ static jit_image *find(struct sight *s, const jit_image *like)
 	return NULL;
 }
 
-static void keep(struct sight *s, const jit_image *image)
+static void keep(struct sight *s, const jit_image *image, double seconds)
 {
 	const uint64_t bytes = image_bytes(image);
 
 	s->numbers.encoded++;
+	s->numbers.seconds += seconds;
 	if (bytes > s->o.cache_bytes || !array_grow((void **)&s->kept, &s->room, s->n_kept + 1, sizeof *s->kept))
 		return;
 	while (s->n_kept && s->numbers.kept_bytes > s->o.cache_bytes - bytes)
@@ -148,10 +149,11 @@ static bool see(struct sight *s, jit_image **image, struct error *err)
 	}
 	if (atomic_load(&(*image)->encoded))
 		return true;
+	const double begun = system_seconds();
 	if (!image_encode(*image, err))
 		return false;
 	pthread_mutex_lock(&s->lock);
-	keep(s, *image);
+	keep(s, *image, system_seconds() - begun);
 	pthread_mutex_unlock(&s->lock);
 	return true;
 }
@@ -282,8 +284,19 @@ const struct sight_options *sight_told(const struct sight *s) { return &s->o; }
 
 void sight_get_numbers(struct sight *s, struct sight_numbers *out)
 {
+	*out = (struct sight_numbers){ 0 };
+	if (!s)
+		return;
 	pthread_mutex_lock(&s->lock);
 	*out = s->numbers;
 	out->kept = s->n_kept;
+	out->waiting = s->n_waiting;
 	pthread_mutex_unlock(&s->lock);
+}
+
+void sight_numbers_add(struct sight_numbers *to, const struct sight_numbers *past)
+{
+	to->encoded += past->encoded;
+	to->reused += past->reused;
+	to->seconds += past->seconds;
 }

@@ -17,15 +17,17 @@ struct batcher;
 struct sight_options {
 	jit_image_encoder *encoder; /* both are taken over */
 	jit_compute *compute;
-	size_t images;        /* of a request, at most */
-	uint64_t pixels;      /* of a picture, at most; of all of a request, twice as many */
-	uint64_t cache_bytes; /* of features that are kept */
-	unsigned queue;       /* requests that may wait for their pictures */
-	const char *folder;   /* whose files requests may name; NULL: none */
+	size_t images;               /* of a request, at most */
+	uint64_t pixels;             /* of a picture, at most; of all of a request, twice as many */
+	uint64_t cache_bytes;        /* of features that are kept */
+	unsigned queue;              /* requests that may wait for their pictures */
+	const char *folder;          /* whose files requests may name; NULL: none */
+	const char *hosts, *fetcher; /* whose pictures they may name, and the program that fetches these; NULL: none */
 };
 struct sight_numbers {
-	uint64_t encoded, reused; /* pictures */
-	uint64_t kept, kept_bytes;
+	uint64_t encoded, reused;           /* pictures; reused: their features were there */
+	double seconds;                     /* spent encoding */
+	uint64_t kept, kept_bytes, waiting; /* now: pictures whose features are kept, these, and requests */
 };
 
 struct sight;
@@ -35,7 +37,9 @@ struct sight *sight_open(const struct sight_options *o);
 bool sight_start(struct sight *s, struct batcher *b);
 void sight_close(struct sight *s); /* s may be NULL */
 const struct sight_options *sight_told(const struct sight *s);
-void sight_get_numbers(struct sight *s, struct sight_numbers *out);
+void sight_get_numbers(struct sight *s, struct sight_numbers *out); /* s NULL: 0 of all */
+/* What one that is closed has counted, to what another has. */
+void sight_numbers_add(struct sight_numbers *to, const struct sight_numbers *past);
 
 /* A file of a picture, which messages call name: with its features, where they are kept. To be given back by
  * image_release() when sight_forget() was told its pixels. NULL: refused. */

@@ -14,8 +14,7 @@ enum { NO_ROOM = 507 }; /* HTTP's status for what cannot be stored */
 
 struct slot {
 	unsigned busy; /* answers that are there: several may ask for the same place */
-	int32_t *ids;  /* NULL: nothing */
-	size_t n;
+	struct kept_text text;
 	struct noted_adapters adapters; /* that they were computed with */
 };
 
@@ -43,7 +42,7 @@ struct slots *slots_open(unsigned n, struct served_adapters *adapters)
 void slots_close(struct slots *s)
 {
 	for (unsigned i = 0; s && i < s->n; i++)
-		free(s->slot[i].ids);
+		kept_text_free(&s->slot[i].text);
 	if (s)
 		free(s->slot);
 	free(s);
@@ -63,12 +62,13 @@ void slots_enter(struct slots *s, struct choice *c)
 	c->placed = true;
 }
 
-static void put(struct slot *at, int32_t *ids, size_t n, const struct used_adapters *with)
+/* Takes the text over. */
+static void put(struct slot *at, struct kept_text *text, const struct used_adapters *with)
 {
 	at->adapters = used_adapters_note(with);
-	free(at->ids);
-	at->ids = ids;
-	at->n = ids ? n : 0;
+	kept_text_free(&at->text);
+	at->text = *text;
+	*text = (struct kept_text){ 0 };
 }
 
 void slots_leave(struct slots *s, struct choice *c)
@@ -78,9 +78,8 @@ void slots_leave(struct slots *s, struct choice *c)
 	if (!c->placed)
 		return;
 	at->busy--;
-	if (c->ids)
-		put(at, c->ids, c->n_ids, &c->task->adapters);
-	c->ids = NULL;
+	if (c->kept.ids)
+		put(at, &c->kept, &c->task->adapters);
 	c->placed = false;
 }
 
@@ -129,7 +128,7 @@ static void begin_saving(const struct slots *s, const struct slot *at, struct ch
 	jit_error err = { 0 };
 	char why[SLOT_FILES_WHY];
 
-	if (at->n == 0) {
+	if (at->text.n == 0) {
 		choice_fail(c, 400, "The slot holds nothing that could be saved.");
 		return;
 	}
@@ -141,8 +140,9 @@ static void begin_saving(const struct slots *s, const struct slot *at, struct ch
 	if (!take_adapters(s, at, c) || !may_keep(c))
 		return;
 	c->session = jit_batch_session(batch, NULL, &err);
-	if (!c->session || !used_adapters_set(&c->task->adapters, c->session, at->ids, at->n, &err) ||
-	    jit_session_submit(c->session, at->ids, at->n, NULL, &err) != JIT_OK)
+	if (!c->session ||
+	    !used_adapters_set(&c->task->adapters, c->session, at->text.ids, at->text.n, &err) ||
+	    kept_text_submit(&at->text, c->session, &err) != JIT_OK)
 		choice_fail(c, choice_status(err.code), err.message);
 }
 
@@ -182,24 +182,23 @@ static void restore(struct slot *at, struct choice *c, jit_batch *batch)
 		return;
 	}
 	size_t n = jit_session_length(c->session);
-	int32_t *ids = malloc((n + 1) * sizeof *ids);
-	if (!ids) {
+	struct kept_text text;
+	if (!kept_text_take(&text, c->session, n)) {
 		choice_fail(c, 503, "There is no memory for this request.");
 		return;
 	}
-	memcpy(ids, jit_session_ids(c->session), n * sizeof *ids);
-	put(at, ids, n, &c->task->adapters);
+	put(at, &text, &c->task->adapters);
 	done(c, n, since);
 }
 
 static void erase(struct slot *at, struct choice *c, jit_batch *batch)
 {
 	double since = system_seconds();
-	size_t n = at->n;
+	size_t n = at->text.n;
 
 	if (n)
-		jit_batch_forget(batch, at->ids, n);
-	put(at, NULL, 0, &(struct used_adapters){ 0 });
+		kept_text_forget(&at->text, batch);
+	put(at, &(struct kept_text){ 0 }, &(struct used_adapters){ 0 });
 	done(c, n, since);
 }
 

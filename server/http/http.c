@@ -16,6 +16,7 @@
 #include "server/http/gate.h"
 #include "server/http/guards.h"
 #include "server/http/server.h"
+#include "server/http/waiting.h"
 
 /* Memory of a connection: a head, in which each "%" has become "%25", and its fields. */
 enum { THREADS = 4, MEMORY_BYTES = 128 << 10, LARGE = 1 << 20 };
@@ -293,32 +294,19 @@ static enum MHD_Result continue_reply(struct exchange *x)
 
 static enum MHD_Result begin(struct exchange *x);
 
-/* Its model is being loaded, or must wait for room: as long as that takes, the connection sleeps. */
-static enum MHD_Result continue_loading(struct exchange *x)
+/* Where it cannot be read yet, its handler is called again later. */
+static enum MHD_Result wait_or_refuse(struct exchange *x,
+                                      enum waiting (*how)(struct exchange *, const struct sleeper *))
 {
-	struct record ignored;
-	const jit_logprob *top;
-	const char *text;
+	const struct sleeper s = { put_to_sleep, wake_up, watched(x) };
 
-	while (stream_take(x->lease.stream, &ignored, &top, &text))
-		;
-	if (stream_wait(x->lease.stream, put_to_sleep, wake_up, x))
-		return MHD_YES;
-	x->loading = system_seconds() - x->loading;
-	switch (lease_settle(&x->lease)) {
-	case LEASE_HELD: return begin(x);
-	case LEASE_GONE: return MHD_NO;
-	default: x->refusal = x->lease.refusal; return send_refusal(x);
+	switch (how(x, &s)) {
+	case WAITING_SLEEPS: return MHD_YES;
+	case WAITING_OVER: return begin(x);
+	case WAITING_GONE: return MHD_NO;
+	case WAITING_REFUSED: break;
 	}
-}
-
-static enum MHD_Result begin_loading(struct exchange *x)
-{
-	if (!lease_await(&x->lease, &x->refusal))
-		return send_refusal(x);
-	x->loading = system_seconds();
-	watch_running(x->server->watch, watched(x), x->lease.stream);
-	return continue_loading(x);
+	return send_refusal(x);
 }
 
 static enum MHD_Result begin(struct exchange *x)
@@ -337,7 +325,7 @@ static enum MHD_Result begin(struct exchange *x)
 	}
 	json_lacks(); /* what others lacked is theirs */
 	if (!x->route->handle(x))
-		return x->lease.state == LEASE_WANTED ? begin_loading(x) : send_refusal(x);
+		return wait_or_refuse(x, waiting_begin);
 	if (!x->reply)
 		return send_whole(x, &x->answer);
 	watch_running(x->server->watch, watched(x), x->reply->stream);
@@ -375,7 +363,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
 		return MHD_YES;
 	}
 	if (x->begun && !x->reply)
-		return continue_loading(x);
+		return wait_or_refuse(x, waiting_go_on);
 	return x->begun ? continue_reply(x) : begin(x);
 }
 
@@ -392,6 +380,7 @@ static void on_completed(void *user, struct MHD_Connection *c, void **own, enum 
 	reply_close(x->reply);
 	used_adapters_drop(&x->adapters);
 	lease_end(&x->lease);
+	picture_fetch_leave(&x->shown);
 	exchange_reads_no_models(x);
 	if (x->body.capacity >= LARGE)
 		atomic_store(&s->was_large, true);

@@ -16,6 +16,7 @@
 #include "server/request/refusal.h"
 #include "server/http/reply.h"
 #include "server/http/request_id.h"
+#include "server/talk/picture_fetch.h"
 #include "server/engine/fairness.h"
 
 struct server;
@@ -50,6 +51,8 @@ struct exchange {
 	int64_t now;                   /* seconds since 1970, as templates see it */
 	bool begun;                    /* the handler was called */
 	struct lease lease;            /* of the model that is asked for */
+	struct picture_fetches shown;  /* pictures that it names by addresses */
+	struct stream *fetching;       /* ends when these are there; NULL: nothing is waited for */
 	struct used_adapters adapters; /* of that model, that its answers have */
 	bool reads_models;             /* it is one of the readers of the list of models */
 	unsigned epoch;                /* in which it came as such */

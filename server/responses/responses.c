@@ -464,7 +464,7 @@ static json_t *read_request(struct exchange *x, const json_t *given, json_t **it
 
 bool answer_responses(struct exchange *x)
 {
-	struct conversation c = { 0 };
+	struct conversation c = { .fetches = &x->shown };
 	const struct served *m;
 	json_t *given = request_read(x->body.p, x->body.n, REQUEST_RESPONSES, &x->refusal), *items,
 	       *body = read_request(x, given, &items, &m, &c);
@@ -483,7 +483,7 @@ bool answer_responses(struct exchange *x)
 
 bool answer_input_tokens(struct exchange *x)
 {
-	struct conversation c = { 0 };
+	struct conversation c = { .fetches = &x->shown };
 	const struct served *m;
 	json_t *given = request_read(x->body.p, x->body.n, REQUEST_RESPONSES, &x->refusal), *items,
 	       *body = read_request(x, given, &items, &m, &c), *o = NULL;

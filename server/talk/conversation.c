@@ -422,12 +422,13 @@ bool conversation_read(struct conversation *c, const json_t *body, const struct 
                        struct refusal *r)
 {
 	struct ending e;
-	struct pictures pictures = { 0 };
+	struct pictures pictures = { .fetches = c->fetches };
 	json_t *messages = with_kept(read_ending(&e, body, r) ? messages_read(body, m, &pictures, r) : NULL, m);
 	const size_t room = c->room;
 
 	e.pictures = &pictures;
-	bool ok = messages && take_beginning(&e, messages, r) && make(c, messages, body, &e, m, now, r) &&
+	bool ok = messages && !pictures.wanted && take_beginning(&e, messages, r) &&
+	          make(c, messages, body, &e, m, now, r) &&
 	          (!room || c->n_ids <= room || leave_out(c, messages, body, &e, m, now, room, r));
 	json_decref(messages);
 	free(e.beginning);

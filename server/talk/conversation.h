@@ -23,14 +23,16 @@ struct conversation {
 	size_t n_ids;
 	char *text; /* the prompt, as the template wrote it; an answer that was begun is behind it */
 	size_t n_text;
-	struct jit_prompt shown;    /* where pictures' features stand among ids; without tokens of its own */
-	struct pictures pictures;   /* of the request */
-	struct think_before before; /* the reasoning that an answer may have, for its grammar begins behind it */
+	struct jit_prompt shown;         /* where pictures' features stand among ids; without tokens of its own */
+	struct pictures pictures;        /* of the request */
+	struct think_before before;      /* the reasoning that an answer may have, for its grammar begins behind it */
+	struct picture_fetches *fetches; /* given: the request's; NULL: its pictures are named by no addresses */
 	size_t room; /* given: tokens for which old messages are left out, but the system's and the last; 0: for none */
 };
 
 /* The fields messages, tools, tool_choice, chat_template_kwargs, reasoning_effort, add_generation_prompt and
- * continue_final_message. now: seconds since 1970, for templates that write the date. False: refused. */
+ * continue_final_message. now: seconds since 1970, for templates that write the date. False: refused; or, without a
+ * refusal, pictures are to be fetched first. */
 bool conversation_read(struct conversation *c, const json_t *body, const struct served *m, int64_t now,
                        struct refusal *r);
 /* Its tokens, and the reasoning that may follow, are the task's. */

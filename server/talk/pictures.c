@@ -56,12 +56,14 @@ static uint8_t *decode(const char *p, size_t n, size_t *n_out, bool *wrong)
 
 /* ---- one picture */
 
+static bool is_http(const char *url) { return strncasecmp(url, "http:", 5) == 0 || strncasecmp(url, "https:", 6) == 0; }
+
 static bool refuse_url(const char *url, struct refusal *r)
 {
-	if (strncasecmp(url, "http:", 5) == 0 || strncasecmp(url, "https:", 6) == 0)
+	if (is_http(url))
 		return refuse(r, 400, "messages",
-		              "a message has a picture at an http address, and nothing is fetched here; send it as a "
-		              "data: URL");
+		              "a message has a picture at an http address, and nothing is fetched here "
+		              "(--image-hosts); send it as a data: URL");
 	if (strncasecmp(url, "file:", 5) == 0)
 		return refuse(r, 400, "messages",
 		              "a message names a picture's file, and no files are read for clients (--image-dir); send "
@@ -142,8 +144,23 @@ static bool take_file(struct pictures *p, const char *name, struct refusal *r)
 	return ok;
 }
 
+static bool take_fetched(struct pictures *p, const char *url, size_t n, struct refusal *r)
+{
+	const void *bytes = NULL;
+	size_t n_bytes = 0;
+
+	if (!picture_fetch_find(p->fetches, sight_told(p->sight), url, n, &bytes, &n_bytes, r)) {
+		p->wanted = p->wanted || !r->status;
+		return !r->status;
+	}
+	return n_bytes ? take_bytes(p, bytes, n_bytes, r)
+	               : refuse(r, 400, "messages", "a message has a picture without data");
+}
+
 static bool take_url(struct pictures *p, const char *url, size_t n, struct refusal *r)
 {
+	if (is_http(url) && p->fetches && sight_told(p->sight)->hosts)
+		return take_fetched(p, url, n, r);
 	if (strncasecmp(url, "file:", 5) == 0 && sight_told(p->sight)->folder)
 		return take_file(p, url + 5, r);
 	if (strncasecmp(url, "data:", 5) != 0)

@@ -11,17 +11,20 @@
 #include "base/bytes.h"
 #include "server/engine/models.h"
 #include "server/engine/sight.h"
+#include "server/talk/picture_fetch.h"
 
 struct pictures {
 	char mark[PROMPT_MARK]; /* empty: there were none yet */
 	jit_image **image;
 	size_t n, room;
-	uint64_t pixels;     /* of all */
-	struct sight *sight; /* that counts them; NULL: none was read */
+	uint64_t pixels;                 /* of all */
+	struct sight *sight;             /* that counts them; NULL: none was read */
+	struct picture_fetches *fetches; /* of the request; NULL: it may name none by addresses */
+	bool wanted;                     /* some are to be fetched first */
 };
 
-/* A part of a content that is a picture (prompt_is_picture()): it is read, and its mark put behind the text. False:
- * refused. */
+/* A part of a content that is a picture (prompt_is_picture()): it is read, and its mark put behind the text. One that
+ * must be fetched is left out, which `wanted` says. False: refused. */
 bool pictures_add(struct pictures *p, const json_t *part, const struct served *m, struct bytes *text,
                   struct refusal *r);
 /* How many marks a text has, which may be JSON. */

@@ -53,6 +53,7 @@
 	X(onnx) \
 	X(pictures) \
 	X(processor) \
+	X(towers) \
 	X(encoders) \
 	X(graph) \
 	X(adapter)
@@ -104,6 +105,7 @@ void fuzz_encoders_seeds(void (*take)(void *user, const uint8_t *p, size_t n), v
 void fuzz_graph_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_pictures_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_processor_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
+void fuzz_towers_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_npy_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 
 #endif

@@ -238,6 +238,8 @@ void fuzz_models_seeds(enum fuzz_number target, void (*take)(void *user, const u
 		fuzz_pictures_seeds(take, user);
 	if (target == FUZZ_processor)
 		fuzz_processor_seeds(take, user);
+	if (target == FUZZ_towers)
+		fuzz_towers_seeds(take, user);
 	if (target == FUZZ_npy)
 		fuzz_npy_seeds(take, user);
 	if (target == FUZZ_language)

@@ -59,8 +59,8 @@ answered "--format: --json-schema '{}' asks for JSON, and a schema for a form of
 answered "--control-vector: jitrun runs a model as it is; merge it into the model's file" \
 	$j "$model" --control-vector a.gguf
 answered "--audio: jitrun reads text only" $j "$model" --audio a.wav
-answered "--image goes with --prompt, --file or --prompt-ids, and not with --chat, --perplexity or --prompt-cache" \
-	$j "$model" --image a.png --chat
+answered "--image goes with --prompt, --file, --prompt-ids or a conversation, and not with --perplexity" \
+	$j "$model" --image a.png --perplexity a.txt
 # Pictures in front of a prompt, and in the places of its image tokens: the tokens of the reference
 see=${JITRUN_SHARED:-$top/../shared}/golden-more/see-qwen3vl-a
 if [ -r "$see/expected.json" ]; then

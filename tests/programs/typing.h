@@ -23,7 +23,7 @@ static void write_file(const char *path, const char *text)
 }
 
 /* A conversation whose template holds the messages alone, and whose answers are a token long. */
-static void start_with(struct pty *t, int columns, const char *more)
+static inline void start_with(struct pty *t, int columns, const char *more)
 {
 	char model[4096];
 	char *argv[] = {

@@ -31,6 +31,14 @@ done
 for client in openai anthropic ollama ai langchain events; do
 	check "the client of $client" timeout 300 node "$dir/$client.mjs" "$wide" "$narrow" "$named" "$elements"
 done
+see=${JITRUN_SHARED:-$top/../shared}/golden-more/see-qwen3vl-a
+if [ -d "$see" ]; then
+	node "$dir/seeing.mjs" "$see" "$dir/seeing" || exit 1
+	must_serve seeing "$dir/seeing" --port 0 --no-cache --no-replay --quiet --context 512 --threads 2
+	check "pictures" timeout 300 node "$dir/pictures.mjs" "$url" "$see/image0.png" "$see/image1.png"
+else
+	echo "# there is no $see: no client sends pictures"
+fi
 for server in $servers; do
 	kill $server
 	wait $server

@@ -15,6 +15,7 @@
 
 #include "tests/server/client.h"
 #include "tests/server/json_at.h"
+#include "tests/server/odd_pictures.h"
 #include "tests/support/seeing_folder.h"
 
 enum { BODY = 1 << 18, PICTURES = 3, ASKS = 16 };
@@ -39,11 +40,17 @@ static char *base64(const uint8_t *p, size_t n)
 	return out;
 }
 
+static struct child start(void)
+{
+	static const char *arguments[] = { model,         "--no-cache",   "--context",   "512",          "--threads",
+		                           "2",           "--max-images", "3",           "--image-size", "1",
+		                           "--image-dir", folder,         "--slot-save", folder,         NULL };
+
+	return child_start_without(arguments);
+}
+
 static int begin(void **state)
 {
-	static const char *arguments[] = { model,         "--no-cache",   "--context", "512",          "--threads",
-		                           "2",           "--max-images", "3",         "--image-size", "1",
-		                           "--image-dir", folder,         NULL };
 	size_t n;
 	(void)state;
 
@@ -66,7 +73,7 @@ static int begin(void **state)
 		}
 		free(bytes);
 	}
-	server = child_start_without(arguments);
+	server = start();
 	return 0;
 }
 
@@ -238,45 +245,6 @@ static void refused(const char *path, const char *body, const char *why)
 	answer_free(&a);
 }
 
-static const struct {
-	const char *part, *why;
-} odd_parts[] = {
-	{ "{\"type\":\"image_url\"}", "URL that is missing" },
-	{ "{\"type\":\"image_url\",\"image_url\":null}", "URL that is missing" },
-	{ "{\"type\":\"image_url\",\"image_url\":7}", "URL that is an integer" },
-	{ "{\"type\":\"image_url\",\"image_url\":{}}", "URL that is missing" },
-	{ "{\"type\":\"image_url\",\"image_url\":{\"url\":[]}}", "URL that is an array" },
-	{ "{\"type\":\"image_url\",\"image_url\":{\"url\":\"\"}}", "expected data:" },
-	{ "{\"type\":\"image_url\",\"image_url\":{\"url\":\"http://a/b.png\"}}", "http address" },
-	{ "{\"type\":\"image_url\",\"image_url\":{\"url\":\"HTTPS://a/b.png\"}}", "http address" },
-	{ "{\"type\":\"image_url\",\"image_url\":{\"url\":\"file:///etc/passwd\"}}", "no picture etc/passwd" },
-	{ "{\"type\":\"image_url\",\"image_url\":{\"url\":\"file://../../etc/passwd\"}}", "no picture" },
-	{ "{\"type\":\"image_url\",\"image_url\":{\"url\":\"ftp://a/b.png\"}}", "begins with ftp://a/b.png" },
-	{ "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:image/png,abc\"}}", "not in base64" },
-	{ "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:;base64\"}}", "not in base64" },
-	{ "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:image/png;base64,\"}}", "without data" },
-	{ "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:image/png;base64,A\"}}", "no base64" },
-	{ "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:image/png;base64,AB*D\"}}", "no base64" },
-	{ "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:image/png;base64,AA==AA==\"}}", "no base64" },
-	{ "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:image/png;base64,AAAA\"}}", "picture 1" },
-	{ "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:image/png;base64,AAAA\",\"detail\":1}}", "detail" },
-	{ "{\"type\":\"input_image\",\"file_id\":\"f1\"}", "file_id" },
-	{ "{\"type\":\"image\",\"source\":{}}", "source without a type" },
-	{ "{\"type\":\"image\",\"source\":{\"type\":\"file\"}}", "source of type file" },
-	{ "{\"type\":\"image\",\"source\":{\"type\":\"base64\"}}", "data are missing" },
-	{ "{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"data\":1}}", "data are an integer" },
-	{ "{\"type\":\"image\",\"source\":{\"type\":\"base64\",\"media_type\":1,\"data\":\"AAAA\"}}", "media_type" },
-	{ "{\"type\":\"image\",\"source\":{\"type\":\"url\",\"url\":\"https://a\"}}", "http address" },
-	{ "{\"type\":\"video_url\"}", "type video_url" },
-	/* BMP files of one line of zeros and of headers that claim much: 65 535 x 65 535, 0 x 0 */
-	{ "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:;base64,Qk06AAAAAAAAADYAAAAoAAAA//8AAP//"
-	  "AAABABgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\"}}",
-	  "pixels" },
-	{ "{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:;base64,"
-	  "Qk06AAAAAAAAADYAAAAoAAAAAAAAAAAAAAABABgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\"}}",
-	  "picture 1" },
-};
-
 static void test_refused(void **state)
 {
 	char *body, *part = url_part(picture[0]), *many = malloc(BODY);
@@ -433,12 +401,87 @@ static void test_together(void **state)
 	}
 }
 
+/* A number of /metrics of this server's model. */
+static double metric(const char *series)
+{
+	struct answer a = client_ask(&server, "/metrics", NULL, NULL);
+	char start[200];
+
+	snprintf(start, sizeof start, "\n%s{model=\"%s\"} ", series, name);
+	const char *found = strstr(a.body, start);
+	if (!found)
+		fail_msg("there is no %s", series);
+	const double value = strtod(found + strlen(start), NULL);
+	answer_free(&a);
+	return value;
+}
+
+/* Each picture is encoded once, and then found. */
+static void test_metrics(void **state)
+{
+	const struct child other = server;
+	(void)state;
+
+	server = start();
+	assert_true(metric("jitserve_images_encoded_total") == 0 && metric("jitserve_image_seconds_total") == 0);
+	json_decref(ask(0, "a"));
+	json_decref(ask(1, "a"));
+	const double seconds = metric("jitserve_image_seconds_total"), bytes = metric("jitserve_image_kept_bytes");
+	assert_true(seconds > 0 && seconds < 60 && bytes > 0);
+	json_decref(ask(0, "b"));
+	assert_true(metric("jitserve_images_encoded_total") == 2 && metric("jitserve_images_reused_total") == 1);
+	assert_true(metric("jitserve_images_kept") == 2 && metric("jitserve_image_requests_waiting") == 0);
+	assert_true(metric("jitserve_image_seconds_total") == seconds && metric("jitserve_image_kept_bytes") == bytes);
+	assert_int_equal(child_stop(&server), 0);
+	server = other;
+}
+
+/* A slot whose answer had a picture: saved, forgotten, read back and found again by the picture's pixels, also by
+ * another server. */
+static void test_slots(void **state)
+{
+	static const char file[] = "{\"filename\":\"kept\"}";
+	json_t *first = ask(1, "Say it once more."), *o;
+	const json_int_t prompt = json_integer_value(at(first, "usage/prompt_tokens"));
+	char *x = said(first), path[100], *y;
+	(void)state;
+
+	o = client_json(&server, "/slots/0?action=save", file, 200);
+	assert_true(json_integer_value(at(o, "n_saved")) >= prompt);
+	json_decref(o);
+	json_decref(client_json(&server, "/slots/0?action=erase", "{}", 200));
+	for (int i = 0; i < 2; i++) {
+		const struct child other = server;
+		if (i)
+			server = start();
+		o = client_json(&server, "/slots/0?action=restore", file, 200);
+		assert_true(json_integer_value(at(o, "n_restored")) >= prompt);
+		json_decref(o);
+		o = ask(1, "Say it once more.");
+		y = said(o);
+		assert_string_equal(x, y);
+		assert_int_equal(json_integer_value(at(o, "usage/prompt_tokens_details/cached_tokens")), prompt - 1);
+		json_decref(o);
+		free(y);
+		/* what was restored is saved again, with its pictures */
+		json_decref(client_json(&server, "/slots/0?action=save", file, 200));
+		if (i) {
+			assert_int_equal(child_stop(&server), 0);
+			server = other;
+		}
+	}
+	snprintf(path, sizeof path, "%s/kept", folder);
+	assert_int_equal(unlink(path), 0);
+	free(x);
+	json_decref(first);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_apis),    cmocka_unit_test(test_told), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_damaged), cmocka_unit_test(test_kept), cmocka_unit_test(test_together),
-		cmocka_unit_test(test_blind),
+		cmocka_unit_test(test_apis),    cmocka_unit_test(test_told),  cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_damaged), cmocka_unit_test(test_kept),  cmocka_unit_test(test_together),
+		cmocka_unit_test(test_blind),   cmocka_unit_test(test_slots), cmocka_unit_test(test_metrics),
 	};
 	return cmocka_run_group_tests(tests, begin, end);
 }

@@ -7,19 +7,10 @@
 #include <cmocka.h>
 
 #include "include/jitrun_batch.h"
-#include "include/jitrun_images.h"
 #include "tests/support/seeing_folder.h"
 #include "tests/vision/tower_tests.h"
 
-struct seeing {
-	char folder[40];
-	const char *name;
-	jit_compute *compute;
-	jit_model *model;
-	jit_image_encoder *encoder;
-};
-
-static bool seeing_open(struct seeing *s, const char *name, const char *mark, const char *tmpl)
+bool seeing_open(struct seeing *s, const char *name, const char *mark, const char *tmpl)
 {
 	jit_error err = { 0 };
 
@@ -38,7 +29,7 @@ static bool seeing_open(struct seeing *s, const char *name, const char *mark, co
 	return true;
 }
 
-static void seeing_close(struct seeing *s)
+void seeing_close(struct seeing *s)
 {
 	jit_image_encoder_close(s->encoder);
 	jit_model_close(s->model);
@@ -46,7 +37,7 @@ static void seeing_close(struct seeing *s)
 	seeing_remove(s->folder);
 }
 
-static jit_image *picture_of(const struct seeing *s, unsigned number)
+jit_image *seeing_image(const struct seeing *s, unsigned number)
 {
 	jit_error err = { 0 };
 	size_t n;
@@ -59,7 +50,7 @@ static jit_image *picture_of(const struct seeing *s, unsigned number)
 	return image;
 }
 
-static jit_image_info info_of(const jit_image *image)
+jit_image_info seeing_info(const jit_image *image)
 {
 	jit_image_info info = JIT_IMAGE_INFO();
 
@@ -67,7 +58,7 @@ static jit_image_info info_of(const jit_image *image)
 	return info;
 }
 
-static jit_session *session_of(const struct seeing *s)
+jit_session *seeing_session(const struct seeing *s)
 {
 	jit_error err = { 0 };
 	jit_session *x =
@@ -133,8 +124,8 @@ void test_image_fields(void **state)
 	if (!seeing_open(&s, "see-smolvlm-a", "<image>", NULL))
 		return;
 	uint8_t *bytes = seeing_picture(s.name, 0, &n);
-	jit_image *image = picture_of(&s, 0), *same = picture_of(&s, 0), *other = picture_of(&s, 1);
-	const jit_image_info info = info_of(image);
+	jit_image *image = seeing_image(&s, 0), *same = seeing_image(&s, 0), *other = seeing_image(&s, 1);
+	const jit_image_info info = seeing_info(image);
 	/* sizes as the PNG's header has them */
 	assert_int_equal(info.width, bytes[18] << 8 | bytes[19]);
 	assert_int_equal(info.height, bytes[22] << 8 | bytes[23]);
@@ -142,12 +133,12 @@ void test_image_fields(void **state)
 	assert_int_equal(info.tokens % info.parts, 0);
 	assert_int_equal(info.encoded, 0);
 	assert_int_equal(info.reserved, 0);
-	assert_true(info.key == info_of(same).key && info.key != info_of(other).key);
+	assert_true(info.key == seeing_info(same).key && info.key != seeing_info(other).key);
 	assert_int_equal(jit_image_encode(image, NULL), JIT_OK);
 	assert_int_equal(jit_image_encode(image, NULL), JIT_OK);
-	assert_int_equal(info_of(image).encoded, 1);
-	assert_int_equal(info_of(same).encoded, 0);
-	assert_true(info_of(image).key == info.key);
+	assert_int_equal(seeing_info(image).encoded, 1);
+	assert_int_equal(seeing_info(same).encoded, 0);
+	assert_true(seeing_info(image).key == info.key);
 	/* pixels decide, not files */
 	jit_image *dot[3];
 	for (unsigned i = 0; i < 3; i++) {
@@ -155,8 +146,9 @@ void test_image_fields(void **state)
 		dot[i] = jit_image_open(s.encoder, bmp, n_bmp, NULL, NULL);
 		assert_non_null(dot[i]);
 	}
-	assert_true(info_of(dot[0]).key == info_of(dot[1]).key && info_of(dot[0]).key != info_of(dot[2]).key);
-	assert_int_equal(info_of(dot[0]).width, 1);
+	assert_true(seeing_info(dot[0]).key == seeing_info(dot[1]).key &&
+	            seeing_info(dot[0]).key != seeing_info(dot[2]).key);
+	assert_int_equal(seeing_info(dot[0]).width, 1);
 	/* options */
 	refused(s.encoder, "no", 2, &JIT_IMAGE_OPTIONS(.name = "holiday.png"), "holiday.png");
 	refused(s.encoder, "no", 2, NULL, "the picture");
@@ -196,8 +188,8 @@ static void expect_prompt(const jit_prompt *p, const char *text, const int *toke
 	assert_int_equal(at, n);
 }
 
-static jit_prompt *chat_of(const struct seeing *s, const char *messages, const char *tmpl, jit_image *const *images,
-                           size_t n)
+jit_prompt *seeing_chat(const struct seeing *s, const char *messages, const char *tmpl, jit_image *const *images,
+                        size_t n)
 {
 	jit_error err = { 0 };
 	jit_prompt *p = jit_prompt_chat(s->encoder, &JIT_CHAT_OPTIONS(.messages = messages, .template_text = tmpl),
@@ -218,7 +210,7 @@ static void chat_refused(const struct seeing *s, const char *messages, jit_image
 		fail_msg("\"%s\", expected \"%s\"", err.message, why);
 }
 
-static const char two_pictures[] =
+const char seeing_two[] =
 	"[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a<image>\"},{\"type\":\"image_url\","
 	"\"image_url\":{\"url\":\"data:\"}},{\"type\":\"text\",\"text\":\"b\"},{\"type\":\"image\"}]},"
 	"{\"role\":\"assistant\",\"content\":\"no <image>\"},{\"role\":\"user\",\"content\":\"why\"}]";
@@ -232,9 +224,9 @@ void test_image_chats(void **state)
 
 	if (!seeing_open(&s, "see-llava-a", "<image>", SEEING_TEMPLATE("<image>")))
 		return;
-	jit_image *image[] = { picture_of(&s, 0), picture_of(&s, 1) };
-	const int tokens[] = { info_of(image[0]).tokens, info_of(image[1]).tokens };
-	jit_prompt *p = chat_of(&s, two_pictures, NULL, image, 2);
+	jit_image *image[] = { seeing_image(&s, 0), seeing_image(&s, 1) };
+	const int tokens[] = { seeing_info(image[0]).tokens, seeing_info(image[1]).tokens };
+	jit_prompt *p = seeing_chat(&s, seeing_two, NULL, image, 2);
 	size_t n;
 	expect_prompt(p, two_expected, tokens);
 	assert_string_equal(jit_prompt_text(p, &n),
@@ -242,26 +234,26 @@ void test_image_chats(void **state)
 	assert_int_equal(n, strlen(jit_prompt_text(p, NULL)));
 	jit_prompt_close(p);
 	/* a template that knows texts alone, and one that writes parts but none of pictures */
-	p = chat_of(&s, two_pictures,
-	            "{% for m in messages %}{{ m.role + ':' + m.content + '|' }}{% endfor %}assistant:", image, 2);
+	p = seeing_chat(&s, seeing_two,
+	                "{% for m in messages %}{{ m.role + ':' + m.content + '|' }}{% endfor %}assistant:", image, 2);
 	expect_prompt(p, two_expected, tokens);
 	jit_prompt_close(p);
-	p = chat_of(&s, two_pictures,
-	            "{% for m in messages %}{{ m.role + ':' }}{% if m.content is string %}{{ m.content }}{% else %}"
-	            "{% for p in m.content if p.type == 'text' %}{{ p.text }}{% endfor %}{% endif %}{{ '|' }}"
-	            "{% endfor %}assistant:",
-	            image, 2);
+	p = seeing_chat(&s, seeing_two,
+	                "{% for m in messages %}{{ m.role + ':' }}{% if m.content is string %}{{ m.content }}{% else %}"
+	                "{% for p in m.content if p.type == 'text' %}{{ p.text }}{% endfor %}{% endif %}{{ '|' }}"
+	                "{% endfor %}assistant:",
+	                image, 2);
 	expect_prompt(p, two_expected, tokens);
 	jit_prompt_close(p);
-	p = chat_of(&s, "[{\"role\":\"user\",\"content\":\"x\"}]", NULL, NULL, 0);
+	p = seeing_chat(&s, "[{\"role\":\"user\",\"content\":\"x\"}]", NULL, NULL, 0);
 	expect_prompt(p, "user:x|assistant:", NULL);
 	jit_prompt_close(p);
-	chat_refused(&s, two_pictures, image, 1, "2 parts for pictures, and 1 pictures are given");
+	chat_refused(&s, seeing_two, image, 1, "2 parts for pictures, and 1 pictures are given");
 	chat_refused(&s, "[]", image, 1, "0 parts for pictures");
 	chat_refused(&s, "{", image, 0, "messages");
 	chat_refused(&s, NULL, image, 0, "jit_chat_options.messages is NULL");
 	jit_image *none[] = { image[0], NULL };
-	chat_refused(&s, two_pictures, none, 2, "picture 1 of the prompt is NULL");
+	chat_refused(&s, seeing_two, none, 2, "picture 1 of the prompt is NULL");
 	/* texts */
 	jit_error err = { 0 };
 	p = jit_prompt_open(s.encoder, "a<image>b", 9, 0, image, 1, &err);
@@ -283,7 +275,7 @@ void test_image_chats(void **state)
 
 /* ---- sessions */
 
-static uint32_t vocab_of(const struct seeing *s)
+uint32_t seeing_vocab(const struct seeing *s)
 {
 	jit_model_info info = JIT_MODEL_INFO();
 
@@ -291,12 +283,14 @@ static uint32_t vocab_of(const struct seeing *s)
 	return (uint32_t)info.vocab;
 }
 
-static void same_logits(const struct seeing *s, jit_session *x, jit_session *y)
+void seeing_same(const struct seeing *s, jit_session *x, jit_session *y)
 {
-	const float *a = jit_session_logits(x, NULL), *b = jit_session_logits(y, NULL);
+	jit_error x_err = { 0 }, y_err = { 0 };
+	const float *a = jit_session_logits(x, &x_err), *b = jit_session_logits(y, &y_err);
 
-	assert_true(a && b);
-	assert_memory_equal(a, b, vocab_of(s) * sizeof *a);
+	if (!a || !b)
+		fail_msg("%s%s", x_err.message, y_err.message);
+	assert_memory_equal(a, b, seeing_vocab(s) * sizeof *a);
 }
 
 static void feed(jit_session *x, const jit_prompt *p, size_t *reused)
@@ -324,7 +318,7 @@ static void see_together(const struct seeing *s, const jit_prompt *p, jit_sessio
 		assert_int_equal(reused > 50, round); /* pictures, too */
 		while (jit_batch_pending(b))
 			assert_int_equal(jit_batch_step(b, ready, 4, &n, &err), JIT_OK);
-		same_logits(s, x, alone);
+		seeing_same(s, x, alone);
 		jit_session_close(x);
 		jit_session_close(text);
 	}
@@ -339,7 +333,7 @@ static void see_turns(const struct seeing *s, const jit_prompt *p, jit_session *
 	jit_batch *b = jit_batch_open(
 		s->model, &JIT_BATCH_OPTIONS(.context = 1024, .threads = 2, .kv = JIT_KV_F32, .tokens = 16), &err);
 	jit_session *x = jit_batch_session(b, NULL, &err), *text = jit_batch_session(b, NULL, &err), *ready[4],
-		    *plain = session_of(s);
+		    *plain = seeing_session(s);
 	unsigned said = 0;
 	size_t n = 0;
 
@@ -362,7 +356,7 @@ static void see_turns(const struct seeing *s, const jit_prompt *p, jit_session *
 		}
 	}
 	assert_in_range(said, 3, 900);
-	same_logits(s, x, alone);
+	seeing_same(s, x, alone);
 	jit_session_close(x);
 	jit_session_close(text);
 	jit_session_close(plain);
@@ -377,19 +371,19 @@ static void see_sessions(const char *name, const char *mark, const char *tmpl)
 
 	if (!seeing_open(&s, name, mark, tmpl))
 		return;
-	jit_session *x = session_of(&s), *y = session_of(&s);
-	jit_image *image[] = { picture_of(&s, 0), picture_of(&s, 1), picture_of(&s, 0) };
-	jit_prompt *one = chat_of(&s, "[{\"role\":\"user\",\"content\":[{\"type\":\"image\"}]}]", NULL, image, 1),
-		   *two = chat_of(&s, two_pictures, NULL, image, 2);
+	jit_session *x = seeing_session(&s), *y = seeing_session(&s);
+	jit_image *image[] = { seeing_image(&s, 0), seeing_image(&s, 1), seeing_image(&s, 0) };
+	jit_prompt *one = seeing_chat(&s, "[{\"role\":\"user\",\"content\":[{\"type\":\"image\"}]}]", NULL, image, 1),
+		   *two = seeing_chat(&s, seeing_two, NULL, image, 2);
 	/* the same as by hand */
 	feed(x, one, &reused);
 	assert_int_equal(reused, 0);
-	assert_int_equal(info_of(image[0]).encoded, 1);
+	assert_int_equal(seeing_info(image[0]).encoded, 1);
 	assert_int_equal(jit_session_feed_text(y, "user:", 5, 0, &err), JIT_OK);
 	assert_int_equal(jit_session_feed_image(y, image[2], &err), JIT_OK);
 	assert_int_equal(jit_session_feed_text(y, "|assistant:", 11, 0, &err), JIT_OK);
 	assert_int_equal(jit_session_length(x), jit_session_length(y));
-	same_logits(&s, x, y);
+	seeing_same(&s, x, y);
 	/* another conversation has another beginning, and its own pictures; back again, from a file of the same pixels
 	 */
 	feed(x, two, NULL);
@@ -398,15 +392,15 @@ static void see_sessions(const char *name, const char *mark, const char *tmpl)
 	see_together(&s, two, x);
 	see_turns(&s, two, x);
 	feed(y, two, NULL);
-	same_logits(&s, x, y);
-	jit_prompt *again = chat_of(&s, two_pictures, NULL, (jit_image *[]){ image[2], image[1] }, 2),
-		   *turned = chat_of(&s, two_pictures, NULL, (jit_image *[]){ image[1], image[0] }, 2);
+	seeing_same(&s, x, y);
+	jit_prompt *again = seeing_chat(&s, seeing_two, NULL, (jit_image *[]){ image[2], image[1] }, 2),
+		   *turned = seeing_chat(&s, seeing_two, NULL, (jit_image *[]){ image[1], image[0] }, 2);
 	feed(y, again, &reused);
 	assert_int_equal(reused, n - 1);
-	same_logits(&s, x, y);
+	seeing_same(&s, x, y);
 	feed(y, turned, &reused);
 	assert_in_range(reused, 1, 60); /* up to the first picture */
-	assert_true(memcmp(jit_session_logits(x, NULL), jit_session_logits(y, NULL), 4 * vocab_of(&s)) != 0);
+	assert_true(memcmp(jit_session_logits(x, NULL), jit_session_logits(y, NULL), 4 * seeing_vocab(&s)) != 0);
 	/* sessions that were opened before, and without room */
 	jit_session *small = jit_session_open(s.model, &JIT_SESSION_OPTIONS(.context = 16), &err);
 	assert_non_null(small);
@@ -416,7 +410,7 @@ static void see_sessions(const char *name, const char *mark, const char *tmpl)
 	for (unsigned i = 0; i < 3; i++)
 		jit_image_close(image[i]);
 	feed(y, two, NULL); /* the prompt holds what it needs */
-	same_logits(&s, x, y);
+	seeing_same(&s, x, y);
 	jit_prompt_close(two);
 	jit_prompt_close(again);
 	jit_prompt_close(turned);

@@ -68,7 +68,28 @@ refused "more marks" "more places for pictures than 1" $one --prompt "a<image>b<
 refused "fewer marks" "1 places for 2 pictures" $two --prompt "a<image>b"
 refused "no picture" "is no picture" --image "$dir/config.json" --prompt a
 refused "no file" "No such file" --image "$dir/none.png" --prompt a
-refused "a conversation" "not with --chat" $one --chat
+refused "perplexity" "not with --perplexity" $one --perplexity "$dir/config.json"
+# --prompt-cache: what it has is not computed again, and another picture is told apart
+cached() {
+	./jitrun "$dir" -n 8 --temp 0 --kv-type f32 --print-ids --prompt-cache "$dir/cache" --prompt "ab<image>c" "$@" \
+		2>"$dir/told"
+}
+# remembers TITLE IDS TOLD OPTION...
+remembers() {
+	title=$1 want=$2 told=$3
+	shift 3
+	got=$(cached "$@")
+	[ "$want" = "$got" ] && { [ -z "$told" ] || grep -q "prompt cache: $told" "$dir/told"; } &&
+		passed=$((passed + 1)) && return
+	echo "FAILED: $title: \"$got\", expected \"$want\"; $(cat "$dir/told")"
+	failed=$((failed + 1))
+}
+seen=$(python3 -c "import json, sys; print(json.load(open(sys.argv[1]))['image_seq_length'])" "$dir/config.json")
+want=$(run $one --prompt "ab<image>c")
+remembers "a file of --prompt-cache that is not there yet" "$want" "" $one
+remembers "the same picture" "$want" "$((seen + 2)) of $((seen + 3)) tokens are there" $one
+want=$(run --image "$dir/image1.png" --prompt "ab<image>c")
+remembers "another picture" "$want" "2 of $((seen + 3)) tokens are there" --image "$dir/image1.png"
 # GGUF: a pair of files, found by itself and named
 pair=$(cd "$model/../see-qwen25vl-a" && pwd)
 mkdir "$dir/alone"
@@ -82,7 +103,8 @@ found=$(seen "$pair/model-bf16.gguf") && named=$(seen "$dir/alone/text.gguf" --m
 }
 dir=$dir/alone
 refused "no encoder" "expected a file mmproj-*.gguf" --image "$pair/image0.png" --prompt a
-refused "no picture for it" "--mmproj goes with --image" --mmproj "$pair/mmproj-bf16.gguf" --prompt a
+refused "no picture for it" "--mmproj goes with --image, or with a conversation" \
+	--mmproj "$pair/mmproj-bf16.gguf" --prompt a
 refused "no encoder in it" "expected clip" --mmproj "$dir/text.gguf" --image "$pair/image0.png" --prompt a
 dir=${dir%/alone}
 echo "$passed passed, $failed failed"

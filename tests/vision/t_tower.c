@@ -183,6 +183,8 @@ int main(void)
 		cmocka_unit_test(test_images),      cmocka_unit_test(test_image_fields),
 		cmocka_unit_test(test_image_chats), cmocka_unit_test(test_image_sessions),
 		cmocka_unit_test(test_see_gemma4),  cmocka_unit_test(test_pair_damaged),
+		cmocka_unit_test(test_image_saved), cmocka_unit_test(test_image_damaged),
+		cmocka_unit_test(test_image_cut),   cmocka_unit_test(test_image_drafts),
 	};
 	const struct CMUnitTest plain[] = { cmocka_unit_test(test_plain) };
 	if (getenv("JITRUN_TOWERS"))

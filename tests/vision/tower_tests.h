@@ -2,6 +2,7 @@
 #ifndef TESTS_TOWER_TESTS_H
 #define TESTS_TOWER_TESTS_H
 
+#include "include/jitrun_images.h"
 #include "include/jitrun_kernel.h"
 #include "loaders/files/safetensors.h"
 #include "vision/tower.h"
@@ -46,11 +47,34 @@ void test_pair_keys(void **state);
 void test_pair_found(void **state);
 void test_pair_damaged(void **state);
 
-/* image_api_tests.c: jitrun_images.h */
+/* image_api_tests.c: jitrun_images.h, and what it shares: a reference model whose tokens are bytes, with its encoder */
+struct seeing {
+	char folder[40];
+	const char *name;
+	jit_compute *compute;
+	jit_model *model;
+	jit_image_encoder *encoder;
+};
+bool seeing_open(struct seeing *s, const char *name, const char *mark, const char *tmpl);
+void seeing_close(struct seeing *s);
+jit_image *seeing_image(const struct seeing *s, unsigned number);
+jit_image_info seeing_info(const jit_image *image);
+jit_session *seeing_session(const struct seeing *s);
+uint32_t seeing_vocab(const struct seeing *s);
+void seeing_same(const struct seeing *s, jit_session *x, jit_session *y); /* logits */
+jit_prompt *seeing_chat(const struct seeing *s, const char *messages, const char *tmpl, jit_image *const *images,
+                        size_t n);
+extern const char seeing_two[]; /* messages with two pictures */
 void test_images(void **state);
 void test_image_fields(void **state);
 void test_image_chats(void **state);
 void test_image_sessions(void **state);
 void test_see_gemma4(void **state); /* gemma4_tests.c */
+
+/* saved_tests.c: sessions with pictures in files, drafts, and texts that are cut */
+void test_image_saved(void **state);
+void test_image_damaged(void **state);
+void test_image_cut(void **state);
+void test_image_drafts(void **state);
 
 #endif

@@ -1,0 +1,23 @@
+/* server/http/waiting.h - requests that cannot be answered yet: their model is being loaded, or pictures that they name
+ * by addresses are fetched. Meanwhile the connection sleeps; then the handler is called again.
+ */
+#ifndef SERVER_WAITING_H
+#define SERVER_WAITING_H
+
+#include "server/http/http.h"
+#include "server/http/watch.h"
+
+enum waiting { WAITING_SLEEPS, WAITING_OVER, WAITING_GONE, WAITING_REFUSED };
+
+/* How a connection sleeps, and who watches it. */
+struct sleeper {
+	void (*sleep)(void *user), (*wake)(void *user); /* user: the exchange */
+	struct watched *watched;
+};
+
+/* The handler has returned false. WAITING_REFUSED: it means that, or there is nothing to wait for. */
+enum waiting waiting_begin(struct exchange *x, const struct sleeper *s);
+/* It was woken. */
+enum waiting waiting_go_on(struct exchange *x, const struct sleeper *s);
+
+#endif
