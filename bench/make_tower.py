@@ -131,4 +131,5 @@ def main():
     w.write(a.out)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -140,8 +140,7 @@ static void begin_saving(const struct slots *s, const struct slot *at, struct ch
 	if (!take_adapters(s, at, c) || !may_keep(c))
 		return;
 	c->session = jit_batch_session(batch, NULL, &err);
-	if (!c->session ||
-	    !used_adapters_set(&c->task->adapters, c->session, at->text.ids, at->text.n, &err) ||
+	if (!c->session || !used_adapters_set(&c->task->adapters, c->session, at->text.ids, at->text.n, &err) ||
 	    kept_text_submit(&at->text, c->session, &err) != JIT_OK)
 		choice_fail(c, choice_status(err.code), err.message);
 }
