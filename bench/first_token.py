@@ -172,9 +172,10 @@ def measure(name, a, directory):
     tower.write(mmproj)
     threads = str(a.threads)
     servers = [
-        Server("jitserve", ["./jitserve", text, "--mmproj", mmproj, "--threads", threads, "--context", "4096", "--quiet"]),
-        Server("llama.cpp", [a.llama, "-m", text, "--mmproj", mmproj, "-t", threads, "-c", "4096", "-np", "1", "--jinja",
-                             "--no-webui"]),
+        Server("jitserve", ["./jitserve", text, "--mmproj", mmproj, "--threads", threads, "--context", "4096",
+                            "--quiet"]),
+        Server("llama.cpp", [a.llama, "-m", text, "--mmproj", mmproj, "-t", threads, "-c", "4096", "-np", "1",
+                             "--jinja", "--no-webui"]),
     ]
     for s in servers:
         s.ask(png(f["side"], 0))  # kernels and memory

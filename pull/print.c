@@ -42,11 +42,11 @@ static bool judge(const struct printing *p, enum http_end end, const struct http
 	       error_set(err, ERROR_IO, "%s answers with status %ld", host, a->status);
 }
 
-bool pull_print(const char *url, uint64_t most, FILE *to, const char *agent, const volatile sig_atomic_t *interrupted,
+bool pull_print(const char *url, uint64_t max, FILE *to, const char *agent, const volatile sig_atomic_t *interrupted,
                 struct error *err)
 {
 	struct http *h = http_open(agent, interrupted, err);
-	struct printing p = { .to = to, .left = most };
+	struct printing p = { .to = to, .left = max };
 	struct http_answer a = { 0 };
 	char at[HTTP_URL_MAX], host[200];
 	bool ok = h != NULL, done = false;

@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 
-/* At most so many bytes. Redirects are followed within the same scheme, host and port, and nobody is told who asks.
+/* At max so many bytes. Redirects are followed within the same scheme, host and port, and nobody is told who asks.
  * False: err; then some of it may be written. */
-bool pull_print(const char *url, uint64_t most, FILE *to, const char *agent, const volatile sig_atomic_t *interrupted,
+bool pull_print(const char *url, uint64_t max, FILE *to, const char *agent, const volatile sig_atomic_t *interrupted,
                 struct error *err);
 
 #endif

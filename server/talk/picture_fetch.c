@@ -166,14 +166,14 @@ bool picture_fetch_find(struct picture_fetches *f, const struct sight_options *o
 
 static bool spawn(const char *program, char *url, pid_t *child, int from[2])
 {
-	char print[] = "--print", quiet[] = "--quiet", kib[] = "--print-kib", most[20], stop[] = "--";
-	char *name = strdup(program), *argv[] = { name, print, quiet, kib, most, stop, url, NULL };
+	char print[] = "--print", quiet[] = "--quiet", kib[] = "--print-kib", limit[20], stop[] = "--";
+	char *name = strdup(program), *argv[] = { name, print, quiet, kib, limit, stop, url, NULL };
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attributes;
 	sigset_t none, usual;
 	int out[2], said[2], why = ENOMEM;
 
-	snprintf(most, sizeof most, "%d", PICTURE_MAX_BYTES >> 10);
+	snprintf(limit, sizeof limit, "%d", PICTURE_MAX_BYTES >> 10);
 	if (!name || pipe2(out, O_CLOEXEC) != 0) {
 		why = name ? errno : ENOMEM;
 		free(name);
