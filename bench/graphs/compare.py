@@ -100,7 +100,7 @@ def compare(options, file, threads):
             x.tofile(os.path.join(folder, f"in{i}"))
         outputs = session.run(None, feeds)
         worker = Worker(options, file, folder, threads)
-        read, compiled, first = worker.answer()
+        read, compiled, first = worker.answer()[:3]
         apart = difference(outputs, folder)
         pairs = [(turn(session, feeds, options.ms), worker.ask(options.ms)) for _ in range(options.rounds)]
         if options.report:

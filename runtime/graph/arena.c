@@ -45,6 +45,20 @@ static void find_ranges(struct ranging *r)
 		reads(r, r->g->output[i]);
 }
 
+/* What has parts is there from the first of them on, as long as any is read. */
+static void join_ranges(struct ranging *r)
+{
+	for (tensor_value v = 1; v < r->g->values; v++) {
+		const tensor_value all = r->p->part_of[v];
+		if (!all)
+			continue;
+		if (r->of[all].from == 0 || r->of[v].from < r->of[all].from)
+			r->of[all].from = r->of[v].from;
+		if (r->of[v].to > r->of[all].to)
+			r->of[all].to = r->of[v].to;
+	}
+}
+
 static int by_start(const void *a, const void *b)
 {
 	const struct range *x = a, *y = b;
@@ -100,10 +114,12 @@ bool arena_make(struct arena *a, const struct tensor_graph *g, const struct part
 	const bool ok = (r.of && all && a->at) || error_set(err, ERROR_MEMORY, "there is no memory for a graph");
 	if (ok) {
 		find_ranges(&r);
+		join_ranges(&r);
 		add_behind(&r);
 		for (tensor_value v = 1; v < g->values; v++) {
 			const struct tensor_node *by = tensor_node_of(g, v);
-			if (p->home[v] != HOME_STORED || (by && by->op == OP_constant) || (outside && outside[v]))
+			if (p->home[v] != HOME_STORED || (by && by->op == OP_constant) || (outside && outside[v]) ||
+			    p->part_of[v])
 				continue;
 			all[n] = r.of[v];
 			all[n].v = v;
@@ -116,6 +132,9 @@ bool arena_make(struct arena *a, const struct tensor_graph *g, const struct part
 			if (a->at[all[i].v] + all[i].bytes > a->bytes)
 				a->bytes = a->at[all[i].v] + all[i].bytes;
 		}
+		for (tensor_value v = 1; v < g->values; v++)
+			if (p->part_of[v])
+				a->at[v] = a->at[p->part_of[v]] + p->part_at[v];
 	}
 	free(r.of);
 	free(all);

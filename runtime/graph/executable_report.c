@@ -31,16 +31,21 @@ void executable_get_report(const struct executable *x, struct executable_report 
 static void print_kernels(const struct step *step, FILE *out)
 {
 	jit_kernel_report r = JIT_KERNEL_REPORT(), other = JIT_KERNEL_REPORT();
+	uint64_t before = 0;
 
 	if (jit_kernel_get_report(step->main.kernel, &r, NULL) != JIT_OK)
 		return;
 	for (unsigned k = 0; k < step->source.n_prepared; k++)
 		if (step->prepare[k].kernel && jit_kernel_get_report(step->prepare[k].kernel, &other, NULL) == JIT_OK) {
-			r.last_ns += other.last_ns;
+			before += other.last_ns;
 			r.code_bytes += other.code_bytes;
 		}
-	fprintf(out, "%s, %" PRIu64 " bytes of code, %s; last run %.3f ms\n",
-	        r.runs == JIT_RUNS_NATIVE ? "native" : "interpreted", r.code_bytes, r.key, (double)r.last_ns / 1e6);
+	fprintf(out, "%s, %" PRIu64 " bytes of code, %" PRIu64 " units, %s; last run %.3f ms",
+	        r.runs == JIT_RUNS_NATIVE ? "native" : "interpreted", r.code_bytes, r.units, r.key,
+	        (double)(r.last_ns + before) / 1e6);
+	if (before)
+		fprintf(out, ", %.3f ms of it to lay out operands", (double)before / 1e6);
+	fputc('\n', out);
 }
 
 static void print_operations(const struct executable *x, const struct group *group, FILE *out)

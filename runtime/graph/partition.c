@@ -278,7 +278,7 @@ static bool list_groups(struct partition *p, const struct tensor_graph *g, const
 		return error_set(err, ERROR_MEMORY, "there is no memory for a graph");
 	for (uint32_t i = 0; i < g->nodes; i++) {
 		const struct tensor_node *n = &g->node[i];
-		if (n->op == OP_constant || p->home[n->first] != HOME_STORED)
+		if (n->op == OP_constant || p->home[n->first] != HOME_STORED || partition_is_joined(p, g, n))
 			continue;
 		const bool host = !partition_is_element(g, n) && !has_kernel(g, n) &&
 		                  shape_elements(&info(g, n->first)->shape) > 0;
@@ -295,15 +295,17 @@ bool partition_make(struct partition *p, const struct tensor_graph *g, unsigned 
 
 	*p = (struct partition){ .home = calloc(g->values, 1),
 		                 .product = calloc(g->values, sizeof *p->product),
-		                 .none = calloc(g->values, sizeof *p->none) };
+		                 .none = calloc(g->values, sizeof *p->none),
+		                 .part_of = calloc(g->values, sizeof *p->part_of),
+		                 .part_at = calloc(g->values, sizeof *p->part_at) };
 	bool *banned = calloc(g->values, sizeof *banned), *rows = calloc(g->nodes + (size_t)1, sizeof *rows);
 	tensor_value *scores = calloc(g->nodes + (size_t)1, sizeof *scores);
 	w.users = calloc(g->values, sizeof *w.users);
 	w.weight = calloc(g->values, sizeof *w.weight);
 	w.reads = calloc(g->values, sizeof *w.reads);
 	w.needed = calloc(g->values, sizeof *w.needed);
-	bool ok = (p->home && p->product && p->none && banned && rows && scores && w.users && w.weight && w.reads &&
-	           w.needed) ||
+	bool ok = (p->home && p->product && p->none && p->part_of && p->part_at && banned && rows && scores &&
+	           w.users && w.weight && w.reads && w.needed) ||
 	          error_set(err, ERROR_MEMORY, "there is no memory for a graph");
 	if (ok) {
 		count_users(&w);
@@ -320,6 +322,7 @@ bool partition_make(struct partition *p, const struct tensor_graph *g, unsigned 
 		view.needed = NULL;
 		view.banned = p->none;
 		partition_attention_find(&view, p->home, rows, scores, lanes);
+		partition_parts_find(p, g, w.users);
 		ok = list_groups(p, g, rows, scores, err);
 	}
 	free(banned);
@@ -339,6 +342,8 @@ void partition_free(struct partition *p)
 	free(p->home);
 	free(p->product);
 	free(p->none);
+	free(p->part_of);
+	free(p->part_at);
 	free(p->group);
 	*p = (struct partition){ 0 };
 }

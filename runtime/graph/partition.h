@@ -25,9 +25,13 @@ struct group {
 };
 
 struct partition {
-	uint8_t *home;       /* enum value_home, of each value */
-	uint32_t *product;   /* of each value that is inline: number + 1 of the product in its expression */
-	bool *none;          /* of each value: false */
+	uint8_t *home;     /* enum value_home, of each value */
+	uint32_t *product; /* of each value that is inline: number + 1 of the product in its expression */
+	bool *none;        /* of each value: false */
+	/* Of each value that is made as a part of a concatenation, which has no kernel then: that one, and the byte of
+	 * it where the part begins. 0: it is none. */
+	tensor_value *part_of;
+	uint64_t *part_at;
 	struct group *group; /* in the order in which they run */
 	uint32_t groups, kernels;
 };
@@ -37,6 +41,15 @@ bool partition_make(struct partition *p, const struct tensor_graph *g, unsigned 
 void partition_free(struct partition *p);
 /* The stored value whose bytes are those of v. */
 tensor_value partition_root(const struct partition *p, const struct tensor_graph *g, tensor_value v);
+/* ---- partition_parts.c */
+
+/* Whether the node is a concatenation whose operands are its parts. */
+bool partition_is_joined(const struct partition *p, const struct tensor_graph *g, const struct tensor_node *n);
+/* users: of each value. */
+void partition_parts_find(struct partition *p, const struct tensor_graph *g, const uint32_t *users);
+
+/* ---- partition.c */
+
 /* Whether elements of this node are computed by an expression of single elements of its operands. */
 bool partition_is_element(const struct tensor_graph *g, const struct tensor_node *n);
 /* Whether kernels can be written that read packed weights of that node's format. */

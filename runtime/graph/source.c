@@ -151,7 +151,9 @@ const char *source_array_behind(struct source *s, tensor_value v, uint64_t eleme
 	const struct tensor_node *n = tensor_node_of(s->g, partition_root(s->p, s->g, v));
 	const char *name;
 
-	if (!n || n->op == OP_constant || elements * tensor_type_bytes(s->g->value[v].type) > ARENA_BEHIND)
+	/* Behind a part is the next one, which may be written while this one is read. */
+	if (!n || n->op == OP_constant || s->p->part_of[partition_root(s->p, s->g, v)] ||
+	    elements * tensor_type_bytes(s->g->value[v].type) > ARENA_BEHIND)
 		return NULL;
 	name = source_array(s, v);
 	for (unsigned i = 0; i < s->reads; i++)

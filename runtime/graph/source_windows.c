@@ -127,6 +127,34 @@ void source_conv_plain(struct source *s, const struct tensor_node *n)
 		            out->dim[1], rows, r, space, r);
 }
 
+/* Every other element of a line, which lanes read in pairs that are side by side. */
+static bool goes_by_pairs(const struct source *s, const struct tensor_node *n)
+{
+	const struct tensor_value_info *in = info(s, n->operand[0]);
+
+	return tensor_node_whole(n, ATTRIBUTE_strides, 1, 1) == 2 && in->type == JIT_TYPE_F32 &&
+	       in->shape.dim[3] % 2 == 0 && tensor_node_whole(n, ATTRIBUTE_low, 1, 0) >= 0;
+}
+
+/* The element 2 x + tap - low of line y * stride + .. of channel c. */
+static const char *element_of_pair(struct source *s, const struct tensor_node *n)
+{
+	const struct shape *in = &info(s, n->operand[0])->shape;
+	const int64_t low = tensor_node_whole(n, ATTRIBUTE_low, 1, 0), even = (low + 1) / 2 * 2;
+	const char *line =
+		source_text(s, "y * %" PRId64 " + w0 * %" PRId64 " - %s", tensor_node_whole(n, ATTRIBUTE_strides, 0, 1),
+	                    tensor_node_whole(n, ATTRIBUTE_dilation, 0, 1),
+	                    whole(s, tensor_node_whole(n, ATTRIBUTE_low, 0, 0)));
+	const char *at = source_local(s, "i32",
+	                              source_text(s, "w1 * %" PRId64 " + %" PRId64,
+	                                          tensor_node_whole(n, ATTRIBUTE_dilation, 1, 1), even - low));
+
+	return source_text(s,
+	                   "bits_f32(u32(%s[(c * %" PRIu64 " + %s) * %" PRIu64 " + x + %s / 2 - %" PRId64
+	                   "] >> (u64(%s) %% 2 * 32)))",
+	                   source_array_pairs(s, n->operand[0]), in->dim[2], line, in->dim[3] / 2, at, even / 2, at);
+}
+
 void source_window(struct source *s, const struct tensor_node *n)
 {
 	const struct shape *in = &info(s, n->operand[0])->shape, *out = &info(s, n->first)->shape;
@@ -152,7 +180,10 @@ void source_window(struct source *s, const struct tensor_node *n)
 	}
 	source_line(s, "%s total = %s;", type, source_neutral(s, op, wide));
 	const char *element = open_windows(s, &w, out, &inside, &between);
-	const char *x = source_element_at(s, n->operand[0], source_text(s, "(c * %" PRIu64 " + %s)", size, element)),
+	const char *x = by_rows && goes_by_pairs(s, n)
+	                        ? element_of_pair(s, n)
+	                        : source_element_at(s, n->operand[0],
+	                                            source_text(s, "(c * %" PRIu64 " + %s)", size, element)),
 		   *next = source_pair(s, op, wide, "total", x);
 	source_line(s, inside ? "total = select(%s, %s, total);" : "total = %s;", inside ? inside : next, next);
 	close_windows(s, &w);

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "graph/text.h"
@@ -167,4 +168,20 @@ void attention_graph(struct tensor_graph *g, uint64_t seed, enum together *toget
 	                                                                      : TOGETHER_ALWAYS;
 	if (!graph_text_read(g, "attention", d.text, d.n, NULL, 0, &err))
 		fail_msg("%s\n%s", err.text, d.text);
+}
+
+uint32_t attention_groups(const struct executable *x)
+{
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+	uint32_t found = 0;
+
+	assert_non_null(f);
+	executable_print(x, f, false);
+	fclose(f);
+	for (const char *p = text; (p = strstr(p, "attention")); p++)
+		found++;
+	free(text);
+	return found;
 }

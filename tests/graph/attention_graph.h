@@ -6,9 +6,12 @@
 #include <stdint.h>
 
 #include "graph/graph.h"
+#include "runtime/graph/executable.h"
 
 /* An empty graph becomes one. *together: whether it is one kernel; where values are narrow, devices differ. */
 enum together { TOGETHER_NEVER, TOGETHER_PERHAPS, TOGETHER_ALWAYS };
 void attention_graph(struct tensor_graph *g, uint64_t seed, enum together *together);
+/* How many groups of an executable compute attention. */
+uint32_t attention_groups(const struct executable *x);
 
 #endif
