@@ -118,16 +118,21 @@ static uint64_t rank_of(const struct adapter_file *f, const struct adapter_pair 
 	return f->is_gguf && p->embeds ? p->a.cols : p->a.rows;
 }
 
-static bool add_part(struct adapter_file *f, const struct adapter_part *p, size_t *room, struct error *err)
+static bool append_part(struct adapter_file *f, const struct adapter_part *p, size_t *room, struct error *err)
 {
 	void *all = f->part;
 
-	f->pair[p->pair].used = true;
 	if (!array_grow(&all, room, f->n_parts + 1, sizeof *f->part))
 		return error_set(err, ERROR_MEMORY, "no memory for the list of an adapter's matrices");
 	f->part = all;
 	f->part[f->n_parts++] = *p;
 	return true;
+}
+
+static bool add_part(struct adapter_file *f, const struct adapter_part *p, size_t *room, struct error *err)
+{
+	f->pair[p->pair].used = true;
+	return append_part(f, p, room, err);
 }
 
 /* Adds a part for each matrix of a layer that the files have a pair for. */
@@ -184,10 +189,66 @@ static bool match_once(struct adapter_file *f, const struct model *m, enum adapt
 	return (pair->embeds ? check_embedding(f, &p, err) : check_part(f, &p, err)) && add_part(f, &p, room, err);
 }
 
+bool adapter_take_whole(struct adapter_file *f, const struct adapter_whole *w, struct error *err)
+{
+	void *all = f->whole;
+	bool ok = w->path && w->t.name && array_grow(&all, &f->whole_room, f->n_whole + 1, sizeof *f->whole);
+
+	if (!ok)
+		error_set(err, ERROR_MEMORY, "no memory for the list of an adapter's tensors");
+	f->whole = all;
+	if (ok && w->t.type != DTYPE_F32 && w->t.type != DTYPE_F16 && w->t.type != DTYPE_BF16)
+		ok = error_set(err, ERROR_UNSUPPORTED,
+		               "%s: tensor %s has type %s, expected F32, F16 or BF16 in an adapter", f->weights.label,
+		               w->t.name, dtype_table[w->t.type].name);
+	if (ok) {
+		f->whole[f->n_whole++] = *w;
+		return true;
+	}
+	free(w->path);
+	free((char *)(uintptr_t)w->t.name);
+	return false;
+}
+
+/* What of the embedding or the output is there whole, the model's own matrix among it. */
+static bool match_whole(struct adapter_file *f, const struct model *m, bool output, size_t *room, struct error *err)
+{
+	const struct model_tensor *t = output && !m->spec.tied ? &m->spec.lm_head : &m->spec.embed;
+	const char *name = output ? "lm_head" : "embed_tokens";
+
+	for (size_t i = 0; i < f->n_whole; i++) {
+		struct adapter_whole *w = &f->whole[i];
+		struct adapter_part p = { .target = output ? ADAPTER_WHOLE_OUTPUT : ADAPTER_WHOLE_EMBEDDING,
+			                  .pair = (uint32_t)i,
+			                  .rows = t->rows,
+			                  .cols = t->cols };
+		if (!names(w->path, name))
+			continue;
+		if (w->t.rows != t->rows || w->t.cols != t->cols)
+			return error_set(err, ERROR_UNSUPPORTED,
+			                 "%s: tensor %s is of %" PRIu64 " rows of %" PRIu64
+			                 ", and the model has %" PRIu64 " of %" PRIu64
+			                 ": a vocabulary of another size is not done",
+			                 f->weights.label, w->t.name, w->t.rows, w->t.cols, t->rows, t->cols);
+		w->used = true;
+		if (w->is_base)
+			continue;
+		if (m->spec.tied && (f->merges || f->ties))
+			return error_set(err, ERROR_UNSUPPORTED,
+			                 "%s: tensor %s is of %s, and the model's output matrix is its embedding: "
+			                 "neither can be replaced alone",
+			                 f->weights.label, w->t.name, w->path);
+		snprintf(p.place.name, sizeof p.place.name, "%s", name);
+		if (!append_part(f, &p, room, err))
+			return false;
+	}
+	return true;
+}
+
 /* Every pair is whole, and of sizes that agree. */
 static bool check_pairs(const struct adapter_file *f, struct error *err)
 {
-	if (f->n_pairs == 0)
+	if (f->n_pairs == 0 && f->n_whole == 0)
 		return error_set(err, ERROR_FORMAT, "%s: the adapter has no tensors", f->weights.label);
 	for (size_t i = 0; i < f->n_pairs; i++) {
 		const struct adapter_pair *p = &f->pair[i];
@@ -218,8 +279,15 @@ static bool match(struct adapter_file *f, const struct model *m, struct error *e
 	for (uint32_t i = 0; i < m->spec.layers; i++)
 		if (!match_layer(f, m, i, &room, err))
 			return false;
-	if (!match_once(f, m, ADAPTER_EMBEDDING, &room, err) || !match_once(f, m, ADAPTER_OUTPUT, &room, err))
+	if (!match_once(f, m, ADAPTER_EMBEDDING, &room, err) || !match_once(f, m, ADAPTER_OUTPUT, &room, err) ||
+	    !match_whole(f, m, false, &room, err) || !match_whole(f, m, true, &room, err))
 		return false;
+	for (size_t i = 0; i < f->n_whole; i++)
+		if (!f->whole[i].used)
+			return error_set(err, ERROR_UNSUPPORTED,
+			                 "%s: tensor %s is a whole module, which is done of embed_tokens and lm_head "
+			                 "alone",
+			                 f->weights.label, f->whole[i].t.name);
 	for (size_t i = 0; i < f->n_pairs; i++)
 		if (!f->pair[i].used)
 			return error_set(err, ERROR_UNSUPPORTED,
@@ -282,6 +350,11 @@ void adapter_close(struct adapter_file *f)
 		free((char *)(uintptr_t)f->pair[i].magnitude.name);
 		free((char *)(uintptr_t)f->pair[i].bias.name);
 	}
+	for (size_t i = 0; i < f->n_whole; i++) {
+		free(f->whole[i].path);
+		free((char *)(uintptr_t)f->whole[i].t.name);
+	}
+	free(f->whole);
 	free(f->pair);
 	free(f->part);
 	free(f->invocation);
@@ -305,24 +378,38 @@ static void widen(float *out, const uint8_t *from, enum dtype type, uint64_t n)
 	}
 }
 
+/* n of a tensor's numbers, from that one on. False: err. */
+static bool read_numbers(const struct adapter_file *f, const struct adapter_tensor *t, uint64_t first, uint64_t n,
+                         float *out, struct error *err)
+{
+	const size_t element = dtype_table[t->type].bytes;
+	uint8_t *raw = malloc((size_t)n * element + 1);
+	const bool ok = raw ? file_read(&f->weights, t->offset + first * element, (size_t)n * element, raw, err)
+	                    : error_set(err, ERROR_MEMORY, "no memory for the tensor %s of an adapter", t->name);
+
+	if (ok)
+		widen(out, raw, t->type, n);
+	free(raw);
+	return ok;
+}
+
 /* All of a tensor's numbers, malloc'ed. NULL: err. */
 static float *read_tensor(const struct adapter_file *f, const struct adapter_tensor *t, struct error *err)
 {
 	const uint64_t n = t->rows * t->cols;
-	const size_t element = dtype_table[t->type].bytes;
 	float *out = malloc((size_t)n * sizeof *out);
-	uint8_t *raw = malloc((size_t)n * element);
-	bool ok = out && raw;
+	const bool ok = out ? read_numbers(f, t, 0, n, out, err)
+	                    : error_set(err, ERROR_MEMORY, "no memory for the tensor %s of an adapter", t->name);
 
-	if (!ok)
-		error_set(err, ERROR_MEMORY, "no memory for the tensor %s of an adapter", t->name);
-	ok = ok && file_read(&f->weights, t->offset, (size_t)n * element, raw, err);
-	if (ok)
-		widen(out, raw, t->type, n);
-	free(raw);
 	if (!ok)
 		free(out);
 	return ok ? out : NULL;
+}
+
+bool adapter_read_whole(const struct adapter_file *f, const struct adapter_part *p, uint64_t first, uint64_t n,
+                        float *out, struct error *err)
+{
+	return read_numbers(f, &f->whole[p->pair].t, first * p->cols, n * p->cols, out, err);
 }
 
 /* Where the file has a row of B. */

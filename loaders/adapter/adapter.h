@@ -36,17 +36,25 @@ struct adapter_pair {
 	bool used;
 };
 
-/* What a part is for: a matrix of a layer, or one that the model has once. */
-enum adapter_target { ADAPTER_LAYER, ADAPTER_EMBEDDING, ADAPTER_OUTPUT };
+/* A module that the files have whole: the matrix itself, in place of the model's. */
+struct adapter_whole {
+	char *path;
+	struct adapter_tensor t;
+	bool is_base; /* the model's own, which is there since its rows have pairs: nothing is read of it */
+	bool used;
+};
+
+/* What a part is for: a matrix of a layer, or one that the model has once; that one whole. */
+enum adapter_target { ADAPTER_LAYER, ADAPTER_EMBEDDING, ADAPTER_OUTPUT, ADAPTER_WHOLE_EMBEDDING, ADAPTER_WHOLE_OUTPUT };
 
 /* What that comes to for one matrix of the model: B's rows in the kernels' order are row_of() the file's. */
 struct adapter_part {
 	enum adapter_target target;
 	uint32_t layer; /* of ADAPTER_LAYER */
 	enum tensor_slot slot;
-	uint32_t pair;
+	uint32_t pair; /* or which of those that are whole */
 	uint64_t rows, cols;
-	uint32_t rank;
+	uint32_t rank; /* 0: it is whole */
 	struct model_place place;
 };
 
@@ -60,6 +68,9 @@ struct adapter_file {
 	};
 	struct adapter_pair *pair;
 	size_t n_pairs, pairs_room;
+	struct adapter_whole *whole;
+	size_t n_whole, whole_room;
+	bool ties; /* what is whole is meant for the embedding and the output at once */
 	struct adapter_part *part;
 	size_t n_parts;
 	int32_t *invocation; /* tokens behind which alone the adapter is on; NULL: it always is */
@@ -76,6 +87,9 @@ void adapter_close(struct adapter_file *f);
  * err.
  */
 bool adapter_read(const struct adapter_file *f, const struct adapter_part *p, float *a, float *b, struct error *err);
+/* n rows of a part that is whole, from row `first` on, as f32. False: err. */
+bool adapter_read_whole(const struct adapter_file *f, const struct adapter_part *p, uint64_t first, uint64_t n,
+                        float *out, struct error *err);
 /* A number for each of B's rows, where its pair has such: its magnitudes, and its biases. False: err. */
 bool adapter_read_magnitude(const struct adapter_file *f, const struct adapter_part *p, float *out, struct error *err);
 bool adapter_read_bias(const struct adapter_file *f, const struct adapter_part *p, float *out, struct error *err);
@@ -88,6 +102,8 @@ bool adapter_read_done(const struct adapter_file *f, struct error *err);
 struct adapter_pair *adapter_pair_of(struct adapter_file *f, const char *path, size_t n, struct error *err);
 /* A tensor's first place in it. False: there is one already, or its type is not done. */
 bool adapter_take(struct adapter_file *f, struct adapter_tensor *to, const struct adapter_tensor *t, struct error *err);
+/* A module that is whole. Takes path, t->name over, also when it fails. */
+bool adapter_take_whole(struct adapter_file *f, const struct adapter_whole *w, struct error *err);
 bool adapter_open_peft(struct adapter_file *f, const char *dir, const char *weights, struct error *err);
 bool adapter_open_gguf(struct adapter_file *f, const char *path, const struct model *m, struct error *err);
 

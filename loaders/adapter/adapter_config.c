@@ -41,6 +41,7 @@ static const char *const harmless[] = {
 	"bias",
 	"init_lora_weights",
 	"layers_to_transform",
+	"modules_to_save",
 	"alora_invocation_tokens"
 };
 
@@ -49,7 +50,6 @@ static const struct {
 	const char *name, *means;
 } off[] = {
 	{ "lora_bias", "merges of biases" },
-	{ "modules_to_save", "whole modules beside the pairs" },
 	{ "target_parameters", "parameters that are no modules, as those of experts" },
 	{ "trainable_token_indices", "rows of the embedding" },
 	{ "layer_replication", "layers that are used several times" },
@@ -183,6 +183,7 @@ bool adapter_config_read(struct adapter_config *c, const struct file *text, bool
 		return refuse_value(c, "use_rslora", v, "true or false", err);
 	c->rslora = json_is_true(v);
 	c->dora = json_is_true(json_object_get(c->root, "use_dora"));
+	c->ties = json_is_true(json_object_get(c->root, "ensure_weight_tying"));
 	c->biases = json_is_true(json_object_get(c->root, "lora_bias"));
 	return read_number(c, "r", 1, ADAPTER_MAX_RANK, &c->r, err) &&
 	       read_number(c, "lora_alpha", -1e6, 1e6, &c->alpha, err) && check_beginning(c, err) &&
@@ -292,6 +293,34 @@ static bool check_layers(const struct adapter_config *c, const char *path, struc
 		listed |= json_integer_value(json_array_get(v, i)) == layer;
 	return listed ||
 	       error_set(err, ERROR_FORMAT, "%s: layers_to_transform leaves out %s, which has tensors", c->label, path);
+}
+
+static bool has_whole(const struct adapter_file *f, const char *name)
+{
+	for (size_t i = 0; i < f->n_whole; i++)
+		if (is_named(name, f->whole[i].path) && !f->whole[i].is_base)
+			return true;
+	return false;
+}
+
+bool adapter_config_whole(const struct adapter_config *c, struct adapter_file *f, struct error *err)
+{
+	static const char field[] = "modules_to_save";
+	const json_t *v = json_object_get(c->root, field);
+
+	f->ties = c->ties;
+	if (v && !is_off(v) && !json_is_array(v))
+		return refuse_value(c, field, v, "names of modules", err);
+	for (size_t i = 0; json_is_array(v) && i < json_array_size(v); i++) {
+		const json_t *name = json_array_get(v, i);
+		if (!json_is_text(name))
+			return refuse_value(c, field, v, "names of modules", err);
+		if (!has_whole(f, json_string_value(name)))
+			return error_set(err, ERROR_FORMAT,
+			                 "%s: modules_to_save has %.100s, of which there is no tensor", c->label,
+			                 json_string_value(name));
+	}
+	return true;
 }
 
 bool adapter_config_pair(const struct adapter_config *c, struct adapter_pair *p, struct error *err)

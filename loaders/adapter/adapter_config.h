@@ -9,7 +9,7 @@ struct adapter_config {
 	const char *label;
 	json_t *root;
 	double r, alpha;
-	bool rslora, dora, biases;
+	bool rslora, dora, biases, ties;
 	bool merges; /* adapter_file.merges */
 };
 
@@ -18,6 +18,8 @@ bool adapter_config_read(struct adapter_config *c, const struct file *text, bool
 void adapter_config_close(struct adapter_config *c);
 bool adapter_config_invocation(const struct adapter_config *c, struct adapter_file *f, struct error *err);
 /* That the module is one that the configuration names, of that rank; and its scale. False: err. */
+/* Whether the modules that are meant to be whole are there. False: err. */
+bool adapter_config_whole(const struct adapter_config *c, struct adapter_file *f, struct error *err);
 bool adapter_config_pair(const struct adapter_config *c, struct adapter_pair *p, struct error *err);
 
 /* adapter_names.c: whether an expression names all of a path, or its end behind a dot. It has characters, '.', classes,

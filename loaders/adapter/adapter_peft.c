@@ -19,6 +19,8 @@ static const char *const embedding_ends[][2] = { { ".lora_embedding_A", ".lora_e
 static const char *const bias_ends[] = { ".lora_B.bias", ".lora_B.default.bias" };
 static const char *const magnitude_ends[] = { ".lora_magnitude_vector", ".lora_magnitude_vector.weight",
 	                                      ".lora_magnitude_vector.default.weight" };
+/* A module itself, and the model's own one. */
+static const char whole_end[] = ".weight", base_end[] = ".base_layer.weight";
 static const char *const begins[] = { "base_model.model.", "" };
 
 static bool ends_in(const struct name_ref *name, const char *end)
@@ -28,7 +30,17 @@ static bool ends_in(const struct name_ref *name, const char *end)
 	return name->n > n && memcmp(name->p + name->n - n, end, n) == 0;
 }
 
-enum kind { KIND_A, KIND_B, KIND_EMBEDDING_A, KIND_EMBEDDING_B, KIND_MAGNITUDE, KIND_BIAS, KIND_NONE };
+enum kind {
+	KIND_A,
+	KIND_B,
+	KIND_EMBEDDING_A,
+	KIND_EMBEDDING_B,
+	KIND_MAGNITUDE,
+	KIND_BIAS,
+	KIND_BASE,
+	KIND_WHOLE,
+	KIND_NONE
+};
 
 /* What a tensor is by its name's end, which *end is then. */
 static enum kind kind_of(const struct name_ref *name, bool merges, const char **end)
@@ -45,7 +57,9 @@ static enum kind kind_of(const struct name_ref *name, bool merges, const char **
 	for (size_t i = 0; i < sizeof magnitude_ends / sizeof *magnitude_ends; i++)
 		if (ends_in(name, *end = magnitude_ends[i]))
 			return KIND_MAGNITUDE;
-	return KIND_NONE;
+	if (ends_in(name, *end = base_end))
+		return KIND_BASE;
+	return ends_in(name, *end = whole_end) ? KIND_WHOLE : KIND_NONE;
 }
 
 /* The module's path within the name. */
@@ -80,6 +94,25 @@ static struct adapter_tensor *tensor_of(struct adapter_pair *p, enum kind kind)
 	}
 }
 
+static bool take_whole(struct adapter_file *f, const struct safetensors_tensor *s, const struct name_ref *path,
+                       const char *shown, bool is_base, struct error *err)
+{
+	if (s->rank != 2)
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "%s: tensor %s is a whole module, which is done of embed_tokens and lm_head alone",
+		                 f->weights.label, shown);
+	return adapter_take_whole(
+		f,
+		&(struct adapter_whole){ .path = strndup(path->p, path->n),
+	                                 .t = { .name = strdup(shown),
+	                                        .type = s->type,
+	                                        .rows = s->dim[0],
+	                                        .cols = s->dim[1],
+	                                        .offset = s->offset },
+	                                 .is_base = is_base },
+		err);
+}
+
 static bool take_tensor(struct adapter_file *f, const struct safetensors_tensor *s, struct error *err)
 {
 	char shown[160];
@@ -92,6 +125,8 @@ static bool take_tensor(struct adapter_file *f, const struct safetensors_tensor 
 		                 "%s: tensor %s is not known, expected names that end in .lora_A.weight or "
 		                 ".lora_B.weight",
 		                 f->weights.label, shown);
+	if (kind == KIND_WHOLE || kind == KIND_BASE)
+		return take_whole(f, s, &path, shown, kind == KIND_BASE, err);
 	const bool is_row = kind == KIND_MAGNITUDE || kind == KIND_BIAS, row = is_row && s->rank == 1;
 	if (s->rank != 2 && !row)
 		return error_set(err, ERROR_UNSUPPORTED, "%s: tensor %s has %u dimensions, expected %d",
@@ -123,7 +158,7 @@ static bool read_files(struct adapter_file *f, const struct adapter_config *c, s
 	for (size_t i = 0; i < f->n_pairs; i++)
 		if (!adapter_config_pair(c, &f->pair[i], err))
 			return false;
-	return true;
+	return adapter_config_whole(c, f, err);
 }
 
 /* dir/name, or name beside the file at `beside`. */

@@ -19,6 +19,7 @@ struct quant_merge {
 	struct quant_merge *next; /* which comes after it */
 	float *a, *b;             /* rank rows of the tensor's columns; rows rows of rank */
 	float *magnitude;         /* of each row; NULL: none */
+	float *whole;             /* all of the tensor, in place of the model's; NULL: there is a pair */
 	uint32_t *row;            /* of each row of the tensor, one more than the number of B's; 0: none */
 	uint64_t rows, columns;
 	uint32_t rank;
@@ -30,6 +31,7 @@ static void free_one(struct quant_merge *m)
 	free(m->a);
 	free(m->b);
 	free(m->magnitude);
+	free(m->whole);
 	free(m->row);
 	free(m);
 }
@@ -47,10 +49,12 @@ void quant_merge_close(struct quant_merge *m)
 
 static void merge_one(const struct quant_merge *m, uint64_t row, double *v)
 {
-	const uint32_t at = m->row[row];
+	const uint32_t at = m->whole ? 0 : m->row[row];
 	double sum = 0;
 
-	if (!at)
+	for (uint64_t i = 0; m->whole && i < m->columns; i++)
+		v[i] = (double)m->whole[row * m->columns + i];
+	if (m->whole || !at)
 		return;
 	const float *b = m->b + (uint64_t)(at - 1) * m->rank;
 	for (uint64_t i = 0; i < m->columns; i++) {
@@ -87,7 +91,9 @@ static struct quant_tensor *tensor_of(const struct quant_plan *p, const struct m
 	*place = (struct model_place){ 0 };
 	if (part->target != ADAPTER_LAYER)
 		snprintf(name, sizeof name, "%s",
-		         part->target == ADAPTER_OUTPUT ? "output.weight" : "token_embd.weight");
+		         part->target == ADAPTER_OUTPUT || part->target == ADAPTER_WHOLE_OUTPUT
+		                 ? "output.weight"
+		                 : "token_embd.weight");
 	else if (model_place_of(m, true, part->layer, part->slot, place))
 		snprintf(name, sizeof name, "%s.weight", place->name);
 	else
@@ -140,6 +146,18 @@ static bool fill(struct quant_merge *m, const struct adapter_file *f, const stru
 	return adapter_read(f, part, m->a, m->b, err) && (!dora || adapter_read_magnitude(f, part, m->magnitude, err));
 }
 
+static bool fill_whole(struct quant_merge *m, const struct adapter_file *f, const struct adapter_part *part,
+                       float scale, struct error *err)
+{
+	if (scale != 1)
+		return error_set(err, ERROR_ARGUMENT,
+		                 "%s: the adapter has whole modules (modules_to_save), and its scale is %g, expected 1",
+		                 f->weights.label, (double)scale);
+	m->whole = malloc(part->rows * part->cols * sizeof *m->whole);
+	return m->whole ? adapter_read_whole(f, part, 0, part->rows, m->whole, err)
+	                : error_set(err, ERROR_MEMORY, "no memory for the matrices of an adapter");
+}
+
 static bool add_part(struct quant_plan *p, const struct model *model, const struct adapter_file *f,
                      const struct adapter_part *part, float scale, struct error *err)
 {
@@ -154,11 +172,11 @@ static bool add_part(struct quant_plan *p, const struct model *model, const stru
 	m->rows = t->from->ne[1];
 	m->columns = part->cols;
 	m->rank = part->rank;
-	m->scale = (double)scale * f->pair[part->pair].scale;
+	m->scale = part->rank ? (double)scale * f->pair[part->pair].scale : 1;
 	for (last = &t->merge; *last;)
 		last = &(*last)->next;
 	*last = m;
-	return fill(m, f, part, &place, err);
+	return part->rank ? fill(m, f, part, &place, err) : fill_whole(m, f, part, scale, err);
 }
 
 static bool add_adapter(struct quant_plan *p, const struct model *model, const char *value, struct error *err)

@@ -239,10 +239,14 @@ void engine_read_rows(const struct engine *e, const struct adapters_chosen *c, u
 	const struct plan_buffers *buf = &e->memory.buf;
 	const struct weights_site *site = e->model->weights.embed.site;
 
-	if (!e->adapts || !c->n || !atomic_load(&site->users))
+	if (!e->adapts)
 		return;
-	const uint64_t stride = numerics_pad(site->ranks);
-	adapters_read_rows(c, buf->ids + first, n, buf->adapt_tokens + first * stride, stride);
+	const uint64_t ranks = numerics_pad(site->ranks), hidden = numerics_pad(e->model->file.spec.hidden);
+	if (atomic_load(&site->users))
+		adapters_read_rows(c, buf->ids + first, n, buf->adapt_tokens + first * ranks, ranks);
+	if (atomic_load(&site->whole))
+		adapters_read_whole(c, buf->ids + first, n, buf->adapt_factors + first * hidden,
+		                    buf->adapt_whole + first * hidden, hidden);
 }
 
 /* The tiles of a plan, with the sets of their sequences. */

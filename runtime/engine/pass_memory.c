@@ -29,6 +29,8 @@ static void lay_out_shared(struct arena *to, struct plan_buffers *b, const struc
 		b->adapt_tiles = arena_take(to, 2 * (uint64_t)b->tokens * sizeof *b->adapt_tiles);
 		b->adapt_sets = arena_take(to, ADAPT_SETS * sizeof *b->adapt_sets);
 		b->adapt_tokens = arena_take(to, b->tokens * numerics_pad(ranks) * sizeof *b->adapt_tokens);
+		b->adapt_factors = arena_take(to, b->tokens * numerics_pad(s->hidden) * sizeof *b->adapt_factors);
+		b->adapt_whole = arena_take(to, b->tokens * numerics_pad(s->hidden) * sizeof *b->adapt_whole);
 	}
 	b->logits = arena_take(to, numerics_pad(s->vocab) * sizeof *b->logits);
 	b->greatest = arena_take(to, numerics_pad(s->vocab) / 32 * sizeof *b->greatest);

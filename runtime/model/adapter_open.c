@@ -29,8 +29,31 @@ static const struct weights_matrix *matrix_for(const jit_model *m, const struct 
 	switch (p->target) {
 	case ADAPTER_EMBEDDING: return &m->weights.embed;
 	case ADAPTER_OUTPUT: return &m->weights.lm_head;
+	case ADAPTER_WHOLE_OUTPUT: return &m->weights.head_whole;
 	default: return &m->weights.layer[p->layer].matrix[piece_matrix_slot(p->slot)];
 	}
+}
+
+/* All of an output matrix, as the first one of a pair of that rank. */
+static bool read_head(struct piece *p, const struct adapter_file *f, const jit_model *m, uint64_t *used,
+                      struct error *err)
+{
+	const struct adapter_part *part = p->part;
+
+	if (m->weights.head_bias)
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "%s: tensor %s is a whole output matrix, and the model's has biases: that is not done",
+		                 f->weights.label, f->whole[part->pair].t.name);
+
+	if (!(p->a = malloc(part->rows * part->cols * sizeof *p->a)))
+		return error_set(err, ERROR_MEMORY, "no memory for an output matrix of an adapter");
+	if (!adapter_read_whole(f, part, 0, part->rows, p->a, err))
+		return false;
+	p->type = piece_narrowest(p);
+	p->rank = (uint32_t)(part->rows + ADAPT_RANKS - 1) / ADAPT_RANKS * ADAPT_RANKS;
+	p->fact = (struct adapt_fact){ .rank = (int32_t)p->rank, .scale = 1, .type = (int32_t)p->type };
+	p->at_a = p->at_b = take(used, p->rank * numerics_pad(part->cols) * piece_element(p->type));
+	return true;
 }
 
 static bool read_piece(struct piece *p, const struct adapter_file *f, const jit_model *m, uint64_t *used,
@@ -39,6 +62,8 @@ static bool read_piece(struct piece *p, const struct adapter_file *f, const jit_
 	const struct adapter_part *part = p->part;
 
 	p->matrix = matrix_for(m, part);
+	if (part->target == ADAPTER_WHOLE_OUTPUT)
+		return read_head(p, f, m, used, err);
 	p->a = malloc(part->rank * part->cols * sizeof *p->a);
 	p->b = malloc(part->rank * part->rows * sizeof *p->b);
 	if (!p->a || !p->b)
@@ -68,6 +93,9 @@ static bool read_piece(struct piece *p, const struct adapter_file *f, const jit_
 static bool fill_memory(jit_adapter *a, const struct piece *piece, size_t n, struct error *err)
 {
 	struct device *d = a->model->device;
+
+	if (!a->bytes)
+		return true; /* all of it is the host's */
 	uint8_t *packed = calloc(1, a->bytes);
 	bool ok = packed != NULL || error_set(err, ERROR_MEMORY, "no memory for the matrices of an adapter");
 
@@ -118,6 +146,10 @@ static void count_users(const jit_adapter *a, int by)
 		if (a->scaled)
 			atomic_fetch_add(&site->scaled, (uint32_t)by);
 	}
+	if (a->whole & ADAPTER_WHOLE_ROWS) {
+		struct weights_site *site = (struct weights_site *)(uintptr_t)a->model->weights.embed.site;
+		atomic_fetch_add(&site->whole, (uint32_t)by);
+	}
 	atomic_fetch_add(&a->model->adapters->version, 1);
 }
 
@@ -154,19 +186,27 @@ static bool keep_rows(jit_adapter *a, const struct piece *p, struct error *err)
 	return true;
 }
 
-static bool take_pieces(jit_adapter *a, struct piece *piece, const struct adapter_file *f, struct error *err)
+/* *n: how many there are for the device. */
+static bool take_pieces(jit_adapter *a, struct piece *piece, const struct adapter_file *f, size_t *n, struct error *err)
 {
 	const struct adapters *all = a->model->adapters;
 	uint64_t used = 0;
 
 	for (size_t i = 0; i < f->n_parts; i++) {
-		piece[i].part = &f->part[i];
-		if (!read_piece(&piece[i], f, a->model, &used, err) ||
-		    (piece_embeds(&piece[i]) && !keep_rows(a, &piece[i], err)))
+		struct piece *p = &piece[*n];
+		p->part = &f->part[i];
+		if (p->part->target == ADAPTER_WHOLE_EMBEDDING) {
+			if (!adapter_rows_open(a, f, p->part, err))
+				return false;
+			continue;
+		}
+		++*n;
+		if (!read_piece(p, f, a->model, &used, err) || (piece_embeds(p) && !keep_rows(a, p, err)))
 			return false;
-		a->matrix[a->matrices++] = piece[i].matrix;
-		a->scaled |= piece[i].extra != NULL;
-		a->rank = f->part[i].rank > a->rank ? f->part[i].rank : a->rank;
+		a->matrix[a->matrices++] = p->matrix;
+		a->scaled |= p->extra != NULL;
+		a->rank = p->part->rank > a->rank ? p->part->rank : a->rank;
+		a->whole |= p->part->target == ADAPTER_WHOLE_OUTPUT ? ADAPTER_WHOLE_HEAD : 0;
 	}
 	a->ranks = (a->rank + ADAPT_RANKS - 1) / ADAPT_RANKS * ADAPT_RANKS;
 	a->bytes = used;
@@ -205,12 +245,13 @@ static bool take_invocation(jit_adapter *a, const struct adapter_file *f, struct
 static bool load(jit_adapter *a, const struct adapter_file *f, struct error *err)
 {
 	struct piece *piece = calloc(f->n_parts + 1, sizeof *piece);
+	size_t n = 0;
 	bool ok = piece && (a->matrix = calloc(f->n_parts + 1, sizeof *a->matrix));
 
 	if (!ok)
 		error_set(err, ERROR_MEMORY, "no memory for an adapter");
-	ok = ok && take_invocation(a, f, err) && take_pieces(a, piece, f, err) && take_number(a, err) &&
-	     fill_memory(a, piece, f->n_parts, err) && fill_tables(a, piece, f->n_parts, err);
+	ok = ok && take_invocation(a, f, err) && take_pieces(a, piece, f, &n, err) && take_number(a, err) &&
+	     fill_memory(a, piece, n, err) && fill_tables(a, piece, n, err);
 	free_pieces(piece, f->n_parts);
 	return ok;
 }
@@ -255,6 +296,7 @@ void adapter_free(jit_adapter *a)
 	}
 	free(a->invocation);
 	free(a->embed.row);
+	free(a->rows.row);
 	free(a->matrix);
 	free(a);
 }

@@ -16,6 +16,8 @@ struct adapters {
 	_Atomic uint64_t version;
 };
 
+enum { ADAPTER_WHOLE_ROWS = 1, ADAPTER_WHOLE_HEAD = 2 };
+
 struct jit_adapter {
 	jit_model *model;
 	unsigned number;
@@ -31,13 +33,25 @@ struct jit_adapter {
 		uint32_t ranks, tokens;
 		float scale;
 	} embed;
-	uint64_t key;        /* of its numbers and scales */
+	uint64_t key;         /* of its numbers and scales */
+	unsigned whole;       /* ADAPTER_WHOLE_ROWS and _HEAD: matrices that it has in place of the model's */
+	struct {              /* the embedding that it has in place of the model's */
+		uint8_t *row; /* [tokens][width] of a type of floats; NULL: none */
+		enum dtype type;
+		uint32_t tokens, width;
+	} rows;
 	int32_t *invocation; /* tokens from which on alone it is meant to count */
 	size_t n_invocation; /* 0: it always counts */
 };
 
 /* ranks 0: as many as there are, or the usual number. */
 bool adapters_enable(jit_model *m, uint32_t ranks, struct error *err);
+/* adapter_rows.c: what it has of the embedding whole. False: err. */
+struct adapter_file;
+struct adapter_part;
+bool adapter_rows_open(jit_adapter *a, const struct adapter_file *f, const struct adapter_part *p, struct error *err);
+/* Of a token. False: it has none. */
+bool adapter_rows_get(const jit_adapter *a, int32_t id, float *out);
 void adapter_release(jit_adapter *a); /* by one who held it */
 void adapter_free(jit_adapter *a);
 

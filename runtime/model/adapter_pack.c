@@ -20,7 +20,7 @@ static bool all(const float *x, uint64_t n, bool (*is)(float))
 
 enum adapt_type piece_narrowest(const struct piece *p)
 {
-	const uint64_t n = p->part->rank * p->part->cols, m = piece_embeds(p) ? 0 : p->part->rank * p->part->rows;
+	const uint64_t n = piece_down(p) * p->part->cols, m = piece_embeds(p) ? 0 : p->part->rank * p->part->rows;
 
 	if (all(p->a, n, is_bf16) && all(p->b, m, is_bf16))
 		return ADAPT_BF16;
@@ -62,10 +62,10 @@ void piece_pack(uint8_t *to, const struct piece *p)
 	const struct adapter_part *part = p->part;
 	const uint64_t kp = numerics_pad(part->cols);
 
-	for (uint32_t j = 0; j < part->rank; j++)
+	for (uint64_t j = 0; j < piece_down(p); j++)
 		for (uint64_t i = 0; i < part->cols; i++)
 			put(to + p->at_a, p->type, j * kp + i, p->a[j * part->cols + i]);
-	for (uint64_t r = 0; r < part->rows; r++)
+	for (uint64_t r = 0; part->rank && r < part->rows; r++)
 		for (uint32_t j = 0; j < part->rank; j++)
 			put_up(to, p, r, j, p->b[r * part->rank + j]);
 	uint8_t *const extras = to + p->at_b + p->rank * numerics_pad(part->rows) * piece_element(p->type);

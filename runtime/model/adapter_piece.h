@@ -4,6 +4,7 @@
  *   adapter_open.c   which pieces there are, and where they go
  *   adapter_pack.c   their numbers as kernels read them
  *   adapter_norms.c  what magnitudes and biases come to
+ *   adapter_rows.c   an embedding that is there whole
  */
 #ifndef RUNTIME_ADAPTER_PIECE_H
 #define RUNTIME_ADAPTER_PIECE_H
@@ -22,6 +23,8 @@ struct piece {
 	struct adapt_fact fact;
 };
 
+/* Rows of its first matrix: of its ranks, or of what is whole. */
+static inline uint64_t piece_down(const struct piece *p) { return p->part->rank ? p->part->rank : p->part->rows; }
 static inline bool piece_embeds(const struct piece *p) { return p->part->target == ADAPTER_EMBEDDING; }
 enum matrix_slot piece_matrix_slot(enum tensor_slot slot);
 

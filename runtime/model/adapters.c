@@ -38,7 +38,8 @@ static void set_site(struct adapters *a, size_t n, struct weights_matrix *w)
 static size_t count_sites(jit_model *m, struct adapters *a)
 {
 	const struct model_spec *s = &m->file.spec;
-	struct weights_matrix *const once[] = { &m->weights.embed, &m->weights.lm_head };
+	struct weights *all = &m->weights;
+	struct weights_matrix *const once[] = { &all->embed, &all->lm_head, &all->head_whole };
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < s->layers; i++)
@@ -50,9 +51,8 @@ static size_t count_sites(jit_model *m, struct adapters *a)
 				set_site(a, n, w);
 			n++;
 		}
-	for (int i = 0; i < 2; i++) {
-		if (!once[i]->packed)
-			continue;
+	all->head_whole = (struct weights_matrix){ .rows = all->lm_head.rows, .k = all->lm_head.k };
+	for (int i = 0; i < 3; i++) {
 		if (a->site)
 			set_site(a, n, once[i]);
 		n++;
@@ -153,10 +153,27 @@ uint64_t adapters_version(const jit_model *m)
 
 /* ---- what a session has */
 
+/* Whole matrices have no scale, and there is one of each. */
+static bool check_whole(const jit_adapter *a, size_t i, float scale, unsigned *whole, struct error *err)
+{
+	if (!a->whole || scale == 0)
+		return true;
+	if (scale != 1)
+		return error_set(err, ERROR_ARGUMENT,
+		                 "adapter %zu has whole modules (modules_to_save), and its scale is %g, expected 1", i,
+		                 (double)scale);
+	if (*whole & a->whole)
+		return error_set(err, ERROR_ARGUMENT,
+		                 "adapter %zu has a whole module (modules_to_save) that another one has, too", i);
+	*whole |= a->whole;
+	return true;
+}
+
 static bool check_chosen(const jit_model *m, jit_adapter *const *adapters, const float *scales, size_t n,
                          struct error *err)
 {
 	uint64_t ranks = 0;
+	unsigned whole = 0;
 
 	if (n > ADAPTERS_TOGETHER)
 		return error_set(err, ERROR_ARGUMENT, "%zu adapters are too many, expected at most %d together", n,
@@ -168,6 +185,8 @@ static bool check_chosen(const jit_model *m, jit_adapter *const *adapters, const
 		if (scales && !isfinite(scales[i]))
 			return error_set(err, ERROR_ARGUMENT, "scale %zu is %g, expected a finite number", i,
 			                 (double)scales[i]);
+		if (!check_whole(adapters[i], i, scales ? scales[i] : 1, &whole, err))
+			return false;
 		ranks += adapters[i]->ranks;
 	}
 	if (n && ranks > m->adapters->ranks)
@@ -260,4 +279,17 @@ void adapters_read_rows(const struct adapters_chosen *c, const int32_t *ids, uin
 			to += a->embed.ranks;
 		}
 	}
+}
+
+void adapters_read_whole(const struct adapters_chosen *c, const int32_t *ids, uint32_t n, float *factor, float *row,
+                         uint64_t stride)
+{
+	for (uint64_t i = 0; i < n * stride; i++) {
+		factor[i] = 1;
+		row[i] = -0.0f;
+	}
+	for (uint32_t k = 0; k < c->n; k++)
+		for (uint32_t i = 0; i < n; i++)
+			if (adapter_rows_get(c->of[k].adapter, ids[i], row + i * stride))
+				memset(factor + i * stride, 0, stride * sizeof *factor);
 }

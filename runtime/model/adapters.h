@@ -36,6 +36,9 @@ void adapters_drop(struct adapters_chosen *c);
 /* Of n tokens: their rows of the adapters' embeddings, times the scales, each behind the one before it; `stride`
  * numbers from one token's to the next. */
 void adapters_read_rows(const struct adapters_chosen *c, const int32_t *ids, uint32_t n, float *out, uint64_t stride);
+/* Of n tokens: what the embedding's rows are multiplied by, and what is added then: 0 and another row, or 1 and -0. */
+void adapters_read_whole(const struct adapters_chosen *c, const int32_t *ids, uint32_t n, float *factor, float *row,
+                         uint64_t stride);
 /* As kernels see it. */
 void adapters_set(struct adapt_set *out, const struct adapters_chosen *c);
 /* Another one whenever an adapter came or went. */

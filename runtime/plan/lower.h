@@ -244,6 +244,10 @@ bool plan_scales(const struct plan_builder *b, const struct graph_node *n, unsig
 bool plan_is_idle(const struct plan_builder *b, const struct graph_node *n);
 /* The value of that operand, where it is made; NULL. */
 const float *plan_added(const struct plan_builder *b, const struct graph_node *n, unsigned in);
+/* Whether tokens of the plan may have an output matrix of their own, and their products with it in place of so many
+ * rows of logits. node: NODE_HEAD. */
+bool plan_replaces_head(const struct plan_builder *b);
+void plan_replace_logits(struct plan_builder *b, const struct graph_node *node, uint32_t rows);
 /* Puts what adapters add to so many rows of logits where these are to be. node: NODE_HEAD. */
 void plan_adapt_logits(struct plan_builder *b, const struct graph_node *node, uint32_t rows);
 /* Sets the plan's tiles. False: there is no memory. */

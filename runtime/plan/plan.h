@@ -36,6 +36,7 @@ struct plan_buffers {
 	struct adapt_tile *adapt_tiles; /* [2 * tokens], and [ADAPT_SETS]: of plans that adapt, what the host fills in
 	                                   before each run; NULL of layouts that are not adapted */
 	struct adapt_set *adapt_sets;
+	float *adapt_factors, *adapt_whole; /* [tokens][kp(hidden)] each: of the embedding's row, and what is added */
 	float *adapt_tokens; /* [tokens][kp(ranks)]: a token's row of its adapters' embeddings, times their scales */
 	float *shown; /* of plans that show: [levels of pictures' features][tokens][kp(hidden)], which the host fills in
 	                 before each run */

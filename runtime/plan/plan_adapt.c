@@ -44,10 +44,18 @@ static const struct graph_node *product_of(const struct plan_builder *b, const s
 	return n->kind == NODE_ADAPT_DOWN ? product_of(b, user) : user;
 }
 
+/* Whether tokens may have rows of their own in place of that embedding's. */
+static bool has_whole(const struct plan_builder *b, const struct graph_node *n)
+{
+	const struct weights_matrix *w = graph_matrix_of(b->g, n->in[IN_W]);
+
+	return b->opt->adapts && w->site && atomic_load(&w->site->whole);
+}
+
 bool plan_is_idle(const struct plan_builder *b, const struct graph_node *n)
 {
 	if (n->kind == NODE_ADAPT_TOKENS)
-		return b->opt->shows || !plan_adapts(b, graph_matrix_of(b->g, n->in[IN_W]));
+		return b->opt->shows || (!plan_adapts(b, graph_matrix_of(b->g, n->in[IN_W])) && !has_whole(b, n));
 	if (n->kind != NODE_ADAPT_DOWN && n->kind != NODE_ADAPT_UP)
 		return false;
 	const struct graph_node *product = product_of(b, n);
@@ -146,14 +154,12 @@ void lower_adapt_up(struct plan_builder *b, const struct graph_node *n)
 	set_tables(b, a, w->site, w->site->up);
 }
 
-/* The products are those of a row of the first matrix, which the host looks up. */
-void lower_adapt_tokens(struct plan_builder *b, const struct graph_node *n)
+/* The products are those of a row of the first matrix, which the host reads. */
+static void add_products(struct plan_builder *b, const struct graph_node *n)
 {
 	const struct weights_matrix *w = graph_matrix_of(b->g, n->in[IN_W]);
 	struct key key = plan_key(b, KEY_ADAPT_UP);
 
-	if (plan_is_idle(b, n))
-		return;
 	key.k = w->site->ranks;
 	key.rows = (uint32_t)w->k;
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(tiles_of(b, false) * (numerics_pad(w->k) / 32)));
@@ -162,6 +168,21 @@ void lower_adapt_tokens(struct plan_builder *b, const struct graph_node *n)
 	set_tables(b, a, w->site, w->site->up);
 	plan_scale(b, plan_floats(b, n->out[1]), plan_floats(b, plan_added_to(b, n)), b->n, w->k, plan_f32_slot(1),
 	           KEY_RESIDUAL);
+}
+
+void lower_adapt_tokens(struct plan_builder *b, const struct graph_node *n)
+{
+	const struct weights_matrix *w = graph_matrix_of(b->g, n->in[IN_W]);
+
+	if (plan_is_idle(b, n))
+		return;
+	if (has_whole(b, n)) {
+		float *to = plan_floats(b, plan_added_to(b, n));
+		plan_scale(b, to, to, b->n, w->k, plan_address(b->buf->adapt_factors), KEY_PAIR);
+		plan_scale(b, b->buf->adapt_whole, to, b->n, w->k, plan_f32_slot(1), KEY_RESIDUAL);
+	}
+	if (plan_adapts(b, w))
+		add_products(b, n);
 }
 
 static void set_rows(const struct plan_builder *b, uint64_t *a, uint32_t rows)
@@ -189,5 +210,21 @@ void plan_adapt_logits(struct plan_builder *b, const struct graph_node *node, ui
 	a[ADAPT_IN] = plan_address(plan_floats(b, node->out[2]));
 	a[ADAPT_OUT] = plan_address(b->buf->logits);
 	set_tables(b, a, w->site, w->site->up);
+	set_rows(b, a, rows);
+}
+
+bool plan_replaces_head(const struct plan_builder *b) { return plan_adapts(b, &b->w->head_whole); }
+
+void plan_replace_logits(struct plan_builder *b, const struct graph_node *node, uint32_t rows)
+{
+	const struct weights_matrix *w = &b->w->head_whole;
+	struct key key = plan_key(b, KEY_ADAPT_DOWN);
+
+	key.k = (uint32_t)w->k;
+	key.rows = (uint32_t)(w->rows + ADAPT_RANKS - 1) / ADAPT_RANKS * ADAPT_RANKS;
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)tiles_of(b, true) * ADAPT_PARTS);
+	a[ADAPT_IN] = plan_address(plan_floats(b, node->out[1]));
+	a[ADAPT_OUT] = plan_address(b->buf->logits);
+	set_tables(b, a, w->site, w->site->down);
 	set_rows(b, a, rows);
 }

@@ -195,9 +195,10 @@ static void add_logits(struct plan_builder *b, const struct graph_node *node, st
 	const uint64_t vocab = numerics_pad(b->spec->vocab);
 	const float *bias = graph_vector_of(b->g, node->in[IN_W2]);
 	const bool adapts = plan_adapts(b, graph_matrix_of(b->g, node->in[IN_W])),
-		   keeps = !adapts && plan_keeps_greatest(b->spec, b->opt->target);
+		   lacks = adapts || plan_replaces_head(b),
+		   keeps = !lacks && plan_keeps_greatest(b->spec, b->opt->target);
 
-	b->p->lacks_greatest = adapts;
+	b->p->lacks_greatest = lacks;
 	plan_multiply(b, &(struct matmul){
 				 .w = graph_matrix_of(b->g, node->in[IN_W]),
 				 .awaited = plan_node_of(b, node)->awaited,
@@ -239,7 +240,8 @@ void lower_head(struct plan_builder *b, const struct graph_node *node)
 	const struct plan_buffers *f = b->buf;
 	const struct weights_matrix *w = graph_matrix_of(b->g, node->in[IN_W]);
 	const bool all_normed = b->p->logits == PLAN_ALL_NORMED, adapts = plan_adapts(b, w);
-	uint32_t n = all_normed || adapts || node->in[IN_BIAS2] ? 0 : logits_with_norm(b, node);
+	const bool replaces = plan_replaces_head(b);
+	uint32_t n = all_normed || adapts || replaces || node->in[IN_BIAS2] ? 0 : logits_with_norm(b, node);
 
 	if (!n) {
 		/* The same kernel whether or not the output matrix follows, so that no list of kernels grows by it. */
@@ -249,6 +251,8 @@ void lower_head(struct plan_builder *b, const struct graph_node *node)
 		if (adapts && n)
 			plan_adapt_logits(b, node, n);
 		add_logits(b, node, plan_operand(b, node->out[1]), 0, n);
+		if (replaces && n)
+			plan_replace_logits(b, node, n);
 	}
 	assert(n <= f->logit_tokens);
 	const struct model_scale by[] = { b->spec->logit_scale, b->spec->logit_cap };

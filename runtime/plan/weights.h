@@ -20,8 +20,9 @@ struct weights_site {
 	uint8_t *down, *up; /* addresses of their first and of their second matrices */
 	uint8_t *facts;     /* struct adapt_fact */
 	uint32_t ranks;     /* that a token's adapters may have together, a multiple of ADAPT_RANKS */
-	/* Adapters that have something for it, and those of them whose kernels are SCALED. */
-	_Atomic uint32_t users, scaled;
+	/* Adapters that have something for it, those of them whose kernels are SCALED, and those that have rows of
+	 * their own in place of the embedding's. */
+	_Atomic uint32_t users, scaled, whole;
 };
 
 struct weights_matrix {
@@ -53,7 +54,8 @@ struct weights_layer {
 };
 
 struct weights {
-	struct weights_matrix embed, lm_head;          /* lm_head.packed == embed.packed when tied */
+	struct weights_matrix embed, lm_head; /* lm_head.packed == embed.packed when tied */
+	struct weights_matrix head_whole;     /* nothing but the site of what adapters have for all of lm_head */
 	struct weights_matrix input_embed, input_proj; /* with model_spec.layer_input */
 	struct weights_matrix pos_embed, type_embed;   /* of encoders, where there are any */
 	const float *score_bias; /* [head][2 * weights_bias_reach()]: what scores get by distance; of models that

@@ -45,8 +45,24 @@ static void open_models(void)
 		abort();
 }
 
+static void read_whole(const struct adapter_file *f, const struct adapter_part *p)
+{
+	float *all = malloc(p->rows * p->cols * sizeof *all);
+	struct error err = { 0 };
+
+	if (!all || p->pair >= f->n_whole)
+		abort();
+	if (!adapter_read_whole(f, p, 0, p->rows, all, &err) && !err.text[0])
+		abort();
+	free(all);
+}
+
 static void read_part(const struct adapter_file *f, const struct adapter_part *p)
 {
+	if (!p->rank) {
+		read_whole(f, p);
+		return;
+	}
 	const struct adapter_pair *pair = &f->pair[p->pair];
 	float *a = malloc(p->rank * p->cols * sizeof *a), *b = malloc(p->rank * p->rows * sizeof *b),
 	      *row = malloc(p->rows * sizeof *row);
@@ -189,7 +205,10 @@ void fuzz_adapter_seeds(void (*take)(void *user, const uint8_t *p, size_t n), vo
 		outside[] = { { "model.embed_tokens.lora_embedding_A", RANK, VOCAB },
 		              { "model.embed_tokens.lora_embedding_B", HIDDEN, RANK },
 		              { "lm_head.lora_A.weight", RANK, HIDDEN },
-		              { "lm_head.lora_B.weight", VOCAB, RANK } };
+		              { "lm_head.lora_B.weight", VOCAB, RANK } },
+		whole[] = { { "model.embed_tokens.weight", VOCAB, HIDDEN },
+		            { "lm_head.weight", VOCAB, HIDDEN },
+		            { "lm_head.base_layer.weight", VOCAB, HIDDEN } };
 	for (int tied = 0; tied < 2; tied++) {
 		const char s = tied ? 'S' : 's';
 		give_gguf(tied ? 'G' : 'g', take, user);
@@ -204,5 +223,7 @@ void fuzz_adapter_seeds(void (*take)(void *user, const uint8_t *p, size_t n), vo
 		give_peft(s, "{\"peft_type\":\"LORA\",\"r\":2,\"use_dora\":true}", dora, 3, take, user);
 		give_peft(s, "{\"peft_type\":\"LORA\",\"r\":2,\"rank_pattern\":{\"lm_head\":2}}", outside, 4, take,
 		          user);
+		give_peft(s, "{\"peft_type\":\"LORA\",\"r\":2,\"modules_to_save\":[\"embed_tokens\",\"lm_head\"]}",
+		          whole, 3, take, user);
 	}
 }

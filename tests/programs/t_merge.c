@@ -20,6 +20,7 @@
 #include "loaders/files/gguf.h"
 #include "tests/runtime/tiny_model.h"
 
+enum { WHOLE = 9 /* a seed */ };
 enum { HIDDEN = 96, FFN = 160, HEADS = 3, KV = 1, HEAD = 32, VOCAB = 320, RANK = 4, MODULES = 7 };
 
 static char dir[] = "/tmp/jitrun-merge-XXXXXX";
@@ -78,14 +79,57 @@ static void put(struct writer *w, const char *module, const char *end, size_t ro
 	w->at += n;
 }
 
+static void open_writer(struct writer *w)
+{
+	w->header = open_memstream(&w->text, &w->n_text);
+	w->data = open_memstream(&w->bytes, &w->n_bytes);
+	assert_true(w->header && w->data);
+}
+
+/* The folder of that name; more: members of its configuration. */
+static void close_writer(struct writer *w, const char *name, const char *more)
+{
+	char path[200];
+
+	fprintf(w->header, "}");
+	fclose(w->header);
+	fclose(w->data);
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	assert_true(mkdir(path, 0700) == 0);
+	snprintf(path, sizeof path, "%s/%s/adapter_model.safetensors", dir, name);
+	FILE *f = fopen(path, "wb");
+	const uint64_t length = w->n_text;
+	assert_true(f && fwrite(&length, 8, 1, f) == 1 && fwrite(w->text, 1, w->n_text, f) == w->n_text &&
+	            fwrite(w->bytes, 1, w->n_bytes, f) == w->n_bytes && fclose(f) == 0);
+	snprintf(path, sizeof path, "%s/%s/adapter_config.json", dir, name);
+	assert_non_null(f = fopen(path, "w"));
+	fprintf(f,
+	        "{\"peft_type\":\"LORA\",\"r\":%d,\"lora_alpha\":8,\"rank_pattern\":{\"v_proj\":7},"
+	        "\"alpha_pattern\":{\"layers.1.mlp.down_proj\":3}%s}",
+	        RANK, more);
+	assert_int_equal(fclose(f), 0);
+	free(w->text);
+	free(w->bytes);
+}
+
+/* The embedding and the output as they are, with numbers of their own. */
+static void write_whole(const char *name)
+{
+	static const char *const names[] = { "model.embed_tokens", "lm_head" };
+	struct writer w = { 0 };
+
+	open_writer(&w);
+	for (unsigned i = 0; i < 2; i++)
+		put(&w, names[i], ".weight", VOCAB, HIDDEN, WHOLE, i);
+	close_writer(&w, name, ",\"modules_to_save\":[\"embed_tokens\",\"lm_head\"]");
+}
+
 static void write_adapter(const char *name, unsigned seed, size_t from, size_t to, bool dora, const char *more)
 {
 	struct writer w = { 0 };
-	char path[200];
+	char config[200];
 
-	w.header = open_memstream(&w.text, &w.n_text);
-	w.data = open_memstream(&w.bytes, &w.n_bytes);
-	assert_true(w.header && w.data);
+	open_writer(&w);
 	for (size_t i = from; i < to; i++) {
 		const struct module *m = &modules[i];
 		const bool embeds = i == MODULES - 1;
@@ -96,25 +140,8 @@ static void write_adapter(const char *name, unsigned seed, size_t from, size_t t
 		if (dora)
 			put(&w, m->hf, ".lora_magnitude_vector", m->out, 1, seed, 100 + (unsigned)i);
 	}
-	fprintf(w.header, "}");
-	fclose(w.header);
-	fclose(w.data);
-	snprintf(path, sizeof path, "%s/%s", dir, name);
-	assert_true(mkdir(path, 0700) == 0);
-	snprintf(path, sizeof path, "%s/%s/adapter_model.safetensors", dir, name);
-	FILE *f = fopen(path, "wb");
-	const uint64_t length = w.n_text;
-	assert_true(f && fwrite(&length, 8, 1, f) == 1 && fwrite(w.text, 1, w.n_text, f) == w.n_text &&
-	            fwrite(w.bytes, 1, w.n_bytes, f) == w.n_bytes && fclose(f) == 0);
-	snprintf(path, sizeof path, "%s/%s/adapter_config.json", dir, name);
-	assert_non_null(f = fopen(path, "w"));
-	fprintf(f,
-	        "{\"peft_type\":\"LORA\",\"r\":%d,\"lora_alpha\":8,\"rank_pattern\":{\"v_proj\":7},"
-	        "\"alpha_pattern\":{\"layers.1.mlp.down_proj\":3},\"use_dora\":%s%s}",
-	        RANK, dora ? "true" : "false", more);
-	assert_int_equal(fclose(f), 0);
-	free(w.text);
-	free(w.bytes);
+	snprintf(config, sizeof config, ",\"use_dora\":%s%s", dora ? "true" : "false", more);
+	close_writer(&w, name, config);
 }
 
 /* ---- the judge */
@@ -255,6 +282,7 @@ static int begin(void **state)
 	write_adapter("few", 3, 2, 4, false, "");
 	write_adapter("late", 4, 2, 4, false, ", \"alora_invocation_tokens\": [3]");
 	write_adapter("embeds", 5, MODULES - 1, MODULES, false, "");
+	write_whole("whole");
 	return 0;
 }
 
@@ -282,6 +310,26 @@ static void test_merged(void **state)
 	      (const struct laid[]){
 		      { 3, -2, false, 2, 4 }, { 2, 1, true, 0, MODULES - 1 }, { 1, 0.5, false, 0, MODULES } },
 	      3);
+}
+
+/* What an adapter has whole takes the place of the model's, and of what adapters before it added. */
+static void test_whole(void **state)
+{
+	static const char *const names[] = { "token_embd.weight", "output.weight" };
+	char options[300], said[2000];
+	size_t n;
+	(void)state;
+
+	snprintf(options, sizeof options, "--type f32 --lora %s/all --lora %s/whole", dir, dir);
+	if (quantise("whole.gguf", options, said))
+		fail_msg("%s", said);
+	for (unsigned i = 0; i < 2; i++) {
+		float *made = (float *)(void *)tensor_of("whole.gguf", names[i], &n);
+		assert_int_equal(n, VOCAB * HIDDEN * sizeof *made);
+		for (size_t k = 0; k < VOCAB * HIDDEN; k++)
+			assert_true(made[k] == number_of(WHOLE, i, k));
+		free(made);
+	}
 }
 
 /* Smaller types are made of the merged numbers; what has no adapter stays byte by byte. */
@@ -337,6 +385,10 @@ static void test_refused(void **state)
 	refused("in.gguf", options, "alora_invocation_tokens is set");
 	snprintf(options, sizeof options, "--type f32 --lora %s/embeds", dir);
 	refused("tied.gguf", options, "output matrix is its embedding");
+	snprintf(options, sizeof options, "--type f32 --lora %s/whole", dir);
+	refused("tied.gguf", options, "neither can be replaced alone");
+	snprintf(options, sizeof options, "--type f32 --lora %s/whole:0.5", dir);
+	refused("in.gguf", options, "whole modules (modules_to_save), and its scale is 0.5, expected 1");
 	snprintf(options, sizeof options, "--type q8_0");
 	assert_int_equal(quantise("q8.gguf", options, said), 0);
 	snprintf(options, sizeof options, "--type q8_0 --lora %s/few", dir);
@@ -347,13 +399,13 @@ static void test_refused(void **state)
 	assert_non_null(f);
 	said[fread(said, 1, sizeof said - 1, f)] = 0;
 	assert_int_not_equal(pclose(f), 0);
-	assert_non_null(strstr(said, "is of the module lm_head"));
+	assert_non_null(strstr(said, "magnitudes (DoRA) of lm_head are not done"));
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_merged), cmocka_unit_test(test_types),
-		                            cmocka_unit_test(test_refused) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_merged), cmocka_unit_test(test_whole),
+		                            cmocka_unit_test(test_types), cmocka_unit_test(test_refused) };
 
 	return cmocka_run_group_tests(tests, begin, end);
 }

@@ -35,9 +35,14 @@ static const struct tiny_model shape = {
 	.type = DTYPE_F32
 };
 
-static const struct lora_module modules[] = { { "model.embed_tokens", HIDDEN, VOCAB },
-	                                      { "lm_head", VOCAB, HIDDEN },
-	                                      { "model.layers.1.self_attn.q_proj", 64, HIDDEN } };
+static const struct lora_module modules[] = {
+	{ "model.embed_tokens", HIDDEN, VOCAB },
+	{ "lm_head", VOCAB, HIDDEN },
+	{ "model.layers.1.self_attn.q_proj", 64, HIDDEN },
+	{ "model.embed_tokens.weight", VOCAB, HIDDEN },
+	{ "lm_head.weight", VOCAB, HIDDEN }
+};
+enum { MODULES = sizeof modules / sizeof *modules };
 
 static char folder[64];
 
@@ -62,14 +67,17 @@ static void make_folder(const char *name)
 /* Which of them: bits of modules. The scale is alpha / rank = 2. */
 static void write_adapter(const char *name, unsigned which)
 {
-	struct lora_module chosen[3];
+	struct lora_module chosen[MODULES];
+	char config[200];
 	size_t n = 0;
 
 	make_folder(name);
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < MODULES; i++)
 		if (which >> i & 1)
 			chosen[n++] = modules[i];
-	lora_folder(inside(name), &(struct lora_written){ chosen, n, RANK, 0.3f, which, ", \"lora_alpha\": 12", NULL });
+	snprintf(config, sizeof config, ", \"lora_alpha\": 12, \"modules_to_save\": [%s%s%s]",
+	         which & 8 ? "\"embed_tokens\"" : "", (which & 24) == 24 ? ", " : "", which & 16 ? "\"lm_head\"" : "");
+	lora_folder(inside(name), &(struct lora_written){ chosen, n, RANK, 0.3f, which, config, NULL });
 }
 
 /* ---- the witness */
@@ -130,6 +138,16 @@ static void merge(const struct tensors *model, const char *name, const struct te
 		}
 }
 
+static void replace(const struct tensors *model, const char *name, const struct tensors *adapter)
+{
+	char whole[200];
+
+	snprintf(whole, sizeof whole, "base_model.model.%s", name);
+	const float *from = tensor_of(adapter, whole);
+	if (from)
+		memcpy(tensor_of(model, name), from, VOCAB * HIDDEN * sizeof(float));
+}
+
 /* A model whose output matrix is its own, whatever the first one has. */
 static void write_merged(bool tied, double scale)
 {
@@ -155,6 +173,8 @@ static void write_merged(bool tied, double scale)
 	merge(&to, "lm_head.weight", &adapter, "lm_head", ".weight", scale);
 	merge(&to, "model.layers.1.self_attn.q_proj.weight", &adapter, "model.layers.1.self_attn.q_proj", ".weight",
 	      scale);
+	replace(&to, "model.embed_tokens.weight", &adapter);
+	replace(&to, "lm_head.weight", &adapter);
 	lora_put(inside("merged"), "model.safetensors", (const char *)to.bytes, to.n);
 	forget(&from);
 	forget(&to);
@@ -236,19 +256,23 @@ static void end(void)
 /* Each of them and all together, beside the merged model; and the same bits whatever the passes are. */
 static void test_merged(void **unused)
 {
+	/* which of modules: pairs; whole ones, and both side by side */
+	static const unsigned some[] = { 1, 2, 4, 7, 8, 16, 3, 8 + 2, 16 + 1 + 4, 8 + 16 + 4 };
 	static const struct way whole = { .threads = 2, .batch = 64 }, few = { .threads = 1, .batch = 5 };
 
 	for (unsigned tied = 0; tied < 2; tied++) {
 		begin(tied);
-		for (unsigned which = 1; which < 8; which++) {
-			if (test_quick() && which != 1 && which != 2 && which != 7)
+		for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+			const unsigned which = some[i];
+			const float scale = which < 8 ? 0.5f : 1;
+			if (test_quick() && i % 3 == 1 + tied)
 				continue;
 			write_adapter("adapter", which);
-			write_merged(tied, 0.5 * 2);
+			write_merged(tied, (double)scale * 2);
 			jit_model *m = open_made("model", "cpu"), *merged = open_made("merged", "cpu");
 			struct told *bare = told_with(m, NULL, 0, &whole), *want = told_with(merged, NULL, 0, &whole),
-				    *got = told_with(m, "adapter", 0.5f, &whole),
-				    *again = told_with(m, "adapter", 0.5f, &few);
+				    *got = told_with(m, "adapter", scale, &whole),
+				    *again = told_with(m, "adapter", scale, &few);
 			const size_t n = sizeof *want / sizeof(float);
 			const double off = distance(&got->prompt[0][0], &want->prompt[0][0], n),
 				     moved = distance(&bare->prompt[0][0], &want->prompt[0][0], n);
@@ -276,25 +300,25 @@ static void test_everywhere(void **unused)
 	const struct way way = { .threads = 1, .batch = 16 };
 
 	begin(false);
-	write_adapter("adapter", 7);
-	jit_model *m = open_made("model", "cpu");
-	struct told *want = told_with(m, "adapter", 1, &way);
-	jit_model_close(m);
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 6; i++) {
 		if (!test_mine(i))
 			continue;
-		m = open_made("model", devices[i]);
+		write_adapter("adapter", i < 3 ? 7 : 8 + 16 + 4);
+		jit_model *m = open_made("model", "cpu");
+		struct told *want = told_with(m, "adapter", 1, &way);
+		jit_model_close(m);
+		m = open_made("model", devices[i % 3]);
 		struct told *got = told_with(m, "adapter", 1, &way);
 		if (memcmp(got, want, sizeof *got) != 0)
-			fail_msg("%s differs from the CPU", devices[i]);
+			fail_msg("%s differs from the CPU", devices[i % 3]);
 		free(got);
+		free(want);
 		jit_model_close(m);
 	}
-	free(want);
 	end();
 }
 
-enum { MEMBERS = 4 };
+enum { MEMBERS = 6 };
 
 static void step_all(jit_batch *b, jit_session **s, float (*got)[STEPS + 1][VOCAB])
 {
@@ -318,11 +342,12 @@ static void step_all(jit_batch *b, jit_session **s, float (*got)[STEPS + 1][VOCA
 	}
 }
 
-/* Members with the embedding, with the output, with both and with nothing, in the same passes. */
+/* Members with pairs of the embedding, of the output and of both, with these whole, and with nothing, in the same
+ * passes. */
 static void test_members(void **unused)
 {
-	static const char *const names[] = { "one", "two", "three" };
-	static const unsigned which[] = { 1, 2, 7 };
+	static const char *const names[] = { "one", "two", "three", "four", "five" };
+	static const unsigned which[] = { 1, 2, 7, 8 + 4, 16 };
 	static const struct way way = { .threads = 2, .batch = 64 };
 	const jit_batch_options o =
 		JIT_BATCH_OPTIONS(.threads = 2, .tokens = 64, .context = 256, .speculate = JIT_SPECULATE_OFF);
@@ -370,10 +395,35 @@ static void test_members(void **unused)
 	end();
 }
 
+static void test_scales(void **unused)
+{
+	const struct way way = { .threads = 1 };
+	jit_error err = { 0 };
+	jit_adapter *a[2];
+
+	begin(false);
+	jit_model *m = open_made("model", "cpu");
+	write_adapter("one", 8 + 4);
+	write_adapter("two", 8 + 16);
+	a[0] = open_adapter(m, inside("one"));
+	a[1] = open_adapter(m, inside("two"));
+	jit_session *s = open_session(m, &way);
+	assert_int_equal(jit_session_set_adapters(s, a, (const float[]){ 0.5f }, 1, &err), JIT_ERROR_ARGUMENT);
+	assert_non_null(strstr(err.message, "adapter 0 has whole modules (modules_to_save), and its scale is 0.5"));
+	assert_int_equal(jit_session_set_adapters(s, a, NULL, 2, &err), JIT_ERROR_ARGUMENT);
+	assert_non_null(strstr(err.message, "adapter 1 has a whole module (modules_to_save) that another one has"));
+	use(s, a, (const float[]){ 1, 0 }, 2);
+	jit_session_close(s);
+	jit_adapter_close(a[0]);
+	jit_adapter_close(a[1]);
+	jit_model_close(m);
+	end();
+}
+
 int run_once(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_merged), cmocka_unit_test(test_everywhere),
-		                            cmocka_unit_test(test_members) };
+		                            cmocka_unit_test(test_members), cmocka_unit_test(test_scales) };
 
 	return cmocka_run_group_tests_name("the embedding and the output", tests, NULL, NULL);
 }

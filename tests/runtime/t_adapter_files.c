@@ -25,7 +25,9 @@ static void test_refused_files(void **unused)
 		{ ", \"use_dora\": true", "use_dora is true, but model.layers.0.self_attn.q_proj has no magnitude" },
 		{ ", \"use_dora\": 1", "the field use_dora is not known" },
 		{ ", \"lora_bias\": true", "lora_bias is true, but model.layers.0.self_attn.q_proj has no bias" },
-		{ ", \"modules_to_save\": [\"lm_head\"]", "modules_to_save is set" },
+		{ ", \"modules_to_save\": [\"lm_head\"]", "modules_to_save has lm_head, of which there is no tensor" },
+		{ ", \"modules_to_save\": \"lm_head\"", "modules_to_save is \"lm_head\", expected names" },
+		{ ", \"modules_to_save\": [1]", "modules_to_save is [1], expected names" },
 		{ ", \"target_parameters\": [\"mlp.experts.down_proj\"]", "target_parameters is set" },
 		{ ", \"trainable_token_indices\": [3]", "trainable_token_indices is set" },
 		{ ", \"layer_replication\": [[0, 2]]", "layer_replication is set" },
@@ -74,7 +76,9 @@ static void test_refused_modules(void **unused)
 		{ "model.layers.9.self_attn.q_proj", 256, 256 },
 		{ "model.embed_tokens", 4096, 256 },
 		{ "model.embed_tokens", 255, 4096 },
-		{ "model.norm", 256, 256 }
+		{ "model.norm", 256, 256 },
+		{ "lm_head.weight", 4097, 256 },
+		{ "model.norm.weight", 256, 1 }
 	};
 	static const char *const says[] = {
 		"has 255 columns, expected 256",
@@ -82,7 +86,9 @@ static void test_refused_modules(void **unused)
 		"is of the module",
 		"is of 256 tokens, and the model has 4096",
 		"has 255 rows, expected 256, the width of the embedding",
-		"is of the module"
+		"is of the module",
+		"a vocabulary of another size is not done",
+		"which is done of embed_tokens and lm_head alone"
 	};
 	char folder[] = "/tmp/t_adapters-XXXXXX", line[100], path[1024];
 	jit_error err = { 0 };

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A module and its matrix's sizes; of embed_tokens, `in` is how many tokens there are. */
+/* A module and its matrix's sizes; of embed_tokens, `in` is how many tokens there are. With ".weight" behind its path
+ * it is there whole. */
 struct lora_module {
 	const char *path;
 	unsigned out, in;
@@ -67,7 +68,10 @@ static inline void lora_folder(const char *dir, const struct lora_written *w)
 	for (size_t i = 0; i < w->n; i++)
 		for (int b = 0; b < (w->row ? 3 : 2); b++) {
 			const struct lora_module *m = &w->module[i];
-			const size_t rows = b ? m->out : w->rank,
+			const bool whole = strlen(m->path) > 7 && strcmp(m->path + strlen(m->path) - 7, ".weight") == 0;
+			if (whole && b)
+				continue;
+			const size_t rows = b || whole ? m->out : w->rank,
 				     cols = b == 2 ? 1
 			                    : b    ? w->rank
 			                           : m->in,
@@ -78,8 +82,10 @@ static inline void lora_folder(const char *dir, const struct lora_written *w)
 				form[] = "%s\"base_model.model.%s%s\":{\"dtype\":\"F32\",\"shape\":[%zu%s%.0zu],"
 					 "\"data_offsets\":[%zu,%zu]}";
 			at += (size_t)sprintf(header + at, form, i || b ? "," : "", m->path,
-			                      b == 2 ? w->row : ends[strstr(m->path, "embed_tokens") != NULL][b], rows,
-			                      b == 2 ? "" : ",", b == 2 ? 0 : cols, data, data + bytes);
+			                      whole    ? ""
+			                      : b == 2 ? w->row
+			                               : ends[strstr(m->path, "embed_tokens") != NULL][b],
+			                      rows, b == 2 ? "" : ",", b == 2 ? 0 : cols, data, data + bytes);
 			data += bytes;
 		}
 	header[at++] = '}';
