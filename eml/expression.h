@@ -5,6 +5,7 @@
  *   expression_read.c     texts into expressions: bytes from outside
  *   expression_write.c    expressions as text, C and LaTeX
  *   expression_value.c    values, as complex numbers
+ *   expression_tidy.c     a shorter expression with the same values
  *
  * Owns: the form. Nodes lie in one array, operands before what uses them, and the last one is the whole.
  */
@@ -79,5 +80,9 @@ void expression_write(const struct expression *e, const char *const *names, enum
 double complex expression_value(const struct expression *e, const double complex *variable);
 /* The logarithm that it takes. */
 double complex expression_log(double complex z);
+
+/* Computes what is constant, leaves out what changes nothing, and puts numbers in front of products and behind sums.
+ * The values stay but for rounding, where both have one and variables are real. */
+void expression_tidy(struct expression *e);
 
 #endif

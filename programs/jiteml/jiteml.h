@@ -11,10 +11,10 @@ enum { JITEML_DONE, JITEML_FAILED, JITEML_USAGE, JITEML_NOT_FOUND = 3, JITEML_IN
 
 struct jiteml_arguments {
 	const char *command, *operand[2];
-	const char *device, *cache, *form;
-	long size, max, variables, threads, digits;
-	double cap;
-	bool extended, json, quiet;
+	const char *device, *cache, *form, *target, *sequence, *operations, *front;
+	long size, max, variables, threads, digits, lags, looked, terms;
+	double cap, enough;
+	bool extended, no_constants, json, quiet;
 };
 extern struct jiteml_arguments jiteml;
 extern jit_cancel *jiteml_cancel;         /* set by a signal */
@@ -27,6 +27,9 @@ int jiteml_fail_error(const jit_error *err);
 int jiteml_wrong(const char *sentence);
 /* An expression in x and y. False: it was said. */
 bool jiteml_read(struct expression *e, const char *what, const char *text);
+
+/* An expression as --form says. */
+void jiteml_write(const struct expression *e, const char *const *names, FILE *out);
 
 /* ---- jiteml_prove.c: whether two expressions are equal, by MPFR */
 
@@ -51,5 +54,6 @@ int jiteml_find(void);
 int jiteml_identities(void);
 int jiteml_prove(void);
 int jiteml_show(void);
+int jiteml_fit(void);
 
 #endif

@@ -110,27 +110,27 @@ static bool target_of(const struct expression *e, double target[2 * LEVELS_POINT
 	return true;
 }
 
-static void write_rpn(const struct expression *e, uint32_t at, FILE *out)
+static void write_rpn(const struct expression *e, const char *const *names, uint32_t at, FILE *out)
 {
 	const struct node *n = &e->node[at];
 	const unsigned operands = operation_form[n->op].operands;
 
 	if (operands > 0)
-		write_rpn(e, n->a, out);
+		write_rpn(e, names, n->a, out);
 	if (operands > 1)
-		write_rpn(e, n->b, out);
+		write_rpn(e, names, n->b, out);
 	if (n->op == OP_NUMBER)
 		fprintf(out, "%.17g ", n->number);
 	else
-		fprintf(out, "%s ", n->op == OP_VARIABLE ? jiteml_names[n->a] : operation_form[n->op].text);
+		fprintf(out, "%s ", n->op == OP_VARIABLE ? names[n->a] : operation_form[n->op].text);
 }
 
-static void write_formed(const struct expression *e, FILE *out)
+void jiteml_write(const struct expression *e, const char *const *names, FILE *out)
 {
 	if (strcmp(jiteml.form, "rpn") == 0)
-		write_rpn(e, expression_root(e), out);
+		write_rpn(e, names, expression_root(e), out);
 	else
-		expression_write(e, jiteml_names,
+		expression_write(e, names,
 		                 *jiteml.form == 'c'   ? EXPRESSION_C
 		                 : *jiteml.form == 'l' ? EXPRESSION_LATEX
 		                                       : EXPRESSION_TEXT,
@@ -145,7 +145,7 @@ static void print_found(const char *text, const struct expression *tree, const s
 	FILE *f = open_memstream(&formed, &bytes);
 
 	if (f && r->size)
-		write_formed(tree, f);
+		jiteml_write(tree, jiteml_names, f);
 	if (f)
 		fclose(f);
 	if (jiteml.json) {
@@ -277,7 +277,7 @@ int jiteml_show(void)
 
 	if (!jiteml_read(&e, "the expression", jiteml.operand[0]))
 		return JITEML_FAILED;
-	write_formed(&e, stdout);
+	jiteml_write(&e, jiteml_names, stdout);
 	putchar('\n');
 	expression_free(&e);
 	return JITEML_DONE;

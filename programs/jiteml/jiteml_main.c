@@ -7,10 +7,13 @@
 #include "programs/common/allocator.h"
 #include "programs/common/output.h"
 #include "programs/jiteml/jiteml.h"
+#include "programs/jiteml/jiteml_data.h"
 #include "runtime/host/pool.h"
 #include "runtime/host/system.h"
 
-struct jiteml_arguments jiteml = { .variables = -1, .cap = 12, .digits = 40, .form = "text" };
+struct jiteml_arguments jiteml = {
+	.variables = -1, .cap = 12, .digits = 40, .form = "text", .looked = 20, .terms = 3, .enough = 1e-9
+};
 jit_cancel *jiteml_cancel;
 const char *const jiteml_names[2] = { "x", "y" };
 
@@ -67,6 +70,58 @@ static const struct option_row rows[] = {
 	  .value = "text|c|latex|rpn",
 	  .help = "how expressions are printed (text)",
 	  .target = &jiteml.form },
+	{ .name = "Formulas of data", .kind = OPTION_GROUP },
+	{ .name = "target",
+	  .kind = OPTION_TEXT,
+	  .value = "NAME",
+	  .help = "the column that is explained (the last one)",
+	  .target = &jiteml.target },
+	{ .name = "sequence",
+	  .kind = OPTION_TEXT,
+	  .value = "N,N...",
+	  .help = "in place of a file: numbers a, which their places n explain, from 1",
+	  .target = &jiteml.sequence },
+	{ .name = "lags",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "of --sequence: numbers before each one that may explain it, too: a1, the last one, a2 and so on (0)",
+	  .high = NUMBERS_LAGS,
+	  .target = &jiteml.lags },
+	{ .name = "operations",
+	  .kind = OPTION_TEXT,
+	  .value = "NAME[,NAME...]",
+	  .help = "of which formulas are made: +,-,*,/,^,exp,ln,sqrt,sin,cos,tanh,square,inverse (all but ^)",
+	  .target = &jiteml.operations },
+	{ .name = "looked",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "functions that are looked at, in millions (20)",
+	  .low = 1,
+	  .high = 100000,
+	  .target = &jiteml.looked },
+	{ .name = "terms",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "functions that are added up at most (3)",
+	  .low = 1,
+	  .high = 8,
+	  .target = &jiteml.terms },
+	{ .name = "no-constants",
+	  .kind = OPTION_FLAG,
+	  .help = "fit no numbers inside of functions, as in exp(-0.7 x)",
+	  .target = &jiteml.no_constants },
+	{ .name = "enough",
+	  .kind = OPTION_FLOAT,
+	  .value = "X",
+	  .help = "an error that ends the search; errors are parts of the target's standard deviation (1e-9)",
+	  .low = 0,
+	  .high = 1,
+	  .target = &jiteml.enough },
+	{ .name = "front",
+	  .kind = OPTION_FILE,
+	  .value = "FILE",
+	  .help = "write a line for each formula: size, error, and its text",
+	  .target = &jiteml.front },
 	{ .name = "Where", .kind = OPTION_GROUP },
 	{ .name = "device",
 	  .letter = 'd',
@@ -105,6 +160,7 @@ static const struct {
 	{ { "find", "EXPRESSION", "the smallest tree with the value of an expression in x and y" }, 1, jiteml_find },
 	{ { "identities", "", "find trees for the functions of a pocket calculator" }, 0, jiteml_identities },
 	{ { "prove", "EXPRESSION EXPRESSION", "whether two expressions are equal in 40 digits" }, 2, jiteml_prove },
+	{ { "fit", "FILE", "formulas of data, by size and error: a CSV or .npy file, or --sequence" }, -1, jiteml_fit },
 	{ { "show", "EXPRESSION", "print an expression as --form says" }, 1, jiteml_show },
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
@@ -187,7 +243,7 @@ static int begin(int argc, char **argv)
 	if (options_about(&program, &about, jit_version(), &status))
 		return status;
 	if (program.n_operands == 0)
-		return jiteml_wrong("a command is missing: enumerate, find, identities, prove or show");
+		return jiteml_wrong("a command is missing: enumerate, find, fit, identities, prove or show");
 	jiteml.command = operand[0];
 	jiteml.operand[0] = program.n_operands > 1 ? operand[1] : NULL;
 	jiteml.operand[1] = program.n_operands > 2 ? operand[2] : NULL;
@@ -198,15 +254,17 @@ static int begin(int argc, char **argv)
 	for (int i = 0; i < COMMANDS; i++) {
 		if (strcmp(jiteml.command, commands[i].say.name) != 0)
 			continue;
-		if (program.n_operands - 1 == commands[i].operands)
+		if (program.n_operands - 1 == commands[i].operands || (commands[i].operands < 0 && !jiteml.operand[1]))
 			return commands[i].do_it();
 		snprintf(sentence, sizeof sentence, "%s takes %s", jiteml.command,
-		         commands[i].operands == 0   ? "options alone"
+		         commands[i].operands < 0    ? "one file"
+		         : commands[i].operands == 0 ? "options alone"
 		         : commands[i].operands == 1 ? "one expression; quote it for the shell"
 		                                     : "two expressions; quote them for the shell");
 		return jiteml_wrong(sentence);
 	}
-	snprintf(sentence, sizeof sentence, "%s is no command; expected enumerate, find, identities, prove or show",
+	snprintf(sentence, sizeof sentence,
+	         "%s is no command; expected enumerate, find, fit, identities, prove or show",
 	         error_quote(quoted, sizeof quoted, jiteml.command, strlen(jiteml.command)));
 	return jiteml_wrong(sentence);
 }

@@ -16,6 +16,8 @@
 	X(safetensors) \
 	X(imatrix) \
 	X(npy) \
+	X(formula) \
+	X(table) \
 	X(index) \
 	X(config) \
 	X(generation) \
@@ -106,6 +108,7 @@ void fuzz_graph_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void
 void fuzz_pictures_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_processor_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_towers_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
+void fuzz_table_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_npy_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 
 #endif

@@ -221,6 +221,10 @@ static const struct {
 	  "\"gap_goes_on\":\"words\",\"openings\":[{\"text\":\"[CALL]\",\"then\":\"\\nf.\"},{\"text\":\"{"
 	  "\\\"a\\\"\","
 	  "\"first\":true,\"loose\":true}],\"close\":\"[/CALL]\",\"spelled\":[\"<|x|>\"]}" },
+	{ FUZZ_formula, "eml(1, x)^2/3 - sin(-y)*1.5e-7" },
+	{ FUZZ_formula, "-(x + 1)^-2^q_1/(y*2)*pi*e - i*sqrt(ln(0.5)) - -3*-x" },
+	{ FUZZ_formula, "exp(x + 0.3)*exp(x - 0.3)^-1 + tan(asin(1/(1/y)))/(2/x/(3*y)) - (2 - (x - 2))" },
+	{ FUZZ_formula, "(((x)" },
 	{ FUZZ_call, "{\"schema\":{\"type\":\"object\"},\"begun\":\"{\",\"openings\":[{\"text\":\"<t>\","
 	             "\"begun\":\"\\\"\"}]}" },
 	{ FUZZ_call, "{\"schema\":{\"type\":\"object\"},\"values\":\"plain\",\"behind_name\":\">\",\"first_"
@@ -240,6 +244,8 @@ void fuzz_models_seeds(enum fuzz_number target, void (*take)(void *user, const u
 		fuzz_processor_seeds(take, user);
 	if (target == FUZZ_towers)
 		fuzz_towers_seeds(take, user);
+	if (target == FUZZ_table)
+		fuzz_table_seeds(take, user);
 	if (target == FUZZ_npy)
 		fuzz_npy_seeds(take, user);
 	if (target == FUZZ_language)

@@ -92,6 +92,85 @@ has '\frac{x^{2}}{3}'
 is 0 $j show "x^2/3" --form rpn
 has "x 2 ^ 3 / "
 
+# Formulas of data: files of both kinds, sequences, and what is left of a target.
+awk 'BEGIN { print "k,x,U"; for (i = 0; i < 40; i++) { k = 1 + i % 7 * 0.37; x = 2 + i * i % 11 * 0.21
+	printf "%.17g,%.17g,%.17g\n", k, x, k * x * x / 2 } }' > "$dir/spring.csv"
+is 0 $j fit "$dir/spring.csv" --quiet
+check "one line, the formula: $(cat "$dir/out")" [ "$(cat "$dir/out")" = "U = k*x^2/2" ]
+is 0 $j fit "$dir/spring.csv" --front "$dir/front" --form latex
+has 'U = \frac{k \cdot x^{2}}{2}'
+check "a line for each formula, the last one exact" \
+	awk '{ n = $1; e = $2 } END { exit !(NR > 1 && n == 7 && e < 1e-9) }' "$dir/front"
+is 0 $j fit "$dir/spring.csv" --target k --json
+check "another target, as JSON" grep -q '"size":[0-9]*,"error":[-0-9.e]*,"formula":"2\*U/x^2"}' "$dir/out"
+cp "$dir/out" "$dir/first"
+is 0 $j fit "$dir/spring.csv" --target k --json --threads 1
+same "threads do not show" "$dir/out" "$dir/first"
+is 0 $j fit "$dir/spring.csv" --target k --json --device sim:gfx1100
+same "a simulated card does not show" "$dir/out" "$dir/first"
+is 3 $j fit "$dir/spring.csv" --operations +,- --looked 1 --terms 1 --no-constants
+is 0 $j fit "$dir/spring.csv" --operations +,- --looked 1 --terms 1 --no-constants --enough 0.9
+sed 1d "$dir/spring.csv" | tr , ';' > "$dir/plain.csv"
+is 0 $j fit "$dir/plain.csv" -q
+check "usual names" [ "$(cat "$dir/out")" = "y = x1*x2^2/2" ]
+{ printf '\223NUMPY\001\000\166\000'
+printf "%-117s\n" "{'descr': '<i2', 'fortran_order': False, 'shape': (6, 2), }"
+printf '\001\000\001\000\002\000\010\000\003\000\033\000'
+printf '\004\000\100\000\005\000\175\000\006\000\330\000'
+} > "$dir/cubes.npy"
+is 0 $j fit "$dir/cubes.npy" -q
+check "cubes in a .npy file: $(cat "$dir/out" "$dir/err")" [ "$(cat "$dir/out")" = "y = x^3" ]
+sequence() {
+	is 0 $j fit --sequence "$1" --quiet ${3:-}
+	check "$1 is $2: $(cat "$dir/out")" [ "$(cat "$dir/out")" = "a = $2" ]
+}
+sequence "1 4 9 16 25 36" "n^2"
+sequence "1 3 6 10 15 21 28" "(n + n^2)/2"
+sequence "1,1,2,3,5,8,13,21,34" "a1 + a2" "--lags 2"
+sequence "1 3 7 15 31 63 127" "2*a1 + 1" "--lags 1"
+sequence "1 5 12 22 35 51 70" "(3/2*n - 1/2)*n"
+sequence "2 4 8 16 32 64 128" "2^n" "--operations +,*,^"
+sequence "1 2 6 24 120 720 5040" "n*a1" "--lags 1"
+
+is 2 $j fit
+says "a file of data is needed, or --sequence"
+is 2 $j fit x.csv --sequence 1,2
+says "a file of data is needed, or --sequence"
+is 2 $j fit a b
+says "fit takes one file"
+is 2 $j fit "$dir/spring.csv" --operations +,minus
+says "--operations: minus: expected some of +,-,*,/"
+is 1 $j fit "$dir/none.csv"
+says "none.csv: cannot be read: No such file"
+is 1 $j fit "$dir/spring.csv" --target U2
+says "spring.csv has no column U2"
+is 1 $j fit --sequence "1 2 x 4"
+says "--sequence: x: expected numbers with commas between"
+is 1 $j fit --sequence "1 2 3" --lags 2
+says "--sequence: 3 numbers: expected 6 at least"
+# wrong TEXT SENTENCE: a table
+wrong() {
+	printf "$1" > "$dir/wrong.csv"
+	is 1 $j fit "$dir/wrong.csv"
+	says "wrong.csv: $2"
+}
+wrong '1,2\n3,4,5\n' "line 2 has 3 columns, expected 2"
+wrong '1,2\n3,four\n' "line 2, column 2: four: expected a finite number"
+wrong '1,2\n3,\n' "line 2 has 1 columns, expected 2"
+wrong '1,,2\n' "line 1, column 2: nothing: expected a finite number"
+wrong '1,nan\n' "line 1, column 2: nan: expected a finite number"
+wrong 'x,x\n1,2\n' "two columns have the name x"
+wrong 'x,a b\n1,2\n' "line 2 has 2 columns, expected 3"
+wrong 'x,b-c\n1,2\n' "line 1: b-c is no name: expected letters, digits and _"
+wrong '1\n2\n3\n' "1 columns: expected two at least"
+wrong '1,2\n2,3\n' "2 rows: expected three at least"
+wrong '' "0 columns: expected two at least"
+head -c 140 "$dir/cubes.npy" > "$dir/cut.npy"
+is 1 $j fit "$dir/cut.npy"
+says "cut.npy: its header says 24 bytes of elements, and it has 12"
+is 1 $j fit "$dir/spring.csv" --front "$dir/no/front"
+says "cannot be written"
+
 # What is wrong
 is 2 $j
 says "a command is missing"
