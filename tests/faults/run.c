@@ -218,6 +218,34 @@ static void meet(struct watched *w, pid_t pid)
 	ptrace(PTRACE_SETREGS, pid, NULL, &r);
 }
 
+/* Whether an address lies in a mapping of a file with that in its name. */
+static bool is_of(pid_t pid, const char *file, unsigned long long address)
+{
+	char path[64], line[1024];
+	bool found = false;
+
+	snprintf(path, sizeof path, "/proc/%d/maps", pid);
+	FILE *f = fopen(path, "rb");
+	while (f && !found && fgets(line, sizeof line, f)) {
+		unsigned long long first, behind;
+		found = sscanf(line, "%llx-%llx", &first, &behind) == 2 && address >= first && address < behind &&
+		        strstr(line, file);
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+/* A thread stands where it crashed: there, or where a function without a frame of its own returns to. */
+static bool stands_in(pid_t pid, const char *file)
+{
+	struct user_regs_struct r;
+
+	return ptrace(PTRACE_GETREGS, pid, NULL, &r) == 0 &&
+	       (is_of(pid, file, r.rip) ||
+	        is_of(pid, file, (unsigned long long)ptrace(PTRACE_PEEKDATA, pid, r.rsp, NULL)));
+}
+
 /* What a stop was for; the signal that the thread is to get. */
 static int stopped(struct watched *w, pid_t pid, int status)
 {
@@ -235,6 +263,7 @@ static int stopped(struct watched *w, pid_t pid, int status)
 		begin_program(w, &r);
 		return 0;
 	}
+	w->o->in_driver |= signal == SIGSEGV && stands_in(pid, "/libcuda.so");
 	return signal;
 }
 
