@@ -134,6 +134,40 @@ int jit_executable_get_report(const jit_executable *x, jit_executable_report *ou
  * too. */
 int jit_executable_write_report(const jit_executable *x, const char *path, int text, jit_error *err);
 
+/* ---- graphs whose sizes change */
+
+/* The executables of one graph, one for each set of sizes that was named. Any number of threads may call these
+ * functions. Code is kept by its shape, as that of all kernels: what two sets have in common is generated once. */
+typedef struct jit_specialiser jit_specialiser;
+/* options: with source or path, which is read once; its sizes hold for all executables. */
+jit_specialiser *jit_specialiser_open(jit_compute *c, const jit_graph_options *options, jit_error *err);
+/* Closes its executables, too, which nobody may be using. */
+void jit_specialiser_close(jit_specialiser *s);
+/* The executable for these sizes beside those of the options, "n=64 batch=2", in any order; "": there are none. It is
+ * made if it is not there; one that the thread is making is waited for. The specialiser owns it. NULL: err; the next
+ * call tries again. */
+jit_executable *jit_specialiser_get(jit_specialiser *s, const char *sizes, jit_error *err);
+/* Has a thread make it, in the order of these calls, and returns at once. jit_specialiser_get() says what goes wrong.
+ */
+int jit_specialiser_ahead(jit_specialiser *s, const char *sizes, jit_error *err);
+
+enum { JIT_SPECIALISING, JIT_SPECIALISED, JIT_SPECIALISE_FAILED };
+typedef struct jit_specialisation {
+	size_t size;
+	const char *sizes;         /* in the order of their names; lives as long as the specialiser */
+	int state;                 /* JIT_SPECIALISING: it is not there yet */
+	int ahead;                 /* 1: the thread made it, 0: jit_specialiser_get() did */
+	uint32_t kernels, on_host; /* as of jit_executable_report */
+	uint64_t generated;
+	uint64_t began_ns, took_ns; /* began_ns: how long after jit_specialiser_open() */
+	uint64_t waited_ns;         /* how long jit_specialiser_get() waited for the thread */
+	uint64_t uses;              /* how often jit_specialiser_get() gave it */
+} jit_specialisation;
+#define JIT_SPECIALISATION() JIT_STRUCT(jit_specialisation, )
+/* How many sets were named, and what became of each, by its number from 0. */
+size_t jit_specialiser_count(jit_specialiser *s);
+int jit_specialiser_report(jit_specialiser *s, size_t number, jit_specialisation *out, jit_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -147,6 +147,12 @@ const (
 )
 
 const (
+	jitSpecialising     = 0
+	jitSpecialised      = 1
+	jitSpecialiseFailed = 2
+)
+
+const (
 	jitTrainConstant = 0
 	jitTrainCosine   = 1
 	jitTrainLinear   = 2
@@ -696,6 +702,21 @@ type jitExecutableReport struct {
 	lastNs        uint64
 }
 
+// jitSpecialisation is jit_specialisation of jitrun_graph.h.
+type jitSpecialisation struct {
+	size      uintptr
+	sizes     uintptr
+	state     int32
+	ahead     int32
+	kernels   uint32
+	onHost    uint32
+	generated uint64
+	beganNs   uint64
+	tookNs    uint64
+	waitedNs  uint64
+	uses      uint64
+}
+
 // jitTrainOptions is jit_train_options of jitrun_train.h.
 type jitTrainOptions struct {
 	size            uintptr
@@ -974,6 +995,12 @@ const (
 	jitExecutableRun
 	jitExecutableGetReport
 	jitExecutableWriteReport
+	jitSpecialiserOpen
+	jitSpecialiserClose
+	jitSpecialiserGet
+	jitSpecialiserAhead
+	jitSpecialiserCount
+	jitSpecialiserReport
 	jitTrainOpen
 	jitTrainClose
 	jitTrainFeed
@@ -1168,6 +1195,12 @@ var functionNames = [...]string{
 	"jit_executable_run",
 	"jit_executable_get_report",
 	"jit_executable_write_report",
+	"jit_specialiser_open",
+	"jit_specialiser_close",
+	"jit_specialiser_get",
+	"jit_specialiser_ahead",
+	"jit_specialiser_count",
+	"jit_specialiser_report",
 	"jit_train_open",
 	"jit_train_close",
 	"jit_train_feed",

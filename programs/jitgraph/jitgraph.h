@@ -12,7 +12,7 @@ enum { JITGRAPH_DONE, JITGRAPH_FAILED, JITGRAPH_USAGE, JITGRAPH_INTERRUPTED = 13
 struct jitgraph_arguments {
 	const char *command, *file;
 	const char *device, *isa, *cache, *dump_ir, *dump_asm, *stage;
-	struct option_list in, out, expect, sizes;
+	struct option_list in, out, expect, sizes, each;
 	long seed, threads, times, shown; /* seed: -1: none */
 	double rtol, atol;
 	bool no_cache, sealed, quiet, json, kernels;
@@ -55,7 +55,11 @@ bool jitgraph_check_names(const jit_graph *g, struct error *err);
 
 /* ---- what is opened */
 
+/* "n=64 m=4 " of --size. False: err. */
+bool jitgraph_sizes(char *out, size_t room, jit_error *err);
 jit_graph *jitgraph_open(jit_error *err);
+/* With further sizes. */
+jit_graph *jitgraph_open_more(const char *more, jit_error *err);
 /* On --device; auto becomes the name of one. NULL: err. */
 jit_compute *jitgraph_compute_open(const jit_graph *g, jit_error *err);
 
@@ -75,6 +79,7 @@ void jitgraph_run_close(struct jitgraph_run *r);
 int jitgraph_run(void);
 int jitgraph_check(void);
 int jitgraph_bench(void);
+int jitgraph_each(void); /* bench with --each */
 int jitgraph_dump(void);
 
 #endif

@@ -98,6 +98,8 @@ int jitgraph_bench(void)
 	jit_error err = { 0 };
 	int status = JITGRAPH_DONE;
 
+	if (jitgraph.each.n)
+		return jitgraph_each();
 	if (jitgraph_run_open(&r, &status)) {
 		if (!run_all(&r, &t, &err))
 			status = jitgraph_fail_error(&err);

@@ -87,6 +87,13 @@ static const struct option_row rows[] = {
 	  .help = "runs of bench; 0: half a second of them (0)",
 	  .high = 1000000,
 	  .target = &jitgraph.times },
+	{ .name = "each",
+	  .kind = OPTION_LIST,
+	  .value = "SIZES",
+	  .help = "of bench: \"n=64 m=4\", sizes beside those of --size; given several times, they are run in turn, "
+	          "and "
+	          "a thread compiles the next ones meanwhile",
+	  .target = &jitgraph.each },
 	{ .name = "json", .kind = OPTION_FLAG, .help = "print what bench measured as JSON", .target = &jitgraph.json },
 	{ .name = "What is shown", .kind = OPTION_GROUP },
 	{ .name = "stage",
@@ -127,7 +134,7 @@ static const struct {
 	{ { "check", "FILE", "compare what is compiled with the interpreter, bit for bit, and with expected outputs" },
 	  jitgraph_check,
 	  "expect rtol atol" },
-	{ { "bench", "FILE", "time the runs of a graph" }, jitgraph_bench, "times json" },
+	{ { "bench", "FILE", "time the runs of a graph" }, jitgraph_bench, "times json each" },
 	{ { "dump", "FILE", "show a graph before and behind each pass, and its kernels" },
 	  jitgraph_dump,
 	  "stage elements kernels" },
@@ -150,6 +157,7 @@ static struct option_program program = {
 		    "jitgraph run model.onnx -s batch=1 --random 1\n"
 		    "jitgraph check model.onnx -s batch=1 -i input=x.npy --expect output=y.npy --rtol 1e-4\n"
 		    "jitgraph bench model.onnx -s batch=8 --random 1 -t 2 --json\n"
+		    "jitgraph bench mlp.graph --each n=64 --each n=128 --random 1\n"
 		    "jitgraph dump mlp.graph -s n=64 --kernels\n"
 		    "jitgraph dump model.onnx -s batch=1 --stage all --elements 0 > model.graph",
 	.exit_status = ".TP\n0\nDone; of check: all elements are equal, or near enough.\n.TP\n1\nSomething failed, or "
@@ -192,8 +200,7 @@ static int wrong(const char *sentence)
 	return JITGRAPH_USAGE;
 }
 
-/* "n=64 m=4 " of --size. */
-static bool read_sizes(char *out, size_t room, jit_error *err)
+bool jitgraph_sizes(char *out, size_t room, jit_error *err)
 {
 	size_t at = 0;
 
@@ -210,12 +217,19 @@ static bool read_sizes(char *out, size_t room, jit_error *err)
 	return true;
 }
 
-jit_graph *jitgraph_open(jit_error *err)
+jit_graph *jitgraph_open(jit_error *err) { return jitgraph_open_more("", err); }
+
+jit_graph *jitgraph_open_more(const char *more, jit_error *err)
 {
 	char sizes[4000];
 
-	if (!read_sizes(sizes, sizeof sizes, err))
+	if (!jitgraph_sizes(sizes, sizeof sizes, err))
 		return NULL;
+	const size_t n = strlen(sizes);
+	if ((size_t)snprintf(sizes + n, sizeof sizes - n, "%s", more) >= sizeof sizes - n) {
+		*err = (jit_error){ .code = JIT_ERROR_ARGUMENT, .message = "--each: more than 4000 bytes of sizes" };
+		return NULL;
+	}
 	return jit_graph_open(&JIT_GRAPH_OPTIONS(.path = jitgraph.file, .sizes = sizes), err);
 }
 

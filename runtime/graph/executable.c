@@ -210,16 +210,15 @@ static bool open_step(struct executable *x, struct step *step, struct error *err
 static bool open_steps(struct executable *x, struct error *err)
 {
 	const double begin = system_seconds();
-	jit_compute_info before = JIT_COMPUTE_INFO(), after = JIT_COMPUTE_INFO();
 	bool ok = true;
 
-	jit_compute_get_info(x->compute, &before, NULL);
-	executable_make_kernels(x);
+	if (!x->aside)
+		executable_make_kernels(x);
 	for (uint32_t i = 0; ok && i < x->p.groups; i++)
 		ok = open_step(x, &x->step[i], err);
-	jit_compute_get_info(x->compute, &after, NULL);
 	ok = ok && executable_list_steps(x, err);
-	x->generated = after.generated - before.generated;
+	for (size_t i = 0; i < x->n_opened; i++)
+		x->generated += x->opened[i].kernel && x->opened[i].kernel->source == KERNEL_GENERATED;
 	x->code_ns = (uint64_t)((system_seconds() - begin) * 1e9);
 	return ok;
 }
@@ -301,8 +300,8 @@ struct executable *executable_open(jit_compute *c, const struct tensor_graph *g,
 	return executable_open_bound(c, g, NULL, err);
 }
 
-struct executable *executable_open_bound(jit_compute *c, const struct tensor_graph *g, const bool bound[],
-                                         struct error *err)
+static struct executable *open_with(jit_compute *c, const struct tensor_graph *g, const bool bound[], bool aside,
+                                    struct error *err)
 {
 	struct executable *x = calloc(1, sizeof *x);
 
@@ -311,6 +310,7 @@ struct executable *executable_open_bound(jit_compute *c, const struct tensor_gra
 		return NULL;
 	}
 	x->compute = c;
+	x->aside = aside;
 	tensor_graph_init(&x->g);
 	if (open_values(x, g, bound, err) && write_sources(x, err) && open_memory(x, err) && open_steps(x, err)) {
 		tensor_graph_forget(&x->g);
@@ -318,6 +318,17 @@ struct executable *executable_open_bound(jit_compute *c, const struct tensor_gra
 	}
 	executable_close(x);
 	return NULL;
+}
+
+struct executable *executable_open_bound(jit_compute *c, const struct tensor_graph *g, const bool bound[],
+                                         struct error *err)
+{
+	return open_with(c, g, bound, false, err);
+}
+
+struct executable *executable_open_aside(jit_compute *c, const struct tensor_graph *g, struct error *err)
+{
+	return open_with(c, g, NULL, true, err);
 }
 
 void executable_close(struct executable *x)

@@ -16,6 +16,8 @@ struct executable;
 
 /* The graph is copied as far as it is needed, after the passes of graph/passes.h. NULL: err. */
 struct executable *executable_open(jit_compute *c, const struct tensor_graph *g, struct error *err);
+/* The same by the calling thread alone, while others run what is open. */
+struct executable *executable_open_aside(jit_compute *c, const struct tensor_graph *g, struct error *err);
 /* The same, but inputs of which `bound` says so, by their number, have no memory of their own: before it runs,
  * executable_bind() says where each is. Weights stay there from run to run, and several executables share them. */
 struct executable *executable_open_bound(jit_compute *c, const struct tensor_graph *g, const bool bound[],

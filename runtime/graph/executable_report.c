@@ -22,6 +22,7 @@ void executable_get_report(const struct executable *x, struct executable_report 
 		executable_get_report(looping_body(x->step[i].loop), &body);
 		out->kernels += body.kernels - 1;
 		out->hosted += body.hosted;
+		out->generated += body.generated;
 		out->arena_bytes += body.arena_bytes;
 		out->constant_bytes += body.constant_bytes;
 		out->value_bytes += body.value_bytes;

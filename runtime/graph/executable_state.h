@@ -47,6 +47,7 @@ struct executable {
 	size_t n_opened, opened_room;
 	jit_buffer *memory, *constants;
 	bool is_lent;                                     /* memory is */
+	bool aside;                                       /* opened by one thread */
 	uint64_t *constant_at;                            /* of each value, in `constants` */
 	struct binding *binding;                          /* of each value */
 	bool *constant_needed;                            /* as it is, by a kernel, the host, or the caller */

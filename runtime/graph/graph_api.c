@@ -24,8 +24,7 @@ const struct executable *executable_of(const jit_executable *x) { return x->x; }
 /* Bytes of a text, and of an ONNX file, which protobuf has no longer ones of. */
 enum { TEXT_MOST = 1 << 28, ONNX_MOST = INT32_MAX };
 
-/* ONNX files begin with the version of their format, which no text begins with. */
-static bool is_onnx(const char *bytes, size_t n) { return n > 2 && bytes[0] == 8; }
+bool graph_is_onnx(const char *bytes, size_t n) { return n > 2 && bytes[0] == 8; }
 
 /* ---- reading */
 
@@ -50,7 +49,7 @@ char *graph_read_file(const char *path, size_t *n, struct error *err)
 		*n += fread(text + *n, 1, room - *n, f);
 		if (*n < room)
 			break;
-		const int most = is_onnx(text, *n) ? ONNX_MOST : TEXT_MOST;
+		const int most = graph_is_onnx(text, *n) ? ONNX_MOST : TEXT_MOST;
 		if (*n >= (size_t)most) {
 			error_set(err, ERROR_FORMAT, "%.300s has more than %d bytes", path, most);
 			break;
@@ -66,8 +65,7 @@ char *graph_read_file(const char *path, size_t *n, struct error *err)
 	return NULL;
 }
 
-/* "n=64 m=4" */
-static bool read_sizes(struct graph_sizes *s, const char *text, struct error *err)
+bool graph_read_sizes(struct graph_sizes *s, const char *text, struct error *err)
 {
 	s->n = 0;
 	if (!text)
@@ -92,24 +90,37 @@ static bool read_sizes(struct graph_sizes *s, const char *text, struct error *er
 	return true;
 }
 
-static bool read_onnx(struct tensor_graph *g, const jit_graph_options *o, const char *bytes, size_t n,
-                      const struct graph_sizes *sizes, struct error *err)
+struct onnx_file *graph_open_onnx(const char *path, const char *bytes, size_t n, struct error *err)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+	char *folder = !path ? NULL : slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	struct onnx_file *f = onnx_open_bytes(path ? path : "graph", bytes, n, folder, err);
+
+	free(folder);
+	return f;
+}
+
+bool graph_import_onnx(struct tensor_graph *g, struct onnx_file *f, const struct graph_sizes *sizes, struct error *err)
 {
 	const struct onnx_sizes given = { .size = sizes->size, .sizes = sizes->n };
-	const char *slash = o->path ? strrchr(o->path, '/') : NULL;
-	char *folder = !o->path ? NULL : slash ? strndup(o->path, (size_t)(slash - o->path) + 1) : strdup(".");
-	struct onnx_file *f = onnx_open_bytes(o->path ? o->path : "graph", bytes, n, folder, err);
-	const bool ok = f && onnx_import(f, &given, g, NULL, err);
+	const bool ok = onnx_import(f, &given, g, NULL, err);
 
-	if (f && !ok)
+	if (!ok)
 		tensor_graph_init(g);
-	onnx_close(f);
-	free(folder);
 	return ok;
 }
 
-static bool read_graph(struct tensor_graph *g, const jit_graph_options *o, const struct graph_sizes *sizes,
-                       struct error *err)
+static bool read_onnx(struct tensor_graph *g, const jit_graph_options *o, const char *bytes, size_t n,
+                      const struct graph_sizes *sizes, struct error *err)
+{
+	struct onnx_file *f = graph_open_onnx(o->path, bytes, n, err);
+	const bool ok = f && graph_import_onnx(g, f, sizes, err);
+
+	onnx_close(f);
+	return ok;
+}
+
+bool graph_read(struct tensor_graph *g, const jit_graph_options *o, const struct graph_sizes *sizes, struct error *err)
 {
 	const char *name = o->path ? o->path : "graph";
 	char *file = NULL;
@@ -121,8 +132,8 @@ static bool read_graph(struct tensor_graph *g, const jit_graph_options *o, const
 	if (o->source && !n)
 		n = strlen(o->source);
 	const char *bytes = file ? file : o->source;
-	ok = is_onnx(bytes, n) ? read_onnx(g, o, bytes, n, sizes, err)
-	                       : graph_text_read(g, name, bytes, n, sizes->size, sizes->n, err);
+	ok = graph_is_onnx(bytes, n) ? read_onnx(g, o, bytes, n, sizes, err)
+	                             : graph_text_read(g, name, bytes, n, sizes->size, sizes->n, err);
 	free(file);
 	return ok;
 }
@@ -137,9 +148,9 @@ jit_graph *jit_graph_open(const jit_graph_options *options, jit_error *err)
 		tensor_graph_init(&g->g);
 	if (!g || !(g->sizes = calloc(1, sizeof *g->sizes)))
 		error_set(&e, ERROR_MEMORY, "no memory for a graph");
-	else if ((!options || SIZED_READ(jit_graph_options, &o, options, &e)) && read_sizes(g->sizes, o.sizes, &e) &&
-	         (o.source || o.path))
-		read_graph(&g->g, &o, g->sizes, &e);
+	else if ((!options || SIZED_READ(jit_graph_options, &o, options, &e)) &&
+	         graph_read_sizes(g->sizes, o.sizes, &e) && (o.source || o.path))
+		graph_read(&g->g, &o, g->sizes, &e);
 	model_report(err, &e);
 	if (e.code == ERROR_NONE)
 		return g;
@@ -373,23 +384,29 @@ int jit_graph_interpret(const jit_graph *g, const void *const *in, size_t n_in, 
 	return model_report(err, &e);
 }
 
+jit_executable *graph_executable(jit_compute *c, const struct tensor_graph *g, bool aside, struct error *err)
+{
+	jit_executable *x = calloc(1, sizeof *x);
+
+	if (!x) {
+		error_set(err, ERROR_MEMORY, "no memory for an executable");
+		return NULL;
+	}
+	x->inputs = g->inputs;
+	x->outputs = g->outputs;
+	if ((x->x = aside ? executable_open_aside(c, g, err) : executable_open(c, g, err)))
+		return x;
+	free(x);
+	return NULL;
+}
+
 jit_executable *jit_executable_open(jit_compute *c, const jit_graph *g, jit_error *err)
 {
 	struct error e = { 0 };
-	jit_executable *x = NEEDED(c, &e) && NEEDED(g, &e) ? calloc(1, sizeof *x) : NULL;
+	jit_executable *x = NEEDED(c, &e) && NEEDED(g, &e) ? graph_executable(c, &g->g, false, &e) : NULL;
 
-	if (c && g && !x)
-		error_set(&e, ERROR_MEMORY, "no memory for an executable");
-	if (x) {
-		x->x = executable_open(c, &g->g, &e);
-		x->inputs = g->g.inputs;
-		x->outputs = g->g.outputs;
-	}
 	model_report(err, &e);
-	if (e.code == ERROR_NONE)
-		return x;
-	jit_executable_close(x);
-	return NULL;
+	return x;
 }
 
 void jit_executable_close(jit_executable *x)

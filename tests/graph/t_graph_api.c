@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 #include "include/jitrun_graph.h"
+#include "tests/graph/specialise_checks.h"
 #include "tests/support/shared.h"
 
 static char folder[] = "/tmp/jitrun-graph-XXXXXX", path[200];
 static jit_compute *compute;
-
 static const char text[] =
 	"graph line\n"
 	"size n\n"
@@ -60,8 +60,7 @@ static void test_read(void **state)
 	(void)state;
 
 	jit_graph *g = jit_graph_open(&JIT_GRAPH_OPTIONS(.source = text, .sizes = "n=4"), &err);
-	if (!g)
-		fail_msg("%s", err.message);
+	assert_non_null(g);
 	assert_int_equal(jit_graph_inputs(g), 1);
 	assert_int_equal(jit_graph_outputs(g), 2);
 	good(jit_graph_input(g, 0, &t, &err), &err);
@@ -77,8 +76,7 @@ static void test_read(void **state)
 	void *const out[] = { z, sorted }, *const interpreted[] = { plain, plain_sorted };
 	good(jit_graph_interpret(g, in, 1, interpreted, 2, &err), &err);
 	jit_executable *e = jit_executable_open(compute, g, &err);
-	if (!e)
-		fail_msg("%s", err.message);
+	assert_non_null(e);
 	jit_graph_close(g);
 	good(jit_executable_run(e, in, 1, out, 2, &err), &err);
 	assert_memory_equal(z, plain, sizeof z);
@@ -490,10 +488,12 @@ static int close_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_read),      cmocka_unit_test(test_report),     cmocka_unit_test(test_statements),
-		cmocka_unit_test(test_gradients), cmocka_unit_test(test_directions), cmocka_unit_test(test_batches),
-		cmocka_unit_test(test_kernel),    cmocka_unit_test(test_built),      cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_onnx)
+		cmocka_unit_test(test_read),          cmocka_unit_test(test_report),
+		cmocka_unit_test(test_statements),    cmocka_unit_test(test_gradients),
+		cmocka_unit_test(test_directions),    cmocka_unit_test(test_batches),
+		cmocka_unit_test(test_kernel),        cmocka_unit_test(test_built),
+		cmocka_unit_test(test_refusals),      cmocka_unit_test(test_onnx),
+		cmocka_unit_test(test_changing_sizes)
 	};
 
 	return cmocka_run_group_tests(tests, open_all, close_all);

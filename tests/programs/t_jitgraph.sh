@@ -114,6 +114,15 @@ is 0 $j bench "$f" -s n=5 --random 3 --times 3 -t 1 -d cpu
 has "1 thread: median"
 has "of 3 runs; first"
 has "bytes for values"
+is 0 $j bench "$f" --random 3 --times 3 --each n=5 --each n=9 --each n=5 -t 1
+check "each: n=5 is run" grep -q '^n=5: least of 3 runs [0-9.]* ms$' "$dir/out"
+check "each: n=9 is run" grep -q '^n=9: least of 3 runs' "$dir/out"
+check "each: the first set is reported" \
+	grep -q "^n=5 was specialised when it was asked for, .* 0 groups on the host; used 2 times\$" "$dir/out"
+check "each: the second one is" grep -q '^n=9 was specialised \(ahead\|when it was asked for\), ' "$dir/out"
+refused "--each is of the command bench" 2 $j run "$f" --each n=5
+refused "--json goes without --each" 1 $j bench "$f" --random 3 --each n=5 --json
+refused "sizes: n has two values" 1 $j bench "$f" -s n=2 --random 3 --each n=5
 is 0 $j bench "$f" -s n=5 --random 3 --times 3 --json
 has '"runs":3,'
 has '"median_ns":'

@@ -42,6 +42,18 @@ static int with_graph(void *p, jit_error *err)
 
 static int fill_tensor(void *p, jit_error *err) { return jit_graph_input(graph, 0, p, err); }
 static int fill_executable(void *p, jit_error *err) { return jit_executable_get_report(executable, p, err); }
+static int fill_device(void *p, jit_error *err) { return jit_device_get_info(0, p, err); }
+static jit_specialiser *specialiser;
+static int fill_special(void *p, jit_error *err) { return jit_specialiser_report(specialiser, 0, p, err); }
+
+static int open_executables(jit_error *err)
+{
+	static const jit_graph_options o = { .size = sizeof o, .source = "input x f32[4]\ny = neg x\noutput y\n" };
+
+	executable = compute && graph ? jit_executable_open(compute, graph, err) : NULL;
+	specialiser = executable ? jit_specialiser_open(compute, &o, err) : NULL;
+	return specialiser && jit_specialiser_get(specialiser, "", err);
+}
 
 static const double optimise_start[2];
 static jit_optimiser *optimiser;

@@ -101,7 +101,6 @@ static int fill_needs(void *p, jit_error *err)
 	return status;
 }
 static int fill_defaults(void *p, jit_error *err) { return jit_model_sampling_defaults(model, p, err); }
-static int fill_device(void *p, jit_error *err) { return jit_device_get_info(0, p, err); }
 static int fill_stats(void *p, jit_error *err) { return jit_session_get_stats(session, p, err); }
 static int fill_card_stats(void *p, jit_error *err) { return jit_session_get_card_stats(on_card, p, err); }
 
@@ -152,6 +151,7 @@ static const struct sized {
 	RESULTS(jit_image_info, fill_image),
 	RESULTS(jit_tensor, fill_tensor),
 	RESULTS(jit_executable_report, fill_executable),
+	RESULTS(jit_specialisation, fill_special),
 	RESULTS(jit_train_tensor, fill_train_tensor),
 	RESULTS(jit_train_report, fill_train_report),
 	RESULTS(jit_compute_info, fill_compute),
@@ -471,11 +471,10 @@ static int open_all(void **state)
 	compute = jit_compute_open(&JIT_COMPUTE_OPTIONS(.cache_dir = "", .threads = 1), &err);
 	kernel = compute ? jit_kernel_open(compute, &JIT_KERNEL_OPTIONS(.source = kernel_text), &err) : NULL;
 	graph = jit_graph_open(&JIT_GRAPH_OPTIONS(.source = graph_text), &err);
-	executable = compute && graph ? jit_executable_open(compute, graph, &err) : NULL;
 	train = jit_train_open(&JIT_TRAIN_OPTIONS(.model = path, .context = 4, .rank = 1, .targets = "v_proj",
 	                                          .cache_dir = "", .threads = 1),
 	                       &err);
-	if (!session || !on_card || !kernel || !executable || !train || !open_optimiser(&err))
+	if (!session || !on_card || !kernel || !open_executables(&err) || !train || !open_optimiser(&err))
 		return -1;
 	assert_int_equal(jit_session_feed(session, (const int32_t[]){ 1 }, 1, &err), JIT_OK);
 	session_rest(session);

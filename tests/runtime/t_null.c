@@ -118,26 +118,7 @@ static int prompted(jit_prompt *p, const jit_error *err)
 	return p ? JIT_OK : code(err);
 }
 
-static const uint64_t dims[] = { 4 };
-static uint32_t value;
-static float four[4];
-static const void *const ins[] = { four };
-static void *const outs[] = { four };
-static jit_graph *graph;
-static jit_executable *executable;
-
-static int drawn(jit_graph *p, const jit_error *err)
-{
-	jit_graph_close(p);
-	return p ? JIT_OK : code(err);
-}
-
-static int runnable(jit_executable *p, const jit_error *err)
-{
-	jit_executable_close(p);
-	return p ? JIT_OK : code(err);
-}
-
+#include "tests/runtime/null_graphs.h"
 #include "tests/runtime/null_optimise.h"
 
 static jit_train *train;
@@ -442,12 +423,11 @@ static int open_all(void **state)
 	kernel = compute ? jit_kernel_open(compute, &adding, &err) : NULL;
 	launch = kernel ? jit_launch_open(kernel, &err) : NULL;
 	buffer = compute ? jit_buffer_open(compute, 64, &err) : NULL;
-	graph = jit_graph_open(&JIT_GRAPH_OPTIONS(.source = "input x f32[4]\ny = neg x\noutput y\n"), &err);
-	executable = compute && graph ? jit_executable_open(compute, graph, &err) : NULL;
+	open_graphs(compute, &err);
 	train = jit_train_open(&JIT_TRAIN_OPTIONS(.model = path, .context = 4, .rank = 1, .targets = "v_proj",
 	                                          .cache_dir = "", .threads = 1),
 	                       &err);
-	if (!executable || !train || !open_optimisers(&err))
+	if (!specialiser || !train || !open_optimisers(&err))
 		return -1;
 	if (!launch || !buffer || !m || !on_card || jit_model_get_info(m, &info, &err) != JIT_OK)
 		return -1;
@@ -464,8 +444,7 @@ static int close_all(void **state)
 	jit_optimiser_close(cma);
 	jit_optimiser_close(many);
 	jit_train_close(train);
-	jit_executable_close(executable);
-	jit_graph_close(graph);
+	close_graphs();
 	jit_launch_close(launch);
 	jit_buffer_close(buffer);
 	jit_kernel_close(kernel);

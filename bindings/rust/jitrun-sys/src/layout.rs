@@ -421,6 +421,18 @@ fn structs_are_those_of_c() {
     field!(jit_executable_report, all_bytes, 40, 8);
     field!(jit_executable_report, constant_bytes, 48, 8);
     field!(jit_executable_report, last_ns, 56, 8);
+    assert_eq!(size_of::<jit_specialisation>(), 72, "jit_specialisation");
+    field!(jit_specialisation, size, 0, 8);
+    field!(jit_specialisation, sizes, 8, 8);
+    field!(jit_specialisation, state, 16, 4);
+    field!(jit_specialisation, ahead, 20, 4);
+    field!(jit_specialisation, kernels, 24, 4);
+    field!(jit_specialisation, on_host, 28, 4);
+    field!(jit_specialisation, generated, 32, 8);
+    field!(jit_specialisation, began_ns, 40, 8);
+    field!(jit_specialisation, took_ns, 48, 8);
+    field!(jit_specialisation, waited_ns, 56, 8);
+    field!(jit_specialisation, uses, 64, 8);
     assert_eq!(size_of::<jit_train_options>(), 144, "jit_train_options");
     field!(jit_train_options, size, 0, 8);
     field!(jit_train_options, model, 8, 8);

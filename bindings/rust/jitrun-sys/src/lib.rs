@@ -200,6 +200,13 @@ pub const JIT_CODE_DISK: c_int = 2;
 /// `JIT_CODE_PACK`.
 pub const JIT_CODE_PACK: c_int = 3;
 
+/// `JIT_SPECIALISING`.
+pub const JIT_SPECIALISING: c_int = 0;
+/// `JIT_SPECIALISED`.
+pub const JIT_SPECIALISED: c_int = 1;
+/// `JIT_SPECIALISE_FAILED`.
+pub const JIT_SPECIALISE_FAILED: c_int = 2;
+
 /// `JIT_TRAIN_CONSTANT`.
 pub const JIT_TRAIN_CONSTANT: c_int = 0;
 /// `JIT_TRAIN_COSINE`.
@@ -315,6 +322,13 @@ pub struct jit_graph {
 /// `jit_executable`, whose inside is the library's own.
 #[repr(C)]
 pub struct jit_executable {
+    inside: [u8; 0],
+    neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+/// `jit_specialiser`, whose inside is the library's own.
+#[repr(C)]
+pub struct jit_specialiser {
     inside: [u8; 0],
     neither_send_nor_sync: PhantomData<(*mut u8, PhantomPinned)>,
 }
@@ -1857,6 +1871,50 @@ impl Default for jit_executable_report {
     }
 }
 
+/// `jit_specialisation` of jitrun_graph.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_specialisation {
+    /// `size_t size`.
+    pub size: usize,
+    /// `const char * sizes`.
+    pub sizes: *const c_char,
+    /// `int state`.
+    pub state: c_int,
+    /// `int ahead`.
+    pub ahead: c_int,
+    /// `uint32_t kernels`.
+    pub kernels: u32,
+    /// `uint32_t on_host`.
+    pub on_host: u32,
+    /// `uint64_t generated`.
+    pub generated: u64,
+    /// `uint64_t began_ns`.
+    pub began_ns: u64,
+    /// `uint64_t took_ns`.
+    pub took_ns: u64,
+    /// `uint64_t waited_ns`.
+    pub waited_ns: u64,
+    /// `uint64_t uses`.
+    pub uses: u64,
+}
+
+impl jit_specialisation {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_specialisation>();
+        made
+    }
+}
+
+impl Default for jit_specialisation {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// `jit_train_options` of jitrun_train.h.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -2867,6 +2925,31 @@ extern "C" {
         x: *const jit_executable,
         path: *const c_char,
         text: c_int,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_specialiser_open` of jitrun_graph.h.
+    pub fn jit_specialiser_open(
+        c: *mut jit_compute,
+        options: *const jit_graph_options,
+        err: *mut jit_error,
+    ) -> *mut jit_specialiser;
+    /// `jit_specialiser_close` of jitrun_graph.h.
+    pub fn jit_specialiser_close(s: *mut jit_specialiser);
+    /// `jit_specialiser_get` of jitrun_graph.h.
+    pub fn jit_specialiser_get(
+        s: *mut jit_specialiser,
+        sizes: *const c_char,
+        err: *mut jit_error,
+    ) -> *mut jit_executable;
+    /// `jit_specialiser_ahead` of jitrun_graph.h.
+    pub fn jit_specialiser_ahead(s: *mut jit_specialiser, sizes: *const c_char, err: *mut jit_error) -> c_int;
+    /// `jit_specialiser_count` of jitrun_graph.h.
+    pub fn jit_specialiser_count(s: *mut jit_specialiser) -> usize;
+    /// `jit_specialiser_report` of jitrun_graph.h.
+    pub fn jit_specialiser_report(
+        s: *mut jit_specialiser,
+        number: usize,
+        out: *mut jit_specialisation,
         err: *mut jit_error,
     ) -> c_int;
     /// `jit_train_open` of jitrun_train.h.
