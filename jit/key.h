@@ -55,7 +55,8 @@ enum key_flags {
 	KEY_QUANTISED_OUT = 8,  /* (q8out) also writes the result as int8 blocks */
 	KEY_BIAS2 = 1 << 6,     /* (bias2) bias of the second matrix of a pair */
 	KEY_GATED = 1 << 7,     /* (gated) the result becomes act(old destination) * result */
-	KEY_GREATEST = 1 << 23, /* (greatest) the greatest result of each 32 is kept, too */
+	KEY_GREATEST = 1 << 23, /* (greatest) the greatest result of each 32 is kept, too; of routes: shares are those
+	                           among experts that are near the greatest */
 	KEY_ADDED = 1 << 4,     /* (added) of matmuls: numbers of each column and row are added before the bias */
 	KEY_SCALED = 1 << 18,   /* (scaled) with ADDED: each product is multiplied by a number first; of other kinds,
 	                           weights of a sum, each times a number of what it weighs */

@@ -70,6 +70,8 @@
  *       gelu_erf(g) = fma(-a, q, max(g, +0)), where a = |g|. q, the share of the normal distribution that lies beyond
  *                   a, is (t * p) * exp(-(a * (a * 0.5))); t = 1 / fma(a, NUMERICS_ERF_SLOPE, 1), and p is a Horner
  *                   chain of fma in t with NUMERICS_ERF_C7 .. NUMERICS_ERF_C0
+ *       xielu(g): by four numbers p, n, b and e, with l = b * g rounded: fma(p * g, g, l) where g > 0, else
+ *                   fma((exp(min(g, e)) - 1) - g, n, l)
  *
  *  6. Sums across lanes (norms, softmax). There are 32 partial sums from +0. Element i goes into partial i mod 32, in
  *     ascending order: by partial = fma(x, x, partial) for sums of squares, else by addition. Then, for all lanes at
@@ -173,6 +175,8 @@
  *       slot i in partial i, or of all experts. With a sigmoid: its own value, or that divided by (sum across lanes of
  *       the chosen + 1e-20; LFM 2: + 1e-6). Then times the model's scale, and times the expert's own number where there
  *       is one.
+ *       Or, where the model says how near (Phi 3.5 MoE): with l of the choice as m, 1 / (sum across lanes of exp(l - m)
+ *       over the experts that no earlier choice took and for which (m - l) / max(|l|, m) is not as much as that).
  *     - Result of a token, in the order of the choice: p = share0 * y0, p = fma(share_i, y_i, p). It is added to the
  *       stream by rule 5 or 11.
  *     - A shared expert's result is one more such sum, of one share, its gate 1 / (1 + exp(-g)), added afterwards.

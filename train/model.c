@@ -107,6 +107,12 @@ static const char *missing(const struct model *m)
 		return "its experts are beside a feed-forward layer";
 	if (s->layer_input || s->value_norms || s->one_part)
 		return "its layers have inputs, norms or parts of their own";
+	if (s->router_near != 0)
+		return "its experts count among those near the best";
+	if (s->head_weights)
+		return "each head's norm has weights of its own";
+	if (s->act == MODEL_XIELU)
+		return "its activation function has numbers of each layer";
 	if (s->shared_scale.given)
 		return "its experts count by halves";
 	if (s->alibi != 0)

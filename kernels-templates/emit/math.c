@@ -98,6 +98,15 @@ ir_f math_gate(struct ir *b, enum key_act act, ir_f first, ir_f second)
 	return ir_fmul(b, first, second);
 }
 
+ir_f math_xielu(struct ir *b, ir_f x, const struct math_xielu *by)
+{
+	ir_f zero = ir_fconst(b, 0.0f), line = ir_fmul(b, by->both, x);
+	ir_f above = ir_ffma(b, ir_fmul(b, by->above, x), x, line);
+	ir_f rest = ir_fsub(b, ir_fsub(b, math_exp(b, ir_fmin(b, x, by->end)), ir_fconst(b, 1.0f)), x);
+
+	return ir_fsel(b, ir_fle(b, x, zero), ir_ffma(b, rest, by->below, line), above);
+}
+
 /* log(1 + u) is twice the inverse hyperbolic tangent of u / (2 + u), which is 1/3 at most here. */
 ir_f math_softplus(struct ir *b, ir_f x)
 {

@@ -21,6 +21,11 @@ ir_f math_exp(struct ir *b, ir_f x);
 ir_f math_act(struct ir *b, enum key_act act, ir_f x);
 /* act(first) * second, as rule 5 has it. */
 ir_f math_gate(struct ir *b, enum key_act act, ir_f first, ir_f second);
+/* xIELU by a layer's numbers, as rule 5 has it. */
+struct math_xielu {
+	ir_f above, below, both, end;
+};
+ir_f math_xielu(struct ir *b, ir_f x, const struct math_xielu *by);
 /* log(1 + exp(x)), as rule 17 has it. */
 ir_f math_softplus(struct ir *b, ir_f x);
 /* c * tanh(x / c), as rule 11 has it. */

@@ -19,7 +19,7 @@ struct norm {
 	bool blocks_alone;                     /* quantised: nobody reads the floats */
 	bool packed;                           /* columns lie without pads between them, whose lanes are others' then */
 	unsigned waves;                        /* of a group; 1: each does columns of its own */
-	unsigned at_once;                      /* blocks whose loads of the sum stand side by side */
+	unsigned at_once;                      /* blocks whose loads of the sum are side by side */
 	ir_a x, weight, bias, out, outq, outs; /* this column's */
 	ir_f mean;                             /* and its mean, where it is centred */
 };
@@ -132,12 +132,36 @@ static ir_f sum_of_blocks(const struct norm *t, bool squares)
 	return math_lane_sum(b, part);
 }
 
+/* The same of a packed column, whose last, short block is read apart. */
+static ir_f sum_of_packed(const struct norm *t, bool squares)
+{
+	struct ir *b = t->b;
+	ir_f part[MATH_MAX_PARTS];
+	ir_a x = ir_var_a(b, t->x);
+
+	for (unsigned v = 0; v < math_parts(b); v++)
+		part[v] = ir_var_f(b, ir_fconst(b, 0.0f));
+	ir_loop(b, ir_sconst(b, t->blocks));
+	add_blocks(t, squares, x, part, 1, 32);
+	ir_set_a(b, x, ir_aaddi(b, x, 128));
+	ir_endloop(b);
+	for (unsigned v = 0; v < math_parts(b) && t->k % 32; v++) {
+		ir_f e = load_last(t, x, 0, v);
+		if (squares)
+			e = keep_lanes(b, less_mean(t, e), (int)(t->k % 32) - (int)(v * b->lanes));
+		ir_set_f(b, part[v], squares ? ir_ffma(b, e, e, part[v]) : ir_fadd(b, part[v], e));
+	}
+	return math_lane_sum(b, part);
+}
+
 /* Finds the mean, too, where one is wanted. */
 static ir_f column_scale(struct norm *t, ir_f eps)
 {
+	ir_f (*const sum)(const struct norm *, bool) = t->packed ? sum_of_packed : sum_of_blocks;
+
 	if (t->centred)
-		t->mean = ir_fdiv(t->b, sum_of_blocks(t, false), ir_fconst(t->b, (float)t->k));
-	return math_rms_scale(t->b, t->centred ? sum_of_blocks(t, true) : sum_of_squares(t), t->k, eps);
+		t->mean = ir_fdiv(t->b, sum(t, false), ir_fconst(t->b, (float)t->k));
+	return math_rms_scale(t->b, t->centred ? sum(t, true) : sum_of_squares(t), t->k, eps);
 }
 
 /* ... and what becomes of it: times its weight, with its bias. */
@@ -180,7 +204,7 @@ static void scale_last(const struct norm *t, ir_f scale, ir_a x, ir_a weight, ir
 
 	for (unsigned v = 0; v < math_parts(b); v++) {
 		int n = (int)(t->k % 32) - (int)(v * b->lanes);
-		ir_f y = ir_fmul(b, ir_fmul(b, load_last(t, x, 0, v), scale), load_last(t, weight, 0, v));
+		ir_f y = ir_fmul(b, ir_fmul(b, less_mean(t, load_last(t, x, 0, v)), scale), load_last(t, weight, 0, v));
 		if (n > 0)
 			ir_fstore(b, out, y, part_bytes(b, v), n < (int)b->lanes ? (unsigned)n : 0);
 	}
@@ -391,6 +415,7 @@ static void build_packed(struct ir *b, const struct key *key)
 	ir_s bytes = ir_smuli(b, column, (int64_t)key->k * 4);
 
 	t.weight = ir_aload(b, arg, NORM_WEIGHT * 8);
+	t.centred = key->flags & KEY_CENTRED;
 	if (!key->kv_heads)
 		t.weight = group_weight(&t, t.weight, column, key->heads);
 	t.x = ir_aadd(b, ir_aload(b, arg, NORM_X * 8), bytes);
@@ -418,7 +443,7 @@ bool norm_build(struct ir *b, const struct key *key, const struct target *target
 		                    "norms of groups have a width that is a multiple of 16, and weights of their own "
 		                    "or the same");
 	if (key->heads && (key->k % 32 || key->kv_heads)) {
-		if (key->k > 1u << 20 || key->flags)
+		if (key->k > 1u << 20 || key->flags & ~(uint32_t)KEY_CENTRED)
 			return build_refuse(key, err, "these flags do not go with norms of groups of such a width");
 		build_packed(b, key);
 		return true;

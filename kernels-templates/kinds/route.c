@@ -8,33 +8,7 @@
  */
 #include <math.h>
 
-#include "kernels-templates/emit/build.h"
-#include "kernels-templates/emit/math.h"
-
-enum { BLOCK_BYTES = 128, TAKEN = INT32_MIN };
-
-struct route {
-	struct ir *b;
-	const struct key *key;
-	unsigned parts, blocks; /* blocks of 32 experts */
-	bool sigmoid;
-	ir_a logits, bias;  /* this column's; of all */
-	ir_a times;         /* of all, where there are any */
-	ir_a kept;          /* local: by group, 0 for those whose experts nobody may choose */
-	ir_a order, values; /* locals: int32, and f32 where the logits are not what counts */
-	ir_f chosen[MATH_MAX_PARTS], value[MATH_MAX_PARTS]; /* by slot: the bits of its expert, and its value */
-	ir_f factor[MATH_MAX_PARTS];                        /* and of `times` */
-};
-
-/* The greatest so far of some lanes: its order, number and value; with SCALED, of a choice among all, its factor. */
-struct candidate {
-	ir_i order, number;
-	ir_f value, factor;
-};
-
-static bool is_scaled(const struct route *r) { return r->key->flags & KEY_SCALED; }
-
-static int32_t part_at(const struct route *r, unsigned v) { return (int32_t)(v * r->b->lanes * 4); }
+#include "kernels-templates/kinds/route.h"
 
 static ir_f logistic(struct ir *b, ir_f x)
 {
@@ -43,7 +17,7 @@ static ir_f logistic(struct ir *b, ir_f x)
 }
 
 /* Whole numbers in the order of the floats; both zeros are one, NaN the least. */
-static ir_i order_of(struct ir *b, ir_f x)
+ir_i route_order_of(struct ir *b, ir_f x)
 {
 	ir_f plus = ir_fadd(b, x, ir_fconst(b, 0.0f));
 	ir_i bits = ir_ibits(b, plus), min = ir_iconst(b, TAKEN + 1);
@@ -109,7 +83,7 @@ static void rank_all(const struct route *r)
 			x = ir_fdiv(b, math_exp(b, ir_fsub(b, x, all.max)), all.sum);
 		if (r->key->flags & KEY_BIAS)
 			x = ir_fadd(b, x, ir_fload(b, bias, part_at(r, v), 0));
-		ir_i kept = keep_experts(r, order_of(b, x), number);
+		ir_i kept = keep_experts(r, route_order_of(b, x), number);
 		ir_fstore(b, order, ir_fbits(b, kept), part_at(r, v), 0);
 		ir_set_i(b, number, ir_iadd(b, number, ir_iconst(b, (int32_t)b->lanes)));
 	}
@@ -137,7 +111,7 @@ static struct candidate better(const struct route *r, struct candidate x, struct
 static ir_i swap_lanes(struct ir *b, ir_i x, unsigned by) { return ir_ibits(b, ir_fxor(b, ir_fbits(b, x), by)); }
 
 /* The best of all lanes, in every lane. */
-static struct candidate fold(const struct route *r, struct candidate best[])
+struct candidate route_fold(const struct route *r, struct candidate best[])
 {
 	struct ir *b = r->b;
 
@@ -184,126 +158,31 @@ static void walk(const struct route *r, ir_i last, struct candidate best[])
 	ir_endloop(b);
 }
 
-/* ---- groups */
-
-/* Lanes that are experts of the group whose first one is `first`. */
-static ir_m in_group(const struct route *r, ir_i number, ir_i first)
-{
-	struct ir *b = r->b;
-	ir_i behind = ir_iadd(b, first, ir_iconst(b, (int32_t)(r->key->rows / r->key->kv_heads)));
-
-	return ir_mand(b, ir_igt(b, number, ir_iadd(b, first, ir_iconst(b, -1))), ir_igt(b, behind, number));
-}
-
-/* The best of a group, but for one. */
-static struct candidate best_of_group(const struct route *r, ir_i first, ir_i but)
-{
-	struct ir *b = r->b;
-	ir_i number = ir_var_i(b, ir_ilane(b)), taken = ir_iconst(b, TAKEN);
-	ir_a order = ir_var_a(b, r->order);
-	struct candidate best[MATH_MAX_PARTS];
-
-	for (unsigned v = 0; v < r->parts; v++)
-		best[v] = (struct candidate){ .order = ir_var_i(b, taken),
-			                      .number = ir_var_i(b, ir_iconst(b, 0)),
-			                      .value = ir_var_f(b, ir_fconst(b, 0.0f)) };
-	ir_loop(b, ir_sconst(b, r->blocks));
-	for (unsigned v = 0; v < r->parts; v++) {
-		ir_i o = ir_isel(b, in_group(r, number, first), ir_iload(b, order, part_at(r, v)), taken);
-		o = ir_isel(b, ir_ieq(b, number, but), taken, o);
-		ir_m wins = ir_igt(b, o, best[v].order);
-		ir_set_i(b, best[v].order, ir_isel(b, wins, o, best[v].order));
-		ir_set_i(b, best[v].number, ir_isel(b, wins, number, best[v].number));
-		ir_set_i(b, number, ir_iadd(b, number, ir_iconst(b, (int32_t)b->lanes)));
-	}
-	ir_set_a(b, order, ir_aaddi(b, order, BLOCK_BYTES));
-	ir_endloop(b);
-	return fold(r, best);
-}
-
-/* The float that has this order. */
-static ir_f of_order(struct ir *b, ir_i order)
-{
-	return ir_fbits(b, ir_ixor(b, order, ir_iand(b, ir_isar(b, order, 31), ir_iconst(b, INT32_MAX))));
-}
-
-/* A group in each lane. */
-static ir_i lane_numbers(const struct route *r, unsigned v)
-{
-	return ir_iadd(r->b, ir_ilane(r->b), ir_iconst(r->b, (int32_t)(v * r->b->lanes)));
-}
-
-/* How good each group is: its best expert, or with a sigmoid the sum of its best two. */
-static void rank_groups(const struct route *r, ir_i score[])
-{
-	struct ir *b = r->b;
-
-	for (unsigned v = 0; v < r->parts; v++)
-		score[v] = ir_var_i(b, ir_iconst(b, TAKEN));
-	ir_s group = ir_loop(b, ir_sconst(b, r->key->kv_heads));
-	ir_i first = ir_isplat(b, ir_smuli(b, group, r->key->rows / r->key->kv_heads)), at = ir_isplat(b, group);
-	struct candidate best = best_of_group(r, first, ir_iconst(b, -1));
-	ir_i one = best.order;
-	if (r->sigmoid) {
-		struct candidate second = best_of_group(r, first, best.number);
-		one = order_of(b, ir_fadd(b, of_order(b, best.order), of_order(b, second.order)));
-	}
-	for (unsigned v = 0; v < r->parts; v++)
-		ir_set_i(b, score[v], ir_isel(b, ir_ieq(b, lane_numbers(r, v), at), one, score[v]));
-	ir_endloop(b);
-}
-
-static void choose_groups(const struct route *r, ir_i score[])
-{
-	struct ir *b = r->b;
-	struct candidate each[MATH_MAX_PARTS];
-	ir_i keep[MATH_MAX_PARTS];
-
-	for (unsigned v = 0; v < r->parts; v++)
-		keep[v] = ir_var_i(b, ir_iconst(b, 0));
-	ir_loop(b, ir_sconst(b, r->key->k));
-	for (unsigned v = 0; v < r->parts; v++)
-		each[v] = (struct candidate){
-			.order = score[v], .number = lane_numbers(r, v), .value = ir_fconst(b, 0.0f)
-		};
-	struct candidate best = fold(r, each);
-	for (unsigned v = 0; v < r->parts; v++) {
-		ir_m here = ir_ieq(b, lane_numbers(r, v), best.number);
-		ir_set_i(b, keep[v], ir_isel(b, here, ir_iconst(b, 1), keep[v]));
-		ir_set_i(b, score[v], ir_isel(b, here, ir_iconst(b, TAKEN), score[v]));
-	}
-	ir_endloop(b);
-	for (unsigned v = 0; v < r->parts; v++)
-		ir_fstore(b, r->kept, ir_fbits(b, keep[v]), part_at(r, v), 0);
-}
-
-/* Takes out the experts of all groups but the best. */
-static void keep_groups(const struct route *r)
-{
-	struct ir *b = r->b;
-	ir_i score[MATH_MAX_PARTS], taken = ir_iconst(b, TAKEN);
-
-	rank_groups(r, score);
-	choose_groups(r, score);
-	ir_s group = ir_loop(b, ir_sconst(b, r->key->kv_heads));
-	ir_i first = ir_isplat(b, ir_smuli(b, group, r->key->rows / r->key->kv_heads)),
-	     keep = ir_ibits(b, ir_fbcast(b, ir_aadd(b, r->kept, ir_sshli(b, group, 2)), 0));
-	ir_m out = ir_ieq(b, keep, ir_iconst(b, 0));
-	ir_a order = ir_var_a(b, r->order);
-	ir_i number = ir_var_i(b, ir_ilane(b));
-	ir_loop(b, ir_sconst(b, r->blocks));
-	for (unsigned v = 0; v < r->parts; v++) {
-		ir_m gone = ir_mand(b, out, in_group(r, number, first));
-		ir_i o = ir_isel(b, gone, taken, ir_iload(b, order, part_at(r, v)));
-		ir_fstore(b, order, ir_fbits(b, o), part_at(r, v), 0);
-		ir_set_i(b, number, ir_iadd(b, number, ir_iconst(b, (int32_t)b->lanes)));
-	}
-	ir_set_a(b, order, ir_aaddi(b, order, BLOCK_BYTES));
-	ir_endloop(b);
-	ir_endloop(b);
-}
-
 /* ---- the choice */
+
+/* What a choice counts among those that are left and near it: 1 / the sum of their exp(l - m). */
+static ir_f share_near(const struct route *r, ir_f max)
+{
+	struct ir *b = r->b;
+	ir_a in = ir_var_a(b, r->logits), order = ir_var_a(b, r->order);
+	ir_f part[MATH_MAX_PARTS], zero = ir_fconst(b, 0.0f);
+	ir_i taken = ir_iconst(b, TAKEN);
+
+	for (unsigned v = 0; v < r->parts; v++)
+		part[v] = ir_var_f(b, zero);
+	ir_loop(b, ir_sconst(b, r->blocks));
+	for (unsigned v = 0; v < r->parts; v++) {
+		ir_f l = ir_fload(b, in, part_at(r, v), 0);
+		ir_f far = ir_fdiv(b, ir_fsub(b, max, l), ir_fmax(b, ir_fabs(b, l), max));
+		ir_f e = ir_fsel(b, ir_fle(b, r->near, far), zero, math_exp(b, ir_fsub(b, l, max)));
+		ir_m left = ir_igt(b, ir_iload(b, order, part_at(r, v)), taken);
+		ir_set_f(b, part[v], ir_fadd(b, part[v], ir_fsel(b, left, e, zero)));
+	}
+	ir_set_a(b, in, ir_aaddi(b, in, BLOCK_BYTES));
+	ir_set_a(b, order, ir_aaddi(b, order, BLOCK_BYTES));
+	ir_endloop(b);
+	return ir_fdiv(b, ir_fconst(b, 1.0f), math_lane_sum(b, part));
+}
 
 static void choose(struct route *r)
 {
@@ -326,8 +205,10 @@ static void choose(struct route *r)
 			best[v].factor = ir_var_f(b, ir_fconst(b, 0.0f));
 	}
 	walk(r, last, best);
-	struct candidate c = fold(r, best);
+	struct candidate c = route_fold(r, best);
 	ir_set_i(b, last, c.number);
+	if (r->key->flags & KEY_GREATEST)
+		c.value = share_near(r, c.value);
 	ir_i at = ir_isplat(b, slot);
 	for (unsigned v = 0; v < r->parts; v++) {
 		ir_m here = ir_ieq(b, ir_iadd(b, ir_ilane(b), ir_iconst(b, (int32_t)(v * b->lanes))), at);
@@ -406,13 +287,13 @@ static void store_slots(const struct route *r, ir_a chosen, ir_a shares, ir_f sc
 	struct ir *b = r->b;
 	ir_f share[MATH_MAX_PARTS];
 
-	if (r->sigmoid)
+	if (r->sigmoid || r->key->flags & KEY_GREATEST)
 		share_sigmoid(r, share);
 	else
 		share_softmax(r, share);
 	for (unsigned v = 0; v < r->parts; v++) {
 		ir_fstore(b, chosen, r->chosen[v], part_at(r, v), 0);
-		ir_f scaled = ir_fmul(b, share[v], scale);
+		ir_f scaled = r->key->flags & KEY_GREATEST ? share[v] : ir_fmul(b, share[v], scale);
 		ir_fstore(b, shares, is_scaled(r) ? ir_fmul(b, scaled, r->factor[v]) : scaled, part_at(r, v), 0);
 	}
 }
@@ -432,7 +313,10 @@ static const char *refuse(const struct key *key)
 {
 	const uint32_t flags = key->flags;
 
-	if (flags & ~(uint32_t)(KEY_SIGMOID | KEY_NORMED | KEY_OF_ALL | KEY_BIAS | KEY_MILLIONTH | KEY_SCALED) ||
+	if (flags & KEY_GREATEST && (flags != KEY_GREATEST || key->kv_heads))
+		return "shares among near experts go with no other flags and no groups";
+	if (flags & ~(uint32_t)(KEY_SIGMOID | KEY_NORMED | KEY_OF_ALL | KEY_BIAS | KEY_MILLIONTH | KEY_SCALED |
+	                        KEY_GREATEST) ||
 	    (flags & KEY_SIGMOID && flags & KEY_OF_ALL) || (flags & KEY_MILLIONTH && !(flags & KEY_NORMED)) ||
 	    (!(flags & KEY_SIGMOID) && (flags & KEY_NORMED || (flags & KEY_BIAS && key->kv_heads))))
 		return "these flags do not go together";
@@ -467,9 +351,11 @@ bool route_build(struct ir *b, const struct key *key, const struct target *targe
 	r.bias = key->flags & KEY_BIAS ? ir_aload(b, arg, ROUTE_BIAS * 8) : r.logits;
 	if (is_scaled(&r))
 		r.times = ir_aload(b, arg, ROUTE_TIMES * 8);
+	if (key->flags & KEY_GREATEST)
+		r.near = ir_fbcast(b, arg, ROUTE_SCALE * 8);
 	rank_all(&r);
 	if (key->kv_heads)
-		keep_groups(&r);
+		route_keep_groups(&r);
 	choose(&r);
 	ir_s at = ir_sshli(b, column, 7);
 	ir_a chosen = ir_aadd(b, ir_aload(b, arg, ROUTE_CHOSEN * 8), at),

@@ -389,9 +389,9 @@ void model_close(struct model *m)
 		free(f->strings);
 		free(f->model_name);
 		free(f->arch_name);
-		free(f->freq_factors);
-		free(f->long_factors);
-		free(f->classifier);
+		float *const numbers[] = { f->freq_factors, f->long_factors, f->classifier, f->xielu, f->taps_times };
+		for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+			free(numbers[i]);
 		free(f->dense);
 		free(f->layer_is_sliding);
 		free(f->places);

@@ -24,6 +24,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "base/sampling_fields.h"
+#include "loaders/model/model_mixers.h"
 #include "loaders/model/tensor_slots.h"
 
 /* The forms that layers have, each the sequence of steps in runtime/plan/arch_NAME.c: id, name. Architectures of one
@@ -42,8 +43,12 @@ enum model_act {
 	MODEL_RELU2,
 	MODEL_SWIGLU_OAI, /* gpt-oss */
 	MODEL_GELU_ERF,   /* GELU itself */
-	MODEL_RELU
+	MODEL_RELU,
+	MODEL_XIELU /* by four numbers of the layer's */
 };
+
+/* Those of MODEL_XIELU: of what is above 0 and below, what both have, and where what is below ends. */
+enum { XIELU_ABOVE, XIELU_BELOW, XIELU_BOTH, XIELU_END, XIELU_NUMBERS };
 
 /* What a layer rotates queries and keys by. */
 enum model_rotation {
@@ -51,49 +56,6 @@ enum model_rotation {
 	ROTATION_WINDOW, /* model_spec.window_rope */
 	ROTATION_NONE,   /* nothing */
 	MODEL_ROTATIONS
-};
-
-/* Mixers of tokens that keep a state instead of keys and values. X(id, name, whether it has one of a delta rule's form
- * behind that of its convolution): a short convolution over time, between two gates; the gated delta rule; the
- * selective scan (Mamba 2). Functions, slots and groups of tensors that end in the id or the name follow from a row:
- * who reads what files say, as gguf_read_scan() and hf_read_scan() do; its nodes, arch_scan(); the matrix behind them,
- * scan_out. */
-#define MODEL_MIXERS(X) \
-	X(CONV, conv, false) \
-	X(DELTA, delta, true) \
-	X(SCAN, scan, true)
-
-/* What mixes the tokens of a layer. */
-enum model_mixer {
-	MIXER_ATTENTION,
-#define X(id, name, rule) MIXER_##id,
-	MODEL_MIXERS(X)
-#undef X
-		MIXER_NONE /* nothing: of one_part, a feed-forward layer */
-};
-
-/* The layers that keep a state instead of keys and values. All 0: there are none. A session's fingerprint has all of
- * the first list, and of the second what is not 0. The sizes from key_heads to value_dim are those of the delta rule;
- * of the selective scan: groups of heads, heads, rows of a head's state, a head's values. */
-/* clang-format off */
-#define MODEL_RECURRENT(X) \
-	X(uint32_t, taps) /* of the convolution: so many tokens, the present one among them */ \
-	X(uint32_t, channels) /* it goes over */ \
-	X(uint32_t, key_heads) \
-	X(uint32_t, value_heads) \
-	X(uint32_t, key_dim) \
-	X(uint32_t, value_dim) \
-	X(bool, tiled) /* value head h has key head h % key_heads, else h / (value_heads / key_heads) */
-#define MODEL_RECURRENT_MORE(X) \
-	X(float, floor) /* of the selective scan: the least step; 0: none */ \
-	X(float, ceiling) /* the same: the greatest */
-/* clang-format on */
-
-struct model_recurrent {
-#define X(type, name) type name;
-	MODEL_RECURRENT(X)
-	MODEL_RECURRENT_MORE(X)
-#undef X
 };
 
 enum rope_scaling { ROPE_NONE, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN, ROPE_LONG };
@@ -156,6 +118,8 @@ struct model_tensor {
 	bool minus_exp;                /* each number x of the file stands for -exp(x) */
 	bool plus_one;                 /* a norm's weights, to each of which 1 is added */
 	bool ones;                     /* a vector that no file has: each number is 1 */
+	const float *given;            /* a vector that no tensor of a file is: its numbers, or NULL */
+	const float *each_times;       /* the same of each number by itself, or NULL */
 	float times;                   /* each number of the file stands for its product with this; 0: for itself */
 	uint32_t rope_head, rope_skip; /* of these: a head's rows, where the model's head_dim does not say it; the first
 	                                  ones that stay as they are */
@@ -232,13 +196,17 @@ struct model_spec {
 	float norm_eps, head_eps; /* of the norms of Q's and K's heads, 0: the same */
 	bool tied;                /* logits use the embedding matrix */
 	bool norms_rotated;       /* norms of Q's and K's heads stand behind the rotation */
+	bool head_weights;        /* norms of Q's and K's heads are as others, and each head has its own weights */
 	bool centred;             /* norms subtract the mean */
 	bool value_norms;         /* each head's values are normed, without weights */
 	uint32_t layer_input;     /* numbers that each layer gets of a token's own (numerics.h rule 11); 0: none */
-	bool one_part;            /* a layer is a mixer or a feed-forward layer, not both */
-	bool pictures_whole;      /* tokens of a picture see all of it, */
-	bool pictures_windowed;   /* in layers with a window alone */
-	bool parallel;            /* the feed-forward layer reads what attention reads, behind one norm */
+	bool attends_beside;      /* layers that keep a state attend, too, and both results are added to the stream */
+	enum model_scan_norm scan_norm;
+	struct model_factors factors;
+	bool one_part;          /* a layer is a mixer or a feed-forward layer, not both */
+	bool pictures_whole;    /* tokens of a picture see all of it, */
+	bool pictures_windowed; /* in layers with a window alone */
+	bool parallel;          /* the feed-forward layer reads what attention reads, behind one norm */
 	enum model_act act;
 	struct model_scale attention_scale; /* of the scores; none: 1/sqrt(head_dim) */
 	struct model_scale embed_scale, residual_scale, logit_scale, logit_cap, score_cap;
@@ -251,6 +219,7 @@ struct model_spec {
 	uint32_t expert_groups, expert_groups_used; /* those of a token are of some groups; 0: there are none */
 	const uint8_t *layer_routes;        /* layers entries: which are mixtures; NULL: all but those first ones */
 	bool router_sigmoid, router_normed; /* of a softmax: over the chosen, else over all */
+	float router_near;                  /* shares are those among experts so near the greatest; 0: among others */
 	bool router_share_eps;              /* of a sigmoid: beside the sum of the chosen ones */
 	bool experts_beside;                /* layers with experts have a dense feed-forward layer beside them */
 	struct model_scale router_scale,

@@ -82,6 +82,14 @@
 	"summary_type summary_use_proj summary_activation summary_proj_to_labels summary_first_dropout " \
 	"attention_bias mlp_bias"
 
+/* The norms of Falcon's layers that have one for each of attention and the feed-forward layer. */
+static const struct arch_name falcon_norms[ARCH_NORM_NAMES] = {
+	{ SLOT_attn_norm, "attn_norm_2.weight", "ln_attn.weight" },
+	{ SLOT_attn_norm_bias, "attn_norm_2.bias", "ln_attn.bias" },
+	{ SLOT_ffn_norm, "attn_norm.weight", "ln_mlp.weight" },
+	{ SLOT_ffn_norm_bias, "attn_norm.bias", "ln_mlp.bias" }
+};
+
 /* Fields of configurations of Qwen 2 VL and 2.5 VL, which may have those of the text model beside the image part's. */
 #define SEEING \
 	"attention_bias mlp_bias mrope_section vision_config image_token_id video_token_id " \
@@ -191,10 +199,12 @@ struct model_needs arch_needs(const struct arch_row *row, bool rope_pairs)
 {
 	const uint64_t usual = GROUP(WEIGHT) | GROUP(ATTENTION) | GROUP(MLP) | GROUP(PRE_NORM) | GROUP(FFN_NORM) |
 	                       GROUP(GATE) | GROUP(QUERIES) | GROUP(KEYS_VALUES);
-	struct model_needs n = { .rope_pairs = rope_pairs };
+	struct model_needs n = { .rope_pairs = rope_pairs, .head_biased = row->head_biased };
 
 	for (int g = 0; g < TENSOR_GROUPS; g++)
 		n.group[g] = ((usual & ~row->without) | row->groups) >> g & 1 ? NEED_ALWAYS : NEED_NOT;
+	if (row->groups & GROUP(SCAN))
+		n.group[GROUP_SCAN_NORM] = NEED_ALWAYS;
 	if (row->form == FORM_BERT)
 		n.group[GROUP_POST_NORM_BIAS] = NEED_ALWAYS;
 	return n;

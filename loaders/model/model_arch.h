@@ -34,7 +34,7 @@ struct arch_name {
 	enum tensor_slot slot;
 	const char *gguf, *hf; /* NULL: the usual one; both: no entry */
 };
-enum { ARCH_NAMES_MOST = 32 };
+enum { ARCH_NAMES_MOST = 32, ARCH_NORM_NAMES = 4 };
 
 /* Matrices that one tensor of the file holds, row after row. */
 enum arch_fused {
@@ -105,6 +105,7 @@ enum arch_routing {
 	ROUTING_BESIDE = 2048,   /* experts stand beside the feed-forward layer, where there are any */
 	ROUTING_OR_DENSE = 4096, /* with 0 experts config.json means usual feed-forward layers */
 	ROUTING_GROUPS = 512,
+	ROUTING_NEAR = 65536,        /* two experts, whose shares are those among others near them */
 	ROUTING_AVERAGED = 32768,    /* the shared expert and the others count by halves; the router may be a sigmoid
 	                                without a bias */
 	ROUTING_CHOICE_BIAS = 16384, /* a bias for the choice stands beside the softmax of all */
@@ -171,10 +172,17 @@ struct arch_row {
 	const char *parallel; /* the field of config.json that says whether SWITCH_PARALLEL holds; NULL: it always does
 	                         or never */
 	bool norms_apart;     /* then, too, the feed-forward layer has a norm of its own */
-	uint32_t ffn_times;   /* where config.json has no intermediate_size, hidden_size times this; 0: it must */
-	bool norms_plain;     /* norms have no weights: files have none of them */
-	bool head_biased;     /* so has the output matrix a bias */
-	const char *layers;   /* of safetensors: what stands before a layer's number; NULL: "layers." */
+	bool head_weights; /* with SWITCH_HEAD_NORMS: each head has weights of its own, and the norm is that of layers
+	                    */
+	const char *kv_groups; /* with kv_one: the field of config.json by which heads of keys and values are as many as
+	                          num_key_value_heads says, each behind its queries in one tensor */
+	const struct arch_name *two_norms; /* ... and those names, with that field or as a GGUF file's tensors show: of
+	                                      attention's norm and that of the feed-forward layer beside it */
+	uint32_t ffn_times;    /* where config.json has no intermediate_size, hidden_size times this; 0: it must */
+	bool norms_plain;      /* norms have no weights: files have none of them */
+	bool head_biased;      /* so has the output matrix a bias */
+	const char *head_bias; /* the field of config.json that says whether it has; NULL: as head_biased */
+	const char *layers;    /* of safetensors: what stands before a layer's number; NULL: "layers." */
 	/* Of those that generate: embeddings of positions, in safetensors behind `base`, of which the first
 	 * positions_from are of no token; NULL: there are none. Layers then do not rotate, nor with alibi
 	 * (SWITCH_NO_ROPE). */
@@ -183,10 +191,11 @@ struct arch_row {
 	/* Of those that generate: the norm of the embedding, in safetensors behind `base`, without ".weight"; NULL:
 	 * there is none. */
 	const char *embed_norm;
-	double alibi;           /* of those that generate: model_spec.alibi */
-	bool columns_first;     /* matrices of layers lie column by column in safetensors */
-	const char *inner;      /* an object of config.json whose members count as fields; NULL: none */
-	const char *rotary_dim; /* the field of config.json that says how many values of a head rotate, or NULL */
+	double alibi;            /* of those that generate: model_spec.alibi */
+	bool experts_by_columns; /* all experts' matrices in one tensor may lie column by column in safetensors */
+	bool columns_first;      /* matrices of layers lie column by column in safetensors */
+	const char *inner;       /* an object of config.json whose members count as fields; NULL: none */
+	const char *rotary_dim;  /* the field of config.json that says how many values of a head rotate, or NULL */
 	/* What config.json leaves out, as its class has it, where that is not what the reader takes anyway. Words
 	 * "NAME=VALUE", the value as JSON without spaces: in place of a field that is absent or null.
 	 * "NAME|OTHER=VALUE": where OTHER is missing, too, or an empty object; "NAME|null=VALUE": null is a value of
@@ -198,12 +207,15 @@ struct arch_row {
 	uint32_t gguf_window, gguf_window_layers;
 	double gguf_score_cap, gguf_logit_cap;
 	bool gguf_states_window;    /* GGUF files must */
+	bool attends_beside;        /* those layers attend, too: Falcon H1 */
+	bool states_alone;          /* no layer attends, and there are no other parts: Mamba */
 	enum model_mixer recurrent; /* what layers without attention have; MIXER_ATTENTION: there are none */
 	const char *counts; /* fields of config.json that say how many experts there are; NULL: any of the names */
 	const char *eps;    /* the field of config.json with the norms' epsilon; NULL: rms_norm_eps */
 	/* Of safetensors: what names begin with, the embedding's, and that of the output matrix; NULL: as others. */
 	const char *base, *embed, *head;
-	const char *kv_one; /* the field of config.json that must say that there is one head of keys and values */
+	const char *kv_one; /* the field of config.json that says that there is one head of keys and values; else there
+	                       are as many as of queries, each head's queries, keys and values together in one tensor */
 	const char *final_norm[2];             /* the tensor's name in GGUF, and in safetensors; NULL: the usual one */
 	const struct arch_encoder *encoder;    /* with SWITCH_ENCODES */
 	const char *wrapped, *wrapped_classes; /* model_type and architectures of a config.json that holds this one as
@@ -228,6 +240,7 @@ enum model_need { NEED_NOT, NEED_IF_PRESENT, NEED_ALWAYS };
 struct model_needs {
 	enum model_need group[TENSOR_GROUPS];
 	bool tied_by_config; /* HF: tie_word_embeddings; GGUF: tied when output.weight is missing */
+	bool head_biased;    /* so has the output matrix a bias */
 	bool head_apart;     /* HF: an output matrix that is there is used all the same */
 	bool rope_pairs;     /* Q and K rows: rotation pairs adjacent */
 };

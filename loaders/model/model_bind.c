@@ -38,7 +38,7 @@ static const struct {
 enum { HF_PREFIXES = sizeof hf_prefixes / sizeof *hf_prefixes };
 
 /* Whether layers with such a mixer have the tensors of a group, where the model has them. */
-static bool group_of_mixer(enum tensor_group group, enum model_mixer mixer)
+static bool group_of_mixer(const struct model_spec *s, enum tensor_group group, enum model_mixer mixer)
 {
 	switch (group) {
 	case GROUP_ATTENTION:
@@ -49,11 +49,12 @@ static bool group_of_mixer(enum tensor_group group, enum model_mixer mixer)
 	case GROUP_QKV_BIAS:
 	case GROUP_O_BIAS:
 	case GROUP_QK_NORM:
-	case GROUP_QK_ROW_NORM: return mixer == MIXER_ATTENTION;
+	case GROUP_QK_ROW_NORM: return mixer == MIXER_ATTENTION || s->attends_beside;
 #define X(id, name, rule) \
 	case GROUP_##id: return mixer == MIXER_##id;
 		MODEL_MIXERS(X)
 #undef X
+	case GROUP_SCAN_NORM:
 	case GROUP_TAPS_BIAS: return mixer == MIXER_SCAN;
 	case GROUP_TAPS: return mixer != MIXER_ATTENTION && mixer != MIXER_NONE;
 	default: return true;
@@ -151,7 +152,7 @@ bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t col
 	}
 	if (b->taps && !bind_flatten_taps(b, name, &t))
 		return false;
-	if (vector && (b->f->format == MODEL_GGUF ? b->scan : b->f->arch->routing & ROUTING_CHOICE_BIAS))
+	if (vector && b->flat)
 		bind_flatten(&t, cols);
 	if (!vector && model_is_quants(b->f, t.type))
 		return bind_affine(b, name, &t, rows, cols, part, out);
@@ -210,6 +211,25 @@ static bool is_transposed(const struct binder *b, const struct bind_slot_row *sl
 	return !slot->vector && b->f->format == MODEL_HF && b->f->arch->columns_first;
 }
 
+/* Whether files have rows and columns of this vector. */
+static bool is_flat(const struct binder *b, enum tensor_group group)
+{
+	if (group == GROUP_QK_ROW_NORM && b->m->spec.head_weights)
+		return true;
+	return b->f->format == MODEL_GGUF ? group == GROUP_SCAN || group == GROUP_SCAN_NORM
+	                                  : b->f->arch->routing & ROUTING_CHOICE_BIAS;
+}
+
+/* What is done to the numbers of the file. */
+static void note_numbers(const struct binder *b, enum tensor_slot k, struct model_tensor *t)
+{
+	if (!t->bytes)
+		return;
+	t->times = k == SLOT_router_scale ? (float)(1 / math_host_sqrt((double)b->m->spec.hidden)) : 0;
+	t->each_times = k == SLOT_taps ? b->f->taps_times : NULL;
+	t->minus_exp = (k == SLOT_delta_decay || k == SLOT_scan_decay) && b->f->format == MODEL_HF;
+}
+
 static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 {
 	const struct model_spec *s = &b->m->spec;
@@ -219,7 +239,7 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	enum tensor_slot first = k, last = k;
 	char name[NAME_CAP];
 	const char *fused = bind_fused_name(b->f, k, &first, &last);
-	enum model_need need = group_of_mixer(slot->group, model_layer_mixer(s, layer))
+	enum model_need need = group_of_mixer(s, slot->group, model_layer_mixer(s, layer))
 	                               ? model_need_of(b->f, &b->m->spec, layer, k, slot->group)
 	                               : NEED_NOT;
 
@@ -255,15 +275,14 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	if (need != NEED_NOT && is_transposed(b, slot))
 		return bind_transposed(b, name, layer, slot, fused ? &part : NULL, t);
 	b->taps = slot->cols == WIDTH_TAPS;
-	b->scan = slot->group == GROUP_SCAN;
+	b->flat = is_flat(b, slot->group);
 	bool ok = bind_tensor(b, name, model_width(s, layer, slot->rows), model_width(s, layer, slot->cols),
 	                      slot->vector, need, fused ? &part : NULL, t);
-	b->taps = b->scan = false;
+	b->taps = b->flat = false;
 	if (!ok)
 		return false;
 	bind_note_order(b, slot, t);
-	t->times = k == SLOT_router_scale && t->bytes ? (float)(1 / math_host_sqrt((double)s->hidden)) : 0;
-	t->minus_exp = (k == SLOT_delta_decay || k == SLOT_scan_decay) && b->f->format == MODEL_HF && t->bytes;
+	note_numbers(b, k, t);
 	if (bind_by_heads(b, k) && t->bytes)
 		bind_note_heads(b, k, t);
 	if (bind_by_key(b, k) && t->bytes)
@@ -394,6 +413,8 @@ bool model_bind(struct model *m, const char *label, struct error *err)
 			return false;
 	model_move_last_norm(m);
 	bind_plain_norms(m);
+	if (!bind_check_heads(&b) || !model_bind_xielu(&b, err))
+		return false;
 	char head[NAME_CAP], embed[NAME_CAP];
 	snprintf(head, NAME_CAP, "%s%s", b.head, name_of_head(f));
 	snprintf(embed, NAME_CAP, "%s%s", b.base, name_of_embed(f));

@@ -13,7 +13,7 @@ struct binder {
 	struct error *err;
 	const char *base, *head; /* what names begin with */
 	bool taps;               /* the tensor that is bound is the taps of a convolution */
-	bool scan;               /* ... or of layers with the selective scan */
+	bool flat;               /* ... or may be a matrix in the file */
 	bool norms_whole;        /* norms that others have less 1 are there as they are */
 	size_t places_used;
 	struct model_quants *quants_of_expert; /* where the matrix that is bound has its description; NULL: a new one */
@@ -48,6 +48,8 @@ bool bind_plus_one(const struct binder *b);
 bool bind_positions(struct binder *b); /* of models that generate */
 bool bind_outer_biases(struct binder *b, const char *final_norm, const char *head);
 void bind_plain_norms(struct model *m);
+/* That norms of heads with weights of their own are of sizes that there are kernels for. */
+bool bind_check_heads(const struct binder *b);
 
 /* A tensor of that name and shape, into *out. vector: rows is 1. */
 bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t cols, bool vector, enum model_need need,
@@ -71,6 +73,10 @@ bool bind_experts(struct binder *b, const char *name, uint64_t rows, uint64_t co
 /* The same where rows do not lie one behind the other (FUSED_BY_COLUMNS); and vectors of all experts. part, turned:
  * rows, or elements, of the tensor's that these take turns with others in, NULL: they do not. */
 bool bind_columns(struct binder *b, const char *name, const struct part_rows *part, struct model_tensor *out);
+/* The same where rows of a matrix are neighbours; if that is how the tensor lies. */
+bool bind_lies_by_columns(const struct binder *b, const char *name, const struct part_rows *part,
+                          const struct model_tensor *of);
+bool bind_by_columns(struct binder *b, const char *name, const struct part_rows *part, struct model_tensor *out);
 /* A matrix of the layer's own whose columns lie one behind the other (arch_row.columns_first). */
 bool bind_transposed(struct binder *b, const char *name, uint32_t layer, const struct bind_slot_row *slot,
                      const struct part_rows *part, struct model_tensor *out);

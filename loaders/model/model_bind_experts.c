@@ -201,9 +201,11 @@ bool bind_experts(struct binder *b, const char *name, uint64_t rows, uint64_t co
 	struct part_rows all = { 0, rows };
 
 	*t = (struct model_tensor){ .rows = rows, .cols = cols, .experts = b->m->spec.experts };
-	bool ok = by_columns          ? bind_columns(b, name, part ? part : &all, t)
-	          : strchr(name, '*') ? bind_each(b, name, t)
-	                              : bind_stack(b, name, part ? part : &all, t);
+	part = part ? part : &all;
+	bool ok = by_columns                               ? bind_columns(b, name, part, t)
+	          : strchr(name, '*')                      ? bind_each(b, name, t)
+	          : bind_lies_by_columns(b, name, part, t) ? bind_by_columns(b, name, part, t)
+	                                                   : bind_stack(b, name, part, t);
 	if (!ok)
 		return false;
 	t->bytes = (size_t)(t->experts * t->rows) * t->row_bytes;

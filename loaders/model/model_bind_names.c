@@ -50,6 +50,9 @@ static const char *own_name(const struct model_file *f, enum tensor_slot slot)
 {
 	if (f->experts_each && (slot == SLOT_expert_gate || slot == SLOT_expert_down))
 		return NULL;
+	for (int i = 0; f->two_norms && i < ARCH_NORM_NAMES; i++)
+		if (f->two_norms[i].slot == slot)
+			return f->format == MODEL_GGUF ? f->two_norms[i].gguf : f->two_norms[i].hf;
 	for (int i = 0; i < ARCH_NAMES_MOST; i++) {
 		const struct arch_name *own = &f->arch->renamed[i];
 		const char *name = f->format == MODEL_GGUF ? own->gguf : own->hf;
@@ -66,9 +69,11 @@ uint32_t bind_fused(const struct model_file *f)
 	if (f->format == MODEL_GGUF && f->arch->encoder && f->arch->gguf_fused == FUSED_GATE_UP &&
 	    model_find_tensor(f, "blk.0.ffn_gate.weight", &t))
 		return 0;
-	return f->format == MODEL_HF ? f->arch->hf_fused & ~(f->experts_each ? (uint32_t)FUSED_EXPERTS : 0)
-	                             : f->arch->gguf_fused | (f->experts_fused ? (uint32_t)FUSED_EXPERTS : 0) |
-	                                       (f->delta_fused ? (uint32_t)FUSED_DELTA : 0);
+	return f->format == MODEL_HF
+	               ? (f->arch->hf_fused & ~(f->experts_each ? (uint32_t)FUSED_EXPERTS : 0)) |
+	                         (f->by_groups ? (uint32_t)FUSED_BY_HEADS : 0)
+	               : f->arch->gguf_fused | (f->experts_fused ? (uint32_t)FUSED_EXPERTS : 0) |
+	                         (f->delta_fused ? (uint32_t)FUSED_DELTA : 0);
 }
 
 const char *bind_fused_name(const struct model_file *f, enum tensor_slot slot, enum tensor_slot *first,

@@ -80,14 +80,16 @@ bool bind_by_heads(const struct binder *b, enum tensor_slot k)
 
 void bind_note_heads(const struct binder *b, enum tensor_slot k, struct model_tensor *t)
 {
-	const uint32_t dim = b->m->spec.head_dim;
-	const bool qkv = bind_fused(b->f) & FUSED_BY_HEADS;
-	const uint32_t parts = qkv ? 3 : 2;
+	const uint32_t dim = b->m->spec.head_dim, group = b->m->spec.heads / b->m->spec.kv_heads;
+	const bool qkv = bind_fused(b->f) & FUSED_BY_HEADS, queries = k == SLOT_q || k == SLOT_q_bias;
+	const uint32_t parts = qkv ? group + 2 : 2;
 
 	t->head_rows = parts * dim;
 	if (qkv)
-		t->head_first = k == SLOT_q || k == SLOT_q_bias ? 0 : k == SLOT_k || k == SLOT_k_bias ? dim : 2 * dim;
+		t->head_first = queries ? 0 : k == SLOT_k || k == SLOT_k_bias ? group * dim : (group + 1) * dim;
 	else
 		t->head_first = k == SLOT_q_gate || k == SLOT_q_gate_bias ? dim : 0;
-	t->bytes *= parts; /* all of them */
+	if (qkv && queries && group > 1) /* those of a head of keys go together */
+		t->rope_head = group * dim;
+	t->bytes = t->bytes / (qkv && queries ? group : 1) * parts; /* all of them */
 }

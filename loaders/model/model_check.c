@@ -192,8 +192,8 @@ static bool check_recurrent(const struct checked *b)
 	if (!s->layer_mixer)
 		return true;
 	for (uint32_t i = 0; i < s->layers; i++)
-		attend += s->layer_mixer[i] == MIXER_ATTENTION;
-	if (!attend)
+		attend += s->attends_beside || s->layer_mixer[i] == MIXER_ATTENTION;
+	if (!attend && !b->m->file->arch->states_alone)
 		return error_set(b->err, ERROR_UNSUPPORTED,
 		                 "%s: none of the layers has attention, expected at least one", b->label);
 	if (!hparam_limit(b->label, "the number of taps of the convolutions", c->taps, MODEL_LEAST_TAPS, MODEL_MAX_TAPS,

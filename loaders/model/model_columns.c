@@ -118,6 +118,26 @@ bool bind_columns(struct binder *b, const char *name, const struct part_rows *pa
 	return model_find_tensor(b->f, name, &t) ? bind_floats(b, name, &t, out) : bind_mxfp4(b, name, out);
 }
 
+/* Square ones do: so they are published. */
+bool bind_lies_by_columns(const struct binder *b, const char *name, const struct part_rows *part,
+                          const struct model_tensor *of)
+{
+	struct found_tensor t;
+
+	return b->f->format == MODEL_HF && b->f->arch->experts_by_columns && model_find_tensor(b->f, name, &t) &&
+	       t.rank == 3 && t.dim[0] == part->all && t.dim[1] == of->cols;
+}
+
+bool bind_by_columns(struct binder *b, const char *name, const struct part_rows *part, struct model_tensor *out)
+{
+	struct found_tensor t;
+
+	out->own_file_rows = (uint32_t)part->all;
+	out->own_first = (uint32_t)part->first;
+	out->own_apart = true;
+	return model_find_tensor(b->f, name, &t) && bind_floats(b, name, &t, out);
+}
+
 bool bind_transposed(struct binder *b, const char *name, uint32_t layer, const struct bind_slot_row *slot,
                      const struct part_rows *part, struct model_tensor *out)
 {

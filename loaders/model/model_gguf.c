@@ -49,7 +49,7 @@ static bool read_arch(struct gguf_reader *r)
 	f->needs.group[GROUP_QKV_BIAS] = f->needs.group[GROUP_O_BIAS] = f->needs.group[GROUP_MLP_BIAS] =
 		NEED_IF_PRESENT;
 	if (row->switches & SWITCH_HEAD_NORMS)
-		f->needs.group[GROUP_QK_NORM] = NEED_IF_PRESENT;
+		f->needs.group[row->head_weights ? GROUP_QK_ROW_NORM : GROUP_QK_NORM] = NEED_IF_PRESENT;
 	if (f->needs.group[GROUP_LAYER_SCALE] == NEED_ALWAYS)
 		f->needs.group[GROUP_LAYER_SCALE] = NEED_IF_PRESENT;
 	f->arch_name = copy_text(&name);
@@ -164,6 +164,19 @@ static bool read_window(struct gguf_reader *r)
 	return !row->gguf_states_window || hparam_range(r->g->path, r->key, s->sliding_window, 1, UINT32_MAX, r->err);
 }
 
+/* No layer attends: keys of heads say 0, and what is made for heads anyway is small. */
+static bool read_no_heads(struct gguf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+
+	if (!gguf_get_u32(r, "attention.head_count", OPTIONAL, &s->heads) ||
+	    !gguf_get_u32(r, "feed_forward_length", OPTIONAL, &s->ffn) ||
+	    !hparam_range(r->g->path, gguf_key(r, "attention.head_count"), s->heads, 0, 0, r->err))
+		return false;
+	s->heads = s->ffn = 1;
+	return true;
+}
+
 static bool read_sizes(struct gguf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
@@ -175,7 +188,7 @@ static bool read_sizes(struct gguf_reader *r)
 	if ((s->one_part || s->encodes) && !gguf_find(r->g, gguf_key(r, eps_key))) /* there, both names mean the same */
 		eps_key = s->centred ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon";
 	if (!read_layers(r) || !gguf_get_u32(r, "embedding_length", REQUIRED, &s->hidden) || !gguf_read_some_ffn(r) ||
-	    !gguf_get_u32(r, "attention.head_count", REQUIRED, &s->heads) ||
+	    !(r->row->states_alone ? read_no_heads(r) : gguf_get_u32(r, "attention.head_count", REQUIRED, &s->heads)) ||
 	    !gguf_get_u32(r, "context_length", REQUIRED, &s->context_train) ||
 	    !gguf_get_u32(r, "vocab_size", OPTIONAL, &vocab) || !gguf_get_f64(r, eps_key, REQUIRED, &eps))
 		return false;
@@ -193,7 +206,7 @@ static bool read_sizes(struct gguf_reader *r)
 		                 "%s: %s.embedding_length is %" PRIu32 ", expected a multiple of the %" PRIu32
 		                 " attention heads",
 		                 r->g->path, r->row->gguf, s->hidden, s->heads);
-	s->head_dim = value_length = s->hidden / s->heads;
+	s->head_dim = value_length = r->row->states_alone ? r->row->head_dim : s->hidden / s->heads;
 	if (!gguf_get_u32(r, "attention.key_length", OPTIONAL, &s->head_dim) ||
 	    !gguf_get_u32(r, "attention.value_length", OPTIONAL, &value_length))
 		return false;

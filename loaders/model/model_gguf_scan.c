@@ -41,7 +41,18 @@ bool gguf_read_scan(struct gguf_reader *r)
 	struct model_spec *s = &r->m->spec;
 	struct model_recurrent *c = &s->recurrent;
 	uint32_t values = 0;
+	struct found_tensor norm;
 
+	if (r->row->attends_beside || r->row->states_alone) {
+		if (!model_mixers_make(r->m, r->g->path, r->err))
+			return false;
+		for (uint32_t i = 0; i < s->layers; i++)
+			r->m->file->layer_mixer[i] = MIXER_SCAN;
+	}
+	if (r->row->attends_beside && !find_of_layer(r, 0, "ssm_norm.weight", &norm)) {
+		s->scan_norm = SCAN_NORM_NONE;
+		r->m->file->needs.group[GROUP_SCAN_NORM] = NEED_NOT;
+	}
 	if (!s->layer_mixer)
 		return error_set(r->err, ERROR_FORMAT, "%s: key %s is not an array, expected a number for each layer",
 		                 r->g->path, gguf_key(r, "attention.head_count_kv"));
@@ -56,9 +67,9 @@ bool gguf_read_scan(struct gguf_reader *r)
 		return error_set(r->err, ERROR_FORMAT,
 		                 "%s: key %s is %" PRIu32 ", expected a multiple of the %" PRIu32 " heads", r->g->path,
 		                 gguf_key(r, "ssm.inner_size"), values, c->value_heads);
-	c->floor = s->one_part ? 0.001f : 0; /* no key says it */
+	c->floor = s->one_part && !r->row->states_alone ? 0.001f : 0; /* no key says it */
 	r->m->file->needs.group[GROUP_TAPS_BIAS] = NEED_ALWAYS;
-	return (!s->one_part || read_parts(r)) && model_scan_channels(r->m, r->g->path, r->err);
+	return (!s->one_part || r->row->states_alone || read_parts(r)) && model_scan_channels(r->m, r->g->path, r->err);
 }
 
 bool gguf_read_some_ffn(struct gguf_reader *r)
@@ -66,6 +77,10 @@ bool gguf_read_some_ffn(struct gguf_reader *r)
 	struct model_spec *s = &r->m->spec;
 	const struct gguf_kv *kv = gguf_find(r->g, gguf_key(r, "feed_forward_length"));
 
+	if (r->row->states_alone) { /* it says 0 */
+		s->ffn = 1;
+		return true;
+	}
 	if (!s->one_part || !kv || kv->type != GGUF_ARRAY)
 		return gguf_get_size(r, "feed_forward_length",
 		                     r->row->routing & (ROUTING_ALL | ROUTING_AVERAGED) ? OPTIONAL : REQUIRED, &s->ffn);

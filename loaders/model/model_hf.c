@@ -81,7 +81,8 @@ static const char *const act_names[] = {
 	[MODEL_RELU2] = "relu2",
 	[MODEL_SWIGLU_OAI] = "silu swish",
 	[MODEL_GELU_ERF] = "gelu gelu_python",
-	[MODEL_RELU] = "relu"
+	[MODEL_RELU] = "relu",
+	[MODEL_XIELU] = "xielu"
 };
 
 static bool check_act(struct hf_reader *r, const char *field)
@@ -239,19 +240,6 @@ static bool read_latent(struct hf_reader *r)
 	return true;
 }
 
-static bool read_one_head(struct hf_reader *r)
-{
-	bool one = false;
-
-	if (!hf_get_bool(r, r->root, r->row->kv_one, &one))
-		return false;
-	r->m->spec.kv_heads = 1;
-	const bool null = json_is_null(json_object_get(r->root, r->row->kv_one)); /* their classes take it for false */
-	return one || error_set(r->err, ERROR_UNSUPPORTED,
-	                        "%s: %s is %s, which is not supported, expected true (one head of keys and values)",
-	                        r->label, r->row->kv_one, null ? "null" : "false");
-}
-
 static bool read_sizes(struct hf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
@@ -277,7 +265,7 @@ static bool read_sizes(struct hf_reader *r)
 		return false;
 	s->kv_heads = s->heads;
 	s->context_train = 2048;
-	if (r->row->kv_one && !read_one_head(r))
+	if (r->row->kv_one && !hf_read_key_heads(r))
 		return false;
 	if (!hf_get_u32(r, c, "num_key_value_heads", OPTIONAL, MODEL_MAX_HEADS, &s->kv_heads) ||
 	    !hf_get_u32(r, c, "max_position_embeddings", OPTIONAL, UINT32_MAX, &s->context_train) ||
@@ -318,12 +306,15 @@ static bool read_needs(struct hf_reader *r)
 		return false;
 	model_low_queries(r->m);
 	n->tied_by_config = row->tied;
-	n->head_apart = row->switches & SWITCH_ONE_PART; /* whose class ties nothing, whatever the file says */
+	n->head_apart = row->switches & SWITCH_ONE_PART &&
+	                !row->states_alone; /* whose class ties nothing, whatever the file says */
 	if ((row->bias && !hf_get_bool(r, r->root, row->bias, &bias)) ||
 	    (row->o_bias && !hf_get_bool(r, r->root, row->o_bias, &o_bias)) ||
 	    (row->mlp_bias && !hf_get_bool(r, r->root, row->mlp_bias, &mlp_bias)) ||
 	    !hf_get_bool(r, r->root, "tie_word_embeddings", &n->tied_by_config) ||
 	    (row->recurrent == MIXER_CONV && !hf_get_bool(r, r->root, "tie_embedding", &n->tied_by_config)))
+		return false;
+	if (row->head_bias && !hf_get_bool(r, r->root, row->head_bias, &n->head_biased))
 		return false;
 	n->tied_by_config |= row->encoder != NULL; /* there is no output matrix */
 	model_parallel_needs(r->m->file, &r->m->spec);
@@ -331,7 +322,7 @@ static bool read_needs(struct hf_reader *r)
 		bool norms = false;
 		if (!hf_get_bool(r, r->root, "use_qk_norm", &norms))
 			return false;
-		n->group[GROUP_QK_NORM] = norms ? NEED_ALWAYS : NEED_NOT;
+		n->group[row->head_weights ? GROUP_QK_ROW_NORM : GROUP_QK_NORM] = norms ? NEED_ALWAYS : NEED_NOT;
 	}
 	/* Nemotron's class in transformers has none whatever the field says, its makers' own has. */
 	const enum model_need there = row->switches & SWITCH_ONE_PART ? NEED_IF_PRESENT : NEED_ALWAYS;

@@ -205,6 +205,24 @@ static bool read_averaged(struct hf_reader *r)
 	return !s->router_sigmoid || hf_get_bool_or_none(r, "norm_topk_prob", &s->router_normed);
 }
 
+/* Phi 3.5's: shares among experts that are nearer the best than twice the noise they were trained with. */
+static bool read_near(struct hf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+	double noise = 0.01;
+
+	if (!(r->row->routing & ROUTING_NEAR))
+		return true;
+	if (!hf_get_f64(r, r->root, "router_jitter_noise", &noise) ||
+	    !hparam_range(r->label, "router_jitter_noise", noise, 1e-6, 1, r->err))
+		return false;
+	s->router_near = (float)(2 * noise);
+	return s->experts_used == 2 ||
+	       error_set(r->err, ERROR_UNSUPPORTED,
+	                 "%s: num_experts_per_tok is %" PRIu32 ", which is not supported, expected 2", r->label,
+	                 s->experts_used);
+}
+
 bool hf_read_experts(struct hf_reader *r)
 {
 	static const char *const counts[] = { "num_experts", "num_local_experts", "n_routed_experts" };
@@ -248,5 +266,5 @@ bool hf_read_experts(struct hf_reader *r)
 		                 "%s: the number of experts is 0 (num_experts), expected at least 1", r->label);
 	model_need_experts(r->m->file, s);
 	s->ffn = s->ffn ? s->ffn : s->expert_ffn;
-	return read_router_bias(r);
+	return read_near(r) && read_router_bias(r);
 }

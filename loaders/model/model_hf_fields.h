@@ -41,6 +41,9 @@ bool hf_unsupported(struct hf_reader *r, const char *key, const char *value, con
 /* Every field of the object has been read, is on a list of model_arch.c, or has a value that turns nothing on. */
 bool hf_check_unread(struct hf_reader *r, json_t *object, const json_t *read, const char *within, const char *dot);
 
+/* ---- model_hf_heads.c: of families whose fields say whether there is one head of keys and values */
+bool hf_read_key_heads(struct hf_reader *r);
+
 /* ---- model_hf_rope.c: what depends on the position */
 
 bool hf_read_window(struct hf_reader *r);                     /* model_hf_window.c */
@@ -53,6 +56,9 @@ bool hf_read_embed_root(struct hf_reader *r); /* behind model_set_rotations(); d
 
 /* ---- model_hf_quants.c: of quantised weights */
 bool hf_read_quants(struct hf_reader *r, json_t *root);
+
+/* ---- model_hf_beside.c: factors of layers that attend and scan, behind their sizes */
+bool hf_read_beside(struct hf_reader *r);
 
 /* ---- model_hf_mixers.c */
 bool hf_read_mixers(struct hf_reader *r);

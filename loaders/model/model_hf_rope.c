@@ -120,6 +120,24 @@ static bool read_factors(struct hf_reader *r, const json_t *o, const char *name,
 	return model_check_factors(r->label, name, *out, n, r->err);
 }
 
+/* Attention factors of their own for shorter and longer sessions, which must be one: files have no others. */
+static bool read_mscales(struct hf_reader *r, const json_t *o, struct model_rope *rope)
+{
+	double few = 0, many = 0;
+
+	if (!(r->row->routing & ROUTING_NEAR))
+		return true;
+	if (!hf_get_f64(r, o, "short_mscale", &few) || !hf_get_f64(r, o, "long_mscale", &many))
+		return false;
+	if (few != many)
+		return error_set(r->err, ERROR_UNSUPPORTED,
+		                 "%s: short_mscale is %.9g and long_mscale %.9g, expected the same", r->label, few,
+		                 many);
+	if (few != 0)
+		rope->attention_factor = few;
+	return true;
+}
+
 /* Factors for sessions of up to the original context, and for longer ones. */
 static bool read_long(struct hf_reader *r, const json_t *o, struct model_rope *rope)
 {
@@ -141,7 +159,7 @@ static bool read_long(struct hf_reader *r, const json_t *o, struct model_rope *r
 	rope->attention_factor =
 		times <= 1 ? 1
 			   : math_host_sqrt(1 + math_host_log(times) / math_host_log((double)rope->original_context));
-	return hf_get_f64(r, o, "attention_factor", &rope->attention_factor);
+	return read_mscales(r, o, rope) && hf_get_f64(r, o, "attention_factor", &rope->attention_factor);
 }
 
 /* The first pairs of a head rotate, by frequencies of the whole head. */

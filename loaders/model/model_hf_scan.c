@@ -61,6 +61,10 @@ static bool read_kinds(struct hf_reader *r)
 	const json_t *v = NULL, *numbers = hf_get(r, r->root, "attn_layer_indices");
 	const char *name = NULL;
 
+	if (r->row->attends_beside || r->row->states_alone) {
+		memset(r->m->file->layer_mixer, MIXER_SCAN, layers);
+		return true;
+	}
 	if (numbers && !json_is_array(numbers))
 		return hf_wrong_kind(r, "attn_layer_indices", numbers, "an array");
 	if (numbers)
@@ -128,16 +132,17 @@ static bool has_word(struct hf_reader *r, const char *name, const char *word)
 static bool read_head_dim(struct hf_reader *r, const char *name)
 {
 	struct model_recurrent *c = &r->m->spec.recurrent;
-	uint32_t times = 2;
+	uint32_t times = 2, width = 0;
 
 	if (json_is_text(hf_get(r, r->root, name)) ? !has_word(r, name, "auto")
 	                                           : !hf_get_u32(r, r->root, name, OPTIONAL, UINT32_MAX, &c->value_dim))
 		return false;
-	if (r->m->spec.one_part)
+	if (r->m->spec.one_part && !r->row->states_alone)
 		return true;
-	if (!hf_get_u32(r, r->root, "mamba_expand", OPTIONAL, 64, &times))
+	if (!hf_get_u32(r, r->root, r->row->states_alone ? "expand" : "mamba_expand", OPTIONAL, 64, &times) ||
+	    (r->row->attends_beside && !hf_get_u32(r, r->root, "mamba_d_ssm", OPTIONAL, MODEL_MAX_WIDTH, &width)))
 		return false;
-	uint64_t all = (uint64_t)times * r->m->spec.hidden;
+	uint64_t all = width ? width : (uint64_t)times * r->m->spec.hidden;
 	if (!c->value_dim && c->value_heads)
 		c->value_dim = (uint32_t)(all / c->value_heads);
 	return (uint64_t)c->value_dim * c->value_heads == all ||
@@ -214,8 +219,8 @@ bool hf_read_scan(struct hf_reader *r)
 	    !hf_get_u32(r, r->root, w->state, OPTIONAL, MODEL_MAX_WIDTH, &c->key_dim) ||
 	    !hf_get_u32(r, r->root, w->taps, OPTIONAL, UINT32_MAX, &c->taps) ||
 	    !hf_get_bool_or_none(r, w->bias, &bias) || !read_head_dim(r, w->head_dim) ||
-	    !(s->one_part ? read_one_part(r) : read_positions(r) && read_step_limit(r)))
+	    !(s->one_part && !r->row->states_alone ? read_one_part(r) : read_positions(r) && read_step_limit(r)))
 		return false;
 	r->m->file->needs.group[GROUP_TAPS_BIAS] = bias ? NEED_ALWAYS : NEED_NOT;
-	return model_scan_channels(r->m, r->label, r->err);
+	return model_scan_channels(r->m, r->label, r->err) && (!r->row->attends_beside || hf_read_beside(r));
 }

@@ -10,7 +10,7 @@
  *                 model_hf_fields.c reads fields
  *   model_hf_window.c  windows and which layers have one, from config.json
  *   model_gguf_mixers.c, model_hf_mixers.c  which layers keep a state instead of keys and values
- *   model_gguf_scan.c, model_hf_scan.c  those of the selective scan
+ *   model_gguf_scan.c, model_hf_scan.c  those of the selective scan; model_hf_beside.c Falcon H1's factors
  *   model_encoder.c, model_hf_encoder.c, model_gguf_encoder.c  what encoders have beside others
  *   model_layers.c, model_gguf_layers.c, model_hf_layers.c  layers that differ in sizes
  *   model_switches.c  what the row of an architecture says for both
@@ -19,6 +19,7 @@
  *   model_bind.c  every tensor: found, shape, type; and that none is left over
  *   model_hf_quants.c  what config.json says of quantised weights
  *   model_affine.c  matrices that are several tensors; model_affine_read.c reads them
+ *   model_xielu.c  the numbers of an activation function
  *   model_columns.c  experts' matrices that do not lie row by row
  *   model_mlx.c  tensors as MLX lays them out
  *   model_chat.c  chat templates
@@ -82,7 +83,7 @@ struct model_file {
 	char *strings;          /* tensor names, 0-terminated, one after the other */
 	size_t strings_used, strings_size;
 	char *model_name, *arch_name;
-	float *freq_factors, *long_factors, *classifier;
+	float *freq_factors, *long_factors, *classifier, *xielu, *taps_times;
 	size_t n_classifier;
 	void *dense; /* as MODEL_SOURCE_DENSE */
 	size_t dense_bytes;
@@ -100,7 +101,9 @@ struct model_file {
 	bool values_are_keys;  /* of layers without a window: no matrix makes them */
 	const struct arch_row *arch;
 	struct model_needs needs;
-	bool wrapped; /* config.json holds this model as its text_config */
+	const struct arch_name *two_norms; /* arch_row.two_norms, where the model has those; NULL: it has not */
+	bool by_groups; /* HF: Q, K and V lie in one tensor by heads of keys, whatever the architecture's row says */
+	bool wrapped;   /* config.json holds this model as its text_config */
 	struct quants_config quants;
 	struct kept_quants *kept_quants; /* the descriptions that tensors point to */
 };
@@ -229,6 +232,8 @@ struct binder;
 bool model_bind_encoder(struct binder *b, struct error *err);
 void model_move_last_norm(struct model *m);
 void model_widen_window(struct model_spec *s);
+/* model_xielu.c: numbers of layers' activation functions, where they have any */
+bool model_bind_xielu(struct binder *b, struct error *err);
 /* model_norms.c: whether the feed-forward layer stands beside attention, and which norms there are then. */
 bool gguf_read_parallel(struct gguf_reader *r);
 void model_parallel_needs(struct model_file *f, const struct model_spec *s);

@@ -1,6 +1,7 @@
 /* loaders/model/model_norms.c - what models that generate have beyond Llama outside of attention: norms with biases or
  * without weights, feed-forward layers that stand beside attention, embeddings of positions, a bias of the output
  * matrix. For GGUF and config.json alike. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +12,8 @@ void model_parallel_needs(struct model_file *f, const struct model_spec *s)
 {
 	if (!f->arch->parallel || !s->parallel || f->arch->norms_apart)
 		return;
-	f->needs.group[GROUP_FFN_NORM] = f->needs.group[GROUP_FFN_NORM_BIAS] = NEED_NOT;
+	if (!f->two_norms)
+		f->needs.group[GROUP_FFN_NORM] = f->needs.group[GROUP_FFN_NORM_BIAS] = NEED_NOT;
 }
 
 /* By a key where the feed-forward layer has a norm of its own in any case, else by that norm. */
@@ -29,6 +31,8 @@ bool gguf_read_parallel(struct gguf_reader *r)
 		r->m->spec.parallel = !model_find_tensor(r->m->file, "blk.0.ffn_norm.weight", &t);
 	else if (kv)
 		r->m->spec.parallel = gguf_item_int(kv, 0) != 0;
+	if (r->row->two_norms && model_find_tensor(r->m->file, "blk.0.attn_norm_2.weight", &t))
+		r->m->file->two_norms = r->row->two_norms;
 	model_parallel_needs(r->m->file, &r->m->spec);
 	return true;
 }
@@ -104,7 +108,22 @@ bool bind_outer_biases(struct binder *b, const char *final_norm, const char *hea
 	    !bind_tensor(b, name, 1, s->hidden, true, NEED_ALWAYS, NULL, &s->final_norm_bias))
 		return false;
 	bias_name(name, head);
-	return !row->head_biased || bind_tensor(b, name, 1, s->vocab, true, NEED_ALWAYS, NULL, &s->head_bias);
+	return !b->f->needs.head_biased || bind_tensor(b, name, 1, s->vocab, true, NEED_ALWAYS, NULL, &s->head_bias);
+}
+
+/* Kernels norm each head where it lies among the others (kernels-templates/kinds/norm.c). */
+bool bind_check_heads(const struct binder *b)
+{
+	const struct model_spec *s = &b->m->spec;
+
+	if (!s->head_weights || !s->layer[0].q_row_norm.bytes)
+		return true;
+	if (s->head_dim % 16 || s->heads * s->head_dim % 32 || s->kv_heads * s->head_dim % 32)
+		return error_set(b->err, ERROR_UNSUPPORTED,
+		                 "%s: norms are of %" PRIu32 " and %" PRIu32 " heads of %" PRIu32
+		                 " dimensions, which is not supported: jitrun runs multiples of 16, and of 32 together",
+		                 b->label, s->heads, s->kv_heads, s->head_dim);
+	return true;
 }
 
 void bind_plain_norms(struct model *m)

@@ -60,6 +60,7 @@ uint64_t model_width(const struct model_spec *s, uint32_t layer, enum tensor_wid
 	case WIDTH_EXPERTS: return s->experts;
 	case WIDTH_EXPERT_FFN: return s->expert_ffn;
 	case WIDTH_SHARED_FFN: return s->shared_ffn;
+	case WIDTH_NUMBERS: return XIELU_NUMBERS;
 	case WIDTH_KEYS_BY_HEAD: return (uint64_t)s->heads * s->latent.rank;
 	default: return 1;
 	}

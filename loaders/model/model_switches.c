@@ -12,9 +12,11 @@ void model_take_row(struct model_spec *s, const struct arch_row *row)
 	s->form = row->form;
 	s->act = row->act;
 	s->norms_rotated = row->switches & SWITCH_NORMS_ROTATED;
+	s->head_weights = row->head_weights;
 	s->centred = row->switches & SWITCH_LAYER_NORM;
 	s->value_norms = row->switches & SWITCH_VALUE_NORMS;
 	s->parallel = row->switches & SWITCH_PARALLEL;
+	s->attends_beside = row->attends_beside;
 	s->one_part = row->switches & SWITCH_ONE_PART;
 	s->encodes = row->switches & SWITCH_ENCODES;
 	s->pictures_whole = arch_word_in(row->wrapped, "gemma3");

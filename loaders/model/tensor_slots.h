@@ -36,7 +36,8 @@ enum tensor_width {
 	WIDTH_EXPERTS,
 	WIDTH_EXPERT_FFN,
 	WIDTH_SHARED_FFN,
-	WIDTH_INPUT /* model_spec.layer_input */
+	WIDTH_INPUT /* model_spec.layer_input */,
+	WIDTH_NUMBERS /* of an activation function */
 };
 
 /* Tensors that a model has together or not at all. */
@@ -47,6 +48,7 @@ enum tensor_group {
 	GROUP_DELTA,
 	GROUP_Q_GATE, /* of attention's result, its rows beside the queries' */
 	GROUP_SCAN,   /* of layers with the selective scan */
+	GROUP_SCAN_NORM,
 	GROUP_TAPS_BIAS,
 	GROUP_TAPS,     /* of layers with a convolution, behind gates or before the delta rule */
 	GROUP_PRE_NORM, /* before attention */
@@ -72,6 +74,7 @@ enum tensor_group {
 	GROUP_SHARED_ROUTER,
 	GROUP_BESIDE,      /* of experts that stand beside a feed-forward layer */
 	GROUP_SUB_NORM,    /* of attention's result, and of what the feed-forward layer's last matrix reads */
+	GROUP_XIELU,       /* numbers of the activation function, which model_xielu.c finds */
 	GROUP_SINKS,       /* of attention's heads */
 	GROUP_LAYER_INPUT, /* what a layer makes of a token's own */
 	GROUP_LAYER_SCALE, /* by which a layer ends */
@@ -149,13 +152,14 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 	       HIDDEN, BESIDE, PLAIN) \
 	VECTOR(attn_sub_norm, "attn_sub_norm.weight", "self_attn.attn_sub_norm.weight", RESULTS, SUB_NORM, PLAIN) \
 	VECTOR(ffn_sub_norm, "ffn_sub_norm.weight", "mlp.ffn_sub_norm.weight", FFN, SUB_NORM, PLAIN) \
+	VECTOR(xielu, "", "mlp.act_fn.", NUMBERS, XIELU, PLAIN) \
 	VECTOR(sinks, "attn_sinks.weight", "self_attn.sinks", HEADS, SINKS, PLAIN) \
 	VECTOR(delta_norm, "ssm_norm.weight", "linear_attn.norm.weight", VALUE_DIM, DELTA, PLAIN) \
 	VECTOR(delta_decay, "ssm_a", "linear_attn.A_log", VALUE_HEADS, DELTA, PLAIN) \
 	VECTOR(delta_dt, "ssm_dt.bias", "linear_attn.dt_bias", VALUE_HEADS, DELTA, PLAIN) \
 	VECTOR(taps, "ssm_conv1d.weight", "linear_attn.conv1d.weight", TAPS, TAPS, PLAIN) \
 	VECTOR(taps_bias, "ssm_conv1d.bias", "mamba.conv1d.bias", CHANNELS, TAPS_BIAS, PLAIN) \
-	VECTOR(scan_norm, "ssm_norm.weight", "mamba.norm.weight", VALUES, SCAN, PLAIN) \
+	VECTOR(scan_norm, "ssm_norm.weight", "mamba.norm.weight", VALUES, SCAN_NORM, PLAIN) \
 	VECTOR(scan_decay, "ssm_a", "mamba.A_log", VALUE_HEADS, SCAN, PLAIN) \
 	VECTOR(scan_dt_bias, "ssm_dt.bias", "mamba.dt_bias", VALUE_HEADS, SCAN, PLAIN) \
 	VECTOR(scan_skip, "ssm_d", "mamba.D", VALUE_HEADS, SCAN, PLAIN) \

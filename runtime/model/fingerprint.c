@@ -82,6 +82,8 @@ static uint64_t sum_experts(const struct model_spec *s, uint64_t sum)
 		sum = record_checksum(&s->shared_scale.value, sizeof s->shared_scale.value, sum);
 	if (s->expert_groups)
 		sum = record_checksum((const uint32_t[]){ s->expert_groups, s->expert_groups_used }, 8, sum);
+	if (s->router_near != 0)
+		sum = record_checksum(&s->router_near, sizeof s->router_near, sum);
 	if (s->router_share_eps)
 		sum = record_checksum(&s->router_share_eps, sizeof s->router_share_eps, sum);
 	return sum;
@@ -110,6 +112,15 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 		sum = record_checksum(&s->alibi, sizeof s->alibi, sum);
 	} else if (s->alibi != 0)
 		sum = record_checksum(&s->alibi, sizeof s->alibi, sum);
+	if (s->attends_beside || s->scan_norm)
+		sum = record_checksum((const uint32_t[]){ s->attends_beside, s->scan_norm }, 8, sum);
+#define X(name) \
+	if (s->factors.name != 0) \
+		sum = record_checksum(&s->factors.name, sizeof s->factors.name, sum);
+	MODEL_FACTORS(X)
+#undef X
+	if (s->head_weights)
+		sum = record_checksum(&s->head_weights, sizeof s->head_weights, sum);
 	if (s->head_eps != 0)
 		sum = record_checksum(&s->head_eps, sizeof s->head_eps, sum);
 	if (s->layer_rotation)

@@ -347,13 +347,15 @@ static bool pack_matrices(struct weights *w, const struct model *m, struct pool 
 static bool convert_vector(float *out, void *raw, const struct model *m, const struct model_tensor *t,
                            struct error *err)
 {
-	const uint32_t head_dim = m->spec.head_dim;
+	const uint32_t head_dim = t->rope_head && t->head_rows ? t->rope_head : m->spec.head_dim;
 
 	if (!t->bytes)
 		return true;
 	for (uint64_t i = 0; t->ones && i < t->cols; i++)
 		out[i] = 1.0f;
-	if (t->ones)
+	if (t->given)
+		memcpy(out, t->given, t->bytes);
+	if (t->ones || t->given)
 		return true;
 	if (!model_read(m, t, 0, t->bytes, raw, err))
 		return false;
@@ -373,6 +375,8 @@ static bool convert_vector(float *out, void *raw, const struct model *m, const s
 		out[i] += 1.0f;
 	for (uint64_t i = 0; t->times != 0 && i < t->cols; i++)
 		out[i] *= t->times;
+	for (uint64_t i = 0; t->each_times && i < t->cols; i++)
+		out[i] *= t->each_times[i];
 	for (uint64_t i = 0; t->minus_exp && i < t->cols; i++)
 		out[i] = (float)-math_host_exp((double)out[i]);
 	return true;

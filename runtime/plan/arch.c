@@ -5,7 +5,8 @@ enum key_act arch_act(const struct model_spec *spec)
 {
 	static const enum key_act acts[] = { [MODEL_SILU] = ACT_SILU,         [MODEL_GELU] = ACT_GELU,
 		                             [MODEL_RELU2] = ACT_RELU2,       [MODEL_SWIGLU_OAI] = ACT_SWIGLU_OAI,
-		                             [MODEL_GELU_ERF] = ACT_GELU_ERF, [MODEL_RELU] = ACT_RELU };
+		                             [MODEL_GELU_ERF] = ACT_GELU_ERF, [MODEL_RELU] = ACT_RELU,
+		                             [MODEL_XIELU] = ACT_NONE };
 	return acts[spec->act];
 }
 
@@ -30,6 +31,11 @@ graph_ref arch_add(const struct arch *a, graph_ref stream, graph_ref product, co
 	return graph_add(a->g, stream, product);
 }
 
+graph_ref arch_factor(const struct arch *a, graph_ref product, float factor)
+{
+	return factor != 0 ? graph_scale(a->g, product, factor) : product;
+}
+
 graph_ref arch_gated(const struct arch *a, graph_ref in, const struct weights_matrix *gate,
                      const struct weights_matrix *up, const float *gate_bias, const float *up_bias)
 {
@@ -39,14 +45,39 @@ graph_ref arch_gated(const struct arch *a, graph_ref in, const struct weights_ma
 			.gate = gate, .up = up, .gate_bias = gate_bias, .up_bias = up_bias, .act = arch_act(a->spec) });
 }
 
+/* xIELU of the product. */
+static graph_ref bent(const struct arch *a, graph_ref in)
+{
+	const graph_ref x = graph_matmul(a->g, in, &a->l->up, a->l->up_bias);
+	const struct graph_node n = { .kind = NODE_XIELU,
+		                      .in = { [IN_X] = x, [IN_W] = graph_vector(a->g, a->l->xielu, XIELU_NUMBERS) } };
+
+	return graph_node(a->g, &n, graph_value(a->g, x)->width);
+}
+
+/* act(gate x * factor) * (up x) */
+static graph_ref gated_by_factor(const struct arch *a, graph_ref in)
+{
+	const struct weights_layer *l = a->l;
+	const graph_ref gate = arch_factor(a, graph_matmul(a->g, in, &l->gate, l->gate_bias),
+	                                   a->spec->factors.ffn_gate),
+			up = graph_matmul(a->g, in, &l->up, l->up_bias);
+
+	return graph_multiply(a->g, up, gate, arch_act(a->spec));
+}
+
 graph_ref arch_feed_forward(const struct arch *a, graph_ref stream, graph_ref in)
 {
 	const struct weights_layer *l = a->l;
-	graph_ref h = arch_gated(a, in, &l->gate, &l->up, l->gate_bias, l->up_bias);
+	const struct model_factors *f = &a->spec->factors;
+	graph_ref h = f->ffn_gate != 0 ? gated_by_factor(a, in)
+	              : l->xielu       ? bent(a, in)
+	                               : arch_gated(a, in, &l->gate, &l->up, l->gate_bias, l->up_bias);
 
 	if (l->ffn_sub_norm)
 		h = graph_keep(a->g, arch_norm(a, h, l->ffn_sub_norm));
-	return arch_add(a, stream, graph_matmul(a->g, h, &l->down, l->down_bias), l->ffn_post_norm);
+	return arch_add(a, stream, arch_factor(a, graph_matmul(a->g, h, &l->down, l->down_bias), f->ffn),
+	                l->ffn_post_norm);
 }
 
 static graph_ref embed(const struct arch *a, const struct weights_matrix *w, enum graph_ids ids)

@@ -52,6 +52,8 @@ graph_ref arch_add(const struct arch *a, graph_ref stream, graph_ref product, co
 /* act(gate x) * (up x), or act(up x) where there is no gate. */
 graph_ref arch_gated(const struct arch *a, graph_ref in, const struct weights_matrix *gate,
                      const struct weights_matrix *up, const float *gate_bias, const float *up_bias);
+/* A product times a factor, if there is one. */
+graph_ref arch_factor(const struct arch *a, graph_ref product, float factor);
 /* The dense feed-forward layer of `in`, added to the stream. */
 graph_ref arch_feed_forward(const struct arch *a, graph_ref stream, graph_ref in);
 

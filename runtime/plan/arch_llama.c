@@ -6,10 +6,20 @@
  */
 #include "runtime/plan/arch.h"
 
-/* Behind a norm over all heads together, where there is one. */
+/* Behind a norm over all heads together, or over each with weights of its own, where there is one. */
 static graph_ref row_norm(const struct arch *a, graph_ref x, const float *weight)
 {
-	return a->l->q_row_norm && a->l->k_row_norm ? arch_norm(a, x, weight) : x;
+	const uint64_t width = graph_value(a->g, x)->width, dim = model_sizes_of(a->spec, a->layer).head_dim;
+
+	if (!a->l->q_row_norm || !a->l->k_row_norm)
+		return x;
+	if (!a->spec->head_weights)
+		return arch_norm(a, x, weight);
+	const struct graph_node by_head = { .kind = NODE_NORM,
+		                            .number = a->spec->norm_eps,
+		                            .groups = (uint32_t)(width / dim),
+		                            .in = { [IN_X] = x, [IN_W] = graph_vector(a->g, weight, width) } };
+	return graph_node(a->g, &by_head, width);
 }
 
 /* The cache with these tokens' keys and values. Without matrices of its own, the layer reads another one's. */
@@ -67,6 +77,18 @@ graph_ref arch_attention(const struct arch *a, graph_ref in)
 	return gate ? graph_multiply(a->g, out, gate, ACT_SIGMOID) : out;
 }
 
+/* The state's result and attention's, both of one input. */
+static graph_ref mix_both(const struct arch *a, graph_ref stream, graph_ref in)
+{
+	const struct weights_layer *l = a->l;
+	const struct model_factors *f = &a->spec->factors;
+	const graph_ref scan = graph_matmul(a->g, arch_scan(a, in), &l->scan_out, NULL),
+			attention = graph_matmul(a->g, arch_attention(a, in), &l->o, l->o_bias);
+
+	stream = arch_add(a, stream, arch_factor(a, scan, f->scan), NULL);
+	return arch_add(a, stream, arch_factor(a, attention, f->attention), NULL);
+}
+
 /* What each mixer makes of its input, and the matrix whose product is added to the stream. */
 static graph_ref mix(const struct arch *a, enum model_mixer mixer, graph_ref stream, graph_ref in)
 {
@@ -93,7 +115,7 @@ graph_ref arch_llama_layer(const struct arch *a, graph_ref stream)
 		beside = arch_biased_norm(a, stream, l->ffn_norm, l->ffn_norm_bias);
 	if (mixer != MIXER_NONE) {
 		in = arch_biased_norm(a, stream, l->attn_norm, l->attn_norm_bias);
-		stream = mix(a, mixer, stream, in);
+		stream = s->attends_beside ? mix_both(a, stream, in) : mix(a, mixer, stream, in);
 	}
 	if (s->one_part && mixer != MIXER_NONE)
 		return stream;

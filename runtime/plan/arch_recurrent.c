@@ -79,19 +79,26 @@ graph_ref arch_delta(const struct arch *a, graph_ref in)
 	return graph_multiply(a->g, normed, z, ACT_SILU);
 }
 
-/* A token's norm is over all heads, or over each of the groups by itself where the layers are Nemotron's. */
+/* A token's norm is over all heads, or over each of the groups by itself where the layers are Nemotron's, Falcon H1's
+ * or Mamba's. */
 graph_ref arch_scan(const struct arch *a, graph_ref in)
 {
 	const struct weights_layer *l = a->l;
-	const graph_ref z = graph_matmul(a->g, in, &l->scan_z, NULL), xbc = graph_matmul(a->g, in, &l->scan_xbc, NULL),
-			dt = graph_matmul(a->g, in, &l->scan_dt, NULL), x = convolve(a, xbc, 0, 0, ACT_SILU),
+	const struct model_spec *s = a->spec;
+	const uint32_t groups = s->one_part || s->attends_beside ? s->recurrent.key_heads : 1;
+	const graph_ref z = arch_factor(a, graph_matmul(a->g, in, &l->scan_z, NULL), s->factors.scan_gate),
+			xbc = graph_matmul(a->g, in, &l->scan_xbc, NULL),
+			dt = arch_factor(a, graph_matmul(a->g, in, &l->scan_dt, NULL), s->factors.scan_steps),
+			x = convolve(a, xbc, 0, 0, ACT_SILU),
 			y = rule(a, &(struct graph_node){ .kind = NODE_SCAN,
 	                                                  .in = { [IN_X] = x,
 	                                                          [IN_W] = dt,
 	                                                          [IN_W2] = of_heads(a, l->scan_decay),
 	                                                          [IN_BIAS] = of_heads(a, l->scan_dt_bias),
-	                                                          [IN_BIAS2] = of_heads(a, l->scan_skip) } }),
-			gated = graph_multiply(a->g, y, z, ACT_SILU);
+	                                                          [IN_BIAS2] = of_heads(a, l->scan_skip) } });
 
-	return norm_groups(a, gated, l->scan_norm, a->spec->one_part ? a->spec->recurrent.key_heads : 1, false);
+	if (s->scan_norm == SCAN_NORM_FIRST)
+		return graph_multiply(a->g, norm_groups(a, y, l->scan_norm, groups, false), z, ACT_SILU);
+	const graph_ref gated = graph_multiply(a->g, y, z, ACT_SILU);
+	return s->scan_norm == SCAN_NORM_NONE ? gated : norm_groups(a, gated, l->scan_norm, groups, false);
 }

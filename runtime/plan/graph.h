@@ -49,6 +49,7 @@ enum graph_kind {
 	NODE_ADD,          /* X + W */
 	NODE_SCALE,        /* X times `number`, or times the numbers W */
 	NODE_GATE,         /* X * act(W) */
+	NODE_XIELU,        /* xIELU of X, by the numbers W */
 	NODE_LAYER_INPUTS, /* what each layer gets of a token's own: of a product X, an embedding W2, weights W */
 	NODE_ROTATE,  /* queries X with [W], the norm of heads, rotated and scaled; second result: what does not rotate
 	               */

@@ -104,6 +104,7 @@ static graph_ref made_in(const struct graph *g, const struct graph_node *n, uint
 	case NODE_ADD:
 	case NODE_SCALE: return x;
 	case NODE_BY_HEAD: return n->in[IN_INTO];
+	case NODE_XIELU:
 	case NODE_GATE: return graph_value(g, x)->last_user == node ? x : 0;
 	default: return 0;
 	}

@@ -160,6 +160,7 @@ static void (*const lower_node[NODE_KINDS])(struct plan_builder *, const struct 
 	[NODE_ADD] = lower_add,
 	[NODE_SCALE] = lower_scale,
 	[NODE_GATE] = lower_gate,
+	[NODE_XIELU] = lower_xielu,
 	[NODE_LAYER_INPUTS] = lower_layer_inputs,
 	[NODE_ROTATE] = lower_rotate,
 	[NODE_STORE] = lower_store,

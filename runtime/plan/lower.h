@@ -302,6 +302,7 @@ void lower_by_head(struct plan_builder *b, const struct graph_node *n);
 void lower_add(struct plan_builder *b, const struct graph_node *n);
 void lower_scale(struct plan_builder *b, const struct graph_node *n);
 void lower_gate(struct plan_builder *b, const struct graph_node *n);
+void lower_xielu(struct plan_builder *b, const struct graph_node *n);
 void lower_layer_inputs(struct plan_builder *b, const struct graph_node *n);
 void lower_rotate(struct plan_builder *b, const struct graph_node *n);
 void lower_store(struct plan_builder *b, const struct graph_node *n);

@@ -17,7 +17,7 @@
 #include "runtime/plan/rope.h"
 
 /* PER_SEQUENCE: in a layer, for each sequence beyond the first. */
-enum { LAUNCHES_PER_LAYER = 96, LAUNCHES_PER_SEQUENCE = 2, CHANGING_PER_LAYER = 6, LAUNCHES_OUTSIDE = 28 };
+enum { LAUNCHES_PER_LAYER = 96, LAUNCHES_PER_SEQUENCE = 2, CHANGING_PER_LAYER = 10, LAUNCHES_OUTSIDE = 28 };
 
 uint64_t plan_f32_slot(float f)
 {

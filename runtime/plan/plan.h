@@ -75,7 +75,7 @@ struct plan_cache {
 /* Whether the layer has keys and values. */
 static inline bool plan_layer_attends(const struct model_spec *s, uint32_t layer)
 {
-	return model_layer_mixer(s, layer) == MIXER_ATTENTION;
+	return model_layer_mixer(s, layer) == MIXER_ATTENTION || s->attends_beside;
 }
 /* Whether it keeps them itself. */
 static inline bool plan_layer_keeps(const struct model_spec *s, uint32_t layer)

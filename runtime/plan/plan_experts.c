@@ -44,11 +44,15 @@ void lower_route(struct plan_builder *b, const struct graph_node *n)
 	             : !s->router_normed ? KEY_OF_ALL
 	                                 : 0) |
 	            (bias ? KEY_BIAS : 0) | (times ? KEY_SCALED : 0);
+	if (s->router_near != 0)
+		key.flags = KEY_GREATEST;
 	uint64_t *a = plan_add_op(b, &key, 0, b->n);
 	a[ROUTE_LOGITS] = plan_address(plan_floats(b, n->in[IN_X]));
 	a[ROUTE_CHOSEN] = choice_at(b, n->out[0], CHOICE_CHOSEN);
 	a[ROUTE_SHARES] = choice_at(b, n->out[0], CHOICE_SHARES);
-	a[ROUTE_SCALE] = plan_f32_slot(s->router_scale.given ? s->router_scale.value : 1);
+	a[ROUTE_SCALE] = plan_f32_slot(s->router_near != 0     ? s->router_near
+	                               : s->router_scale.given ? s->router_scale.value
+	                                                       : 1);
 	a[ROUTE_BIAS] = plan_address(bias);
 	a[ROUTE_TIMES] = plan_address(times);
 	plan_last_op(b)->serial = b->n == 1;

@@ -46,7 +46,8 @@ static bool is_plain(const struct model_spec *s)
 	for (uint32_t i = 0; s->layer_mixer && i < s->layers; i++)
 		attends = attends && plan_layer_attends(s, i);
 	return attends && s->form == FORM_LLAMA && !s->encodes && !s->experts && !s->latent.rank && !s->parallel &&
-	       !s->one_part && !s->layer_input && !s->residual_scale.given && !s->embed_scale.given;
+	       !s->one_part && !s->layer_input && !s->head_weights && s->act != MODEL_XIELU && !s->attends_beside &&
+	       !s->residual_scale.given && !s->embed_scale.given;
 }
 
 /* Of all layers; more would take too long to empty before each run. A barrier for each stage takes longer than this. */

@@ -72,6 +72,7 @@ static void norm_groups(struct plan_builder *b, const struct graph_node *n)
 	key.k = k;
 	key.heads = groups > 1 ? groups : 0;
 	key.kv_heads = n->shared;
+	key.flags = b->spec->centred ? KEY_CENTRED : 0;
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)b->n * groups);
 	a[NORM_X] = plan_address(plan_floats(b, n->in[IN_X]));
 	a[NORM_WEIGHT] = plan_address(weight);
@@ -144,6 +145,19 @@ void lower_gate(struct plan_builder *b, const struct graph_node *n)
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(b->n * (numerics_pad(width) / 32)));
 	a[GATE_X] = plan_address(plan_floats(b, n->in[IN_X]));
 	a[GATE_GATE] = plan_address(plan_floats(b, n->in[IN_W]));
+	a[GATE_OUT] = plan_address(plan_floats(b, n->out[0]));
+	plan_last_op(b)->serial = b->n * width <= 1 << 13;
+}
+
+void lower_xielu(struct plan_builder *b, const struct graph_node *n)
+{
+	const uint64_t width = graph_value(b->g, n->in[IN_X])->width;
+	struct key key = plan_key(b, KEY_GATE);
+
+	key.flags = KEY_SCALED;
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(b->n * (numerics_pad(width) / 32)));
+	a[GATE_X] = plan_address(plan_floats(b, n->in[IN_X]));
+	a[GATE_GATE] = plan_address(graph_vector_of(b->g, n->in[IN_W]));
 	a[GATE_OUT] = plan_address(plan_floats(b, n->out[0]));
 	plan_last_op(b)->serial = b->n * width <= 1 << 13;
 }

@@ -4,14 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-
-static enum weights_place place_of(const struct model_layer *l, const struct model_tensor *t)
+/* Gate and up of a layer whose gate has a factor are two kernels' (arch.c). */
+static enum weights_place place_of(const struct model_spec *s, const struct model_layer *l,
+                                   const struct model_tensor *t)
 {
 	const struct model_tensor *const pair[][2] = {
 		{ &l->gate, &l->up }, { &l->expert_gate, &l->expert_up }, { &l->shared_gate, &l->shared_up }
 	};
 
-	for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
+	for (size_t i = s->factors.ffn_gate != 0; i < sizeof pair / sizeof *pair; i++) {
 		bool one = pair[i][0]->bytes && weights_gate_up_interleaved(pair[i][0]->type, pair[i][1]->type);
 		if (one && (t == pair[i][0] || t == pair[i][1]))
 			return t == pair[i][0] ? WEIGHTS_FIRST_OF_TWO : WEIGHTS_SECOND_OF_TWO;
@@ -40,7 +41,7 @@ size_t weights_list(struct weights_entry *e, const struct model_spec *s, struct 
 			if (l->matrix[k].bytes)
 				e[n++] = (struct weights_entry){ .tensor = &l->matrix[k],
 					                         .matrix = &wl->matrix[k],
-					                         .place = place_of(l, &l->matrix[k]) };
+					                         .place = place_of(s, l, &l->matrix[k]) };
 	}
 	e[n++] = (struct weights_entry){ .tensor = s->tied ? &s->embed : &s->lm_head, .matrix = &w->lm_head };
 	return n;

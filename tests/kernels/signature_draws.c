@@ -43,7 +43,7 @@ static void draw_norm(struct trial *t)
 		k->k = 16 * between(1, 10);
 		k->heads = k->k % 32 ? 2 * between(1, 3) : between(1, 5);
 		k->kv_heads = trial_draw(2);
-		k->flags = k->k % 32 || k->kv_heads ? 0 : k->flags;
+		k->flags = k->k % 32 || k->kv_heads ? k->flags & KEY_CENTRED : k->flags;
 		t->units = k->heads * between(1, 2);
 	} else if (sometimes()) {
 		k->flags = KEY_AWAITED | KEY_QUANTISED_OUT | flag(KEY_CENTRED);
@@ -65,7 +65,8 @@ static void draw_scale(struct trial *t)
 
 static void draw_gate(struct trial *t)
 {
-	t->key.act = (uint8_t)between(1, KEY_ACT_COUNT - 1);
+	t->key.flags = flag(KEY_SCALED);
+	t->key.act = t->key.flags ? ACT_NONE : (uint8_t)between(1, KEY_ACT_COUNT - 1);
 	draw_lines(t);
 }
 
@@ -107,6 +108,7 @@ static void draw_route(struct trial *t)
 		k->heads = 2;
 	} else {
 		k->flags |= flag(KEY_SCALED) | flag(KEY_BIAS);
+		k->flags = sometimes() ? KEY_GREATEST : k->flags;
 	}
 	t->units = between(1, 4);
 }

@@ -223,7 +223,7 @@ static void test_empty_words(void **state)
 /* Several columns make a token, without pads between them; each has weights of its own, or all have the same. */
 struct group_case {
 	unsigned k, groups;
-	bool shared;
+	bool shared, centred;
 };
 
 static void expect_groups(const struct group_case *g, unsigned columns, float eps, const float *x, const float *weight,
@@ -237,7 +237,7 @@ static void expect_groups(const struct group_case *g, unsigned columns, float ep
 	for (unsigned c = 0; c < columns; c++) {
 		memcpy(padded, x + c * g->k, g->k * 4);
 		memcpy(scales, weight + (g->shared ? 0 : c % g->groups * g->k), g->k * 4);
-		plain_norm(out, q, s, padded, scales, g->k, eps, false);
+		plain_norm(out, q, s, padded, scales, g->k, eps, g->centred);
 		memcpy(want + c * g->k, out, g->k * 4);
 	}
 }
@@ -262,6 +262,7 @@ static void check_groups(const struct group_case *g)
 	expect_groups(g, columns, eps, x, weight, want);
 	for (unsigned w = 0; w < ways; w++) {
 		struct key key = { .kind = KEY_NORM, .k = g->k, .heads = g->groups, .kv_heads = g->shared };
+		key.flags = g->centred ? KEY_CENTRED : 0;
 		struct kernel k;
 		memset(out, 0xff, n * 4);
 		kernel_open(&k, &way[w], &key);
@@ -280,7 +281,9 @@ static void check_groups(const struct group_case *g)
 static void test_groups(void **state)
 {
 	static const struct group_case cases[] = {
-		{ 96, 3, false }, { 48, 4, false }, { 16, 6, true }, { 80, 2, true }, { 64, 3, true }
+		{ 96, 3, false, false }, { 48, 4, false, false }, { 16, 6, true, false },
+		{ 80, 2, true, false },  { 64, 3, true, false },  { 96, 3, false, true },
+		{ 48, 4, false, true },  { 16, 6, false, true },  { 80, 2, true, true }
 	};
 	(void)state;
 
@@ -319,6 +322,7 @@ static void test_refusals(void **state)
 	(void)state;
 
 	kernel_refused(&(struct key){ .kind = KEY_NORM });
+	kernel_refused(&(struct key){ .kind = KEY_NORM, .k = 48, .heads = 2, .flags = KEY_CENTRED | KEY_RESIDUAL });
 	kernel_refused(&(struct key){ .kind = KEY_NORM, .k = 32, .flags = KEY_RESIDUAL | KEY_QUANTISED_OUT });
 }
 

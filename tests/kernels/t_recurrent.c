@@ -467,6 +467,7 @@ static void test_refusals(void **unused)
 	kernel_refused(&(struct key){ .kind = KEY_NORM, .heads = 2, .k = 48, .flags = KEY_RESIDUAL });
 	kernel_refused(&(struct key){ .kind = KEY_NORM, .kv_heads = 1, .k = 64 });
 	kernel_refused(&(struct key){ .kind = KEY_GATE });
+	kernel_refused(&(struct key){ .kind = KEY_GATE, .act = ACT_SILU, .flags = KEY_SCALED });
 }
 
 int main(void)

@@ -89,6 +89,24 @@ static void plain_choose(const struct key *k, const float *choice, int32_t *chos
 	}
 }
 
+/* Shares among the experts that are left and near the choice. */
+static void plain_near(const struct key *k, const float *logits, float near, const int32_t *chosen, float *share)
+{
+	bool taken[ROUTE_EXPERTS_MAX] = { false };
+
+	for (uint32_t s = 0; s < k->heads; s++) {
+		const float m = logits[chosen[s]];
+		float part[32] = { 0 };
+		for (uint32_t e = 0; e < k->rows; e++) {
+			const float size = fabsf(logits[e]), by = size > m ? size : m, far = (m - logits[e]) / by;
+			const float one = taken[e] || near <= far ? 0.0f : plain_exp(logits[e] - m);
+			part[e % 32] = part[e % 32] + one;
+		}
+		share[s] = 1.0f / lane_sum(part);
+		taken[chosen[s]] = true;
+	}
+}
+
 static void plain_route(const struct key *k, const float *logits, const float *bias, const float *times, float scale,
                         int32_t *chosen, float *share)
 {
@@ -109,6 +127,10 @@ static void plain_route(const struct key *k, const float *logits, const float *b
 		choice[e] = k->flags & KEY_BIAS ? choice[e] + bias[e] : choice[e];
 	}
 	plain_choose(k, choice, chosen);
+	if (k->flags & KEY_GREATEST) {
+		plain_near(k, logits, scale, chosen, share);
+		return;
+	}
 	float max = logits[chosen[0]];
 	for (uint32_t s = 1; s < k->heads; s++) /* with a bias the first choice need not have the greatest logit */
 		max = logits[chosen[s]] > max ? logits[chosen[s]] : max;
@@ -179,6 +201,7 @@ static const uint32_t modes[] = {
 	KEY_SCALED,
 	KEY_BIAS,
 	KEY_BIAS | KEY_OF_ALL,
+	KEY_GREATEST,
 	KEY_SIGMOID | KEY_NORMED | KEY_BIAS | KEY_SCALED
 };
 
@@ -194,8 +217,8 @@ static void test_route(void **unused)
 				           .kv_heads = sizes[i].groups,
 				           .k = sizes[i].chosen,
 				           .flags = modes[m] };
-			if (key.kv_heads &&
-			    (key.flags & KEY_SCALED || (key.flags & KEY_BIAS && !(key.flags & KEY_SIGMOID))))
+			if (key.kv_heads && (key.flags & (KEY_SCALED | KEY_GREATEST) ||
+			                     (key.flags & KEY_BIAS && !(key.flags & KEY_SIGMOID))))
 				continue;
 			uint64_t kp = numerics_pad(key.rows);
 			float *logits = kernel_buffer(COLUMNS * kp * 4, 0), *bias = kernel_buffer(kp * 4, 0);
@@ -409,6 +432,8 @@ static void test_refusals(void **unused)
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_SIGMOID | KEY_MILLIONTH },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .kv_heads = 4, .k = 2, .flags = KEY_BIAS },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_NORMED },
+		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_GREATEST | KEY_OF_ALL },
+		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .kv_heads = 4, .k = 2, .flags = KEY_GREATEST },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_RESIDUAL },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .k = 1 },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .kv_heads = 4 },

@@ -198,6 +198,46 @@ static void test_bound(void **unused)
 	}
 }
 
+/* Infinite, tiny and zero arguments, beside usual ones. */
+static void test_xielu(void **unused)
+{
+	enum { XIELU_BLOCKS = 5, XIELU_N = XIELU_BLOCKS * 32 };
+	static const float by[4] = { 0.8f, 1.3f, 0.5f, -1e-6f },
+			   odd[] = { 0.0f, -0.0f, 1e-8f, -1e-8f, 90.0f, -90.0f, INFINITY };
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
+	float *x = kernel_buffer(XIELU_N * 4, 0), *numbers = kernel_buffer(128, 0),
+	      *out = kernel_buffer(XIELU_N * 4, 0), *want = kernel_buffer(XIELU_N * 4, 0);
+
+	uint64_t seed = 9;
+
+	for (unsigned i = 0; i < XIELU_N; i++)
+		x[i] = kernel_random(&seed) * 4;
+	memcpy(numbers, by, sizeof by);
+	memcpy(x + 40, odd, sizeof odd);
+	for (unsigned i = 0; i < XIELU_N; i++) {
+		const float line = by[2] * x[i], least = x[i] < by[3] ? x[i] : by[3];
+		want[i] =
+			x[i] > 0 ? fmaf(by[0] * x[i], x[i], line) : fmaf((plain_exp(least) - 1.0f) - x[i], by[1], line);
+	}
+	for (unsigned w = 0; w < ways; w++) {
+		struct key key = { .kind = KEY_GATE, .flags = KEY_SCALED };
+		uint64_t arg[GATE_ARGS] = { (uintptr_t)x, (uintptr_t)numbers, (uintptr_t)out };
+		struct kernel k;
+		memset(out, 0xff, XIELU_N * 4);
+		kernel_open(&k, &way[w], &key);
+		kernel_run(&k, arg, 2, XIELU_BLOCKS);
+		kernel_run(&k, arg, 0, 2);
+		kernel_close(&k);
+		if (memcmp(out, want, XIELU_N * 4) != 0)
+			fail_msg("%s: xIELU differs", way[w].name);
+	}
+	free(x);
+	free(numbers);
+	free(out);
+	free(want);
+}
+
 static void test_refusals(void **unused)
 {
 	kernel_refused(&(struct key){ .kind = KEY_SCALE, .flags = KEY_RESIDUAL | KEY_CAP });
@@ -211,7 +251,8 @@ static void test_refusals(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_way), cmocka_unit_test(test_bound),
-		                            cmocka_unit_test(test_layer_inputs), cmocka_unit_test(test_refusals) };
+		                            cmocka_unit_test(test_layer_inputs), cmocka_unit_test(test_xielu),
+		                            cmocka_unit_test(test_refusals) };
 	kernel_all_modes();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

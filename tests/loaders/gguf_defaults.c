@@ -2,6 +2,7 @@
 #include "tests/loaders/model_defaults.h"
 
 #define WINDOW "attention.sliding_window=64 "
+#define STATE "ssm.conv_kernel=4 ssm.inner_size=128 ssm.state_size=32 ssm.time_step_rank=4 ssm.group_count=1 "
 #define ROUTED "expert_count=8 expert_used_count=2 expert_feed_forward_length=32 "
 
 static const struct default_keys keys[] = {
@@ -35,6 +36,12 @@ static const struct default_keys keys[] = {
 	{ "command-r", "", "logit_scale=-1", 0 },
 	{ "command-r", "logit_scale=0.0", "logit_scale=-1", 0 },
 	{ "command-r", "logit_scale=0.5", "logit_scale=0.5", 0 },
+	{ "apertus", "", "theta=10000 kv_heads=16", 0 },
+	{ "qwen3vlmoe", ROUTED, "experts=8 normed=1 expert_ffn=32", 0 },
+	{ "falcon-h1", STATE, "kinds=mmmmmmmm value_heads=4 value_dim=32 scan_norm=2 attention_scale=-1", 0 },
+	{ "mamba2", STATE "attention.head_count=0 feed_forward_length=0",
+	  "kinds=mmmmmmmm value_dim=32 key_dim=32 kv_heads=1", 0 },
+	{ "mamba2", STATE, 0, "attention.head_count is 16, expected 0 to 0" },
 	{ "exaone4", "", "window=0 kinds=ffffffff", 0 },
 	{ "exaone4", WINDOW, "window=64 kinds=wwwFwwwF", 0 },
 	{ "exaone4", "block_count=64", "window=4096", 0 },

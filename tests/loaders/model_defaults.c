@@ -58,6 +58,7 @@ static const struct default_case cases[] = {
 	  "kv_heads=16 head_dim=32 context=8192 eps=1e-05 tied=1 window=4096 kinds=wwwFwwwF "
 	  "theta=10000 logit_scale=0.0625" },
 	{ "cohere", "", "kv_heads=16 head_dim=32 context=8192 eps=1e-05 tied=1 theta=500000 logit_scale=0.0625" },
+#include "tests/loaders/model_defaults_newer.def"
 	{ "gemma4_text", "\"hidden_size_per_layer_input\": 0",
 	  "context=131072 eps=1e-06 tied=1 window=512 kinds=wwwwwfwf theta=1000000 "
 	  "window_theta=10000 attention_scale=1 layer_input=0 lastdim=512 lastkv=4" },
@@ -121,9 +122,6 @@ static const struct default_case cases[] = {
 	  "beta_fast=32 beta_slow=1 truncate=1 original=8192 query_scale=0.1 "
 	  "attention_scale=0.194969495 experts=128 used=4 expert_ffn=2048 shared_ffn=2048 normed=1 "
 	  "rank=256 query_rank=1024 rest=64 value=128 pairs=1" },
-	{ "cwm", "",
-	  "kv_heads=8 head_dim=128 context=131072 eps=1e-05 window=8192 kinds=fwwwfwww theta=1000000 scaling=2 "
-	  "factor=16 original=8192" },
 	{ "helium", "", "kv_heads=20 head_dim=128 context=4096 eps=1e-08 theta=100000 pairs=1" },
 	{ "gpt2", "\"hidden_act\": null, \"intermediate_size\": null",
 	  "kv_heads=16 head_dim=32 context=1024 eps=1e-05 tied=1 qkv_bias=1 o_bias=1 mlp_bias=1 ffn=2048" },

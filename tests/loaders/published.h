@@ -19,7 +19,6 @@ static const struct {
 } refused[] = {
 	{ "minimax_m3", experts },
 	{ "llama4", experts },
-	{ "phimoe", experts },
 	{ "dbrx", experts },
 	{ "mimo_v2_flash", experts },
 	{ "step3p7", experts },
@@ -39,9 +38,7 @@ static const struct {
 	{ "nemotron-nas", "layers of different sizes" },
 	{ "mimo", "predict several tokens" },
 	{ "codegen", mean },
-	{ "qwen3_vl_moe", images },
 	{ "llava", images }, /* without a text_config */
-	{ "qwen3vlmoe", images },
 	{ "mllama", images },
 	{ "phi3_v", images },
 	{ "phi4mm", images },
@@ -91,7 +88,9 @@ void mxfp4_entries(struct header *h, const char *name, uint64_t n_experts, uint6
 void routed_entries(struct header *h, json_t *config, const char *base, uint64_t layer);
 /* published_centred.c: of models whose norms subtract the mean and have biases, what a layer has beside the usual
  * tensors (size: of the hidden state, of the queries and of the feed-forward layer), and what stands outside layers. */
-static const char centred_types[] = "phi stablelm";
+static const char expert_types[] =
+	"qwen3_moe mixtral phimoe granitemoe qwen3_5_moe_text qwen3_vl_moe_text gpt_oss minimax_m2";
+static const char centred_types[] = "phi stablelm phimoe";
 void centred_entries(struct header *h, const char *type, const char *base, uint64_t layer, const uint64_t size[3]);
 void centred_outer(struct header *h, const char *type, const char *base, uint64_t hidden, uint64_t vocab);
 /* published_scan.c: a layer of Nemotron-H, which is one thing alone. */
@@ -100,6 +99,9 @@ void routed_infos(struct gguf_writer *w, json_t *kv, const char *arch);
 /* published_gguf_tests.c: an integer among a file's keys; a tensor of which only the description is there, at *at. */
 uint64_t key_number(json_t *kv, const char *arch, const char *suffix, uint64_t otherwise);
 void describe(struct gguf_writer *w, const char *name, enum dtype type, const uint64_t ne[3], uint64_t *at);
+
+/* Of these, configurations alone are published; what they lack is the first tensor. */
+static const char bare_types[] = "falcon gpt_neox gptj gpt_bigcode opt minicpm3 bloom mpt gpt2";
 
 /* The tests of the other files of the program: the number that failed. */
 int published_gguf_tests(void);

@@ -42,6 +42,6 @@ void centred_outer(struct header *h, const char *type, const char *base, uint64_
 	entry(h, name, 0, hidden);
 	snprintf(name, sizeof name, "%s%s.bias", base, phi ? "final_layernorm" : "norm");
 	entry(h, name, 0, hidden);
-	if (phi)
+	if (phi || strcmp(type, "phimoe") == 0)
 		entry(h, "lm_head.bias", 0, vocab);
 }

@@ -238,7 +238,7 @@ static void check_header(const char *file, struct counts *c)
 	bool routed = strcmp(arch, "glm4moe") == 0 || strcmp(arch, "deepseek2") == 0;
 	bool run = strcmp(arch, "llama") == 0 || strcmp(arch, "qwen2") == 0 || strcmp(arch, "qwen3") == 0 ||
 	           strcmp(arch, "qwen35") == 0 || strcmp(arch, "qwen35moe") == 0 || strcmp(arch, "qwen3moe") == 0 ||
-	           routed ||
+	           strcmp(arch, "qwen3vlmoe") == 0 || routed ||
 	           (json_object_get(all, "tensor_names") &&
 	            (strcmp(arch, "phi3") == 0 || strcmp(arch, "command-r") == 0 || strcmp(arch, "gemma") == 0 ||
 	             strcmp(arch, "gemma2") == 0));

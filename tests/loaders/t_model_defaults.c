@@ -127,6 +127,9 @@ static bool of_sizes(const struct model *m, const char *what, double *out)
 		{ "layer_input", s->layer_input },
 		{ "alibi", s->alibi },
 		{ "qk_norm", n->group[GROUP_QK_NORM] == NEED_ALWAYS },
+		{ "row_norm", n->group[GROUP_QK_ROW_NORM] == NEED_ALWAYS },
+		{ "head_bias", n->head_biased },
+		{ "two_norms", m->file->two_norms != NULL },
 		{ "lastdim", model_sizes_of(s, s->layers - 1).head_dim },
 		{ "lastkv", model_sizes_of(s, s->layers - 1).kv_heads },
 	};
@@ -174,6 +177,8 @@ static bool of_parts(const struct model *m, const char *what, double *out)
 		{ "shared_ffn", s->shared_ffn },
 		{ "dense", s->dense_layers },
 		{ "normed", s->router_normed },
+		{ "near", (double)s->router_near },
+		{ "scan_norm", s->scan_norm },
 		{ "groups", s->expert_groups },
 		{ "groups_used", s->expert_groups_used },
 		{ "router_bias", n->group[GROUP_ROUTER_BIAS] == NEED_ALWAYS },
@@ -279,7 +284,9 @@ static uint8_t *keys_file(const struct default_keys *d, size_t *n)
 	if (!strstr(d->keys, "block_count="))
 		write_keys(&w, d->arch, "block_count=8");
 	write_keys(&w, d->arch,
-	           "embedding_length=512 feed_forward_length=96 attention.head_count=16 context_length=64");
+	           strstr(d->keys, "head_count=") ? "embedding_length=512 context_length=64"
+	                                          : "embedding_length=512 feed_forward_length=96 "
+	                                            "attention.head_count=16 context_length=64");
 	write_keys(&w, d->arch,
 	           strstr("cohere2moe command-r bloom mpt", d->arch) ? "attention.layer_norm_epsilon=0.00001"
 	                                                             : "attention.layer_norm_rms_epsilon=0.00001");

@@ -35,8 +35,9 @@ static bool is_one_of(const char *type, const char *words)
 /* The feed-forward layer of a mixture of experts. */
 static void expert_entries(struct header *h, const struct sizes *s, const char *type, const char *base, uint64_t layer)
 {
-	const bool minimax = is_one_of(type, "minimax_m2"), mixtral = minimax || is_one_of(type, "mixtral"),
-		   granite = is_one_of(type, "granitemoe"), delta = is_one_of(type, "qwen3_5_moe_text");
+	const bool minimax = is_one_of(type, "minimax_m2"), mixtral = minimax || is_one_of(type, "mixtral phimoe"),
+		   turned = is_one_of(type, "qwen3_vl_moe_text"), granite = is_one_of(type, "granitemoe"),
+		   delta = is_one_of(type, "qwen3_5_moe_text");
 	const uint64_t wide = 2 * s->expert_ffn;
 	const char *router = granite   ? "block_sparse_moe.router.layer"
 	                     : mixtral ? "block_sparse_moe.gate"
@@ -52,6 +53,12 @@ static void expert_entries(struct header *h, const struct sizes *s, const char *
 	snprintf(name, sizeof name, "%sblock_sparse_moe.e_score_correction_bias", prefix);
 	if (minimax)
 		entry(h, name, 0, s->experts);
+	if (turned) { /* column by column */
+		snprintf(name, sizeof name, "%smlp.experts.gate_up_proj", prefix);
+		stacked_entry(h, name, s->experts, s->hidden, wide);
+		snprintf(name, sizeof name, "%smlp.experts.down_proj", prefix);
+		stacked_entry(h, name, s->experts, s->expert_ffn, s->hidden);
+	}
 	if (granite || delta) {
 		snprintf(name, sizeof name, "%s%s", prefix,
 		         delta ? "mlp.experts.gate_up_proj" : "block_sparse_moe.input_linear.weight");
@@ -60,7 +67,7 @@ static void expert_entries(struct header *h, const struct sizes *s, const char *
 		         delta ? "mlp.experts.down_proj" : "block_sparse_moe.output_linear.weight");
 		stacked_entry(h, name, s->experts, s->hidden, s->expert_ffn);
 	}
-	for (uint64_t e = 0; e < s->experts && !granite && !delta; e++) {
+	for (uint64_t e = 0; e < s->experts && !granite && !delta && !turned; e++) {
 		snprintf(name, sizeof name, "%s%s.%" PRIu64 ".%s.weight", prefix, each, e, gate[mixtral]);
 		entry(h, name, s->expert_ffn, s->hidden);
 		snprintf(name, sizeof name, "%s%s.%" PRIu64 ".%s.weight", prefix, each, e, up[mixtral]);
@@ -220,11 +227,10 @@ static uint8_t *made_up(json_t *config, const char *type, const char *base, size
 		bias || qwen2 || is_one_of(type, "phi") || json_is_true(json_object_get(config, "use_qkv_bias")),
 		bias,
 		json_is_true(json_object_get(config, "mlp_bias")),
-		is_one_of(type, "qwen3 qwen3_vl_text qwen3_moe"),
+		is_one_of(type, "qwen3 qwen3_vl_text qwen3_vl_moe_text qwen3_moe"),
 		false,
-		is_one_of(type, "qwen3_moe mixtral granitemoe qwen3_5_moe_text gpt_oss minimax_m2")
-			? number(config, "num_experts", number(config, "num_local_experts", 0))
-			: 0,
+		is_one_of(type, expert_types) ? number(config, "num_experts", number(config, "num_local_experts", 0))
+					      : 0,
 		number(config, "moe_intermediate_size", number(config, "intermediate_size", 1))
 	};
 	struct header h = { 0 };
@@ -314,9 +320,6 @@ static const char *quants_refusal(json_t *config)
 	               : NULL;
 }
 
-/* Of these, configurations alone are published; what they lack is the first tensor. */
-static const char bare_types[] = "falcon gpt_neox gptj gpt_bigcode opt minicpm3 bloom mpt gpt2";
-
 static const char *expected(json_t *config, const char *type)
 {
 	static const char *const runs[] = {
@@ -333,7 +336,7 @@ static const char *expected(json_t *config, const char *type)
 		"granitemoe", "qwen3_5_moe_text",
 		"gpt_oss",    "nemotron_h",
 		"minimax_m2", "stablelm",
-		"phi"
+		"phi",        "phimoe"
 	};
 	const char *class = json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
 	bool run = false;
@@ -345,9 +348,7 @@ static const char *expected(json_t *config, const char *type)
 	if (is_one_of(type, bare_types) && quants_refusal(config))
 		return quants_refusal(config);
 	if (is_one_of(type, bare_types))
-		return json_is_true(json_object_get(config, "new_decoder_architecture"))
-		               ? "new_decoder_architecture"
-		               : "tensor";
+		return "tensor";
 	if (!run && !is_one_of(type, routed_types))
 		return refusal(type);
 	if (class && !strstr(class, "ForCausalLM"))
@@ -378,10 +379,10 @@ static void check_config(const char *file, struct counts *c)
 	const char *type = json_string_value(json_object_get(config, "model_type")), *base = "model.";
 	json_t *text = json_object_get(config, "text_config"), *inner = json_object_get(text, "model_type");
 	bool inside = type && json_is_string(inner) &&
-	              is_one_of(type, "gemma3 gemma4 llava mistral3 qwen3_vl qwen3_5 qwen3_5_moe") &&
+	              is_one_of(type, "gemma3 gemma4 llava mistral3 qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe") &&
 	              is_one_of(json_string_value(inner),
 	                        "gemma3_text gemma4_text llama ministral3 qwen3_vl_text qwen3_5_text "
-	                        "qwen3_5_moe_text");
+	                        "qwen3_5_moe_text qwen3_vl_moe_text");
 	bool cut = inside && there(text, "layer_types") && /* one was made smaller by hand */
 	           json_array_size(json_object_get(text, "layer_types")) != number(text, "num_hidden_layers", 0);
 	const char *part = inside && (quants_refusal(config) || quants_refusal(text))
@@ -394,7 +395,7 @@ static void check_config(const char *file, struct counts *c)
 	base = type && strcmp(type, "nemotron_h") == 0 ? "backbone." : base;
 	if (inside) {
 		type = json_string_value(inner);
-		base = is_one_of(type, "qwen3_vl_text qwen3_5_text qwen3_5_moe_text")
+		base = is_one_of(type, "qwen3_vl_text qwen3_vl_moe_text qwen3_5_text qwen3_5_moe_text")
 		               ? "model.language_model."
 		               : "language_model.model.";
 	}

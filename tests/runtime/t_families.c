@@ -87,7 +87,12 @@ static const char *const families[] = {
 	NEXT "ernie45moe-a",
 	NEXT "bitnet-a",
 	NEXT "bamba-a",
-	NEXT "cohere2moe-a"
+	NEXT "cohere2moe-a",
+	NEXT "cohereqk-a",
+	NEXT "phimoe-a",
+	NEXT "apertus-a",
+	NEXT "falconh1-a",
+	NEXT "mamba2-a"
 };
 enum { FAMILIES = sizeof families / sizeof *families, TOKENS = 41 };
 

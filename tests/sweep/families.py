@@ -332,9 +332,13 @@ def gpt_neox(r):
 
 def falcon(r):
     c = sizes(r, own_head_dim=False)
-    c.update(layer_norm_epsilon=c.pop("rms_norm_eps"), multi_query=True, parallel_attn=True, bias=flip(r, 0.3),
-             alibi=False, new_decoder_architecture=False, ffn_hidden_size=c.pop("intermediate_size"))
-    c.pop("num_key_value_heads")
+    c.update(layer_norm_epsilon=c.pop("rms_norm_eps"), multi_query=flip(r), parallel_attn=flip(r, 0.7), bias=flip(r, 0.3),
+             alibi=False, new_decoder_architecture=flip(r), ffn_hidden_size=c.pop("intermediate_size"))
+    heads = c.pop("num_key_value_heads")
+    if c["new_decoder_architecture"]:
+        c.update(num_kv_heads=heads, parallel_attn=True)
+        if flip(r, 0.6):
+            c["num_ln_in_parallel_attn"] = r.choice([1, 2, None])
     return rope(r, c, kinds=("default", "linear"))
 
 
@@ -474,8 +478,9 @@ def cohere(r):
     c["layer_norm_eps"] = c.pop("rms_norm_eps")
     if flip(r, 0.7):
         c["logit_scale"] = r.choice(SCALES)
-    if flip(r, 0.3):
-        c["use_qk_norm"] = False
+    dim, heads = head_dim_of(c), c["num_key_value_heads"]
+    if flip(r, 0.5):  # jitrun runs these sizes alone
+        c["use_qk_norm"] = dim % 16 == 0 and dim * heads % 32 == 0
     return c
 
 
@@ -846,6 +851,66 @@ def cohere2_moe(r):
     return c
 
 
+def apertus(r):
+    c = attention_bias(r, sizes(r, own_head_dim=False))
+    c["rope_parameters"] = dict(scaling(r, c, r.choice(["default", "linear", "llama3"])),
+                                rope_theta=r.choice([10000.0, 500000.0, 100.0]))
+    return dict(c, hidden_act="xielu")
+
+
+def phimoe(r):
+    c = attention_bias(r, sizes(r, own_head_dim=False), "lm_head_bias")
+    c.update(num_local_experts=r.randint(2, 8), num_experts_per_tok=2, router_jitter_noise=r.choice([0.01, 0.1, 0.4]),
+             sliding_window=r.choice([None, 8, 31]))
+    c["lm_head_bias"] = c.get("lm_head_bias", False) and not c["tie_word_embeddings"]
+    return rope(r, c, kinds=("default",))
+
+
+def qwen3_vl_moe_text(r):
+    c = experts(r, rope(r, attention_bias(r, sizes(r)), kinds=("default",)))
+    c["moe_intermediate_size"] = r.choice([16, 32, c["hidden_size"] // 2])
+    if flip(r, 0.4):
+        c["norm_topk_prob"] = flip(r)
+    return c
+
+
+def falcon_h1(r):
+    c = attention_bias(r, sizes(r, head_dims=(8, 16, 32), own_head_dim=False), "mlp_bias")
+    scan_sizes(r, c, ("mamba_n_heads", "mamba_d_head", "mamba_n_groups", "mamba_d_state", "mamba_d_conv"))
+    values = c["mamba_n_heads"] * c["mamba_d_head"]
+    while values % 32 or values // c["mamba_n_groups"] % 16:
+        c["mamba_d_head"] = r.choice([16, 32, 64])
+        values = c["mamba_n_heads"] * c["mamba_d_head"]
+    c.update(mamba_d_ssm=values, mamba_conv_bias=flip(r, 0.8), mamba_rms_norm=flip(r), mamba_norm_before_gate=flip(r))
+    for field in ("key_multiplier", "attention_out_multiplier", "ssm_in_multiplier", "ssm_out_multiplier",
+                  "embedding_multiplier", "lm_head_multiplier"):
+        if flip(r, 0.7):
+            c[field] = r.choice([1.0, 0.5, 0.3, 1.7])
+    if not c.get("attention_bias") and flip(r):
+        c["attention_in_multiplier"] = r.choice([1.0, 0.6, 1.4])
+    for field, n in (("ssm_multipliers", 5), ("mlp_multipliers", 2)):
+        if flip(r, 0.7):
+            c[field] = [r.choice([1.0, 0.5, 0.7, 1.3]) for _ in range(n)]
+    if flip(r, 0.4):
+        c["time_step_limit"] = r.choice([[0.0, 0.5], [0.1, 2.0]])
+    return rope(r, c, kinds=("default", "linear"))
+
+
+def mamba2(r):
+    c = sizes(r, own_head_dim=False)
+    for field in ("intermediate_size", "num_attention_heads", "num_key_value_heads", "max_position_embeddings"):
+        c.pop(field)
+    scan_sizes(r, c, ("num_heads", "head_dim", "n_groups", "state_size", "conv_kernel"))
+    c["hidden_size"], c["expand"] = r.choice([32, 64, 96]), 2
+    if 2 * c["hidden_size"] % (16 * c["num_heads"]) or 2 * c["hidden_size"] // c["n_groups"] % 16:
+        c.update(num_heads=2, n_groups=r.choice([1, 2]))
+    c["head_dim"] = 2 * c["hidden_size"] // c["num_heads"]
+    c.update(layer_norm_epsilon=c.pop("rms_norm_eps"), use_conv_bias=flip(r, 0.8))
+    if flip(r, 0.4):
+        c["time_step_limit"] = r.choice([[0.0, 0.5], [0.1, 2.0]])
+    return c
+
+
 FAMILIES = {f.__name__: f for f in (
     llama, mistral, qwen2, qwen3, ernie4_5, seed_oss, phi3, smollm3, granite, olmo2, olmo3, exaone4, glm4, arcee,
     hunyuan_v1_dense, ministral3, gemma, gemma2, gemma3_text, gemma4_text, cohere2, cohere, lfm2, lfm2_moe,
@@ -853,4 +918,5 @@ FAMILIES = {f.__name__: f for f in (
     granitemoe, gpt_oss, glm4_moe, deepseek_v3, deepseek_v2, glm4_moe_lite, mistral4, cwm, helium, dots1, solar_open,
     minimax_m2, exaone_moe, hunyuan_v1_moe, hy_v3, starcoder2, stablelm, nemotron, olmo, phi,
     gptj, gpt_neox, falcon, gpt_bigcode, opt, flex_olmo, granite_swa, afmoe, youtu, minicpm3,
-    gpt2, bloom, mpt, ernie4_5_moe, bitnet, bamba, cohere2_moe)}
+    gpt2, bloom, mpt, ernie4_5_moe, bitnet, bamba, cohere2_moe,
+    apertus, phimoe, qwen3_vl_moe_text, falcon_h1, mamba2)}

@@ -20,7 +20,8 @@ import numpy as np
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import sweep  # noqa: E402
 from families import FAMILIES  # noqa: E402
-from plain_families import MODELS, Tensors  # noqa: E402
+from plain_base import Tensors  # noqa: E402
+from plain_families import MODELS  # noqa: E402
 
 erf = np.vectorize(math.erf)
 ACTIVATIONS = {
@@ -52,9 +53,6 @@ NAMES = {
                      head="embed_out", norms=("input_layernorm", "post_attention_layernorm"),
                      qkv=("attention.query_key_value",), o="attention.dense",
                      mlp=(None, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h")),
-    "falcon": dict(GPT, embed="word_embeddings", norms=("input_layernorm", None),
-                   qkv=("self_attention.query_key_value",), o="self_attention.dense",
-                   mlp=(None, "mlp.dense_h_to_4h", "mlp.dense_4h_to_h")),
     "gpt_bigcode": dict(GPT, norms=("ln_1", "ln_2"), qkv=("attn.c_attn",), o="attn.c_proj",
                         mlp=(None, "mlp.c_fc", "mlp.c_proj")),
     "gpt2": dict(GPT, norms=("ln_1", "ln_2"), qkv=("attn.c_attn",), o="attn.c_proj",
@@ -69,9 +67,9 @@ NAMES = {
                 qkv=("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"), o="self_attn.out_proj",
                 mlp=(None, "fc1", "fc2")),
 }
-ONE_HEAD = ("falcon", "gpt_bigcode")
+ONE_HEAD = ("gpt_bigcode",)
 # Classes whose embedding and output matrix are one where a file does not say so.
-TIED = ("starcoder2", "falcon", "gpt_bigcode", "opt", "gpt2", "bloom", "mpt")
+TIED = ("starcoder2", "gpt_bigcode", "opt", "gpt2", "bloom", "mpt")
 # Whose scores lose with distance instead of rotation, and whose matrices lie column by column.
 BIASED = ("bloom", "mpt")
 TURNED = ("gpt2",)
@@ -102,10 +100,10 @@ class Model(Tensors):
         self.eps = next((c[k] for k in ("norm_epsilon", "layer_norm_eps", "norm_eps", "layer_norm_epsilon") if k in c),
                         1e-5)
         act = next((c[k] for k in ("hidden_act", "activation_function", "activation") if k in c), None)
-        self.act = ACTIVATIONS[act or {"olmo": "silu", "stablelm": "silu", "falcon": "gelu", "bloom": "gelu_new",
+        self.act = ACTIVATIONS[act or {"olmo": "silu", "stablelm": "silu", "bloom": "gelu_new",
                                        "mpt": "gelu"}[family]]
         self.tied = c.get("tie_word_embeddings", family in TIED)
-        self.parallel = {"phi": True, "gptj": True, "falcon": True}.get(
+        self.parallel = {"phi": True, "gptj": True}.get(
             family, c.get("use_parallel_residual", False))
         self.positions = {"gpt_bigcode": 0, "gpt2": 0, "opt": 2}.get(family)
         inner = c.get("attn_config") or {}
@@ -122,7 +120,7 @@ class Model(Tensors):
                "nemotron": (c.get("attention_bias", False),) * 2 + (c.get("mlp_bias", False),),
                "olmo": (c.get("attention_bias", False),) * 2 + (False,), "phi": (True,) * 3,
                "gptj": (False, False, True), "gpt_neox": (c.get("attention_bias", True),) * 2 + (True,),
-               "falcon": (c.get("bias", False),) * 3, "gpt_bigcode": (True,) * 3, "opt": (True,) * 3, "gpt2": (True,) * 3,
+               "gpt_bigcode": (True,) * 3, "opt": (True,) * 3, "gpt2": (True,) * 3,
                "bloom": (True,) * 3, "mpt": (False,) * 3}
         self.qkv_bias, self.o_bias, self.mlp_bias = has[self.family]
 
