@@ -265,10 +265,11 @@ static bool read_sizes(struct hf_reader *r)
 		return false;
 	s->kv_heads = s->heads;
 	s->context_train = 2048;
-	if (r->row->kv_one && !hf_read_key_heads(r))
+	if (!hf_get_u32(r, c, "num_key_value_heads", OPTIONAL, MODEL_MAX_HEADS, &s->kv_heads))
 		return false;
-	if (!hf_get_u32(r, c, "num_key_value_heads", OPTIONAL, MODEL_MAX_HEADS, &s->kv_heads) ||
-	    !hf_get_u32(r, c, "max_position_embeddings", OPTIONAL, UINT32_MAX, &s->context_train) ||
+	if (r->row->kv_one && !hf_read_key_heads(r)) /* whatever num_key_value_heads says, as for their classes */
+		return false;
+	if (!hf_get_u32(r, c, "max_position_embeddings", OPTIONAL, UINT32_MAX, &s->context_train) ||
 	    !hf_get_f64(r, c, eps_field, &eps))
 		return false;
 	if (!hparam_range(r->label, "num_attention_heads", s->heads, 1, MODEL_MAX_HEADS, r->err) ||

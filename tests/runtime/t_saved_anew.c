@@ -421,6 +421,10 @@ static void no_layers(json_t *c)
 static void heads_null(json_t *c) { json_object_set_new(c, "multi_query", json_null()); }
 static void heads_false(json_t *c) { json_object_set_new(c, "multi_query", json_false()); }
 
+/* as many heads of keys as queries: a size that these files' weights do not have */
+#define HEADS_F "self_attention.query_key_value.weight has shape"
+#define HEADS_G "attn.c_attn.weight has shape"
+
 static void test_refused(void **state)
 {
 	static const struct {
@@ -430,9 +434,9 @@ static void test_refused(void **state)
 		     { "gemma4-e-a", "a field of per_layer_config is \"sliding_window\"", windows_of_layers },
 		     { "gemma4-e-a", "a layer of per_layer_config is \"99\"", no_such_layer },
 		     { "nemotronh-a", "num_hidden_layers is missing", no_layers },
-		     { "golden-next/falcon-a", "multi_query is null, which is not supported", heads_null },
-		     { "golden-next/gptbigcode-a", "multi_query is null, which is not supported", heads_null },
-		     { "golden-next/falcon-a", "multi_query is false, which is not supported", heads_false } };
+		     { "golden-next/falcon-a", HEADS_F, heads_null },
+		     { "golden-next/gptbigcode-a", HEADS_G, heads_null },
+		     { "golden-next/falcon-a", HEADS_F, heads_false } };
 
 	for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
 		jit_error err = { 0 };
