@@ -142,12 +142,31 @@ bool safefile_may_grow_by(int fd, uint64_t n)
 	return fstat(fd, &st) || !S_ISREG(st.st_mode) || safefile_may_grow_to((uint64_t)st.st_size + n);
 }
 
+/* n bytes where the file stands, which need not be its end. */
+static bool may_write(int fd, uint64_t n)
+{
+	struct stat st;
+	const off_t at = lseek(fd, 0, SEEK_CUR);
+
+	return fstat(fd, &st) || !S_ISREG(st.st_mode) || at < 0 || safefile_may_grow_to((uint64_t)at + n);
+}
+
 /* 0, and not a negative count, is what tells glibc that a write failed. */
 static ssize_t stream_write(void *user, const char *p, size_t n)
 {
 	int fd = *(const int *)user;
 
-	return safefile_may_grow_by(fd, n) && write_all(fd, (const uint8_t *)p, n) ? (ssize_t)n : 0;
+	return may_write(fd, n) && write_all(fd, (const uint8_t *)p, n) ? (ssize_t)n : 0;
+}
+
+static int stream_seek(void *user, off64_t *at, int from)
+{
+	const off64_t to = lseek(*(const int *)user, *at, from);
+
+	if (to < 0)
+		return -1;
+	*at = to;
+	return 0;
 }
 
 static int stream_close(void *user)
@@ -165,9 +184,10 @@ FILE *safefile_stream(const char *path)
 	if (!fd)
 		return NULL;
 	*fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	FILE *f =
-		*fd < 0 ? NULL
-			: fopencookie(fd, "w", (cookie_io_functions_t){ .write = stream_write, .close = stream_close });
+	FILE *f = *fd < 0 ? NULL
+	                  : fopencookie(fd, "w",
+	                                (cookie_io_functions_t){
+						.write = stream_write, .seek = stream_seek, .close = stream_close });
 	if (f)
 		return f;
 	int why = errno;

@@ -187,7 +187,7 @@ void lower_adapt_tokens(struct plan_builder *b, const struct graph_node *n)
 
 static void set_rows(const struct plan_builder *b, uint64_t *a, uint32_t rows)
 {
-	a[ADAPT_TILES] = plan_address(b->buf->adapt_tiles + tiles_of(b, false));
+	a[ADAPT_TILES] = plan_address(b->buf->adapt_tiles) + tiles_of(b, false) * sizeof(struct adapt_tile);
 	a[ADAPT_COLUMNS] = rows;
 }
 

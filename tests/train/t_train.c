@@ -167,6 +167,55 @@ static void test_known_losses(void **state)
 		learn(model, &runs[i]);
 }
 
+/* The tale model on its own tales, backwards, a row of another length in each step, gradients clipped. */
+static unsigned read_tale(const json_t *tale, int32_t *ids)
+{
+	const json_t *prompt = json_object_get(tale, "prompt"), *greedy = json_object_get(tale, "greedy");
+	unsigned n = 0;
+
+	ids[n++] = 0;
+	for (size_t i = json_array_size(greedy); i-- > 0;)
+		ids[n++] = (int32_t)json_integer_value(json_array_get(greedy, i));
+	for (size_t i = json_array_size(prompt); i-- > 1;)
+		ids[n++] = (int32_t)json_integer_value(json_array_get(prompt, i));
+	return n;
+}
+
+static void test_tale(void **state)
+{
+	static const double losses[] = { 8.9406732, 6.8517637, 6.8951513, 5.5598400, 9.9017977, 9.6614463,
+		                         6.4693864, 3.8520621, 3.9942514, 3.5096591, 7.6774009, 8.1357136 };
+	static const unsigned lengths[] = { 69, 72, 70, 78, 96, 364 };
+	const unsigned steps = test_quick() ? 3 : 12;
+	char model[1024], path[1024];
+	int32_t ids[400];
+	double worst = 0;
+	(void)state;
+
+	if (!shared_path(model, "models/tale-qwen3"))
+		return;
+	json_t *all = read_json(shared_path(path, "models/tale-qwen3/expected.json")),
+	       *tales = json_object_get(all, "runs");
+	jit_train *t =
+		train_open(model,
+	                   (jit_train_options){ .rank = 16, .alpha = 32, .clip = 1, .rate = 1e-3f, .context = 364 });
+	for (unsigned s = 0; s <= steps; s++) {
+		const unsigned which = s % 6, n = read_tale(json_array_get(tales, which), ids);
+		const double expected = s < 12 ? losses[s] : 4.8533144;
+		assert_int_equal(n, lengths[which]);
+		train_feed(t, ids, NULL, n);
+		const jit_train_report r = train_step(t);
+		worst = fmax(worst, fabs(r.loss - expected) / expected);
+		if (s == 0 && !close_to(r.norm, 2.92694549, 2e-5))
+			fail_msg("the tale model: the gradients' norm is %.9g, expected 2.92694549", r.norm);
+		if (!close_to(r.loss, expected, 2e-5))
+			fail_msg("the tale model: the loss of step %u is %.8g, expected %.8g", s, r.loss, expected);
+	}
+	printf("# the tale model: %u losses, at most %.1e from float64\n", steps + 1, worst);
+	jit_train_close(t);
+	json_decref(all);
+}
+
 /* ---- runs of PyTorch */
 
 /* far: how far gradients may be. transformers computes the delta rule in float32, in its float64 runs, too. */
@@ -426,15 +475,15 @@ static void test_torch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_known_losses),  cmocka_unit_test(test_torch),
-		cmocka_unit_test(test_places),        cmocka_unit_test(test_packed),
-		cmocka_unit_test(test_refusals),      cmocka_unit_test(test_state),
-		cmocka_unit_test(test_saved),         cmocka_unit_test(test_gguf_order),
-		cmocka_unit_test(test_whole_model),   cmocka_unit_test(test_formats),
-		cmocka_unit_test(test_served),        cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_conversations), cmocka_unit_test(test_order),
-		cmocka_unit_test(test_frozen),        cmocka_unit_test(test_pieces),
-		cmocka_unit_test(test_differences)
+		cmocka_unit_test(test_known_losses), cmocka_unit_test(test_tale),
+		cmocka_unit_test(test_torch),        cmocka_unit_test(test_places),
+		cmocka_unit_test(test_packed),       cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_state),        cmocka_unit_test(test_saved),
+		cmocka_unit_test(test_gguf_order),   cmocka_unit_test(test_whole_model),
+		cmocka_unit_test(test_formats),      cmocka_unit_test(test_served),
+		cmocka_unit_test(test_texts),        cmocka_unit_test(test_conversations),
+		cmocka_unit_test(test_order),        cmocka_unit_test(test_frozen),
+		cmocka_unit_test(test_pieces),       cmocka_unit_test(test_differences)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
