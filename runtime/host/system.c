@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -232,9 +233,17 @@ uint64_t system_memory_limit(void)
 	return best;
 }
 
+/* Where /proc is not mounted, as in a bare root: without what the page cache could give back. */
+static uint64_t unused_memory(void)
+{
+	struct sysinfo all;
+
+	return sysinfo(&all) == 0 ? (uint64_t)(all.freeram + all.bufferram) * all.mem_unit : UINT64_MAX;
+}
+
 uint64_t system_available_memory(void)
 {
-	uint64_t best = UINT64_MAX, kib;
+	uint64_t best = unused_memory(), kib;
 	char line[256];
 	FILE *f = fopen("/proc/meminfo", "re");
 

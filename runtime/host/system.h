@@ -26,8 +26,8 @@ uint64_t system_cache_bytes(void);
 /* What the cgroup's memory limit is, whatever of it is used; UINT64_MAX: none. */
 uint64_t system_memory_limit(void);
 
-/* Bytes that can still be had: the smaller of MemAvailable and what the cgroup's memory limit leaves. UINT64_MAX when
- * unknown. */
+/* Bytes that can still be had: the smaller of MemAvailable and what the cgroup's memory limit leaves. Without /proc,
+ * unused memory stands for MemAvailable. UINT64_MAX when unknown. */
 uint64_t system_available_memory(void);
 
 /* Zero-filled pages, huge ones where the system agrees, aligned to 2 MiB when large. NULL when refused. Untouched pages

@@ -50,6 +50,9 @@ check "with the same story" cmp "$dir/want" "$dir/got"
 alone jitrun tale-q8_0.gguf --device cuda --prompt x > "$dir/got" 2> "$dir/err"
 check "cards are refused" [ $? = 1 ]
 check "with the reason: $(cat "$dir/err")" grep -q 'is linked statically and opens no libraries' "$dir/err"
+alone jitrun info tale-q8_0.gguf --json > "$dir/got" 2> "$dir/err"
+check "without /proc, it knows how much memory is available: $(grep available "$dir/got")" \
+	grep -qE '"available_bytes": *[1-9][0-9]{6,12}[,}]' "$dir/got"
 if [ -x static/jitserve ] && command -v curl > /dev/null; then
 	own_port
 	exec_alone jitserve tale-q8_0.gguf --template plain.jinja --port $port --quiet > "$dir/served" 2>&1 &
