@@ -3,7 +3,7 @@
 
 How long the first token takes behind a picture: jitserve and llama.cpp's server in turns, each with a picture that it
 has not seen, of the same random weights. The widths are those of Qwen2.5-VL-3B (448 x 448 pixels) and Gemma 3 4B
-(896 x 896); layers are fewer. Started in the build folder. Prints, for each round, the processor seconds of both, which
+(896 x 896); layers are fewer, and those of the text model are Llama's, of Q8_0. Started in the build folder. Prints, for each round, the processor seconds of both, which
 other work on the machine changes less than it does time, and the seconds; then the medians' ratios. Needs numpy.
 """
 import argparse
@@ -48,12 +48,12 @@ def byte_tokens():
     return [chr(b) if b in plain else chr(256 + others.index(b)) for b in range(256)]
 
 
-# name: architecture, sizes, special tokens, the template's marks, sides of the picture
+# name: sizes, special tokens, the template's marks, sides of the picture
 FAMILIES = {
-    "qwen2.5vl": dict(arch="qwen2vl", hidden=2048, ffn=11008, heads=16, kv=2, dim=128, theta=1e6, layers=36, side=448,
+    "qwen2.5vl": dict(hidden=2048, ffn=11008, heads=16, kv=2, dim=128, theta=1e6, layers=36, side=448,
                       special=["<|endoftext|>", "<|im_end|>", "<|vision_start|>", "<|image_pad|>", "<|vision_end|>"],
                       mark="<|vision_start|><|image_pad|><|vision_end|>", tower=qwen),
-    "gemma3": dict(arch="gemma3", hidden=2560, ffn=10240, heads=8, kv=4, dim=256, theta=1e6, layers=34, side=896,
+    "gemma3": dict(hidden=2560, ffn=10240, heads=8, kv=4, dim=256, theta=1e6, layers=34, side=896,
                    special=["<eos>", "<end_of_turn>", "<start_of_image>", "<end_of_image>", "<image_soft_token>"],
                    mark="<start_of_image>", tower=gemma),
 }
@@ -61,20 +61,16 @@ FAMILIES = {
 
 def write_text(path, f, layers):
     w = TextWriter("f32")
-    arch, hidden, heads, kv, dim = (f[k] for k in ("arch", "hidden", "heads", "kv", "dim"))
+    hidden, heads, kv, dim = (f[k] for k in ("hidden", "heads", "kv", "dim"))
     tokens = byte_tokens() + ["ab"] + f["special"]
     tokens += [f"<unused{i}>" for i in range(len(tokens), 512)]
-    w.key("general.architecture", arch)
+    w.key("general.architecture", "llama")
     for name, value in (("block_count", layers), ("context_length", 8192), ("embedding_length", hidden),
                         ("feed_forward_length", f["ffn"]), ("attention.head_count", heads),
                         ("attention.head_count_kv", kv), ("attention.key_length", dim),
-                        ("attention.value_length", dim), ("rope.freq_base", f["theta"]),
-                        ("attention.layer_norm_rms_epsilon", 1e-6)):
-        w.key(f"{arch}.{name}", value)
-    if arch == "qwen2vl":
-        w.list("qwen2vl.rope.dimension_sections", 5, [16, 24, 24, 0])
-    else:
-        w.key("gemma3.attention.sliding_window", 1024)
+                        ("attention.value_length", dim), ("rope.dimension_count", dim), ("rope.freq_base", f["theta"]),
+                        ("vocab_size", len(tokens)), ("attention.layer_norm_rms_epsilon", 1e-6)):
+        w.key(f"llama.{name}", value)
     w.key("tokenizer.ggml.model", "gpt2")
     w.key("tokenizer.ggml.pre", "qwen2")
     w.list("tokenizer.ggml.tokens", 8, tokens)
@@ -88,22 +84,14 @@ def write_text(path, f, layers):
           "{% for p in m.content %}{% if p.type == 'image' %}{{ '" + f["mark"] + "' }}{% else %}{{ p.text }}"
           "{% endif %}{% endfor %}{% endif %}{{ '|' }}{% endfor %}{{ 'assistant:' }}")
     w.quants("token_embd.weight", len(tokens), hidden)
+    w.quants("output.weight", len(tokens), hidden)
     w.tensor("output_norm.weight", hidden, around=1.0)
-    if arch == "qwen2vl":
-        w.quants("output.weight", len(tokens), hidden)
     for i in range(layers):
         name = f"blk.{i}."
-        norms = ["attn_norm", "ffn_norm"]
-        if arch == "gemma3":
-            norms += ["post_attention_norm", "post_ffw_norm"]
-            w.tensor(name + "attn_q_norm.weight", dim, around=1.0)
-            w.tensor(name + "attn_k_norm.weight", dim, around=1.0)
-        for norm in norms:
-            w.tensor(f"{name}{norm}.weight", hidden, around=1.0)
+        w.tensor(name + "attn_norm.weight", hidden, around=1.0)
+        w.tensor(name + "ffn_norm.weight", hidden, around=1.0)
         for part, rows in (("attn_q", heads * dim), ("attn_k", kv * dim), ("attn_v", kv * dim)):
             w.quants(f"{name}{part}.weight", rows, hidden)
-            if arch == "qwen2vl":
-                w.tensor(f"{name}{part}.bias", rows)
         w.quants(name + "attn_output.weight", hidden, heads * dim)
         w.quants(name + "ffn_gate.weight", f["ffn"], hidden)
         w.quants(name + "ffn_up.weight", f["ffn"], hidden)

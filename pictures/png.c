@@ -1,7 +1,7 @@
 /* pictures/png.c - PNG by libpng.
  *
  * Owns: how libpng is asked for eight bits of red, green and blue, and where its errors go. Its own limits are set,
- * too: text and profiles, which may be compressed, are not kept.
+ * too: texts, which may be compressed, are passed over, and a profile has a limit.
  */
 #include "pictures/decode.h"
 
@@ -83,6 +83,7 @@ static bool read_picture(struct png_state *s)
 	png_set_read_fn(s->png, s, read_bytes);
 	png_set_user_limits(s->png, PICTURE_MAX_SIDE, PICTURE_MAX_SIDE);
 	png_set_chunk_malloc_max(s->png, 1 << 23);
+	png_set_chunk_cache_max(s->png, 1); /* no texts and palettes: a thousand of them may be 8 MiB each */
 	png_set_keep_unknown_chunks(s->png, PNG_HANDLE_CHUNK_NEVER, NULL, 0);
 	png_read_info(s->png, s->info);
 	if (!decode_size(s->d, png_get_image_width(s->png, s->info), png_get_image_height(s->png, s->info), false))

@@ -7,10 +7,12 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "pictures/picture.h"
 #include "pictures/processor.h"
 #include "pictures/resize.h"
+#include "tests/pictures/png_texts.h"
 #include "tests/pictures/small_pictures.h"
 #include "tests/support/no_memory.h"
 #include "tests/support/shared.h"
@@ -254,6 +256,43 @@ static void test_refusals(void **state)
 	assert_string_equal(picture_format("BMxx", 4), "BMP");
 }
 
+/* ---- files that would grow */
+
+/* Three megabytes of texts, which would be four hundred. */
+static void test_bombs(void **state)
+{
+	enum { TEXTS = 60, COPIES = 27000, HEAD = 33 /* up to the end of the first chunk */ };
+	const struct small_picture *s = &small_pictures[0];
+	uint8_t *one = malloc(COPIES * 2 + 100), *all = malloc(s->n + TEXTS * (COPIES * 2 + 100));
+	struct error err = { 0 };
+	struct picture p;
+	struct rusage before, after;
+	(void)state;
+
+	assert_true(one && all);
+	if (!format_is_read(s->bytes, s->n)) {
+		free(one);
+		free(all);
+		return;
+	}
+	const size_t n_one = text_chunk(one, COPIES);
+	size_t n = HEAD;
+	memcpy(all, s->bytes, HEAD);
+	for (int i = 0; i < TEXTS; i++, n += n_one)
+		memcpy(all + n, one, n_one);
+	memcpy(all + n, s->bytes + HEAD, s->n - HEAD);
+	n += s->n - HEAD;
+	getrusage(RUSAGE_SELF, &before);
+	if (!picture_decode(&p, all, n, "bomb", NULL, &err))
+		fail_msg("%s", err.text);
+	getrusage(RUSAGE_SELF, &after);
+	assert_true(picture_hash(fnv_start, &p) == s->hash);
+	assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, 64 << 10); /* KiB */
+	picture_free(&p);
+	free(one);
+	free(all);
+}
+
 /* A file cut anywhere is refused, but where what is lost is no part of the picture: then it has the same pixels. */
 static void test_cut(void **state)
 {
@@ -433,6 +472,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_limits),       cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_cut),          cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_no_memory),    cmocka_unit_test(test_processor_no_memory),
+		cmocka_unit_test(test_bombs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
