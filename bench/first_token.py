@@ -2,9 +2,10 @@
 """bench/first_token.py LLAMA_SERVER [--rounds N] [--threads N] [--layers N] [--tower-layers N] [--family NAME]
 
 How long the first token takes behind a picture: jitserve and llama.cpp's server in turns, each with a picture that it
-has not seen, of the same random weights. The widths are those of Qwen2.5-VL-3B (448 x 448 pixels) and Gemma 3 4B
-(896 x 896); layers are fewer, and those of the text model are Llama's, of Q8_0. Started in the build folder. Prints, for each round, the processor seconds of both, which
-other work on the machine changes less than it does time, and the seconds; then the medians' ratios. Needs numpy.
+has not seen, of the same random weights. The widths are those of Qwen2.5-VL-3B (448 x 448 pixels) and Gemma 3 4B (896
+x 896); layers are fewer, and those of the text model are Llama's, of Q8_0. Started in the build folder. Prints, for
+each round, the processor seconds of both, which other work on the machine changes less than it does time, and the
+seconds; then the medians' ratios. Needs numpy.
 """
 import argparse
 import base64
