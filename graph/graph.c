@@ -247,27 +247,29 @@ tensor_value tensor_graph_add(struct tensor_graph *g, enum tensor_op op, const t
 	return add(g, &n, &found, err);
 }
 
-static tensor_value add_constant(struct tensor_graph *g, const struct tensor *t, bool lent, struct error *err)
+enum elements { COPIED, LENT, TAKEN };
+
+static tensor_value add_constant(struct tensor_graph *g, const struct tensor *t, enum elements how, struct error *err)
 {
 	struct inferred found = { .type = { t->type }, .shape = { t->shape }, .results = 1 };
 	struct tensor *own = calloc(1, sizeof *own);
-	const struct tensor_node n = { .op = OP_constant, .constant = own, .lent = lent };
+	const struct tensor_node n = { .op = OP_constant, .constant = own, .lent = how == LENT };
 	tensor_value v = 0;
 
 	if (!own) {
 		no_memory(err);
 		return 0;
 	}
-	if (lent) {
+	if (how != COPIED) {
 		*own = *t;
 		v = add(g, &n, &found, err);
-	} else if (tensor_make(own, t->type, &t->shape, err)) {
+	} else if (tensor_make_unset(own, t->type, &t->shape, err)) {
 		if (own->data)
 			memcpy(own->data, t->data, (size_t)tensor_bytes(t));
 		v = add(g, &n, &found, err);
 	}
 	if (!v) {
-		if (!lent)
+		if (how == COPIED)
 			tensor_free(own);
 		free(own);
 	}
@@ -276,12 +278,22 @@ static tensor_value add_constant(struct tensor_graph *g, const struct tensor *t,
 
 tensor_value tensor_graph_constant(struct tensor_graph *g, const struct tensor *t, struct error *err)
 {
-	return add_constant(g, t, false, err);
+	return add_constant(g, t, COPIED, err);
+}
+
+tensor_value tensor_graph_take(struct tensor_graph *g, struct tensor *t, struct error *err)
+{
+	const tensor_value v = add_constant(g, t, TAKEN, err);
+
+	if (!v)
+		tensor_free(t);
+	t->data = NULL;
+	return v;
 }
 
 tensor_value tensor_graph_lend(struct tensor_graph *g, const struct tensor *t, struct error *err)
 {
-	return add_constant(g, t, true, err);
+	return add_constant(g, t, LENT, err);
 }
 
 void tensor_graph_forget(struct tensor_graph *g)

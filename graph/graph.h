@@ -136,6 +136,8 @@ tensor_value tensor_graph_input(struct tensor_graph *g, const char *name, int ty
                                 struct error *err);
 /* Copies the tensor. */
 tensor_value tensor_graph_constant(struct tensor_graph *g, const struct tensor *t, struct error *err);
+/* The same, but it takes the elements, and t has none from then on. */
+tensor_value tensor_graph_take(struct tensor_graph *g, struct tensor *t, struct error *err);
 /* The same without its elements, which stay the caller's and outlive the graph, or tensor_graph_forget(). */
 tensor_value tensor_graph_lend(struct tensor_graph *g, const struct tensor *t, struct error *err);
 /* Constants have no elements from now on: they are where they are needed. */

@@ -96,7 +96,7 @@ bool shape_next(const struct shape *s, uint64_t at[TENSOR_MAX_RANK])
 
 uint64_t tensor_bytes(const struct tensor *t) { return shape_elements(&t->shape) * tensor_type_bytes(t->type); }
 
-bool tensor_make(struct tensor *t, int type, const struct shape *s, struct error *err)
+bool tensor_make_unset(struct tensor *t, int type, const struct shape *s, struct error *err)
 {
 	*t = (struct tensor){ .type = type, .shape = *s };
 	if (!shape_fits(type, s, err))
@@ -107,7 +107,15 @@ bool tensor_make(struct tensor *t, int type, const struct shape *s, struct error
 	t->data = aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64);
 	if (!t->data)
 		return error_set(err, ERROR_MEMORY, "there is no memory for %" PRIu64 " bytes", bytes);
-	memset(t->data, 0, (size_t)bytes);
+	return true;
+}
+
+bool tensor_make(struct tensor *t, int type, const struct shape *s, struct error *err)
+{
+	if (!tensor_make_unset(t, type, s, err))
+		return false;
+	if (t->data)
+		memset(t->data, 0, (size_t)tensor_bytes(t));
 	return true;
 }
 

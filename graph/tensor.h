@@ -61,6 +61,8 @@ void shape_strides(const struct shape *s, uint64_t stride[TENSOR_MAX_RANK]);
 bool shape_next(const struct shape *s, uint64_t at[TENSOR_MAX_RANK]);
 
 bool tensor_make(struct tensor *t, int type, const struct shape *s, struct error *err); /* zeroed */
+/* The same for a caller that writes every element. */
+bool tensor_make_unset(struct tensor *t, int type, const struct shape *s, struct error *err);
 void tensor_free(struct tensor *t);
 uint64_t tensor_bytes(const struct tensor *t);
 

@@ -137,9 +137,11 @@ async function compare(file) {
 		if (options.report)
 			await worker.ask("report " + options.report);
 		worker.process.stdin.end();
-		const ratio = median(theirs.map((t, i) => t / ours[i]));
+		const ratios = theirs.map((t, i) => t / ours[i]), ratio = median(ratios);
 		console.log([file.split("/").slice(-2).join("/"), (median(theirs) / 1e6).toFixed(3),
-			(median(ours) / 1e6).toFixed(3), ratio.toFixed(2), (opened / 1e6).toFixed(1),
+			(median(ours) / 1e6).toFixed(3),
+			`${ratio.toFixed(2)} (${Math.min(...ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)})`,
+			(opened / 1e6).toFixed(1),
 			(read / 1e6).toFixed(1), (open / 1e6).toFixed(1), (first / 1e6).toFixed(2),
 			apart.toExponential(1)].join(" | "));
 		return ratio;
@@ -149,8 +151,8 @@ async function compare(file) {
 }
 
 console.log(`${options.cpu ? "processor" : "wall"} time, ${threads} threads; ratio: ONNX Runtime's time by jitrun's`);
-console.log("model | ONNX Runtime, ms | jitrun, ms | ratio | its opening | ours: reading | compiling | first run | " +
-	"difference");
+console.log("model | ONNX Runtime, ms | jitrun, ms | ratio (least to most) | its opening | ours: reading | " +
+	"compiling | first run | difference");
 const ratios = [];
 for (const file of files) {
 	try {

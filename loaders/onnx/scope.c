@@ -118,9 +118,8 @@ static tensor_value make_initializer(const struct scope *s, uint32_t i, struct e
 	snprintf(what, sizeof what, "%.100s: initializer %.150s", s->im->file->name, s->name[i]);
 	if (!onnx_tensor_of(s->initializer[i], what, s->im->file->folder, &t, err))
 		return 0;
-	s->value[i] = tensor_graph_constant(s->im->g, &t, err);
+	s->value[i] = tensor_graph_take(s->im->g, &t, err);
 	s->narrow[i] = onnx_narrow_bits(s->initializer[i]->type) ? (uint8_t)s->initializer[i]->type : 0;
-	tensor_free(&t);
 	if (s->value[i] && !tensor_graph_name_value(s->im->g, s->value[i], s->name[i], err))
 		return 0;
 	return s->value[i];

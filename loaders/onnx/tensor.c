@@ -164,7 +164,7 @@ static bool read_part(const char *what, const char *path, uint64_t offset, struc
 	          error_set(err, ERROR_FORMAT,
 	                    "%s: its external data is %" PRIu64 " bytes at %" PRIu64 ", and %s has %" PRIu64, what,
 	                    bytes, offset, f.label, f.size);
-	ok = ok && tensor_make(out, out->type, &out->shape, err);
+	ok = ok && tensor_make_unset(out, out->type, &out->shape, err);
 	if (ok && !((bytes == 0 || file_read(&f, offset, (size_t)bytes, out->data, err)) && file_same(&f, err))) {
 		tensor_free(out);
 		ok = false;
@@ -287,7 +287,9 @@ bool onnx_tensor_of(const struct onnx_tensor *t, const char *what, const char *f
 	if (t->location) {
 		ok = read_external(t, what, folder, out, err);
 	} else {
-		ok = can_be_there(t, shape_elements(&s), what, err) && tensor_make(out, type, &s, err);
+		const bool raw = t->raw.len && !onnx_narrow_bits(t->type);
+		ok = can_be_there(t, shape_elements(&s), what, err) &&
+		     (raw ? tensor_make_unset : tensor_make)(out, type, &s, err);
 		if (ok && !fill(t, what, out, err)) {
 			tensor_free(out);
 			ok = false;

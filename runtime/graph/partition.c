@@ -270,8 +270,8 @@ static void settle(struct weighing *w, const struct tensor_node *n)
 		w->p->home[v + k] = home;
 }
 
-static bool list_groups(struct partition *p, const struct tensor_graph *g, const bool *rows, const tensor_value *scores,
-                        struct error *err)
+static bool list_groups(struct partition *p, const struct tensor_graph *g, const uint64_t *rows,
+                        const tensor_value *scores, struct error *err)
 {
 	p->group = calloc(g->nodes + (size_t)1, sizeof *p->group);
 	if (!p->group)
@@ -298,7 +298,8 @@ bool partition_make(struct partition *p, const struct tensor_graph *g, unsigned 
 		                 .none = calloc(g->values, sizeof *p->none),
 		                 .part_of = calloc(g->values, sizeof *p->part_of),
 		                 .part_at = calloc(g->values, sizeof *p->part_at) };
-	bool *banned = calloc(g->values, sizeof *banned), *rows = calloc(g->nodes + (size_t)1, sizeof *rows);
+	bool *banned = calloc(g->values, sizeof *banned);
+	uint64_t *rows = calloc(g->nodes + (size_t)1, sizeof *rows);
 	tensor_value *scores = calloc(g->nodes + (size_t)1, sizeof *scores);
 	w.users = calloc(g->values, sizeof *w.users);
 	w.weight = calloc(g->values, sizeof *w.weight);

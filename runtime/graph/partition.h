@@ -20,7 +20,7 @@ struct group {
 	uint32_t node;       /* the one at its end */
 	uint32_t product;    /* the product or convolution that it begins with; else `node` */
 	bool host;           /* it has no kernel, and is interpreted */
-	bool rows;           /* an instance of its kernel computes a row (partition_rows.h) */
+	uint64_t rows;       /* elements of a row, which an instance of its kernel computes (partition_rows.h), or 0 */
 	tensor_value scores; /* of attention (partition_attention.h); 0: it is none */
 };
 

@@ -169,7 +169,7 @@ static bool find_scores(const struct row_view *v, struct attention *a, unsigned 
 	return false;
 }
 
-static void find(const struct row_view *v, uint8_t *home, const bool *rows, uint32_t i, tensor_value *scores,
+static void find(const struct row_view *v, uint8_t *home, const uint64_t *rows, uint32_t i, tensor_value *scores,
                  unsigned lanes)
 {
 	struct attention a = { .by_values = &v->g->node[i] };
@@ -177,13 +177,13 @@ static void find(const struct row_view *v, uint8_t *home, const bool *rows, uint
 	a.shares = root_of(v, a.by_values->operand[0]);
 	const uint32_t end = v->g->value[a.shares].node;
 	if (home[a.shares] != HOME_STORED || end == VALUE_OUTSIDE || !rows[end] || !has_them_alone(v, &a) ||
-	    !partition_rows_trace(&a.rows, v, end) || !find_scores(v, &a, lanes, true))
+	    !partition_rows_trace(&a.rows, v, end, rows[end]) || !find_scores(v, &a, lanes, true))
 		return;
 	home[a.shares] = home[a.scores] = home[a.by_keys->first] = HOME_INLINE;
 	scores[i] = a.scores;
 }
 
-void partition_attention_find(const struct row_view *v, uint8_t *home, const bool *rows, tensor_value *scores,
+void partition_attention_find(const struct row_view *v, uint8_t *home, const uint64_t *rows, tensor_value *scores,
                               unsigned lanes)
 {
 	for (uint32_t i = 0; i < v->g->nodes; i++) {
@@ -201,5 +201,7 @@ bool partition_attention_again(const struct partition *p, const struct tensor_gr
 
 	*a = (struct attention){ .by_values = &g->node[group->product], .scores = group->scores };
 	a->shares = root_of(&v, a->by_values->operand[0]);
-	return partition_rows_trace(&a->rows, &v, g->value[a->shares].node) && find_scores(&v, a, lanes, false);
+	const struct side shares = product_side(g, a->by_values, 0);
+	return partition_rows_trace(&a->rows, &v, g->value[a->shares].node, shape_elements(&shares.sum.shape)) &&
+	       find_scores(&v, a, lanes, false);
 }

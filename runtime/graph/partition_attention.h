@@ -22,7 +22,7 @@ struct attention {
 /* Where node i is a product of shares and values, and all is computed together, scores[i] becomes the scores, and homes
  * become HOME_INLINE. view: its needed is NULL, and nothing is banned. rows: the ends that partition_rows_find() has
  * found. */
-void partition_attention_find(const struct row_view *view, uint8_t *home, const bool *rows, tensor_value *scores,
+void partition_attention_find(const struct row_view *view, uint8_t *home, const uint64_t *rows, tensor_value *scores,
                               unsigned lanes);
 /* The same of a partition's group that computes attention. */
 bool partition_attention_again(const struct partition *p, const struct tensor_graph *g, const struct group *group,

@@ -141,27 +141,28 @@ static void sort(struct row_trace *t)
 		}
 }
 
-bool partition_rows_trace(struct row_trace *t, const struct row_view *v, uint32_t end)
+bool partition_rows_trace(struct row_trace *t, const struct row_view *v, uint32_t end, uint64_t columns)
 {
 	const struct tensor_node *n = &v->g->node[end];
 	const struct shape *s = shape_of(v, n->first);
 
 	*t = (struct row_trace){ 0 };
-	if (!s->rank || !shape_elements(s))
+	if (!columns || !shape_elements(s) || shape_elements(s) % columns)
 		return false;
-	t->columns = s->dim[s->rank - 1];
-	t->rows = shape_part(s, 0, s->rank - 1);
+	t->columns = columns;
+	t->rows = shape_elements(s) / columns;
 	if (!visit(t, v, n->first, false) || t->reads > ROW_READS_MOST)
 		return false;
 	sort(t);
 	return true;
 }
 
-bool partition_rows_again(const struct partition *p, const struct tensor_graph *g, uint32_t end, struct row_trace *t)
+bool partition_rows_again(const struct partition *p, const struct tensor_graph *g, uint32_t end, uint64_t columns,
+                          struct row_trace *t)
 {
 	const struct row_view v = { .g = g, .home = p->home, .product = p->product, .banned = p->none };
 
-	return partition_rows_trace(t, &v, end);
+	return partition_rows_trace(t, &v, end, columns);
 }
 
 bool partition_rows_tile(const struct tensor_graph *g, const struct row_trace *t, uint32_t i)
@@ -211,21 +212,23 @@ static bool ban(const struct row_view *v, const struct row_trace *t)
 
 static bool is_worth(const struct row_view *v, const struct row_trace *t, unsigned lanes)
 {
-	enum { FEW = 16, SMALL = 1 << 14, NARROW = 8, WIDE = 8192, WIDE_ON_CARDS = 2048, TILES = 2 };
+	enum { FEW = 16, SMALL = 1 << 14, NARROW = 8, TILES = 2 };
+	enum { WIDE = 1 << 16, WIDE_TILES = 8192, WIDE_ON_CARDS = 2048 };
 	uint32_t tiles = 0;
 
 	for (uint32_t i = 0; i < t->nodes; i++)
 		tiles += partition_rows_tile(v->g, t, i);
-	return t->reductions && t->stored && tiles <= TILES && t->columns >= NARROW &&
-	       t->columns <= (lanes ? WIDE : WIDE_ON_CARDS) && (t->rows >= FEW || t->rows * t->columns <= SMALL);
+	const uint64_t most = lanes == 0 ? WIDE_ON_CARDS : tiles ? WIDE_TILES : WIDE;
+	return t->reductions && t->stored && tiles <= TILES && t->columns >= NARROW && t->columns <= most &&
+	       (t->rows >= FEW || t->rows * t->columns <= SMALL);
 }
 
-static bool find(const struct row_view *v, uint8_t *home, uint32_t end, unsigned lanes)
+static bool find(const struct row_view *v, uint8_t *home, uint32_t end, uint64_t columns, unsigned lanes)
 {
 	struct row_trace t;
 
 	do {
-		if (!partition_rows_trace(&t, v, end))
+		if (!partition_rows_trace(&t, v, end, columns))
 			return false;
 	} while (ban(v, &t));
 	if (!is_worth(v, &t, lanes))
@@ -239,14 +242,37 @@ static bool find(const struct row_view *v, uint8_t *home, uint32_t end, unsigned
 	return true;
 }
 
-void partition_rows_find(const struct row_view *v, uint8_t *home, bool *ends, unsigned lanes)
+/* The elements of a row of the nearest reduction in front of a node whose operand has as many elements as the node's
+ * result, and whose rows do not have `other` elements; 0: there is none. */
+static uint64_t columns_before(const struct row_view *v, uint32_t end, uint64_t other)
+{
+	const uint64_t all = shape_elements(shape_of(v, v->g->node[end].first));
+
+	for (uint32_t i = end; i-- > 0 && end - i < ROW_NODES_MOST;) {
+		const struct tensor_node *n = &v->g->node[i];
+		if (!is_reduction(n) || shape_elements(shape_of(v, n->operand[0])) != all || !all)
+			continue;
+		const uint64_t columns = all / shape_elements(shape_of(v, n->first));
+		if (columns != other)
+			return columns;
+	}
+	return 0;
+}
+
+void partition_rows_find(const struct row_view *v, uint8_t *home, uint64_t *ends, unsigned lanes)
 {
 	for (uint32_t i = v->g->nodes; i-- > 0;) {
 		const struct tensor_node *n = &v->g->node[i];
 		if (n->results != 1 || home[n->first] != HOME_STORED || v->product[n->first] ||
 		    !tensor_op_is_elementwise(n->op))
 			continue;
-		memset(v->banned, 0, v->g->values * sizeof *v->banned);
-		ends[i] = find(v, home, i, lanes);
+		const struct shape *s = shape_of(v, n->first);
+		uint64_t columns = s->rank ? s->dim[s->rank - 1] : 0;
+		for (int k = 0; k < 2 && columns && !ends[i]; k++) { /* rows of the last dimension, or of several */
+			memset(v->banned, 0, v->g->values * sizeof *v->banned);
+			if (find(v, home, i, columns, lanes))
+				ends[i] = columns;
+			columns = columns_before(v, i, columns);
+		}
 	}
 }

@@ -1,6 +1,6 @@
 /* runtime/graph/partition_rows.h - softmax, norms and their kind: a kernel that computes rows.
  *
- * Owns: which reductions over the last dimension, and which values that they are made of, are computed inside of the
+ * Owns: which reductions over the last dimensions, and which values that they are made of, are computed inside of the
  * group that reads them. An instance of such a kernel has a row: what is one number for it is a local, and what is
  * dear and read by several of its loops stays in a tile. The order of sums is that of a reduction by itself.
  */
@@ -30,13 +30,15 @@ struct row_view {
 	const uint32_t *users, *reads;
 };
 
-/* False: there are too many nodes, or they do not fit each other. */
-bool partition_rows_trace(struct row_trace *t, const struct row_view *view, uint32_t end);
+/* Of rows of so many elements. False: there are too many nodes, or they do not fit each other. */
+bool partition_rows_trace(struct row_trace *t, const struct row_view *view, uint32_t end, uint64_t columns);
 /* Whether a value is kept in a tile, as several loops would compute it again. */
 bool partition_rows_tile(const struct tensor_graph *g, const struct row_trace *t, uint32_t i);
 /* The same of a partition's group that computes rows. */
-bool partition_rows_again(const struct partition *p, const struct tensor_graph *g, uint32_t end, struct row_trace *t);
-/* Computes what it can by rows: homes become HOME_INLINE, and ends[node] is set. lanes: as partition_make(). */
-void partition_rows_find(const struct row_view *view, uint8_t *home, bool *ends, unsigned lanes);
+bool partition_rows_again(const struct partition *p, const struct tensor_graph *g, uint32_t end, uint64_t columns,
+                          struct row_trace *t);
+/* Computes what it can by rows: homes become HOME_INLINE, and ends[node] the elements of a row. lanes: as
+ * partition_make(). */
+void partition_rows_find(const struct row_view *view, uint8_t *home, uint64_t *ends, unsigned lanes);
 
 #endif

@@ -261,7 +261,7 @@ bool source_write(struct source *s, const struct tensor_graph *g, const struct p
 			return error_set(err, ERROR_UNSUPPORTED, "an operand of %s has 2^31 elements or more",
 			                 tensor_ops[n->op].name);
 	if (group->rows)
-		source_rows(s, n);
+		source_rows(s, n, group->rows);
 	else if (group->scores)
 		source_attention(s, first, group);
 	else if (partition_is_element(g, first))

@@ -126,7 +126,7 @@ const char *source_neutral(struct source *s, enum tensor_op op, int wide);
 const char *source_stored(struct source *s, int type, const char *x);
 
 void source_elements(struct source *s, const struct tensor_node *n);
-void source_rows(struct source *s, const struct tensor_node *n);
+void source_rows(struct source *s, const struct tensor_node *n, uint64_t columns);
 /* n: the product of values. */
 void source_attention(struct source *s, const struct tensor_node *n, const struct group *group);
 void source_reduce(struct source *s, const struct tensor_node *n);

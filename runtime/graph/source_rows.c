@@ -1,5 +1,6 @@
 /* runtime/graph/source_rows.c - a kernel of which each instance computes a row, with the reductions that it needs. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "runtime/graph/source_rows.h"
 
@@ -11,16 +12,20 @@ static struct position in_row(struct source *s, const struct row_trace *t, tenso
 	const struct shape *shape = &info(s, v)->shape;
 	struct position at = { .flat = source_text(s, "(i * %" PRIu64 " + j)", t->columns) }, row = { .flat = "i" };
 
-	if (!shape->rank || shape->dim[shape->rank - 1] != t->columns)
+	struct position own = { .flat = "j" };
+	struct shape lead = { .rank = shape->rank }, rest = { 0 };
+
+	while (lead.rank && shape_part(shape, lead.rank, shape->rank) < t->columns)
+		lead.rank--;
+	if (shape_part(shape, lead.rank, shape->rank) != t->columns || shape_elements(shape) != t->rows * t->columns)
 		return at;
-	const struct shape lead = { .rank = shape->rank - 1 };
-	struct shape of = lead;
-	for (unsigned d = 0; d < lead.rank; d++)
-		of.dim[d] = shape->dim[d];
-	position_dims(s, &of, &row);
-	for (unsigned d = 0; d < lead.rank; d++)
-		at.dim[d] = row.dim[d];
-	at.dim[lead.rank] = "j";
+	memcpy(lead.dim, shape->dim, lead.rank * sizeof *lead.dim);
+	rest.rank = shape->rank - lead.rank;
+	memcpy(rest.dim, shape->dim + lead.rank, rest.rank * sizeof *rest.dim);
+	position_dims(s, &lead, &row);
+	position_dims(s, &rest, &own);
+	memcpy(at.dim, row.dim, lead.rank * sizeof *at.dim);
+	memcpy(at.dim + lead.rank, own.dim, rest.rank * sizeof *at.dim);
 	at.has_dims = true;
 	return at;
 }
@@ -28,10 +33,9 @@ static struct position in_row(struct source *s, const struct row_trace *t, tenso
 static void put_reduction(struct source *s, const struct row_trace *t, const struct tensor_node *n, const char *name)
 {
 	const char *word = n->op == OP_reduce_sum ? "sum" : n->op == OP_reduce_max ? "max" : "min";
-	const struct position at = in_row(s, t, n->operand[0]);
 
 	s->inlines = true;
-	const char *x = source_element(s, n->operand[0], at);
+	const char *x = source_element(s, n->operand[0], in_row(s, t, n->operand[0]));
 	s->inlines = false;
 	source_line(s, "%s %s = %s(j in 0..%" PRIu64 ": %s);", tensor_type_name(info(s, n->first)->type), name, word,
 	            t->columns, x);
@@ -40,10 +44,10 @@ static void put_reduction(struct source *s, const struct row_trace *t, const str
 /* Each element of the row goes into an array, whose subscript of it that is. */
 static void put_each(struct source *s, const struct row_trace *t, const struct tensor_node *n, const char *to)
 {
-	const struct position at = in_row(s, t, n->first);
 	const size_t seen = s->n_seen;
 
 	source_line(s, "each (j in 0..%" PRIu64 ") {", t->columns);
+	const struct position at = in_row(s, t, n->first);
 	source_line(s, "%s = %s;", to, source_stored(s, info(s, n->first)->type, source_computed(s, n, at)));
 	source_line(s, "}");
 	s->n_seen = seen;
@@ -84,11 +88,11 @@ void source_row(struct source *s, const struct row_trace *t, const char *to)
 	put_each(s, t, &s->g->node[t->node[t->nodes - 1]], to);
 }
 
-void source_rows(struct source *s, const struct tensor_node *n)
+void source_rows(struct source *s, const struct tensor_node *n, uint64_t columns)
 {
 	struct row_trace t;
 
-	if (!partition_rows_again(s->p, s->g, s->g->value[n->first].node, &t)) {
+	if (!partition_rows_again(s->p, s->g, s->g->value[n->first].node, columns, &t)) {
 		s->lost = true;
 		return;
 	}

@@ -272,6 +272,15 @@ static const char *const texts[] = {
 	"f = rsqrt ve\nfb = broadcast f shape=[5,7,70] axes=[0,1]\nz = mul d fb\n"
 	"gb = broadcast g shape=[5,7,70] axes=[2]\nbb = broadcast b shape=[5,7,70] axes=[2]\n"
 	"zg = mul z gb\ny = add zg bb\noutput y\n",
+	/* A norm over groups of channels, whose result has another shape, and one over two dimensions. */
+	"input x f32[4,8,7,9]\ninput g f32[8]\nr = reshape x shape=[4,2,252]\ns = reduce_sum r axes=[2]\n"
+	"sb = broadcast s shape=[4,2,252] axes=[0,1]\nc = sub r sb\nq = mul c c\nv = reduce_sum q axes=[2]\n"
+	"f = rsqrt v\nfb = broadcast f shape=[4,2,252] axes=[0,1]\nz = mul c fb\n"
+	"zz = reshape z shape=[4,8,7,9]\ngb = broadcast g shape=[4,8,7,9] axes=[1]\no = mul zz gb\noutput o\n",
+	"input x f32[5,3,7,9]\ninput g f32[3,9]\nm = reduce_max x axes=[2,3]\n"
+	"mb = broadcast m shape=[5,3,7,9] axes=[0,1]\nd = sub x mb\ne = exp d\ns = reduce_sum e axes=[2,3]\n"
+	"sb = broadcast s shape=[5,3,7,9] axes=[0,1]\nz = div e sb\ngb = broadcast g shape=[5,3,7,9] axes=[1,3]\n"
+	"y = mul z gb\noutput y\n",
 	"input x f32[3,33]\nm = reduce_max x axes=[1]\nmb = broadcast m shape=[3,33] axes=[0]\n"
 	"d = sub x mb\ne = exp d\ns = reduce_sum e axes=[1]\n"
 	"sb = broadcast s shape=[3,33] axes=[0]\ny = div e sb\nz = mul sb d\nu = neg s\noutput y\n"
