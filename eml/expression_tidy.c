@@ -1,7 +1,7 @@
 /* eml/expression_tidy.c - a shorter expression with the same values.
  *
  * Rules go over the nodes from the operands up, so that one walk is enough for most; walks are repeated until nothing
- * changes. Sums and products of constants are gathered in front.
+ * changes. Numbers stand in front of products and behind sums.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static bool is_number(const struct expression *e, uint32_t at, double v)
 
 static bool constant(const struct expression *e, uint32_t at) { return e->node[at].op == OP_NUMBER; }
 
-static bool whole(double v) { return v == rint(v) && fabs(v) < 1e15; }
+static bool whole(double v) { return v == rint(v); }
 
 /* A function or operator of numbers, where the result is one. */
 static bool compute(struct expression *e, enum operation op, uint32_t a, uint32_t b, uint32_t *out)
@@ -96,7 +96,7 @@ static uint32_t make_product(struct expression *e, uint32_t a, uint32_t b)
 		return b;
 	if (is_number(e, b, 1) || is_number(e, a, 0))
 		return a;
-	if (n.op == OP_NUMBER) /* numbers stand in front */
+	if (n.op == OP_NUMBER && m.op != OP_NUMBER) /* numbers stand in front */
 		return make(e, OP_MUL, b, a);
 	if (is_number(e, a, -1))
 		return make(e, OP_NEG, b, 0);
@@ -113,8 +113,8 @@ static uint32_t make_product(struct expression *e, uint32_t a, uint32_t b)
 		return make(e, OP_MUL, n.a, make(e, OP_MUL, a, n.b));
 	if (n.op == OP_DIV && (is_number(e, n.a, 1) || m.op == OP_NUMBER))
 		return make(e, OP_DIV, make(e, OP_MUL, a, n.a), n.b);
-	if (m.op == OP_DIV && is_number(e, m.a, 1))
-		return make(e, OP_DIV, b, m.b);
+	if (m.op == OP_DIV && (is_number(e, m.a, 1) || constant(e, m.b)))
+		return make(e, OP_DIV, make(e, OP_MUL, m.a, b), m.b);
 	if (expression_equal(e, a, e, b))
 		return make(e, OP_POW, a, expression_number(e, 2));
 	if (m.op == OP_POW && constant(e, m.b) && expression_equal(e, m.a, e, b))
@@ -160,7 +160,8 @@ static uint32_t make_exp(struct expression *e, uint32_t a)
 		return make(e, OP_POW, e->node[m.a].a, m.b);
 	if (m.op == OP_NEG && e->node[m.a].op == OP_LN)
 		return make(e, OP_DIV, expression_number(e, 1), e->node[m.a].a);
-	if ((m.op == OP_ADD || m.op == OP_SUB) && constant(e, m.b) && !whole(e->node[m.b].number)) {
+	if ((m.op == OP_ADD || m.op == OP_SUB) && constant(e, m.b) && !whole(e->node[m.b].number) &&
+	    fabs(e->node[m.b].number) < 100) {
 		const double c = e->node[m.b].number;
 		return make(e, OP_MUL, expression_number(e, exp(m.op == OP_ADD ? c : -c)), make(e, OP_EXP, m.a, 0));
 	}
@@ -219,13 +220,46 @@ static uint32_t rebuilt(struct expression *out, const struct expression *e, uint
 	return make(out, n.op, a, b);
 }
 
+static uint32_t flat(struct expression *out, const struct expression *e, uint32_t at);
+
+/* left op right, where right is a sum or a product itself: a + (b - c) is (a + b) - c, and a (b / c) is (a b) / c. */
+static uint32_t append(struct expression *out, enum operation op, uint32_t left, const struct expression *e,
+                       uint32_t right)
+{
+	const struct node r = e->node[right];
+
+	if (r.op == op) {
+		const uint32_t first = append(out, op, left, e, r.a);
+		return append(out, op, first, e, r.b);
+	}
+	if (r.op == (op == OP_ADD ? OP_SUB : OP_DIV)) {
+		const uint32_t first = append(out, op, left, e, r.a);
+		return expression_add(out, r.op, first, flat(out, e, r.b));
+	}
+	return expression_add(out, op, left, flat(out, e, right));
+}
+
+/* A copy that needs few parentheses. */
+static uint32_t flat(struct expression *out, const struct expression *e, uint32_t at)
+{
+	const struct node n = e->node[at];
+	const unsigned operands = operation_form[n.op].operands;
+
+	if (!operands)
+		return expression_copy(out, e, at, NULL);
+	const uint32_t a = flat(out, e, n.a);
+	if (n.op == OP_ADD || n.op == OP_MUL)
+		return append(out, n.op, a, e, n.b);
+	return expression_add(out, n.op, a, operands == 2 ? flat(out, e, n.b) : 0);
+}
+
 void expression_tidy(struct expression *e)
 {
 	for (unsigned walk = 0; walk < 8; walk++) {
 		struct expression made = { .n = 0 }, tidy = { .n = 0 };
 		const uint32_t root = rebuilt(&made, e, expression_root(e));
 		if (!made.failed)
-			expression_copy(&tidy, &made, root, NULL); /* without what is not used any more */
+			flat(&tidy, &made, root); /* without what is not used any more */
 		const bool failed = made.failed || tidy.failed;
 		expression_free(&made);
 		if (failed || expression_equal(e, expression_root(e), &tidy, expression_root(&tidy))) {

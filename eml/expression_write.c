@@ -133,7 +133,7 @@ static void write_operator(const struct writer *w, const struct node *n, unsigne
 	}
 	write_part(w, n->a, own);
 	fprintf(w->out, latex && n->op == OP_MUL ? " \\cdot " : tight ? "%s" : " %s ", operation_form[n->op].text);
-	write_part(w, n->b, n->op == OP_ADD ? SUM : own + 1);
+	write_part(w, n->b, own + 1);
 }
 
 static void write_part(const struct writer *w, uint32_t at, unsigned tight)

@@ -55,7 +55,7 @@ uint64_t functions_hash(const double values[ROWS])
 		if (!(fabs(values[r]) < 1e100))
 			return 0;
 		const uint64_t m = (h ^ bits_of(rounded(values[r]))) * UINT64_C(0x9e3779b97f4a7c15);
-		h = (m << 29 | m >> 35) * UINT64_C(0xbf58476d1ce4e5b9);
+		h = m << 29 | m >> 35;
 	}
 	uint64_t z = (h ^ h >> 32) * UINT64_C(0x94d049bb133111eb);
 	z ^= z >> 29;

@@ -18,11 +18,11 @@ static bool fail(jit_error *err, int code, const char *sentence)
 	return false;
 }
 
-static double now(void)
+static double now(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
@@ -53,7 +53,7 @@ static uint64_t mix(uint64_t h, double x)
 {
 	const uint64_t m = (h ^ bits_of(x)) * UINT64_C(0x9e3779b97f4a7c15);
 
-	return rotated(m, 29) * UINT64_C(0xbf58476d1ce4e5b9);
+	return rotated(m, 29);
 }
 
 static double grid_of(double re, double im)
@@ -338,12 +338,12 @@ static bool run_rows(struct levels *l, struct level *v, const struct level *few,
 	if (!set_part(k, by_left ? "e" : "l", rows, from, err))
 		return false;
 	for (uint32_t b = 0; b < many->blocks; b++) {
-		const double begun = now();
+		const double begun = now(CLOCK_PROCESS_CPUTIME_ID);
 		const uint32_t column = b * LEVELS_WIDTH;
 		if (!set_part(k, by_left ? "l" : "e", columns, (uint64_t)b * BLOCK * sizeof(double), err) ||
 		    jit_launch_run(k->launch, err) != JIT_OK)
 			return false;
-		v->kernel_seconds += now() - begun;
+		v->kernel_seconds += now(CLOCK_PROCESS_CPUTIME_ID) - begun;
 		const unsigned width = many->count - column < LEVELS_WIDTH ? many->count - column : LEVELS_WIDTH;
 		if (!take_hashes(l, v, few->first + at, n, many->first + column, width, by_left, err))
 			return false;
@@ -390,8 +390,9 @@ static bool add_leaves(struct levels *l, struct level *v, jit_error *err)
 bool levels_next(struct levels *l, jit_error *err)
 {
 	const unsigned size = l->size ? l->size + 2 : 1;
+	uint64_t trees = 0;
 	struct level *v = levels_of(l, size);
-	const double begun = now();
+	const double begun = now(CLOCK_MONOTONIC), processor = now(CLOCK_PROCESS_CPUTIME_ID);
 
 	if (size > LEVELS_MAX)
 		return fail(err, JIT_ERROR_ARGUMENT, "trees of that size are not enumerated");
@@ -402,15 +403,21 @@ bool levels_next(struct levels *l, jit_error *err)
 		return fail(err, JIT_ERROR_MEMORY, "there is no memory for an enumeration");
 	if (size == 1 && !add_leaves(l, v, err))
 		return false;
-	for (unsigned i = 1; i + 2 <= size; i += 2)
+	for (unsigned i = 1; i + 2 <= size; i += 2) {
+		trees += (uint64_t)levels_of(l, i)->count * levels_of(l, size - 1 - i)->count;
 		if (!levels_operands(l, levels_of(l, i), err))
 			return false;
+	}
+	/* Most trees are new values: a table that grows by and by is written several times. */
+	if (trees < UINT32_MAX && !seen_reserve(&l->seen, l->seen.n + (size_t)trees / 8 * 7))
+		return fail(err, JIT_ERROR_MEMORY, "there is no memory for that many values");
 	for (unsigned i = 1; i + 2 <= size; i += 2)
 		if (!run_pair(l, v, levels_of(l, i), levels_of(l, size - 1 - i), err))
 			return false;
 	v->blocks = (v->count + LEVELS_WIDTH - 1) / LEVELS_WIDTH;
 	l->next += v->blocks * LEVELS_WIDTH;
 	l->size = size;
-	v->seconds = now() - begun;
+	v->seconds = now(CLOCK_MONOTONIC) - begun;
+	v->processor_seconds = now(CLOCK_PROCESS_CPUTIME_ID) - processor;
 	return true;
 }

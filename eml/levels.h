@@ -29,8 +29,8 @@ struct level {
 	/* The values as operands, once needed: exp and Ln, as levels.jk has them. */
 	jit_buffer *exp_buffer, *ln_buffer;
 	double *exp_value, *ln_value;
-	bool owned; /* the host's copies are its own */
-	double seconds, kernel_seconds;
+	bool owned;                                        /* the host's copies are its own */
+	double seconds, processor_seconds, kernel_seconds; /* the latter two of all threads; the last one in kernels */
 };
 
 struct levels_options {

@@ -38,7 +38,7 @@ static void print_level(const struct levels *l, const struct level *v)
 	if (!jiteml.json) {
 		printf("size %2u: %" PRIu64 " trees, %" PRIu32 " new values, %.3f s", levels_size(l, v), v->pairs,
 		       v->count, v->seconds);
-		printf(isnan(rate) ? "\n" : " (%.3g million trees a second in kernels)\n", rate * 1e-6);
+		printf(isnan(rate) ? "\n" : " (%.3g million trees in a processor second of kernels)\n", rate * 1e-6);
 		return;
 	}
 	line = json_object();
@@ -46,6 +46,7 @@ static void print_level(const struct levels *l, const struct level *v)
 	json_object_set_new(line, "trees", json_integer((json_int_t)v->pairs));
 	json_object_set_new(line, "values", json_integer(v->count));
 	json_object_set_new(line, "seconds", output_real(v->seconds));
+	json_object_set_new(line, "processor_seconds", output_real(v->processor_seconds));
 	json_object_set_new(line, "kernel_seconds", output_real(v->kernel_seconds));
 	json_dumpf(line, stdout, output_json_flags(stdout) | JSON_COMPACT);
 	putchar('\n');

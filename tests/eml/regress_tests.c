@@ -272,7 +272,7 @@ void test_front(void **state)
 	FILE *out = open_memstream(&text, &n);
 	expression_write(&f.formula[f.n - 1].e, names, EXPRESSION_TEXT, out);
 	fclose(out);
-	assert_string_equal(text, "pi/2*x^2");
+	assert_string_equal(text, "pi*x^2/2");
 	assert_true(f.formula[f.n - 1].error < 1e-14);
 	free(text);
 	front_free(&f);

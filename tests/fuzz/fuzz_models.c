@@ -225,6 +225,7 @@ static const struct {
 	{ FUZZ_formula, "-(x + 1)^-2^q_1/(y*2)*pi*e - i*sqrt(ln(0.5)) - -3*-x" },
 	{ FUZZ_formula, "exp(x + 0.3)*exp(x - 0.3)^-1 + tan(asin(1/(1/y)))/(2/x/(3*y)) - (2 - (x - 2))" },
 	{ FUZZ_formula, "(((x)" },
+	{ FUZZ_formula, "exp(x + 4e12*4e200*4e200 + 4e26*5e300)^-0*(x + (y - 1e300*1e300))" },
 	{ FUZZ_call, "{\"schema\":{\"type\":\"object\"},\"begun\":\"{\",\"openings\":[{\"text\":\"<t>\","
 	             "\"begun\":\"\\\"\"}]}" },
 	{ FUZZ_call, "{\"schema\":{\"type\":\"object\"},\"values\":\"plain\",\"behind_name\":\">\",\"first_"

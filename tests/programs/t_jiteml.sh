@@ -128,7 +128,7 @@ sequence "1 4 9 16 25 36" "n^2"
 sequence "1 3 6 10 15 21 28" "(n + n^2)/2"
 sequence "1,1,2,3,5,8,13,21,34" "a1 + a2" "--lags 2"
 sequence "1 3 7 15 31 63 127" "2*a1 + 1" "--lags 1"
-sequence "1 5 12 22 35 51 70" "(3/2*n - 1/2)*n"
+sequence "1 5 12 22 35 51 70" "(3*n/2 - 1/2)*n"
 sequence "2 4 8 16 32 64 128" "2^n" "--operations +,*,^"
 sequence "1 2 6 24 120 720 5040" "n*a1" "--lags 1"
 
