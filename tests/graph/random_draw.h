@@ -8,6 +8,7 @@ struct draw {
 	uint64_t state;
 	struct tensor_graph *g;
 	bool smooth;    /* values are f64, small ones, and constants are tame */
+	bool loops;     /* of smooth graphs: there are loops */
 	unsigned depth; /* loops around it */
 };
 
@@ -31,6 +32,10 @@ tensor_value random_windows(struct draw *d, tensor_value x);
 tensor_value random_node(struct draw *d);
 /* What constants have. */
 void random_constant(struct draw *d, struct tensor *t, int type, const struct shape *s);
+
+/* ---- smooth_graph.c: an operation that has a derivative; a number between -1 and 1 */
+tensor_value smooth_node(struct draw *d);
+tensor_value smooth_tame(struct draw *d, tensor_value x);
 
 /* ---- random_loops.c */
 tensor_value random_scan(struct draw *d);

@@ -63,13 +63,14 @@ static bool draw_body(struct draw *d, struct loop *l, const tensor_value *x, uns
 	}
 	const unsigned nodes = 1 + random_below(&body, 6);
 	for (unsigned tries = 0; l->body.nodes < nodes && tries < 50; tries++) {
-		const tensor_value v = random_node(&body);
+		const tensor_value v = body.smooth ? smooth_node(&body) : random_node(&body);
 		if (v && elements(&body, v) > MOST_ELEMENTS)
 			break;
 	}
 	for (unsigned i = 0; i < l->carried; i++) {
 		char name[3] = { 'c', (char)('0' + i), 0 };
-		tensor_graph_output(&l->body, name, random_like(&body, l->body.input[i]), &err);
+		const tensor_value v = random_like(&body, l->body.input[i]);
+		tensor_graph_output(&l->body, name, body.smooth ? smooth_tame(&body, v) : v, &err);
 	}
 	for (unsigned i = 0, more = random_below(&body, 3) + !l->carried; i < more; i++) {
 		char name[3] = { 's', (char)('0' + i), 0 };

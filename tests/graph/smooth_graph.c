@@ -44,8 +44,8 @@ static tensor_value two(struct draw *d, enum tensor_op op, tensor_value x, tenso
 	return random_add(d, op, (tensor_value[]){ x, y }, 2, NULL, 0);
 }
 
-/* Between -1 and 1. */
 static tensor_value tame(struct draw *d, tensor_value x) { return one(d, random_below(d, 2) ? OP_tanh : OP_sin, x); }
+tensor_value smooth_tame(struct draw *d, tensor_value x) { return tame(d, x); }
 
 /* Not below a half. */
 static tensor_value positive(struct draw *d, tensor_value x)
@@ -128,14 +128,14 @@ static tensor_value draw_scatter(struct draw *d, tensor_value x)
 	return random_add(d, OP_scatter_nd, (tensor_value[]){ random_like(d, x), indices(d, &at), gathered }, 3, a, 1);
 }
 
-static tensor_value draw_node(struct draw *d)
+tensor_value smooth_node(struct draw *d)
 {
 	static const enum tensor_op reductions[] = { OP_reduce_sum, OP_reduce_product, OP_reduce_max, OP_reduce_min };
 	const tensor_value x = random_any_value(d), y = random_like(d, x);
 	const uint64_t elements = shape_elements(&random_info(d, x)->shape);
 	int64_t axis = random_info(d, x)->shape.rank ? random_below(d, random_info(d, x)->shape.rank) : 0;
 
-	switch (random_below(d, 24)) {
+	switch (random_below(d, d->loops ? 26 : 24)) {
 	case 0:
 	case 1: return elements > 30 ? 0 : random_broadcast(d, x);
 	case 2: return random_reshape(d, x);
@@ -155,13 +155,15 @@ static tensor_value draw_node(struct draw *d)
 	case 14: return random_windows(d, tame(d, x));
 	case 15: return draw_scatter(d, x);
 	case 16: return tame(d, x);
+	case 24:
+	case 25: return random_scan(d);
 	default: return draw_element(d, x);
 	}
 }
 
-void smooth_graph(struct tensor_graph *g, uint64_t seed, unsigned nodes)
+void smooth_graph(struct tensor_graph *g, uint64_t seed, unsigned nodes, bool loops)
 {
-	struct draw d = { .state = seed * 0x9e3779b97f4a7c15u + 7, .g = g, .smooth = true };
+	struct draw d = { .state = seed * 0x9e3779b97f4a7c15u + 7, .g = g, .smooth = true, .loops = loops };
 	struct error err = { 0 };
 
 	tensor_graph_init(g);
@@ -173,7 +175,7 @@ void smooth_graph(struct tensor_graph *g, uint64_t seed, unsigned nodes)
 		tensor_graph_input(g, name, JIT_TYPE_F64, &s, &err);
 	}
 	for (unsigned tries = 0; g->nodes < nodes && tries < 50 * nodes; tries++) {
-		const tensor_value v = draw_node(&d);
+		const tensor_value v = smooth_node(&d);
 		if (v && shape_elements(&g->value[v].shape) > ELEMENTS_MOST)
 			break;
 	}

@@ -190,7 +190,7 @@ static bool is_small(const struct values *v)
 	return true;
 }
 
-static unsigned batches; /* that have at most 8 dimensions */
+static unsigned batches, loops; /* batches: that have at most 8 dimensions */
 
 static bool check_random(unsigned seed, struct witnessed *seen)
 {
@@ -199,7 +199,9 @@ static bool check_random(unsigned seed, struct witnessed *seen)
 	char what[60];
 
 	snprintf(what, sizeof what, "JITRUN_TEST_SEED=%u", seed);
-	smooth_graph(&g, seed, 3 + seed % 38);
+	smooth_graph(&g, seed, 3 + seed % 38, true);
+	for (uint32_t i = 0; i < g.nodes; i++)
+		loops += g.node[i].op == OP_scan;
 	checks_seed(seed);
 	checks_gradient_of(&v, &g, what);
 	checks_fill_from(&v, 0, &in);
@@ -237,14 +239,15 @@ static void test_random(void **state)
 	unsigned good = 0;
 	(void)state;
 
-	batches = 0;
+	batches = loops = 0;
 
 	for (unsigned i = first; i < first + n; i++)
 		good += check_random(i, &seen);
 	printf("# %u of %u graphs are small, %llu elements of gradients, %llu not 0, %llu at kinks\n", good, n,
 	       (unsigned long long)seen.elements, (unsigned long long)seen.moving, (unsigned long long)seen.kinks);
-	assert_true(seed || (good * 2 > n && batches * 20 > good * 19 && seen.kinks * 50 < seen.elements &&
-	                     seen.moving * 4 > seen.elements));
+	printf("# %u loops, %u batches\n", loops, batches);
+	assert_true(seed || (good * 2 > n && loops * 4 > n && batches * 20 > good * 19 &&
+	                     seen.kinks * 50 < seen.elements && seen.moving * 4 > seen.elements));
 }
 
 /* ---- graphs of all operations and types */
@@ -261,7 +264,8 @@ static bool check_any_gradient(const struct tensor_graph *g, jit_compute *c, con
 	tensor_graph_init(&v);
 	tensor_graph_init(&j);
 	const bool made = tensor_graph_vjp(&v, g, wrt, n, true, &err);
-	if (!made && !strstr(err.text, "bitcast has no rule for vjp"))
+	if (!made && !strstr(err.text, "bitcast has no rule for vjp") &&
+	    !strstr(err.text, "with another mode than set and add has no rule for vjp"))
 		checks_say(g, what, err.text);
 	assert_int_equal(tensor_graph_jvp(&j, g, wrt, n, true, &err), made);
 	for (unsigned k = 0; made && k < 2; k++) {
@@ -387,7 +391,7 @@ static void test_torch(void **state)
 	for (unsigned i = 0, done = 0; done < n; i++) {
 		checks_seed(i);
 		snprintf(what, sizeof what, "seed %u", i);
-		smooth_graph(&g, i, 3 + i % 38);
+		smooth_graph(&g, i, 3 + i % 38, false);
 		done += put_graph(f, &g, what);
 		tensor_graph_free(&g);
 	}
