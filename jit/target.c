@@ -6,7 +6,7 @@
 #include "jit/target.h"
 
 #include <cpuid.h>
-#include <stdatomic.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -173,14 +173,7 @@ enum {
 	TILE_DATA = 18 /* the state component */
 };
 
-static bool tile_permission(void)
-{
-	static atomic_int answer; /* 0 until asked; two threads may both ask */
-
-	if (!answer)
-		answer = syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0 ? 1 : -1;
-	return answer > 0;
-}
+static bool tile_permission(void) { return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0; }
 
 static const char *missing_feature(const struct target_cpu *cpu, uint32_t needs)
 {
@@ -224,26 +217,35 @@ const struct target *target_judge(const struct target_cpu *cpu, struct error *er
 	return target_runs(cpu, &target_table[TARGET_NONE + 1], err) ? &target_table[TARGET_NONE + 1] : NULL;
 }
 
-struct target_cpu target_this_cpu(void)
+/* Each cpuid is a trap in a virtual machine, and takes some microseconds there. */
+static struct target_cpu this_cpu;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void read_cpu(void)
 {
-	struct target_cpu cpu = { 0 };
+	struct target_cpu *cpu = &this_cpu;
 	unsigned a, b, c, d;
 
 	if (__get_cpuid(1, &a, &b, &c, &d))
-		cpu.leaf1_ecx = c;
+		cpu->leaf1_ecx = c;
 	if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
-		cpu.leaf7_ebx = b;
-		cpu.leaf7_ecx = c;
-		cpu.leaf7_edx = d;
+		cpu->leaf7_ebx = b;
+		cpu->leaf7_ecx = c;
+		cpu->leaf7_edx = d;
 		if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d))
-			cpu.leaf7_1_eax = a;
+			cpu->leaf7_1_eax = a;
 	}
-	if (cpu.leaf1_ecx & bit_OSXSAVE) { /* xgetbv faults without it */
+	if (cpu->leaf1_ecx & bit_OSXSAVE) { /* xgetbv faults without it */
 		__asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
-		cpu.xcr0 = (uint64_t)d << 32 | a;
+		cpu->xcr0 = (uint64_t)d << 32 | a;
 	}
-	cpu.tile_permission = !missing_feature(&cpu, HAS(AMX_TILE)) && tile_permission();
-	return cpu;
+	cpu->tile_permission = !missing_feature(cpu, HAS(AMX_TILE)) && tile_permission();
+}
+
+struct target_cpu target_this_cpu(void)
+{
+	pthread_once(&once, read_cpu);
+	return this_cpu;
 }
 
 char *target_cpu_name(char *out, size_t size)
