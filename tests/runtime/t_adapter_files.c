@@ -13,6 +13,7 @@
 #include "loaders/adapter/adapter_config.h"
 #include "tests/support/lora_folder.h"
 #include "tests/support/shared.h"
+#include "tests/runtime/adapter_refused_tests.h"
 #include "tests/runtime/adapter_sessions.h"
 
 /* ---- what is refused, and how it is said */
@@ -203,9 +204,11 @@ static void test_changed_bytes(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_refused_files),
-		                            cmocka_unit_test(test_refused_modules), cmocka_unit_test(test_names),
-		                            cmocka_unit_test(test_changed_bytes) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refused_files), cmocka_unit_test(test_refused_modules),
+		cmocka_unit_test(test_names),         cmocka_unit_test(test_changed_bytes),
+		cmocka_unit_test(test_refused_gguf),  cmocka_unit_test(test_refused_folders)
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
