@@ -7,7 +7,7 @@
 #define REAL false
 #define WHOLE true
 #define AS_USUAL false
-#define AS_LEAST true
+#define AS_MIN true
 #define TOLD(at, off_) .told_at = (at) + 1, .off = off_
 #define UNTOLD .told_at = 0
 #define LIBRARY(low_, high_, usual_, works) .low = low_, .high = high_, .usual = usual_

@@ -12,8 +12,8 @@ enum {
 	PART = THREADS * 16,    /* bytes: a vector for each thread */
 	BLOCK = VECTORS * PART, /* what a block reads in a turn */
 	BYTES = 1 << 30,
-	LEAST = 512 << 20, /* several times the largest cache of a card */
-	PIECES = 61,       /* of the memory, each with bytes of its own */
+	MIN = 512 << 20, /* several times the largest cache of a card */
+	PIECES = 61,     /* of the memory, each with bytes of its own */
 	CALIBRATION = 3
 };
 
@@ -206,7 +206,7 @@ static bool find_bytes(struct card_bandwidth *b, struct error *err)
 	if (result)
 		return cuda_failed(b->card, result, "asking for free memory", err);
 	b->bytes = left / 2 < BYTES ? left / 2 / BLOCK * BLOCK : BYTES;
-	return b->bytes >= LEAST ||
+	return b->bytes >= MIN ||
 	       error_set(err, ERROR_MEMORY, "%s has %zu MiB of memory left, too little to measure how fast it is read",
 	                 b->card->name, left >> 20);
 }

@@ -3,8 +3,8 @@
  * build/bench/texts MODEL [THREADS [DEVICE]]: for some lengths, texts and tokens a second, many at once, and texts a
  * second one by one; and the same for each second of processor time, where other work shares the machine.
  *
- * build/bench/texts --worker MODEL THREADS: each line of its input, "N LEAST MOST MS", has it embed N texts at a time,
- * of LEAST to MOST tokens, until so many milliseconds are over; it answers "ok", how often it did, and the nanoseconds
+ * build/bench/texts --worker MODEL THREADS: each line of its input, "N MIN MAX MS", has it embed N texts at a time,
+ * of MIN to MAX tokens, until so many milliseconds are over; it answers "ok", how often it did, and the nanoseconds
  * of wall and of processor time. bench/texts_compare.mjs asks so. bench/make_encoder.py writes models of usual shapes
  * with weights by chance.
  */

@@ -232,14 +232,14 @@ tensor_value draw_with_mode(struct draw *d, enum tensor_op op, const tensor_valu
 	struct attribute a[2];
 	uint32_t n = 0;
 
-	for (unsigned i = 0; i < tensor_ops[op].least; i++)
+	for (unsigned i = 0; i < tensor_ops[op].min; i++)
 		if (!v[i])
 			return 0;
 	if (axis >= 0)
 		a[n++] = (struct attribute){ ATTRIBUTE_axis, 1, &axis, 0 };
 	if (mode >= 0)
 		a[n++] = (struct attribute){ ATTRIBUTE_mode, 1, &mode, 0 };
-	return tensor_graph_add(d->g, op, v, tensor_ops[op].least, a, n, d->err);
+	return tensor_graph_add(d->g, op, v, tensor_ops[op].min, a, n, d->err);
 }
 
 tensor_value draw_reduce(struct draw *d, enum tensor_op op, tensor_value x, unsigned axes, bool keep)

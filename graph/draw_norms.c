@@ -6,16 +6,16 @@
 /* Rows of which all are -inf have the greatest -inf, which is taken as 0: no NaN comes of their difference. */
 static tensor_value greatest(struct draw *d, tensor_value x, unsigned axes)
 {
-	const tensor_value most = draw_reduce(d, OP_reduce_max, x, axes, true);
-	const tensor_value none = draw_with(d, OP_eq, most, -(double)INFINITY);
+	const tensor_value max = draw_reduce(d, OP_reduce_max, x, axes, true);
+	const tensor_value none = draw_with(d, OP_eq, max, -(double)INFINITY);
 
-	return draw_select(d, none, draw_number(d, 0, most), most);
+	return draw_select(d, none, draw_number(d, 0, max), max);
 }
 
 tensor_value draw_softmax(struct draw *d, tensor_value x, unsigned axes)
 {
-	const tensor_value most = draw_reduce(d, OP_reduce_max, x, axes, true);
-	const tensor_value e = draw_unary(d, OP_exp, draw_binary(d, OP_sub, x, most));
+	const tensor_value max = draw_reduce(d, OP_reduce_max, x, axes, true);
+	const tensor_value e = draw_unary(d, OP_exp, draw_binary(d, OP_sub, x, max));
 
 	return draw_binary(d, OP_div, e, draw_reduce(d, OP_reduce_sum, e, axes, true));
 }
@@ -30,12 +30,12 @@ tensor_value draw_log_softmax(struct draw *d, tensor_value x, unsigned axes)
 
 tensor_value draw_log_sum_exp(struct draw *d, tensor_value x, unsigned axes, bool keep)
 {
-	const tensor_value most = greatest(d, x, axes);
-	const tensor_value e = draw_unary(d, OP_exp, draw_binary(d, OP_sub, x, most));
+	const tensor_value max = greatest(d, x, axes);
+	const tensor_value e = draw_unary(d, OP_exp, draw_binary(d, OP_sub, x, max));
 	const tensor_value sum = draw_reduce(d, OP_reduce_sum, e, axes, keep);
 	struct shape s = draw_shape(d, sum);
 
-	return draw_binary(d, OP_add, draw_unary(d, OP_log, sum), draw_reshape(d, most, &s));
+	return draw_binary(d, OP_add, draw_unary(d, OP_log, sum), draw_reshape(d, max, &s));
 }
 
 tensor_value draw_standardize(struct draw *d, tensor_value x, unsigned axes, double epsilon, tensor_value *mean,

@@ -51,7 +51,7 @@ union number eval_fused(int wide, union number a, union number b, union number c
 
 union number eval_neutral(enum tensor_op op, int wide)
 {
-	const bool most = op == OP_min;
+	const bool max = op == OP_min;
 	union number x = { .u = 0 };
 
 	if (op == OP_add || op == OP_or)
@@ -59,11 +59,11 @@ union number eval_neutral(enum tensor_op op, int wide)
 	if (op == OP_mul || op == OP_and)
 		return tensor_convert((union number){ .u = 1 }, JIT_TYPE_BOOL, wide);
 	switch (wide) {
-	case JIT_TYPE_F32: x.f = most ? INFINITY : -INFINITY; break;
-	case JIT_TYPE_F64: x.d = most ? (double)INFINITY : -(double)INFINITY; break;
-	case JIT_TYPE_I32: x.i = most ? INT32_MAX : INT32_MIN; break;
-	case JIT_TYPE_I64: x.i = most ? INT64_MAX : INT64_MIN; break;
-	default: x.u = !most ? 0 : wide == JIT_TYPE_U32 ? UINT32_MAX : UINT64_MAX; break;
+	case JIT_TYPE_F32: x.f = max ? INFINITY : -INFINITY; break;
+	case JIT_TYPE_F64: x.d = max ? (double)INFINITY : -(double)INFINITY; break;
+	case JIT_TYPE_I32: x.i = max ? INT32_MAX : INT32_MIN; break;
+	case JIT_TYPE_I64: x.i = max ? INT64_MAX : INT64_MIN; break;
+	default: x.u = !max ? 0 : wide == JIT_TYPE_U32 ? UINT32_MAX : UINT64_MAX; break;
 	}
 	return x;
 }
@@ -240,12 +240,12 @@ static bool functions(struct evaluation *e, int wide, uint64_t elements)
 	return true;
 }
 
-/* min(max(round(x / scale), least), most) * scale */
-static union number quantised(int wide, union number x, union number scale, union number least, union number most)
+/* min(max(round(x / scale), min), max) * scale */
+static union number quantised(int wide, union number x, union number scale, union number min, union number max)
 {
 	const union number q = of_one(OP_round, wide, eval_pair(OP_div, wide, x, scale));
 
-	return eval_pair(OP_mul, wide, eval_pair(OP_min, wide, eval_pair(OP_max, wide, q, least), most), scale);
+	return eval_pair(OP_mul, wide, eval_pair(OP_min, wide, eval_pair(OP_max, wide, q, min), max), scale);
 }
 
 bool eval_elements(struct evaluation *e)

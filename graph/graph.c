@@ -171,14 +171,14 @@ static bool check_operands(const struct tensor_graph *g, const struct tensor_nod
 {
 	const struct tensor_op_row *row = &tensor_ops[n->op];
 
-	if (n->operands < row->least || n->operands > (row->most == TENSOR_MANY ? TENSOR_MAX_OPERANDS : row->most))
+	if (n->operands < row->min || n->operands > (row->max == TENSOR_MANY ? TENSOR_MAX_OPERANDS : row->max))
 		return error_set(err, ERROR_ARGUMENT, "%s has %u operands, expected %s%u", row->name, n->operands,
-		                 row->most == row->least    ? ""
-		                 : n->operands < row->least ? "at least "
-		                                            : "at most ",
-		                 n->operands < row->least   ? row->least
-		                 : row->most == TENSOR_MANY ? (unsigned)TENSOR_MAX_OPERANDS
-		                                            : row->most);
+		                 row->max == row->min     ? ""
+		                 : n->operands < row->min ? "at least "
+		                                          : "at most ",
+		                 n->operands < row->min    ? row->min
+		                 : row->max == TENSOR_MANY ? (unsigned)TENSOR_MAX_OPERANDS
+		                                           : row->max);
 	for (uint32_t i = 0; i < n->operands; i++)
 		if (n->operand[i] == 0 || n->operand[i] >= g->values)
 			return error_set(err, ERROR_ARGUMENT, "operand %u of %s is no value of this graph", i + 1,

@@ -13,7 +13,7 @@
 typedef uint32_t tensor_value;
 
 enum tensor_op {
-#define OP(name, least, most, results, kind, attributes) OP_##name,
+#define OP(name, min, max, results, kind, attributes) OP_##name,
 #include "graph/ops.def"
 #undef OP
 	TENSOR_OPS
@@ -59,7 +59,7 @@ enum { TENSOR_MANY = 255, TENSOR_MAX_OPERANDS = 64 };
 
 struct tensor_op_row {
 	const char *name;
-	uint8_t least, most, results, kind;
+	uint8_t min, max, results, kind;
 	const char *attributes;
 };
 extern const struct tensor_op_row tensor_ops[TENSOR_OPS];

@@ -116,13 +116,13 @@ bool infer_dot(struct inference *x)
 
 /* ---- windows */
 
-static bool is_between(struct inference *x, const struct attribute *a, unsigned i, int64_t least)
+static bool is_between(struct inference *x, const struct attribute *a, unsigned i, int64_t min)
 {
-	const int64_t most = INT64_C(1) << 30;
+	const int64_t max = INT64_C(1) << 30;
 
-	return !a || (a->whole[i] >= least && a->whole[i] <= most) ||
+	return !a || (a->whole[i] >= min && a->whole[i] <= max) ||
 	       error_set(x->err, ERROR_ARGUMENT, "%s of %s is %" PRId64 ", expected %" PRId64 " to %" PRId64,
-	                 tensor_attributes[a->name].name, x->op, a->whole[i], least, most);
+	                 tensor_attributes[a->name].name, x->op, a->whole[i], min, max);
 }
 
 bool infer_windows(struct inference *x, unsigned first, const uint64_t *window, const struct attribute *input,
@@ -135,9 +135,9 @@ bool infer_windows(struct inference *x, unsigned first, const uint64_t *window, 
 	    !infer_list(x, ATTRIBUTE_high, n, &high) || !infer_list(x, ATTRIBUTE_dilation, n, &dilation))
 		return false;
 	for (unsigned i = 0; i < n; i++) {
-		const int64_t least = -(INT64_C(1) << 30);
+		const int64_t min = -(INT64_C(1) << 30);
 		if (!is_between(x, strides, i, 1) || !is_between(x, dilation, i, 1) || !is_between(x, input, i, 1) ||
-		    !is_between(x, low, i, least) || !is_between(x, high, i, least))
+		    !is_between(x, low, i, min) || !is_between(x, high, i, min))
 			return false;
 		if (window[i] > UINT64_C(1) << 30 || s->dim[first + i] > UINT64_C(1) << 31)
 			return error_set(x->err, ERROR_ARGUMENT, "window of %s of %" PRIu64 " in %" PRIu64 " elements",

@@ -48,10 +48,10 @@ bool infer_pad(struct inference *x)
 		return error_set(x->err, ERROR_ARGUMENT, "pad with a number that is no scalar of type %s",
 		                 tensor_type_name(x->type[0]));
 	for (unsigned i = 0; i < s.rank; i++) {
-		const int64_t between = interior ? interior->whole[i] : 0, most = INT64_C(1) << 46;
-		if (between < 0 || between > most || low->whole[i] > most || high->whole[i] > most ||
-		    low->whole[i] < -most || high->whole[i] < -most ||
-		    (s.dim[i] && (uint64_t)between > (uint64_t)most / s.dim[i]))
+		const int64_t between = interior ? interior->whole[i] : 0, max = INT64_C(1) << 46;
+		if (between < 0 || between > max || low->whole[i] > max || high->whole[i] > max ||
+		    low->whole[i] < -max || high->whole[i] < -max ||
+		    (s.dim[i] && (uint64_t)between > (uint64_t)max / s.dim[i]))
 			return error_set(x->err, ERROR_ARGUMENT, "pad by %" PRId64 ", %" PRId64 " and %" PRId64,
 			                 low->whole[i], high->whole[i], between);
 		const int64_t n = (int64_t)s.dim[i] + (s.dim[i] ? (int64_t)(s.dim[i] - 1) * between : 0) +

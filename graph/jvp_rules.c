@@ -77,7 +77,7 @@ static bool set_sum(struct transform *t, const struct tensor_node *n, tensor_val
 }
 
 bool jvp_reduce_product(struct transform *t, const struct tensor_node *n) { return set_sum(t, n, put_others(t, n)); }
-bool jvp_reduce_most(struct transform *t, const struct tensor_node *n) { return set_sum(t, n, put_parts(t, n)); }
+bool jvp_reduce_max(struct transform *t, const struct tensor_node *n) { return set_sum(t, n, put_parts(t, n)); }
 
 bool jvp_cumprod(struct transform *t, const struct tensor_node *n)
 {

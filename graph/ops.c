@@ -8,7 +8,7 @@
 
 const struct tensor_op_row tensor_ops[TENSOR_OPS] = {
 #define MANY TENSOR_MANY
-#define OP(name, least, most, results, kind, attributes) { #name, least, most, results, KIND_##kind, attributes },
+#define OP(name, min, max, results, kind, attributes) { #name, min, max, results, KIND_##kind, attributes },
 #include "graph/ops.def"
 #undef OP
 #undef MANY

@@ -8,7 +8,7 @@
 
 #include "graph/passes_state.h"
 
-enum { DIMS = TENSOR_MAX_RANK - 2, DIMS_MOST = 3 /* the results of all rests have two dimensions more for each */ };
+enum { DIMS = TENSOR_MAX_RANK - 2, DIMS_MAX = 3 /* the results of all rests have two dimensions more for each */ };
 
 struct gaps {
 	struct copying *c;
@@ -43,7 +43,7 @@ static bool look(struct gaps *x, struct copying *c, const struct tensor_node *n)
 	bool any = false;
 
 	*x = (struct gaps){ .c = c, .n = n, .dims = in->rank - 2 };
-	if (x->dims > DIMS_MOST || !shape_elements(by))
+	if (x->dims > DIMS_MAX || !shape_elements(by))
 		return false;
 	for (unsigned d = 0; d < x->dims; d++) {
 		const int64_t high = tensor_node_whole(n, ATTRIBUTE_high, d, 0);
@@ -105,7 +105,7 @@ static tensor_value weights(struct gaps *x, const int64_t *first)
 static tensor_value part(struct gaps *x, const int64_t *rest)
 {
 	int64_t first[DIMS], low[DIMS], high[DIMS], groups = tensor_node_whole(x->n, ATTRIBUTE_groups, 0, 1);
-	int64_t shape[TENSOR_MAX_RANK + DIMS_MOST];
+	int64_t shape[TENSOR_MAX_RANK + DIMS_MAX];
 	struct attribute a[] = { { ATTRIBUTE_low, x->dims, low, 0 },
 		                 { ATTRIBUTE_high, x->dims, high, 0 },
 		                 { ATTRIBUTE_dilation, x->dims, x->dilation, 0 },

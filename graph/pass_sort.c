@@ -156,8 +156,8 @@ static tensor_value put_full(struct indices *x, double number, int type)
 static void add_index(struct indices *x, tensor_value index, uint64_t extent, tensor_value *row, tensor_value *inside)
 {
 	const int type = index ? x->g->value[index].type : 0;
-	const tensor_value most = graph_binary(x->g, OP_min, index, put_full(x, INT32_MAX, JIT_TYPE_I64), x->err);
-	const tensor_value i = graph_binary(x->g, OP_max, most, put_full(x, -1, type), x->err);
+	const tensor_value max = graph_binary(x->g, OP_min, index, put_full(x, INT32_MAX, JIT_TYPE_I64), x->err);
+	const tensor_value i = graph_binary(x->g, OP_max, max, put_full(x, -1, type), x->err);
 	const tensor_value here =
 		graph_binary(x->g, OP_and, graph_binary(x->g, OP_ge, i, put_full(x, 0, type), x->err),
 	                     graph_binary(x->g, OP_lt, i, put_full(x, (double)extent, type), x->err), x->err);

@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "graph/eval.h"
 
-enum { FOLDED_MOST = 1 << 24 }; /* elements of a result that is computed ahead, and that stays in memory */
+enum { FOLDED_MAX = 1 << 24 }; /* elements of a result that is computed ahead, and that stays in memory */
 
 const struct pass_row pass_rows[PASSES] = {
 	{ "needed", "what no output needs is left out" },
@@ -199,7 +199,7 @@ tensor_value passes_put(struct copying *c, const struct tensor_node *n)
 	if (!tensor_infer(c->to, n, &shapes, c->err))
 		return 0;
 	if (does(c, PASS_CONSTANTS) && shapes.results == 1 && n->operands && is_known(c, n) &&
-	    shape_elements(&shapes.shape[0]) <= FOLDED_MOST && n->op != OP_broadcast && n->op != OP_dequantise &&
+	    shape_elements(&shapes.shape[0]) <= FOLDED_MAX && n->op != OP_broadcast && n->op != OP_dequantise &&
 	    n->op != OP_kernel && n->op != OP_scan) {
 		if ((v = folded(c, n, &shapes)))
 			remember(c, n, hash, v);

@@ -124,8 +124,8 @@ static size_t put_sizes(const struct text_reader *r, const char *text, size_t n,
 /* A text in quotes. Its integers are to be freed (statement_free). */
 static bool read_text(struct text_reader *r, struct attribute *a)
 {
-	const size_t most = (size_t)(r->end - r->at) + 1;
-	char *text = malloc(most), *sized = malloc(most * 22); /* each value may become a number */
+	const size_t max = (size_t)(r->end - r->at) + 1;
+	char *text = malloc(max), *sized = malloc(max * 22); /* each value may become a number */
 	bool ok = (text && sized) || error_set(r->err, ERROR_MEMORY, "there is no memory for a graph");
 	size_t n = 0;
 
@@ -465,12 +465,12 @@ bool graph_text_add(struct tensor_graph *g, const char *file, const char *text, 
 	return ok;
 }
 
-size_t graph_text_sizes(const char *text, size_t bytes, const char *name[], size_t length[], size_t most)
+size_t graph_text_sizes(const char *text, size_t bytes, const char *name[], size_t length[], size_t max)
 {
 	struct text_reader r = { .file = "" };
 	size_t n = 0;
 
-	for (size_t at = 0; at < bytes && n < most;) {
+	for (size_t at = 0; at < bytes && n < max;) {
 		const char *from = text + at, *line_end = memchr(from, '\n', bytes - at);
 		const size_t length_of = line_end ? (size_t)(line_end - from) : bytes - at;
 		r.at = from;

@@ -37,15 +37,15 @@ bool graph_text_add(struct tensor_graph *g, const char *file, const char *text, 
                     const struct graph_size *sizes, size_t n_sizes, struct error *err);
 /* Names of sizes that the text declares, at most `most`; returns how many. They point into the text, and end at
  * length[i]. */
-size_t graph_text_sizes(const char *text, size_t bytes, const char *name[], size_t length[], size_t most);
+size_t graph_text_sizes(const char *text, size_t bytes, const char *name[], size_t length[], size_t max);
 
 /* Adds a node whose operation and attributes stand in a text: "reduce_sum axes=[1]". 0: err. */
 tensor_value graph_text_node(struct tensor_graph *g, const char *text, const tensor_value *operand, size_t n,
                              const struct graph_size *sizes, size_t n_sizes, struct error *err);
 
-/* constants_most: elements of a constant that are written; of one with more stands "..." behind them, and the text
+/* constants_max: elements of a constant that are written; of one with more stands "..." behind them, and the text
  * cannot be read back. 0: all are written. */
-void graph_text_write(const struct tensor_graph *g, FILE *out, uint64_t constants_most);
+void graph_text_write(const struct tensor_graph *g, FILE *out, uint64_t constants_max);
 /* A number as the text has it. */
 void graph_text_number(char out[40], int type, union number x);
 

@@ -83,21 +83,21 @@ static void put_attribute(FILE *out, const struct attribute *a)
 		fputs(a->n ? "]" : "[]", out);
 }
 
-static void put_constant(FILE *out, const struct tensor *t, uint64_t most)
+static void put_constant(FILE *out, const struct tensor *t, uint64_t max)
 {
 	const uint64_t n = shape_elements(&t->shape);
 	char text[SHAPE_TEXT_MAX], number[40];
 
 	fprintf(out, " %s", shape_text(t->type, &t->shape, text));
-	for (uint64_t i = 0; i < n && (!most || i < most); i++) {
+	for (uint64_t i = 0; i < n && (!max || i < max); i++) {
 		graph_text_number(number, t->type, tensor_get(t, i));
 		fprintf(out, " %s", number);
 	}
-	if (most && n > most)
+	if (max && n > max)
 		fputs(" ...", out);
 }
 
-void graph_text_write(const struct tensor_graph *g, FILE *out, uint64_t constants_most)
+void graph_text_write(const struct tensor_graph *g, FILE *out, uint64_t constants_max)
 {
 	char text[SHAPE_TEXT_MAX];
 
@@ -122,7 +122,7 @@ void graph_text_write(const struct tensor_graph *g, FILE *out, uint64_t constant
 		for (uint32_t k = 0; k < n->attributes; k++)
 			put_attribute(out, &n->attribute[k]);
 		if (n->op == OP_constant)
-			put_constant(out, n->constant, constants_most);
+			put_constant(out, n->constant, constants_max);
 		const struct tensor_value_info *v = &g->value[n->first];
 		if (n->op != OP_constant)
 			fprintf(out, " # %s", shape_text(v->type, &v->shape, text));

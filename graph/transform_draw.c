@@ -47,7 +47,7 @@ tensor_value put_axis(struct transform *t, enum tensor_op op, tensor_value x, te
 	int64_t number = axis;
 	const struct attribute a = { ATTRIBUTE_axis, 1, &number, 0 };
 
-	return put_node(t, op, (tensor_value[]){ x, y }, tensor_ops[op].least == 1 && !y ? 1 : 2, &a, 1);
+	return put_node(t, op, (tensor_value[]){ x, y }, tensor_ops[op].min == 1 && !y ? 1 : 2, &a, 1);
 }
 
 tensor_value put_axes(struct transform *t, enum tensor_op op, tensor_value x, const int64_t *axes, unsigned count)

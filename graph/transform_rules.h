@@ -31,12 +31,12 @@ transform_rule transform_zero;
 transform_rule vjp_elements, vjp_convert, vjp_broadcast, vjp_reshape, vjp_transpose, vjp_slice, vjp_pad,
 	vjp_concatenate, vjp_reverse;
 transform_rule vjp_take, vjp_take_along, vjp_gather_nd, vjp_scatter_nd, vjp_scatter_along;
-transform_rule vjp_reduce_sum, vjp_reduce_product, vjp_reduce_most, vjp_cumsum, vjp_cumprod, vjp_sort;
+transform_rule vjp_reduce_sum, vjp_reduce_product, vjp_reduce_max, vjp_cumsum, vjp_cumprod, vjp_sort;
 transform_rule vjp_kernel, vmap_kernel;
 transform_rule vjp_solve, jvp_solve, vmap_solve, vjp_scan, jvp_scan, vmap_scan;
 transform_rule vjp_dot, vjp_conv, vjp_window_max, vjp_window_sum;
 transform_rule jvp_elements, jvp_linear, jvp_scatter, jvp_bilinear;
-transform_rule jvp_reduce_product, jvp_reduce_most, jvp_cumprod, jvp_sort, jvp_window_max;
+transform_rule jvp_reduce_product, jvp_reduce_max, jvp_cumprod, jvp_sort, jvp_window_max;
 transform_rule vmap_elements, vmap_broadcast, vmap_reshape, vmap_transpose, vmap_slice, vmap_pad, vmap_axis, vmap_axes,
 	vmap_take, vmap_gather_nd, vmap_scatter_nd, vmap_dot, vmap_conv, vmap_window;
 

@@ -14,7 +14,7 @@
 _Static_assert((int)JK_F32 == (int)JIT_TYPE_F32 && (int)JK_BF16 == (int)JIT_TYPE_BF16 &&
                        (int)JK_U16 == (int)JIT_TYPE_U16,
                "types have the same numbers");
-enum { CONSTANTS_MOST = 64, LANES = 8 };
+enum { CONSTANTS_MAX = 64, LANES = 8 };
 
 /* ---- attributes */
 
@@ -47,8 +47,8 @@ static bool read_constants(char *text, struct jk_value *value, size_t *n, struct
 		if (!is || is == word || !is[1])
 			return error_set(err, ERROR_ARGUMENT, "constants of kernel: \"%.64s\", expected name=value",
 			                 word);
-		if (*n == CONSTANTS_MOST)
-			return error_set(err, ERROR_ARGUMENT, "constants of kernel: more than %d", CONSTANTS_MOST);
+		if (*n == CONSTANTS_MAX)
+			return error_set(err, ERROR_ARGUMENT, "constants of kernel: more than %d", CONSTANTS_MAX);
 		*is = 0;
 		value[(*n)++] = (struct jk_value){ word, is + 1 };
 	}
@@ -58,7 +58,7 @@ static bool read_constants(char *text, struct jk_value *value, size_t *n, struct
 /* Those that the text leaves to tuning, which change no bit. */
 static void add_tuned(const struct jk_file *f, struct jk_value *value, size_t *n, char number[][24])
 {
-	for (size_t i = 0; i < jk_constants(f) && *n < CONSTANTS_MOST; i++) {
+	for (size_t i = 0; i < jk_constants(f) && *n < CONSTANTS_MAX; i++) {
 		const struct jk_constant *c = jk_constant(f, i);
 		bool given = !c->tuned || !c->choices;
 		for (size_t k = 0; k < *n; k++)
@@ -81,8 +81,8 @@ struct jk_kernel *users_bind(const struct tensor_node *n, struct jk_file **file,
 {
 	const char *source = attribute_text(n, ATTRIBUTE_source), *constants = attribute_text(n, ATTRIBUTE_constants);
 	struct jk_messages *messages = calloc(1, sizeof *messages);
-	struct jk_value value[CONSTANTS_MOST];
-	char *text = strdup(constants ? constants : ""), number[CONSTANTS_MOST][24];
+	struct jk_value value[CONSTANTS_MAX];
+	char *text = strdup(constants ? constants : ""), number[CONSTANTS_MAX][24];
 	struct jk_kernel *k = NULL;
 	size_t values;
 

@@ -11,7 +11,7 @@ bool vjp_reduce_product(struct transform *t, const struct tensor_node *n)
 	return vjp_give(t, n, 0, put_two(t, OP_mul, put_spread(t, n, t->d[n->first]), put_others(t, n)));
 }
 
-bool vjp_reduce_most(struct transform *t, const struct tensor_node *n)
+bool vjp_reduce_max(struct transform *t, const struct tensor_node *n)
 {
 	return vjp_give(t, n, 0, put_two(t, OP_mul, put_spread(t, n, t->d[n->first]), put_parts(t, n)));
 }

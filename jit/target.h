@@ -63,7 +63,7 @@ struct target {
 	unsigned waves;      /* that call a kernel together when it asks for it: ir->waves */
 	unsigned lane_bytes; /* how much of its row a lane likes to load at once: weights are packed for that */
 	unsigned vector_file, vector_granule; /* cards: registers that a SIMD has for a lane of all its waves; waves get
-	                                         them in such pieces */
+	                                         them in multiples of vector_granule */
 	uint32_t shared_bytes;                /* that a group may have; 0: TARGET_SHARED_BYTES */
 	uint32_t block_bytes; /* that it may have with its waves' local bytes; 0: no copies, the rows of ops.def that
 	                         need it */
@@ -83,7 +83,8 @@ enum target_set { TARGETS_ALL, TARGETS_OF_CPUS, TARGETS_OF_CARDS };
 char *target_list(char *text, size_t size, enum target_set set, const char *prefix, const char *separator);
 enum { TARGET_LIST_MAX = 24 * TARGET_COUNT }; /* bytes that hold any such list with a short prefix */
 
-/* Of a card's compute unit; the SIMDs share the LDS, which workgroups get in such pieces at most. */
+/* Of a card's compute unit; the SIMDs share the LDS, which workgroups get by granules of at most TARGET_LDS_GRANULE
+ * bytes. */
 enum { TARGET_UNIT_SIMDS = 2, TARGET_SIMD_WAVES = 16, TARGET_UNIT_LDS = 64 << 10, TARGET_LDS_GRANULE = 1 << 10 };
 
 /* What cpuid says, xgetbv, and Linux when it is asked whether this process may use the registers of tiles. */

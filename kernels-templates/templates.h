@@ -48,7 +48,7 @@ enum {
 	TEMPLATE_MMA_COLUMNS = 32,
 	TEMPLATE_MMA_SHARED = 64 /* of a tile whose operands a group's waves share */,
 	TEMPLATE_MMA_WIDE = 128 /* the same, where they are copied ahead, and many rows share them */,
-	TEMPLATE_MMA_LEAST = 16 /* a tile's */
+	TEMPLATE_MMA_MIN = 16 /* a tile's */
 };
 /* A matmul of several float columns may compute several row blocks in one wave, on targets whose launches have parts.
  * The schedule of such a key is this bit plus the number of row blocks of a wave: 1, 2 or 4. The blocks of
@@ -81,11 +81,11 @@ struct route_group { /* the columns of one expert, which are adjacent */
 enum { ROUTE_LOGITS, ROUTE_CHOSEN, ROUTE_SHARES, ROUTE_SCALE, ROUTE_BIAS, ROUTE_TIMES, ROUTE_ARGS };
 
 /* Slots of KEY_DISPATCH. */
-enum { DISPATCH_CHOSEN, DISPATCH_TOKENS, DISPATCH_PLACES, DISPATCH_GROUPS, DISPATCH_GROUP_COUNT, DISPATCH_ARGS };
+enum { DISPATCH_CHOSEN, DISPATCH_TOKENS, DISPATCH_POSITIONS, DISPATCH_GROUPS, DISPATCH_GROUP_COUNT, DISPATCH_ARGS };
 /* Slots of KEY_SCATTER. */
-enum { SCATTER_X, SCATTER_XS, SCATTER_PLACES, SCATTER_OUT, SCATTER_OUTS, SCATTER_ARGS };
+enum { SCATTER_X, SCATTER_XS, SCATTER_POSITIONS, SCATTER_OUT, SCATTER_OUTS, SCATTER_ARGS };
 /* Slots of KEY_COMBINE. */
-enum { COMBINE_IN, COMBINE_SHARES, COMBINE_PLACES, COMBINE_OUT, COMBINE_ARGS };
+enum { COMBINE_IN, COMBINE_SHARES, COMBINE_POSITIONS, COMBINE_OUT, COMBINE_ARGS };
 
 /* Low-rank adapters (numerics.h rule 19). A pass's columns are in tiles, each of one set: so many adapters with their
  * scales. An adapter has a number among a model's; of each matrix, tables by that number say what it has for it. */
@@ -158,7 +158,7 @@ enum {
 	KV_STORE_COLUMNS,
 	KV_STORE_ARGS
 };
-/* Columns of a unit. A CPU stores several columns of one head in turn: neighbouring positions of a key share cache
+/* Columns of a unit. A CPU stores several columns of one head in iteration: neighbouring positions of a key share cache
  * lines, and the keys of all heads at one position do not fit the L1 cache. */
 static inline unsigned template_kv_store_tokens(const struct target *t) { return t->lane_bytes ? 1 : 16; }
 static inline int64_t template_kv_store_units(const struct target *t, uint32_t kv_heads, uint64_t columns)
@@ -170,7 +170,7 @@ static inline int64_t template_kv_store_units(const struct target *t, uint32_t k
 /* True if a target stores such a cache as vectors of 16 bytes for each lane. The size is the same.
  * K: [kv_head][4][head_dim/8][32 positions][8 dimensions]
  * V: [kv_head][16][head_dim/32][32 dimensions][8 positions] */
-static inline bool template_kv_pieces(const struct target *t, enum dtype kv, uint32_t head_dim)
+static inline bool template_kv_octets(const struct target *t, enum dtype kv, uint32_t head_dim)
 {
 	return t->lane_bytes && kv == DTYPE_F16 && head_dim % 32 == 0;
 }

@@ -211,7 +211,7 @@ static void draw_instance(struct bbob *b, int instance, double *work)
 	b->seed = b->row->seed + 1e4 * instance;
 	normal(&offset[0], 1, b->seed, work);
 	normal(&offset[1], 1, b->seed + 1, work);
-	b->least = fmin(1000, fmax(-1000, rint(100 * 100 * offset[0] / offset[1]) / 100));
+	b->min = fmin(1000, fmax(-1000, rint(100 * 100 * offset[0] / offset[1]) / 100));
 	if (b->row->peaks) {
 		draw_peaks(b, work);
 		return;
@@ -274,5 +274,5 @@ void bbob_close(struct bbob *b)
 }
 
 const char *bbob_name(int function) { return bbob_rows[function].name; }
-double bbob_least(const struct bbob *b) { return b->least; }
+double bbob_min(const struct bbob *b) { return b->min; }
 const double *bbob_optimum(const struct bbob *b) { return b->optimum; }

@@ -19,7 +19,7 @@ const char *bbob_name(int function);
 /* May be called by several threads at a time. */
 double bbob_value(const struct bbob *b, const double *x);
 /* The least value there is, and where. */
-double bbob_least(const struct bbob *b);
+double bbob_min(const struct bbob *b);
 const double *bbob_optimum(const struct bbob *b);
 
 #endif

@@ -370,5 +370,5 @@ double bbob_value(const struct bbob *b, const double *x)
 		const double out = fmax(0, fabs(x[i]) - 5);
 		outside += out * out;
 	}
-	return b->row->value(b, x, work) + b->least + factor * outside;
+	return b->row->value(b, x, work) + b->min + factor * outside;
 }

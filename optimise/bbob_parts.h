@@ -39,7 +39,7 @@ extern const struct bbob_row bbob_rows[BBOB_FUNCTIONS + 1];
 struct bbob {
 	const struct bbob_row *row;
 	int n;
-	double seed, least;
+	double seed, min;
 	double *optimum, *graded;         /* n each */
 	double *rotation, *linear;        /* n x n; a vector is multiplied from the left */
 	double *peaks, *scales, *heights; /* peaks x n, rotated; the same, squared inverse lengths; peaks */

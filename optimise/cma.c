@@ -114,10 +114,10 @@ void cma_constants(struct cma *c)
 
 static bool check(const struct cma_options *o, int lambda, struct error *err)
 {
-	const int most = o->separable ? CMA_SEPARABLE_MAX : CMA_DIMENSION_MAX;
+	const int max = o->separable ? CMA_SEPARABLE_MAX : CMA_DIMENSION_MAX;
 
-	if (o->n < 1 || o->n > most)
-		return error_set(err, ERROR_ARGUMENT, "dimension %d: expected 1 to %d%s", o->n, most,
+	if (o->n < 1 || o->n > max)
+		return error_set(err, ERROR_ARGUMENT, "dimension %d: expected 1 to %d%s", o->n, max,
 		                 o->separable ? "" : "; the separable form takes more");
 	if (lambda < 4 || lambda > CMA_POPULATION_MAX)
 		return error_set(err, ERROR_ARGUMENT, "population %d: expected 4 to %d", lambda, CMA_POPULATION_MAX);

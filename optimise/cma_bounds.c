@@ -83,13 +83,13 @@ static double outside(const struct cma *c, int i, double x)
 /* The median of how far the middle half of a generation's values lies apart, over the last generations. */
 static double usual_spread(struct cma *c)
 {
-	const int most = 20 + 3 * c->n / c->lambda;
+	const int max = 20 + 3 * c->n / c->lambda;
 	const double spread = c->values[c->order[3 * c->lambda / 4]] - c->values[c->order[c->lambda / 4]];
 	double *sorted = c->work;
 
 	if (isfinite(spread) && spread > 0)
-		c->spread[c->n_spread++ % most] = spread;
-	const int n = c->n_spread < most ? c->n_spread : most;
+		c->spread[c->n_spread++ % max] = spread;
+	const int n = c->n_spread < max ? c->n_spread : max;
 	if (n == 0)
 		return 0;
 	for (int i = 0; i < n; i++)

@@ -3,7 +3,7 @@
 
 #include "optimise/cma_parts.h"
 
-static const double steps_least = 1e-11, values_least = 1e-11, growth_most = 1e4, condition_most = 1e14;
+static const double steps_min = 1e-11, values_min = 1e-11, growth_max = 1e4, condition_max = 1e14;
 
 void cma_stop_note(struct cma *c)
 {
@@ -26,20 +26,20 @@ int cma_by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The values of the last generations' best, and of this population, lie within values_least. */
+/* The values of the last generations' best, and of this population, lie within values_min. */
 static bool values_equal(const struct cma *c)
 {
 	const uint64_t n = 10 + (uint64_t)(30 * (long)c->n / c->lambda);
-	double least = c->values[c->order[0]], most = c->values[c->order[c->lambda - 1]];
+	double min = c->values[c->order[0]], max = c->values[c->order[c->lambda - 1]];
 
 	if (c->generation < n || n > CMA_HISTORY)
 		return false;
 	for (uint64_t i = 0; i < n; i++) {
 		const double v = c->best_history[(c->generation - 1 - i) % CMA_HISTORY];
-		least = fmin(least, v);
-		most = fmax(most, v);
+		min = fmin(min, v);
+		max = fmax(max, v);
 	}
-	return most - least < values_least;
+	return max - min < values_min;
 }
 
 /* The median over the newer third of the generations looked at is no better than over the older third. */
@@ -74,20 +74,20 @@ static bool stagnates(const struct cma *c)
 
 static double condition_of(const struct cma *c, double *longest)
 {
-	double least = c->lengths[0], most = c->lengths[0];
+	double min = c->lengths[0], max = c->lengths[0];
 
 	for (int i = 1; i < c->n; i++) {
-		least = fmin(least, c->lengths[i]);
-		most = fmax(most, c->lengths[i]);
+		min = fmin(min, c->lengths[i]);
+		max = fmax(max, c->lengths[i]);
 	}
-	*longest = most;
-	return most / least * (most / least);
+	*longest = max;
+	return max / min * (max / min);
 }
 
 static bool steps_small(const struct cma *c)
 {
 	for (int i = 0; i < c->n; i++)
-		if (c->sigma * fmax(fabs(c->p_c[i]), sqrt(cma_variance(c, i))) > steps_least * c->sigma0)
+		if (c->sigma * fmax(fabs(c->p_c[i]), sqrt(cma_variance(c, i))) > steps_min * c->sigma0)
 			return false;
 	return true;
 }
@@ -116,9 +116,9 @@ enum cma_stop cma_stop_now(const struct cma *c)
 
 	if (!isfinite(c->sigma) || !isfinite(longest))
 		return CMA_STOP_NUMBERS;
-	if (condition > condition_most)
+	if (condition > condition_max)
 		return CMA_STOP_CONDITION;
-	if (c->sigma * longest > growth_most * c->sigma0)
+	if (c->sigma * longest > growth_max * c->sigma0)
 		return CMA_STOP_GROWTH;
 	if (steps_small(c))
 		return CMA_STOP_STEPS;

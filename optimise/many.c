@@ -6,13 +6,13 @@
 
 /* ---- opening */
 
-int many_count_directions(int m, int divisions, int most)
+int many_count_directions(int m, int divisions, int max)
 {
 	double count = 1; /* divisions + m - 1 over m - 1 */
 
 	for (int i = 1; i < m; i++)
-		if ((count = count * (divisions + i) / i) > most)
-			return most + 1;
+		if ((count = count * (divisions + i) / i) > max)
+			return max + 1;
 	return (int)(count + 0.5);
 }
 

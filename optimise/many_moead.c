@@ -48,12 +48,12 @@ void many_mate_neighbours(struct many *m, int subproblem, int *p, int *q)
 static double cost(const struct many *m, const double *f, int d)
 {
 	const double *w = m->direction + (size_t)d * (size_t)m->m;
-	double most = 0, along = 0, length = 0, off = 0;
+	double max = 0, along = 0, length = 0, off = 0;
 
 	if (m->m == 2) {
 		for (int k = 0; k < 2; k++)
-			most = fmax(most, fmax(w[k], 1e-4) * fabs(f[k] - m->ideal[k]));
-		return most;
+			max = fmax(max, fmax(w[k], 1e-4) * fabs(f[k] - m->ideal[k]));
+		return max;
 	}
 	for (int k = 0; k < m->m; k++) {
 		along += (f[k] - m->ideal[k]) * w[k];

@@ -12,16 +12,16 @@ static void find_extremes(struct many *m, int first_front)
 	for (int axis = 0; axis < m->m; axis++) {
 		double *extreme = m->extreme + (size_t)axis * (size_t)m->m;
 		const double *best = NULL;
-		double least = (double)INFINITY;
+		double min = (double)INFINITY;
 		for (int i = -1; i < 2 * m->size; i++) {
 			if (i >= 0 && m->rank[i] != first_front)
 				continue;
 			const double *f = i < 0 ? extreme : m->f + (size_t)i * (size_t)m->m;
-			double most = 0;
+			double max = 0;
 			for (int k = 0; k < m->m; k++)
-				most = fmax(most, (f[k] - m->ideal[k]) * (k == axis ? 1 : 1e6));
-			if (most < least) {
-				least = most;
+				max = fmax(max, (f[k] - m->ideal[k]) * (k == axis ? 1 : 1e6));
+			if (max < min) {
+				min = max;
 				best = f;
 			}
 		}
@@ -144,27 +144,27 @@ static int whole_fronts(const struct many *m, int *taken)
 static void fill(struct many *m, int front, int taken, const struct niche *niche, int *count, bool *closed)
 {
 	while (taken < m->size) {
-		int least = 2 * m->size + 1, ties = 0, chosen = -1;
+		int min = 2 * m->size + 1, ties = 0, chosen = -1;
 		for (int d = 0; d < m->directions; d++)
-			if (!closed[d] && count[d] <= least) {
-				ties = count[d] < least ? 1 : ties + 1;
-				least = count[d];
+			if (!closed[d] && count[d] <= min) {
+				ties = count[d] < min ? 1 : ties + 1;
+				min = count[d];
 			}
 		int pick = (int)draw_below(&m->draw, (size_t)ties), d = 0;
-		for (; closed[d] || count[d] != least || pick-- > 0; d++)
+		for (; closed[d] || count[d] != min || pick-- > 0; d++)
 			;
 		int of_it = 0;
 		for (int i = 0; i < 2 * m->size; i++)
 			if (m->rank[i] == front && niche[i].direction == d) {
 				of_it++;
-				if (chosen < 0 || (least == 0 && niche[i].far < niche[chosen].far))
+				if (chosen < 0 || (min == 0 && niche[i].far < niche[chosen].far))
 					chosen = i;
 			}
 		if (chosen < 0) {
 			closed[d] = true;
 			continue;
 		}
-		if (least > 0) { /* any of them */
+		if (min > 0) { /* any of them */
 			int number = (int)draw_below(&m->draw, (size_t)of_it);
 			for (chosen = 0; m->rank[chosen] != front || niche[chosen].direction != d || number-- > 0;
 			     chosen++)

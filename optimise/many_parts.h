@@ -67,8 +67,8 @@ void many_replace_neighbours(struct many *m);
 
 /* many.c: the memory of one whose sizes are set. False: err. */
 bool many_allocate(struct many *m, struct error *err);
-/* How many directions there are with that many objectives and divisions; beyond `most`: most + 1. */
-int many_count_directions(int m, int divisions, int most);
+/* How many directions there are with that many objectives and divisions; beyond `max`: max + 1. */
+int many_count_directions(int m, int divisions, int max);
 void many_set_directions(struct many *m);
 void many_note_ideal(struct many *m, int from, int to);
 

@@ -27,9 +27,9 @@ bool problem_find(struct problem *p, const char *name, int n, int objectives, st
 			return error_set(err, ERROR_ARGUMENT, "%s has 2 objectives, not %d", name, p->objectives);
 		if (p->objectives < 2 || p->objectives > 16)
 			return error_set(err, ERROR_ARGUMENT, "objectives: %d: expected 2 to 16", p->objectives);
-		const int least = i < DTLZ1 ? 2 : p->objectives;
-		if (p->n < least || p->n > PROBLEM_DIMENSION_MAX)
-			return error_set(err, ERROR_ARGUMENT, "%s: dimension %d: expected %d to %d", name, p->n, least,
+		const int min = i < DTLZ1 ? 2 : p->objectives;
+		if (p->n < min || p->n > PROBLEM_DIMENSION_MAX)
+			return error_set(err, ERROR_ARGUMENT, "%s: dimension %d: expected %d to %d", name, p->n, min,
 			                 PROBLEM_DIMENSION_MAX);
 		return true;
 	}

@@ -59,7 +59,7 @@ static bool begin(struct restarts *r, int population, double sigma, struct error
 
 struct restarts *restarts_open(const struct restarts_options *o, struct error *err)
 {
-	const int most = o->cma.separable ? CMA_SEPARABLE_MAX : CMA_DIMENSION_MAX;
+	const int max = o->cma.separable ? CMA_SEPARABLE_MAX : CMA_DIMENSION_MAX;
 	struct restarts *r = calloc(1, sizeof *r);
 
 	if (!r) {
@@ -68,7 +68,7 @@ struct restarts *restarts_open(const struct restarts_options *o, struct error *e
 	}
 	*r = (struct restarts){
 		.kind = o->kind,
-		.n = o->cma.n < 1 || o->cma.n > most ? 0 : o->cma.n,
+		.n = o->cma.n < 1 || o->cma.n > max ? 0 : o->cma.n,
 		.runs = o->runs,
 		.large_runs = 1,
 		.separable = o->cma.separable,
@@ -80,7 +80,7 @@ struct restarts *restarts_open(const struct restarts_options *o, struct error *e
 		.best_value = (double)INFINITY
 	};
 	if (!r->n)
-		error_set(err, ERROR_ARGUMENT, "dimension %d: expected 1 to %d", o->cma.n, most);
+		error_set(err, ERROR_ARGUMENT, "dimension %d: expected 1 to %d", o->cma.n, max);
 	else if (r->drawn && (!o->start_low || !o->start_high))
 		error_set(err, ERROR_ARGUMENT, "start: a point is missing, or a region to draw it from");
 	else if (r->bounds != CMA_FREE && (!o->cma.lower || !o->cma.upper))

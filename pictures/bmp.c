@@ -24,7 +24,7 @@ struct bmp {
 static unsigned get16(const uint8_t *p) { return p[0] | (unsigned)p[1] << 8; }
 static uint32_t get32(const uint8_t *p) { return get16(p) | (uint32_t)get16(p + 2) << 16; }
 
-/* Masks of BITFIELDS lie behind the short header, or in a longer one at the same place. */
+/* Masks of BITFIELDS lie behind the short header, or in a longer one at the same offset. */
 static bool read_masks(struct decoding *d, struct bmp *b)
 {
 	static const uint32_t known[][4] = {
@@ -125,8 +125,8 @@ static bool read_palette(struct decoding *d, struct bmp *b)
 static uint8_t masked(uint32_t pixel, uint32_t mask)
 {
 	unsigned shift = (unsigned)__builtin_ctz(mask);
-	uint32_t most = mask >> shift;
-	return (uint8_t)(((pixel & mask) >> shift) * 255 / most);
+	uint32_t max = mask >> shift;
+	return (uint8_t)(((pixel & mask) >> shift) * 255 / max);
 }
 
 static void set_index(struct decoding *d, const struct bmp *b, int64_t x, int64_t y, unsigned index)
@@ -165,7 +165,7 @@ static bool read_rows(struct decoding *d, const struct bmp *b)
 	return true;
 }
 
-/* Runs: a count and an index (for 4 bits: two that take turns); 0 begins what is no run: 0 the end of a row, 1 that of
+/* Runs: a count and an index (for 4 bits: two that alternate); 0 begins what is no run: 0 the end of a row, 1 that of
  * the picture, 2 a step, more a number of indices as they are. */
 struct runs {
 	const uint8_t *p;

@@ -81,13 +81,13 @@ bool decode_size(struct decoding *d, uint64_t width, uint64_t height, bool black
 		return decode_refuse(d, ERROR_FORMAT,
 		                     "says that its picture has %llu x %llu pixels; 1 x 1 is the least",
 		                     (unsigned long long)width, (unsigned long long)height);
-	if (width > PICTURE_MAX_SIDE || height > PICTURE_MAX_SIDE || width * height > d->most_pixels)
+	if (width > PICTURE_MAX_SIDE || height > PICTURE_MAX_SIDE || width * height > d->max_pixels)
 		return decode_refuse(
 			d, ERROR_UNSUPPORTED,
 			"has a picture of %llu x %llu pixels; sides of at most %d and at most %llu pixels are "
 			"expected",
 			(unsigned long long)width, (unsigned long long)height, PICTURE_MAX_SIDE,
-			(unsigned long long)d->most_pixels);
+			(unsigned long long)d->max_pixels);
 	if (!picture_make(&d->picture, (uint32_t)width, (uint32_t)height, d->err))
 		return false;
 	if (black)
@@ -95,7 +95,7 @@ bool decode_size(struct decoding *d, uint64_t width, uint64_t height, bool black
 	return true;
 }
 
-static uint64_t limit(uint64_t asked, uint64_t most) { return asked == 0 || asked > most ? most : asked; }
+static uint64_t limit(uint64_t asked, uint64_t max) { return asked == 0 || asked > max ? max : asked; }
 
 bool picture_decode(struct picture *out, const void *bytes, size_t n, const char *name,
                     const struct picture_limits *limits, struct error *err)
@@ -109,10 +109,10 @@ bool picture_decode(struct picture *out, const void *bytes, size_t n, const char
 	if (!limits)
 		limits = &none;
 	error_quote(label, sizeof label, name, strlen(name));
-	uint64_t most = limit(limits->bytes, PICTURE_MAX_BYTES);
-	if (n > most)
+	uint64_t max = limit(limits->bytes, PICTURE_MAX_BYTES);
+	if (n > max)
 		return error_set(err, ERROR_UNSUPPORTED, "%s has %zu bytes; a picture's file may have %llu", label, n,
-		                 (unsigned long long)most);
+		                 (unsigned long long)max);
 	if (k < 0)
 		return error_set(err, ERROR_FORMAT, "%s is no picture: PNG, JPEG, WebP, GIF or BMP is expected", label);
 	if (!formats[k].decode)
@@ -122,7 +122,7 @@ bool picture_decode(struct picture *out, const void *bytes, size_t n, const char
 		              .n = n,
 		              .label = label,
 		              .format = formats[k].name,
-		              .most_pixels = limit(limits->pixels, PICTURE_MAX_PIXELS),
+		              .max_pixels = limit(limits->pixels, PICTURE_MAX_PIXELS),
 		              .err = err ? err : &own };
 	if (formats[k].decode(&d) && picture_orient(&d.picture, d.orientation, d.err)) {
 		*out = d.picture;

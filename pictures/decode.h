@@ -13,7 +13,7 @@ struct decoding {
 	size_t n;
 	const char *label;  /* the file's name, quoted for messages */
 	const char *format; /* "PNG", ... */
-	uint64_t most_pixels;
+	uint64_t max_pixels;
 	struct picture picture;
 	unsigned orientation; /* EXIF's 1 to 8; 0: not said */
 	struct error *err;
@@ -33,7 +33,7 @@ bool decode_refuse(struct decoding *d, enum error_code code, const char *format,
 
 /* The orientation that n bytes of EXIF say, which begin with the byte order or with "Exif\0\0"; 0 when they do not. */
 unsigned exif_orientation(const uint8_t *p, size_t n);
-/* Turns and mirrors a picture as this orientation asks for. */
+/* Rotates and mirrors a picture as this orientation asks for. */
 bool picture_orient(struct picture *p, unsigned orientation, struct error *err);
 
 #endif

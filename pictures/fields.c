@@ -52,54 +52,54 @@ bool field_bool(const struct fields *f, const char *name, bool *out)
 	return true;
 }
 
-static bool count_of(const struct fields *f, const char *name, const json_t *v, uint64_t least, uint64_t most,
+static bool count_of(const struct fields *f, const char *name, const json_t *v, uint64_t min, uint64_t max,
                      uint64_t *out)
 {
-	if (!json_is_integer(v) || json_integer_value(v) < 0 || (uint64_t)json_integer_value(v) < least ||
-	    (uint64_t)json_integer_value(v) > most) {
+	if (!json_is_integer(v) || json_integer_value(v) < 0 || (uint64_t)json_integer_value(v) < min ||
+	    (uint64_t)json_integer_value(v) > max) {
 		char expected[100];
-		snprintf(expected, sizeof expected, "an integer from %llu to %llu is expected",
-		         (unsigned long long)least, (unsigned long long)most);
+		snprintf(expected, sizeof expected, "an integer from %llu to %llu is expected", (unsigned long long)min,
+		         (unsigned long long)max);
 		return field_refuse(f, name, v, expected);
 	}
 	*out = (uint64_t)json_integer_value(v);
 	return true;
 }
 
-bool field_count(const struct fields *f, const char *name, uint64_t least, uint64_t most, uint64_t *out)
+bool field_count(const struct fields *f, const char *name, uint64_t min, uint64_t max, uint64_t *out)
 {
 	const json_t *v = field(f, name);
-	return v && count_of(f, name, v, least, most, out);
+	return v && count_of(f, name, v, min, max, out);
 }
 
-bool field_u32(const struct fields *f, const char *name, uint32_t least, uint32_t most, uint32_t *out)
+bool field_u32(const struct fields *f, const char *name, uint32_t min, uint32_t max, uint32_t *out)
 {
 	uint64_t wide = 0;
-	if (!field_count(f, name, least, most, &wide))
+	if (!field_count(f, name, min, max, &wide))
 		return false;
 	*out = (uint32_t)wide;
 	return true;
 }
 
-static bool real_of(const struct fields *f, const char *name, const json_t *v, double least, double most, double *out)
+static bool real_of(const struct fields *f, const char *name, const json_t *v, double min, double max, double *out)
 {
 	double x = json_is_number(v) ? json_number_value(v) : NAN;
-	if (!(x >= least && x <= most)) {
+	if (!(x >= min && x <= max)) {
 		char expected[100];
-		snprintf(expected, sizeof expected, "a number from %g to %g is expected", least, most);
+		snprintf(expected, sizeof expected, "a number from %g to %g is expected", min, max);
 		return field_refuse(f, name, v, expected);
 	}
 	*out = x;
 	return true;
 }
 
-bool field_real(const struct fields *f, const char *name, double least, double most, double *out)
+bool field_real(const struct fields *f, const char *name, double min, double max, double *out)
 {
 	const json_t *v = field(f, name);
-	return v && real_of(f, name, v, least, most, out);
+	return v && real_of(f, name, v, min, max, out);
 }
 
-bool field_three(const struct fields *f, const char *name, double least, double most, double out[3])
+bool field_three(const struct fields *f, const char *name, double min, double max, double out[3])
 {
 	const json_t *v = field(f, name);
 	size_t n = v && json_is_array(v) ? json_array_size(v) : 0;
@@ -108,12 +108,12 @@ bool field_three(const struct fields *f, const char *name, double least, double 
 	if (json_is_array(v) && n != 1 && n != 3)
 		return field_refuse(f, name, v, "a number, or an array of three, is expected");
 	for (size_t k = 0; k < 3; k++)
-		if (!real_of(f, name, n ? json_array_get(v, n == 3 ? k : 0) : v, least, most, &out[k]))
+		if (!real_of(f, name, n ? json_array_get(v, n == 3 ? k : 0) : v, min, max, &out[k]))
 			return false;
 	return true;
 }
 
-bool field_side(const struct fields *f, const char *name, uint32_t most, uint32_t *height, uint32_t *width)
+bool field_side(const struct fields *f, const char *name, uint32_t max, uint32_t *height, uint32_t *width)
 {
 	const json_t *v = field(f, name);
 	uint64_t h = 0, w = 0;
@@ -123,16 +123,16 @@ bool field_side(const struct fields *f, const char *name, uint32_t most, uint32_
 		struct fields inner = fields_object(f, name, "");
 		if (!field(&inner, "height") || !field(&inner, "width"))
 			return field_refuse(f, name, v, "height and width are expected in it");
-		if (!count_of(f, name, field(&inner, "height"), 1, most, &h) ||
-		    !count_of(f, name, field(&inner, "width"), 1, most, &w))
+		if (!count_of(f, name, field(&inner, "height"), 1, max, &h) ||
+		    !count_of(f, name, field(&inner, "width"), 1, max, &w))
 			return false;
 	} else if (json_is_array(v)) {
 		if (json_array_size(v) != 2)
 			return field_refuse(f, name, v, "an array of height and width is expected");
-		if (!count_of(f, name, json_array_get(v, 0), 1, most, &h) ||
-		    !count_of(f, name, json_array_get(v, 1), 1, most, &w))
+		if (!count_of(f, name, json_array_get(v, 0), 1, max, &h) ||
+		    !count_of(f, name, json_array_get(v, 1), 1, max, &w))
 			return false;
-	} else if (!count_of(f, name, v, 1, most, &h)) {
+	} else if (!count_of(f, name, v, 1, max, &h)) {
 		return false;
 	} else {
 		w = h;

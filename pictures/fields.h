@@ -26,13 +26,13 @@ const json_t *field(const struct fields *f, const char *name);
 struct fields fields_object(const struct fields *f, const char *name, const char *in);
 /* Each leaves *out where the field is not there, and gives back whether it is. */
 bool field_bool(const struct fields *f, const char *name, bool *out);
-bool field_count(const struct fields *f, const char *name, uint64_t least, uint64_t most, uint64_t *out);
-bool field_u32(const struct fields *f, const char *name, uint32_t least, uint32_t most, uint32_t *out);
-bool field_real(const struct fields *f, const char *name, double least, double most, double *out);
+bool field_count(const struct fields *f, const char *name, uint64_t min, uint64_t max, uint64_t *out);
+bool field_u32(const struct fields *f, const char *name, uint32_t min, uint32_t max, uint32_t *out);
+bool field_real(const struct fields *f, const char *name, double min, double max, double *out);
 /* One number for all three, or an array of one or three. */
-bool field_three(const struct fields *f, const char *name, double least, double most, double out[3]);
+bool field_three(const struct fields *f, const char *name, double min, double max, double out[3]);
 /* One number for both, an array [height, width], or an object with height and width. */
-bool field_side(const struct fields *f, const char *name, uint32_t most, uint32_t *height, uint32_t *width);
+bool field_side(const struct fields *f, const char *name, uint32_t max, uint32_t *height, uint32_t *width);
 /* A text of fewer than cap bytes. */
 bool fields_text(const struct fields *f, const char *name, char *out, size_t cap);
 /* "FILE: FIELD is VALUE; EXPECTED"; false always. */

@@ -16,7 +16,7 @@
 #include <jerror.h>
 
 /* Passes over the whole picture: encoders write about ten. */
-enum { MOST_SCANS = 200 };
+enum { MAX_SCANS = 200 };
 
 struct jpeg_state {
 	struct jpeg_decompress_struct jpeg;
@@ -46,9 +46,9 @@ static void on_message(j_common_ptr c, int level) {}
 static void on_progress(j_common_ptr c)
 {
 	struct jpeg_state *s = state_of(c);
-	if (s->jpeg.input_scan_number <= MOST_SCANS)
+	if (s->jpeg.input_scan_number <= MAX_SCANS)
 		return;
-	decode_refuse(s->d, ERROR_UNSUPPORTED, "has more than %d passes over its picture", MOST_SCANS);
+	decode_refuse(s->d, ERROR_UNSUPPORTED, "has more than %d passes over its picture", MAX_SCANS);
 	longjmp(s->back, 1);
 }
 

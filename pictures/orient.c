@@ -1,4 +1,4 @@
-/* pictures/orient.c - which way up a picture is, and turning it so.
+/* pictures/orient.c - which way up a picture is, and rotating it so.
  *
  * Owns: the one tag of EXIF that pixels depend on. EXIF is a TIFF file in small: a byte order, and a list of tags.
  */

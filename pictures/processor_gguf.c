@@ -9,7 +9,7 @@
 #include "loaders/files/gguf.h"
 #include "pictures/processor_kinds.h"
 
-enum { MOST_SIDE = 16384, MOST_PATCH = 1024, MOST_MERGE = 32, MOST_TILES = 256 };
+enum { MAX_SIDE = 16384, MAX_PATCH = 1024, MAX_MERGE = 32, MAX_TILES = 256 };
 
 static const struct projector {
 	const char *type, *name;         /* the class */
@@ -30,8 +30,7 @@ static const struct projector {
 };
 
 /* A number in its range; *out stays where the key is not there and need not be. */
-static bool read_u32(const struct gguf *g, const char *key, uint32_t most, bool needed, uint32_t *out,
-                     struct error *err)
+static bool read_u32(const struct gguf *g, const char *key, uint32_t max, bool needed, uint32_t *out, struct error *err)
 {
 	uint64_t v = 0;
 	bool found = false;
@@ -39,9 +38,9 @@ static bool read_u32(const struct gguf *g, const char *key, uint32_t most, bool 
 		return false;
 	if (!found)
 		return !needed || error_set(err, ERROR_FORMAT, "%s: %s is not there", g->path, key);
-	if (v < 1 || v > most)
+	if (v < 1 || v > max)
 		return error_set(err, ERROR_FORMAT, "%s: %s is %llu; 1 to %u is expected", g->path, key,
-		                 (unsigned long long)v, most);
+		                 (unsigned long long)v, max);
 	*out = (uint32_t)v;
 	return true;
 }
@@ -87,7 +86,7 @@ static bool take_size(struct image_processor *p, const struct gguf *g, struct er
 	uint32_t size = 0;
 	if (p->kind == PROCESSOR_QWEN2_VL || p->kind == PROCESSOR_GEMMA4 || p->kind == PROCESSOR_LFM2_VL)
 		return true;
-	if (!read_u32(g, "clip.vision.image_size", MOST_SIDE, true, &size, err))
+	if (!read_u32(g, "clip.vision.image_size", MAX_SIDE, true, &size, err))
 		return false;
 	if (p->kind == PROCESSOR_PIXTRAL) {
 		p->longest = size;
@@ -98,7 +97,7 @@ static bool take_size(struct image_processor *p, const struct gguf *g, struct er
 	}
 	if (p->kind == PROCESSOR_IDEFICS3) {
 		p->longest = 4 * size;
-		return read_u32(g, "clip.vision.preproc_image_size", MOST_SIDE, false, &p->longest, err);
+		return read_u32(g, "clip.vision.preproc_image_size", MAX_SIDE, false, &p->longest, err);
 	}
 	return true;
 }
@@ -115,13 +114,13 @@ bool processor_read_gguf(struct image_processor *p, const struct gguf *g, struct
 	bool ok = processor_class(p, projector->name);
 	p->merge = projector->merge;
 	p->split = p->split || p->kind == PROCESSOR_GOT_OCR2;
-	ok = ok && read_u32(g, "clip.vision.patch_size", MOST_PATCH, true, &p->patch, err) && take_size(p, g, err) &&
+	ok = ok && read_u32(g, "clip.vision.patch_size", MAX_PATCH, true, &p->patch, err) && take_size(p, g, err) &&
 	     read_three(g, "clip.vision.image_mean", p->mean, err) &&
 	     read_three(g, "clip.vision.image_std", p->std, err) &&
-	     (!projector->merge_key || read_u32(g, projector->merge_key, MOST_MERGE, false, &p->merge, err));
+	     (!projector->merge_key || read_u32(g, projector->merge_key, MAX_MERGE, false, &p->merge, err));
 	if (p->kind == PROCESSOR_GOT_OCR2 || p->kind == PROCESSOR_LFM2_VL)
-		ok = ok && read_u32(g, "clip.vision.preproc_min_tiles", MOST_TILES, false, &p->min_tiles, err) &&
-		     read_u32(g, "clip.vision.preproc_max_tiles", MOST_TILES, false, &p->max_tiles, err);
+		ok = ok && read_u32(g, "clip.vision.preproc_min_tiles", MAX_TILES, false, &p->min_tiles, err) &&
+		     read_u32(g, "clip.vision.preproc_max_tiles", MAX_TILES, false, &p->max_tiles, err);
 	if (ok && projector->max_tokens > 0) {
 		uint64_t token = (uint64_t)p->patch * p->merge * p->patch * p->merge;
 		p->min_pixels = projector->min_tokens * token;

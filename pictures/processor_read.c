@@ -13,7 +13,7 @@
 #include "pictures/fields.h"
 #include "pictures/processor_kinds.h"
 
-enum { MOST_SIDE = 16384, MOST_PATCH = 1024, MOST_MERGE = 32, MOST_TILES = 256, MOST_TOKENS = 1 << 20 };
+enum { MAX_SIDE = 16384, MAX_PATCH = 1024, MAX_MERGE = 32, MAX_TILES = 256, MAX_TOKENS = 1 << 20 };
 
 struct reading {
 	struct image_processor *p;
@@ -68,20 +68,20 @@ static void read_pixels(struct reading *r)
 	field_count(&size, "max_pixels", 1, 1u << 30, &r->p->max_pixels);
 	field_count(&r->image, "min_pixels", 1, 1u << 30, &r->p->min_pixels);
 	field_count(&r->image, "max_pixels", 1, 1u << 30, &r->p->max_pixels);
-	field_u32(&r->image, "patch_size", 1, MOST_PATCH, &r->p->patch);
+	field_u32(&r->image, "patch_size", 1, MAX_PATCH, &r->p->patch);
 	field_u32(&r->image, "temporal_patch_size", 1, 16, &r->p->frames);
-	field_u32(&r->image, "merge_size", 1, MOST_MERGE, &r->p->merge);
+	field_u32(&r->image, "merge_size", 1, MAX_MERGE, &r->p->merge);
 }
 
 /* "size" as one size. */
-static void read_size(struct reading *r) { field_side(&r->image, "size", MOST_SIDE, &r->p->height, &r->p->width); }
+static void read_size(struct reading *r) { field_side(&r->image, "size", MAX_SIDE, &r->p->height, &r->p->width); }
 
 static void read_idefics3(struct reading *r)
 {
 	struct fields size = fields_object(&r->image, "size", "size.");
 	struct fields tile = fields_object(&r->image, "max_image_size", "max_image_size.");
-	field_u32(&size, "longest_edge", 1, MOST_SIDE, &r->p->longest);
-	if (field_u32(&tile, "longest_edge", 1, MOST_SIDE, &r->p->width))
+	field_u32(&size, "longest_edge", 1, MAX_SIDE, &r->p->longest);
+	if (field_u32(&tile, "longest_edge", 1, MAX_SIDE, &r->p->width))
 		r->p->height = r->p->width;
 	field_bool(&r->image, "do_image_splitting", &r->p->split);
 }
@@ -92,8 +92,8 @@ static void read_got_ocr2(struct reading *r)
 	char by[100] = "", type[100] = "";
 	read_size(r);
 	field_bool(&r->image, "crop_to_patches", &r->p->split);
-	field_u32(&r->image, "min_patches", 1, MOST_TILES, &r->p->min_tiles);
-	field_u32(&r->image, "max_patches", 1, MOST_TILES, &r->p->max_tiles);
+	field_u32(&r->image, "min_patches", 1, MAX_TILES, &r->p->min_tiles);
+	field_u32(&r->image, "max_patches", 1, MAX_TILES, &r->p->max_tiles);
 	if (!fields_text(&r->processor, "processor_class", by, sizeof by))
 		fields_text(&r->image, "processor_class", by, sizeof by);
 	fields_text(&r->config, "model_type", type, sizeof type);
@@ -107,15 +107,15 @@ static void read_clip(struct reading *r)
 	const json_t *size = field(&r->image, "size");
 	if (size && json_is_object(size) && !json_object_get(size, "height")) {
 		struct fields edges = fields_object(&r->image, "size", "size.");
-		field_u32(&edges, "shortest_edge", 1, MOST_SIDE, &p->shortest);
+		field_u32(&edges, "shortest_edge", 1, MAX_SIDE, &p->shortest);
 	} else if (size && json_is_integer(size)) {
-		field_u32(&r->image, "size", 1, MOST_SIDE, &p->shortest);
+		field_u32(&r->image, "size", 1, MAX_SIDE, &p->shortest);
 	} else if (size) {
 		read_size(r);
 		p->shortest = 0;
 	}
 	field_bool(&r->image, "do_center_crop", &p->do_center_crop);
-	field_side(&r->image, "crop_size", MOST_SIDE, &p->crop_height, &p->crop_width);
+	field_side(&r->image, "crop_size", MAX_SIDE, &p->crop_height, &p->crop_width);
 	if (p->do_center_crop && !p->crop_height && r->ok)
 		field_refuse(&r->image, "crop_size", NULL, "do_center_crop needs height and width");
 }
@@ -127,12 +127,12 @@ static void read_pixtral(struct reading *r)
 	uint32_t height = p->patch, width = p->patch;
 	if (size && json_is_object(size) && !json_object_get(size, "height")) {
 		struct fields edges = fields_object(&r->image, "size", "size.");
-		field_u32(&edges, "longest_edge", 1, MOST_SIDE, &p->longest);
+		field_u32(&edges, "longest_edge", 1, MAX_SIDE, &p->longest);
 	} else if (size) {
 		read_size(r);
 		p->longest = 0;
 	}
-	field_side(&r->image, "patch_size", MOST_PATCH, &height, &width);
+	field_side(&r->image, "patch_size", MAX_PATCH, &height, &width);
 	if (height != width && r->ok)
 		field_refuse(&r->image, "patch_size", field(&r->image, "patch_size"), "two equal sides are expected");
 	p->patch = height;
@@ -141,16 +141,16 @@ static void read_pixtral(struct reading *r)
 static void read_lfm2_vl(struct reading *r)
 {
 	struct image_processor *p = r->p;
-	field_u32(&r->image, "downsample_factor", 1, MOST_MERGE, &p->merge);
+	field_u32(&r->image, "downsample_factor", 1, MAX_MERGE, &p->merge);
 	field_bool(&r->image, "do_image_splitting", &p->split);
-	field_u32(&r->image, "min_tiles", 1, MOST_TILES, &p->min_tiles);
-	field_u32(&r->image, "max_tiles", 1, MOST_TILES, &p->max_tiles);
+	field_u32(&r->image, "min_tiles", 1, MAX_TILES, &p->min_tiles);
+	field_u32(&r->image, "max_tiles", 1, MAX_TILES, &p->max_tiles);
 	field_bool(&r->image, "use_thumbnail", &p->thumbnail);
-	field_u32(&r->image, "min_image_tokens", 1, MOST_TOKENS, &p->min_tokens);
-	field_u32(&r->image, "max_image_tokens", 1, MOST_TOKENS, &p->max_tokens);
-	field_u32(&r->image, "encoder_patch_size", 1, MOST_PATCH, &p->patch);
+	field_u32(&r->image, "min_image_tokens", 1, MAX_TOKENS, &p->min_tokens);
+	field_u32(&r->image, "max_image_tokens", 1, MAX_TOKENS, &p->max_tokens);
+	field_u32(&r->image, "encoder_patch_size", 1, MAX_PATCH, &p->patch);
 	field_real(&r->image, "max_pixels_tolerance", 0, 1e6, &p->tolerance);
-	if (field_u32(&r->image, "tile_size", 1, MOST_SIDE, &p->width))
+	if (field_u32(&r->image, "tile_size", 1, MAX_SIDE, &p->width))
 		p->height = p->width;
 	p->do_resize = true; /* the class resizes always */
 	if (p->max_tiles == 1)
@@ -159,9 +159,9 @@ static void read_lfm2_vl(struct reading *r)
 
 static void read_gemma4(struct reading *r)
 {
-	field_u32(&r->image, "patch_size", 1, MOST_PATCH, &r->p->patch);
-	field_u32(&r->image, "pooling_kernel_size", 1, MOST_MERGE, &r->p->merge);
-	field_u32(&r->image, "max_soft_tokens", 1, MOST_TOKENS, &r->p->max_tokens);
+	field_u32(&r->image, "patch_size", 1, MAX_PATCH, &r->p->patch);
+	field_u32(&r->image, "pooling_kernel_size", 1, MAX_MERGE, &r->p->merge);
+	field_u32(&r->image, "max_soft_tokens", 1, MAX_TOKENS, &r->p->max_tokens);
 }
 
 /* ---- what the tower's sizes make of a part */
@@ -184,7 +184,7 @@ static void read_tower_patch(struct reading *r)
 			if (strcmp(type, defaults[k].type) == 0)
 				height = defaults[k].patch;
 	width = height;
-	field_side(&r->vision, "patch_size", MOST_PATCH, &height, &width);
+	field_side(&r->vision, "patch_size", MAX_PATCH, &height, &width);
 	if (height != width && r->ok)
 		field_refuse(&r->vision, "patch_size", field(&r->vision, "patch_size"), "two equal sides are expected");
 	r->p->patch = height;
@@ -194,7 +194,7 @@ static void read_tower_patch(struct reading *r)
 static void read_gemma3_pool(struct reading *r)
 {
 	uint32_t tokens = 256, side = 1;
-	field_u32(&r->config, "mm_tokens_per_image", 1, MOST_TOKENS, &tokens);
+	field_u32(&r->config, "mm_tokens_per_image", 1, MAX_TOKENS, &tokens);
 	while (side * side < tokens)
 		side++;
 	uint32_t patches = r->p->width / r->p->patch;
@@ -215,8 +215,8 @@ static void read_tower(struct reading *r)
 	char strategy[30] = "default";
 	double ratio = 0.5;
 	if (p->kind == PROCESSOR_PIXTRAL) {
-		field_u32(&r->config, "spatial_merge_size", 1, MOST_MERGE, &p->merge);
-		field_u32(&r->vision, "patch_size", 1, MOST_PATCH, &p->patch);
+		field_u32(&r->config, "spatial_merge_size", 1, MAX_MERGE, &p->merge);
+		field_u32(&r->vision, "patch_size", 1, MAX_PATCH, &p->patch);
 	}
 	if (p->kind != PROCESSOR_GEMMA3 && p->kind != PROCESSOR_IDEFICS3 && p->kind != PROCESSOR_GOT_OCR2 &&
 	    p->kind != PROCESSOR_CLIP)
@@ -225,8 +225,8 @@ static void read_tower(struct reading *r)
 	if (p->kind == PROCESSOR_GEMMA3)
 		read_gemma3_pool(r);
 	if (p->kind == PROCESSOR_IDEFICS3)
-		field_u32(&r->config, "scale_factor", 1, MOST_MERGE, &p->merge);
-	if (p->kind == PROCESSOR_GOT_OCR2 && field_real(&r->config, "downsample_ratio", 1.0 / MOST_MERGE, 1, &ratio))
+		field_u32(&r->config, "scale_factor", 1, MAX_MERGE, &p->merge);
+	if (p->kind == PROCESSOR_GOT_OCR2 && field_real(&r->config, "downsample_ratio", 1.0 / MAX_MERGE, 1, &ratio))
 		p->merge = (uint32_t)(1 / ratio + 0.5);
 	if (p->kind == PROCESSOR_CLIP &&
 	    fields_text(&r->config, "vision_feature_select_strategy", strategy, sizeof strategy)) {
@@ -246,7 +246,7 @@ static void check_tokens(struct reading *r)
 	uint32_t side = p->patch * p->merge, said = 0, tokens = p->height / side * (p->width / side);
 	if (!r->ok || (p->kind != PROCESSOR_GEMMA3 && p->kind != PROCESSOR_IDEFICS3 && p->kind != PROCESSOR_GOT_OCR2))
 		return;
-	if (field_u32(&r->processor, name, 1, MOST_TOKENS, &said) && said != tokens) {
+	if (field_u32(&r->processor, name, 1, MAX_TOKENS, &said) && said != tokens) {
 		char expected[120];
 		snprintf(expected, sizeof expected, "%u is expected, for %u x %u pixels with tokens of %u x %u", tokens,
 		         p->width, p->height, side, side);
@@ -260,15 +260,15 @@ static void read_processor(struct reading *r)
 {
 	struct image_processor *p = r->p;
 	if (p->kind == PROCESSOR_PIXTRAL) {
-		field_u32(&r->processor, "patch_size", 1, MOST_PATCH, &p->patch);
-		field_u32(&r->processor, "spatial_merge_size", 1, MOST_MERGE, &p->merge);
+		field_u32(&r->processor, "patch_size", 1, MAX_PATCH, &p->patch);
+		field_u32(&r->processor, "spatial_merge_size", 1, MAX_MERGE, &p->merge);
 		fields_text(&r->processor, "image_break_token", p->row_break, sizeof p->row_break);
 		fields_text(&r->processor, "image_end_token", p->end, sizeof p->end);
 	}
 	if (p->kind == PROCESSOR_PIXTRAL || p->kind == PROCESSOR_CLIP)
 		fields_text(&r->processor, "image_token", p->placeholder, sizeof p->placeholder);
 	if (p->kind == PROCESSOR_CLIP)
-		field_u32(&r->processor, "patch_size", 1, MOST_PATCH, &p->patch);
+		field_u32(&r->processor, "patch_size", 1, MAX_PATCH, &p->patch);
 }
 
 static void read_fields(struct reading *r)

@@ -18,7 +18,7 @@ static bool size_of(double height, double width, struct size s, struct size *out
 }
 
 /* The number of tiles' or windows' sides, never below one. */
-static double at_least(double least, double x) { return x < least ? least : x; }
+static double at_least(double min, double x) { return x < min ? min : x; }
 
 bool size_qwen2_vl(const struct image_processor *p, struct size s, struct size *out, struct error *err)
 {
@@ -65,8 +65,8 @@ bool size_gemma4(const struct image_processor *p, struct size s, struct size *ou
 bool size_pixtral(const struct image_processor *p, struct size s, struct size *out, struct error *err)
 {
 	double h = s.height, w = s.width, side = (double)p->patch * p->merge;
-	double most_h = p->longest ? p->longest : p->height, most_w = p->longest ? p->longest : p->width;
-	double ratio = fmax(h / most_h, w / most_w);
+	double max_h = p->longest ? p->longest : p->height, max_w = p->longest ? p->longest : p->width;
+	double ratio = fmax(h / max_h, w / max_w);
 	if (ratio > 1) {
 		h = floor(h / ratio);
 		w = floor(w / ratio);
@@ -126,14 +126,14 @@ bool size_idefics3_tiles(const struct image_processor *p, struct size s, struct 
 bool size_lfm2_vl(const struct image_processor *p, struct size s, struct size *out, struct error *err)
 {
 	double h = s.height, w = s.width, side = (double)p->patch * p->merge;
-	double least = p->min_tokens * side * side, most = p->max_tokens * side * side;
+	double min = p->min_tokens * side * side, max = p->max_tokens * side * side;
 	double rows = at_least(side, rint(h / side) * side), columns = at_least(side, rint(w / side) * side);
-	if (rows * columns > most) {
-		double beta = sqrt(h * w / most);
+	if (rows * columns > max) {
+		double beta = sqrt(h * w / max);
 		rows = at_least(side, floor(h / beta / side) * side);
 		columns = at_least(side, floor(w / beta / side) * side);
-	} else if (rows * columns < least) {
-		double beta = sqrt(least / (h * w));
+	} else if (rows * columns < min) {
+		double beta = sqrt(min / (h * w));
 		rows = ceil(h * beta / side) * side;
 		columns = ceil(w * beta / side) * side;
 	}

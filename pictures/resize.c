@@ -17,15 +17,15 @@ static const double pi = 3.14159265358979323846;
 /* The sine of |x| < 64, rounded from a sum that has eleven bits more than a double. */
 static double sine(double x)
 {
-	const long double half_turn = 3.14159265358979323846264338327950288L;
-	long double turns = floorl((long double)x / half_turn + 0.5L);
-	long double r = (long double)x - turns * half_turn;
+	const long double half_circle = 3.14159265358979323846264338327950288L;
+	long double halves = floorl((long double)x / half_circle + 0.5L);
+	long double r = (long double)x - halves * half_circle;
 	long double term = r, sum = r;
 	for (int k = 2; k < 30; k += 2) {
 		term *= -r * r / (long double)(k * (k + 1));
 		sum += term;
 	}
-	return (double)(fmodl(turns, 2) == 0 ? sum : -sum);
+	return (double)(fmodl(halves, 2) == 0 ? sum : -sum);
 }
 
 static double box(double x) { return x > -0.5 && x <= 0.5 ? 1.0 : 0.0; }

@@ -58,7 +58,7 @@ bytes. Keys are [kv_head][4][head_dim][32], with a position in each lane; values
 dimension in each lane. A latent cache has keys of one head alone. Q8_0: keys are [kv_head][4] of, for each 32
 dimensions (the last ones may be fewer), [32] f32 scales and [dimensions/4 rounded up][32] words of four int8, the
 lowest dimension in the low byte; values are [kv_head][128] of [head_dim/32 rounded up] f32 scales and [head_dim rounded
-up to 4] int8. Cards keep F16 in vectors of 16 bytes (`template_kv_pieces()`).
+up to 4] int8. Cards keep F16 in vectors of 16 bytes (`template_kv_octets()`).
 MD
 
 # shellcheck disable=SC2016

@@ -47,7 +47,7 @@ double adamw_rate_of(const struct adamw_rate *r, uint64_t step)
 		return r->rate;
 	part = step > r->steps ? 1 : (double)(step - 1 - r->warmup) / (double)(r->steps - r->warmup);
 	if (r->schedule == ADAMW_LINEAR)
-		return r->rate * (r->least + (1 - r->least) * (1 - part));
+		return r->rate * (r->min + (1 - r->min) * (1 - part));
 	math_host_sincos(part * 3.14159265358979323846, &s, &c);
-	return r->rate * (r->least + (1 - r->least) * 0.5 * (1 + c));
+	return r->rate * (r->min + (1 - r->min) * 0.5 * (1 + c));
 }

@@ -48,8 +48,8 @@ static tensor_value put_input(struct drawing *w, enum layer_input_kind kind, enu
 	static const char *const plain[] = { "x", "cos", "sin", "segment" };
 	char name[96];
 
-	if (w->l->inputs == LAYER_INPUTS_MOST) {
-		error_set(w->d.err, ERROR_UNSUPPORTED, "a layer has more than %d tensors", LAYER_INPUTS_MOST);
+	if (w->l->inputs == LAYER_INPUTS_MAX) {
+		error_set(w->d.err, ERROR_UNSUPPORTED, "a layer has more than %d tensors", LAYER_INPUTS_MAX);
 		return 0;
 	}
 	if (kind <= LAYER_SEGMENT)
@@ -65,7 +65,7 @@ static tensor_value frozen(struct drawing *w, enum tensor_slot slot, const struc
 {
 	struct shape s;
 
-	if (w->l->inputs == LAYER_INPUTS_MOST)
+	if (w->l->inputs == LAYER_INPUTS_MAX)
 		return put_input(w, LAYER_WEIGHT, slot, "", JIT_TYPE_U8, &s);
 	const tensor_value v = layer_matrix_input(&w->d, train_slot_name(slot), t, t->rows, &s);
 	w->l->input[w->l->inputs++] = (struct layer_input){ LAYER_WEIGHT, slot, t->type != DTYPE_F32, s };
@@ -252,14 +252,14 @@ static tensor_value softmax(struct draw *d, tensor_value x, tensor_value sink)
 
 	if (!x)
 		return 0;
-	tensor_value most = draw_reduce(d, OP_reduce_max, x, last, true);
+	tensor_value max = draw_reduce(d, OP_reduce_max, x, last, true);
 	if (sink)
-		most = draw_binary(d, OP_max, most, sink);
-	most = draw_unary(d, OP_ceil, most);
-	const tensor_value e = draw_unary(d, OP_exp, draw_binary(d, OP_sub, x, most));
+		max = draw_binary(d, OP_max, max, sink);
+	max = draw_unary(d, OP_ceil, max);
+	const tensor_value e = draw_unary(d, OP_exp, draw_binary(d, OP_sub, x, max));
 	tensor_value sum = draw_reduce(d, OP_reduce_sum, e, last, true);
 	if (sink)
-		sum = draw_binary(d, OP_add, sum, draw_unary(d, OP_exp, draw_binary(d, OP_sub, sink, most)));
+		sum = draw_binary(d, OP_add, sum, draw_unary(d, OP_exp, draw_binary(d, OP_sub, sink, max)));
 	return draw_binary(d, OP_div, e, sum);
 }
 
@@ -267,8 +267,8 @@ tensor_value layer_bounded(struct draw *d, tensor_value x, const struct model_sc
 {
 	if (!cap->given)
 		return x;
-	const double most = (double)cap->value;
-	return draw_with(d, OP_mul, draw_unary(d, OP_tanh, draw_with(d, OP_mul, x, 1 / most)), most);
+	const double max = (double)cap->value;
+	return draw_with(d, OP_mul, draw_unary(d, OP_tanh, draw_with(d, OP_mul, x, 1 / max)), max);
 }
 
 /* What is not seen scores so little that its share is 0. */
@@ -323,11 +323,11 @@ static tensor_value activated(struct draw *d, enum model_act act, tensor_value x
 /* gpt-oss: both are cut, the gate's sigmoid is steeper, and 1 is added to what is up. */
 static tensor_value gated_and_cut(struct draw *d, tensor_value gate, tensor_value up)
 {
-	enum { MOST = 7 };
+	enum { MAX = 7 };
 	const double steep = 1.702;
 
-	gate = draw_with(d, OP_min, gate, MOST);
-	up = draw_with(d, OP_max, draw_with(d, OP_min, up, MOST), -MOST);
+	gate = draw_with(d, OP_min, gate, MAX);
+	up = draw_with(d, OP_max, draw_with(d, OP_min, up, MAX), -MAX);
 	gate = draw_binary(d, OP_mul, gate, draw_unary(d, OP_logistic, draw_with(d, OP_mul, gate, steep)));
 	return draw_binary(d, OP_mul, gate, draw_with(d, OP_add, up, 1));
 }

@@ -31,7 +31,7 @@ struct layer_input {
 	bool packed; /* as the file has it, and not of f32 */
 	struct shape shape;
 };
-enum { LAYER_INPUTS_MOST = 80 };
+enum { LAYER_INPUTS_MAX = 80 };
 
 /* How adapters are added. */
 struct layer_adapters {
@@ -43,7 +43,7 @@ struct layer_adapters {
 
 struct layer_graph {
 	struct tensor_graph g; /* its input i is input[i]; its output is the stream */
-	struct layer_input input[LAYER_INPUTS_MOST];
+	struct layer_input input[LAYER_INPUTS_MAX];
 	uint32_t inputs;
 };
 
@@ -72,7 +72,7 @@ tensor_value layer_unpacked(struct draw *d, tensor_value v, const struct model_t
  * The head: inputs "x" f32[rows, hidden], "target" i32[rows], "norm" f32[hidden], and the matrix in pieces of some rows
  * "head.0", "head.1" and so on, whose logits are summed in this order: f32[some, hidden], or packed; output "loss"
  * f32[rows]. */
-enum { HEAD_X, HEAD_TARGET, HEAD_NORM, HEAD_MATRIX, HEAD_PIECES_MOST = 40 };
+enum { HEAD_X, HEAD_TARGET, HEAD_NORM, HEAD_MATRIX, HEAD_PIECES_MAX = 40 };
 struct head_cut {
 	uint64_t rows; /* of a piece; the last one has what is left */
 	uint32_t pieces;

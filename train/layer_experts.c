@@ -35,8 +35,8 @@ static tensor_value shares(struct drawing *w, tensor_value in)
 		             ? draw_binary(d, OP_add, share, layer_weight(w, SLOT_router_bias))
 		             : share;
 	} else {
-		const tensor_value most = draw_unary(d, OP_ceil, draw_reduce(d, OP_reduce_max, logits, 2, true));
-		share = draw_unary(d, OP_exp, draw_binary(d, OP_sub, logits, most));
+		const tensor_value max = draw_unary(d, OP_ceil, draw_reduce(d, OP_reduce_max, logits, 2, true));
+		share = draw_unary(d, OP_exp, draw_binary(d, OP_sub, logits, max));
 		by = logits;
 	}
 	const tensor_value all = share;

@@ -95,8 +95,8 @@ static bool fill_dropout(const struct net *n, uint32_t layer, uint64_t number, s
 
 static bool go_forward(struct net *n, const struct net_row *row, uint64_t number, bool keep, struct error *err)
 {
-	const void *in[LAYER_INPUTS_MOST];
-	void *out[1 + SPLIT_KEPT_MOST];
+	const void *in[LAYER_INPUTS_MAX];
+	void *out[1 + SPLIT_KEPT_MAX];
 
 	memcpy(n->segment, row->segment, n->o.tokens * sizeof *n->segment);
 	for (uint32_t l = 0; l < n->m->spec.layers; l++) {
@@ -152,8 +152,8 @@ static bool head_piece(struct net *n, const struct net_row *row, uint32_t first,
 	}
 	if (!any)
 		return true;
-	const void *in[HEAD_MATRIX + HEAD_PIECES_MOST + 1] = { [HEAD_X] = x, [HEAD_TARGET] = target };
-	void *out[3 + HEAD_PIECES_MOST] = { each, gradient, n->norm_tensor ? norm : NULL };
+	const void *in[HEAD_MATRIX + HEAD_PIECES_MAX + 1] = { [HEAD_X] = x, [HEAD_TARGET] = target };
+	void *out[3 + HEAD_PIECES_MAX] = { each, gradient, n->norm_tensor ? norm : NULL };
 	in[HEAD_MATRIX + n->cut.pieces] = counts;
 	for (uint32_t i = 0; i < n->cut.pieces; i++)
 		out[3 + i] = n->head_tensor || n->embed_tensor ? matrix + i * n->cut.rows * s->hidden : NULL;
@@ -187,8 +187,8 @@ static bool go_through_head(struct net *n, const struct net_row *row, float weig
 static bool back_layer(struct net *n, uint32_t l, float *gradient, struct error *err)
 {
 	const struct net_class *c = &n->classes[n->class_of[l]];
-	const void *in[LAYER_INPUTS_MOST + 1 + SPLIT_KEPT_MOST];
-	void *out[LAYER_INPUTS_MOST] = { gradient };
+	const void *in[LAYER_INPUTS_MAX + 1 + SPLIT_KEPT_MAX];
+	void *out[LAYER_INPUTS_MAX] = { gradient };
 	float *at = n->scratch;
 	uint32_t outs = 1;
 
@@ -256,8 +256,8 @@ bool net_row(struct net *n, const struct net_row *row, float weight, uint64_t nu
 static bool run_norms(struct net *n, uint32_t l, struct error *err)
 {
 	const struct net_class *c = &n->classes[n->class_of[l]];
-	const void *in[LAYER_INPUTS_MOST] = { NULL };
-	void *out[LAYER_INPUTS_MOST];
+	const void *in[LAYER_INPUTS_MAX] = { NULL };
+	void *out[LAYER_INPUTS_MAX];
 	float *at = n->scratch;
 	jit_error e = { 0 };
 

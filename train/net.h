@@ -45,10 +45,10 @@ struct net_class {
 	struct executable *forward, *backward;
 	struct executable *keeping; /* forward, with the values that `backward` then has as inputs; NULL: it has none */
 	uint32_t n_kept;
-	uint64_t kept[SPLIT_KEPT_MOST], kept_bytes; /* where each is among them, and all */
-	struct executable *norms;                   /* of DoRA */
-	uint32_t norm_input[LAYER_INPUTS_MOST];     /* of those, which input of the layer each input is */
-	uint32_t norm_of[LAYER_INPUTS_MOST];        /* and which each output */
+	uint64_t kept[SPLIT_KEPT_MAX], kept_bytes; /* where each is among them, and all */
+	struct executable *norms;                  /* of DoRA */
+	uint32_t norm_input[LAYER_INPUTS_MAX];     /* of those, which input of the layer each input is */
+	uint32_t norm_of[LAYER_INPUTS_MAX];        /* and which each output */
 	uint32_t norm_inputs, norm_outputs;
 };
 
@@ -70,7 +70,7 @@ struct net {
 	struct rope rope;
 	struct net_class *classes;
 	uint32_t n_classes, *class_of; /* of each layer */
-	struct net_place (*place)[LAYER_INPUTS_MOST];
+	struct net_place (*place)[LAYER_INPUTS_MAX];
 	jit_buffer *final_norm, *head, *embed; /* embed: of a model whose own head is trained, too */
 	jit_buffer *memory;                    /* of all executables: they run one after the other */
 	const float *embed_rows;               /* NULL: rows are read from the file */

@@ -46,8 +46,8 @@ static bool open_halves(struct net *n, struct net_class *c, const struct tensor_
 
 static bool open_layer(struct net *n, struct net_class *c, struct error *err)
 {
-	bool bound[LAYER_INPUTS_MOST + 1 + SPLIT_KEPT_MOST] = { false };
-	tensor_value wrt[LAYER_INPUTS_MOST];
+	bool bound[LAYER_INPUTS_MAX + 1 + SPLIT_KEPT_MAX] = { false };
+	tensor_value wrt[LAYER_INPUTS_MAX];
 	struct tensor_graph back;
 	uint32_t wanted = 0;
 
@@ -109,7 +109,7 @@ static bool open_norms(struct net *n, struct net_class *c, uint32_t layer, struc
 {
 	struct tensor_graph g;
 	struct draw d = { .g = &g, .err = err };
-	bool bound[LAYER_INPUTS_MOST], ok = true;
+	bool bound[LAYER_INPUTS_MAX], ok = true;
 
 	tensor_graph_init(&g);
 	for (uint32_t i = 0; ok && i < c->graph.inputs; i++) {
@@ -139,8 +139,8 @@ static bool open_norms(struct net *n, struct net_class *c, uint32_t layer, struc
 
 static bool open_head(struct net *n, struct error *err)
 {
-	bool bound[HEAD_MATRIX + HEAD_PIECES_MOST + 1] = { [HEAD_NORM] = true }, ok;
-	tensor_value wrt[HEAD_MATRIX + HEAD_PIECES_MOST];
+	bool bound[HEAD_MATRIX + HEAD_PIECES_MAX + 1] = { [HEAD_NORM] = true }, ok;
+	tensor_value wrt[HEAD_MATRIX + HEAD_PIECES_MAX];
 	struct tensor_graph g, back;
 
 	n->cut = head_cut_of(n->m, n->o.piece ? n->o.piece : NET_PIECE);
@@ -184,16 +184,16 @@ static struct executable *executable_number(const struct net *n, uint32_t i)
 static bool share_memory(struct net *n, struct error *err)
 {
 	const uint32_t all = 4 * n->n_classes + 2;
-	uint64_t most = 0;
+	uint64_t max = 0;
 	jit_error e = { 0 };
 	bool ok = true;
 
 	for (uint32_t i = 0; i < all; i++) {
 		const struct executable *x = executable_number(n, i);
-		if (x && executable_memory_bytes(x) > most)
-			most = executable_memory_bytes(x);
+		if (x && executable_memory_bytes(x) > max)
+			max = executable_memory_bytes(x);
 	}
-	n->memory = jit_buffer_open(n->compute, most + !most, &e);
+	n->memory = jit_buffer_open(n->compute, max + !max, &e);
 	if (!n->memory)
 		return error_set(err, ERROR_MEMORY, "%s", e.message);
 	for (uint32_t i = 0; ok && i < all; i++) {

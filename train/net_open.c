@@ -255,8 +255,8 @@ static bool fill_angles(struct net *n)
 		n->angle[which] = malloc((2 * size + 1) * sizeof *n->angle[which]);
 		if (!n->angle[which])
 			return false;
-		rope_rows(n->angle[which], n->angle[which] + size, n->rope.inv_freq[which], half, n->rope.turned[which],
-		          n->rope.factor[which], 0, n->o.tokens);
+		rope_rows(n->angle[which], n->angle[which] + size, n->rope.inv_freq[which], half,
+		          n->rope.rotated[which], n->rope.factor[which], 0, n->o.tokens);
 	}
 	return true;
 }
@@ -353,7 +353,7 @@ void net_close(struct net *n)
 	for (uint32_t i = 0; i < n->tensors; i++)
 		close_tensor(&n->tensor[i]);
 	for (uint32_t l = 0; n->place && l < n->m->spec.layers; l++)
-		for (uint32_t i = 0; i < LAYER_INPUTS_MOST; i++)
+		for (uint32_t i = 0; i < LAYER_INPUTS_MAX; i++)
 			jit_buffer_close(n->place[l][i].buffer);
 	jit_buffer_close(n->memory);
 	jit_buffer_close(n->final_norm);

@@ -53,17 +53,17 @@ bool train_targets(const char *list, struct layer_adapters *a, struct error *err
 	return any || error_set(err, ERROR_ARGUMENT, "targets: there are none, expected names as q_proj");
 }
 
-static bool whole(const char *name, int value, int least, int most, struct error *err)
+static bool whole(const char *name, int value, int min, int max, struct error *err)
 {
-	return (value >= least && value <= most) ||
-	       error_set(err, ERROR_ARGUMENT, "%s: %d is not an integer in %d..%d", name, value, least, most);
+	return (value >= min && value <= max) ||
+	       error_set(err, ERROR_ARGUMENT, "%s: %d is not an integer in %d..%d", name, value, min, max);
 }
 
 /* 0 stands for what is usual. */
-static bool real(const char *name, float value, double least, double most, struct error *err)
+static bool real(const char *name, float value, double min, double max, struct error *err)
 {
-	return value == 0 || (value >= (float)least && value <= (float)most) ||
-	       error_set(err, ERROR_ARGUMENT, "%s: %.9g is not a number in %g..%g", name, (double)value, least, most);
+	return value == 0 || (value >= (float)min && value <= (float)max) ||
+	       error_set(err, ERROR_ARGUMENT, "%s: %.9g is not a number in %g..%g", name, (double)value, min, max);
 }
 
 static bool check(const jit_train_options *o, struct error *err)

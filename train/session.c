@@ -223,7 +223,7 @@ static bool update(jit_train *t, jit_train_report *r, struct error *err)
 		                         .warmup = (uint64_t)t->o.warmup,
 		                         .steps = (uint64_t)t->o.steps,
 		                         .rate = train_decimal(t->o.rate),
-		                         .least = train_decimal(t->o.least_rate) };
+		                         .min = train_decimal(t->o.least_rate) };
 	struct adamw a = { 0, train_decimal(t->o.beta1), train_decimal(t->o.beta2), train_decimal(t->o.epsilon),
 		           train_decimal(t->o.weight_decay) };
 	double squares = 0;

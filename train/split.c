@@ -82,8 +82,8 @@ static bool want(struct splitting *x, tensor_value v)
 				return false;
 		return copy_node(x, &x->s->back, x->back, n);
 	}
-	if (x->s->n_kept == SPLIT_KEPT_MOST)
-		return error_set(x->err, ERROR_UNSUPPORTED, "more than %d values are to be kept", SPLIT_KEPT_MOST);
+	if (x->s->n_kept == SPLIT_KEPT_MAX)
+		return error_set(x->err, ERROR_UNSUPPORTED, "more than %d values are to be kept", SPLIT_KEPT_MAX);
 	const struct tensor_value_info info = x->g->value[v];
 	snprintf(name, sizeof name, "kept.%u", x->s->n_kept);
 	x->s->kept[x->s->n_kept++] = v;

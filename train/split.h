@@ -8,11 +8,11 @@
 
 #include "graph/graph.h"
 
-enum { SPLIT_KEPT_MOST = 120 };
+enum { SPLIT_KEPT_MAX = 120 };
 struct split {
 	struct tensor_graph front, back;
-	tensor_value kept[SPLIT_KEPT_MOST]; /* of the graph; outputs of `front` in this order, behind the graph's own */
-	uint32_t n_kept, front_outputs;     /* front_outputs: outputs of the graph that `front` has: the first ones */
+	tensor_value kept[SPLIT_KEPT_MAX]; /* of the graph; outputs of `front` in this order, behind the graph's own */
+	uint32_t n_kept, front_outputs;    /* front_outputs: outputs of the graph that `front` has: the first ones */
 };
 
 /* front: has inputs 0 to late - 1; outputs: those of g that need no later one, which come first in g, then kept values.

@@ -10,7 +10,7 @@
 #include "vision/parts.h"
 
 /* Scores that are computed at a time, where there are more patches: so much memory they take at most. */
-enum { SCORES_MOST = 1 << 24, NO_LAYER = 0 };
+enum { SCORES_MAX = 1 << 24, NO_LAYER = 0 };
 
 struct drawing {
 	struct draw d;
@@ -206,11 +206,11 @@ static tensor_value attend_all(struct drawing *w, const tensor_value qkv[3])
 {
 	struct draw *d = &w->d;
 	tensor_value part[TOWER_PARTS];
-	uint64_t at_once = SCORES_MOST / ((uint64_t)w->rows * w->s->heads), n = 0;
+	uint64_t at_once = SCORES_MAX / ((uint64_t)w->rows * w->s->heads), n = 0;
 
-	const uint64_t least = (w->rows + TOWER_PARTS - 1) / TOWER_PARTS;
+	const uint64_t min = (w->rows + TOWER_PARTS - 1) / TOWER_PARTS;
 
-	at_once = at_once < least ? least : at_once;
+	at_once = at_once < min ? min : at_once;
 	for (uint64_t first = 0; first < w->rows; first += at_once)
 		part[n++] = attend(w, qkv, first, first + at_once < w->rows ? first + at_once : w->rows);
 	tensor_value y = n > 1 ? draw_concatenate(d, part, (unsigned)n, 1) : part[0];

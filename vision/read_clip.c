@@ -17,7 +17,7 @@ struct clip_reader {
 
 /* ---- keys */
 
-static bool read_number(struct clip_reader *r, const char *key, bool needed, uint64_t most, uint32_t *out)
+static bool read_number(struct clip_reader *r, const char *key, bool needed, uint64_t max, uint32_t *out)
 {
 	uint64_t v = 0;
 	bool found = false;
@@ -26,8 +26,8 @@ static bool read_number(struct clip_reader *r, const char *key, bool needed, uin
 		return false;
 	if (!found)
 		return !needed || error_set(r->err, ERROR_FORMAT, "%s: the key %s is missing", r->g->path, key);
-	*out = (uint32_t)(v > most ? 0 : v);
-	return hparam_range(r->g->path, key, (double)v, 1, (double)most, r->err);
+	*out = (uint32_t)(v > max ? 0 : v);
+	return hparam_range(r->g->path, key, (double)v, 1, (double)max, r->err);
 }
 
 /* One that may only say what follows from others. */
@@ -54,13 +54,13 @@ static bool read_switch(struct clip_reader *r, const char *key, bool *on)
 }
 
 /* NULL: it is not there, or r->err says what is wrong. */
-static const struct gguf_kv *read_array(struct clip_reader *r, const char *key, uint64_t most)
+static const struct gguf_kv *read_array(struct clip_reader *r, const char *key, uint64_t max)
 {
 	const struct gguf_kv *kv = gguf_find(r->g, key);
 
-	if (!kv || (kv->type == GGUF_ARRAY && kv->item <= GGUF_BOOL && kv->item != GGUF_F32 && kv->count <= most))
+	if (!kv || (kv->type == GGUF_ARRAY && kv->item <= GGUF_BOOL && kv->item != GGUF_F32 && kv->count <= max))
 		return kv;
-	error_set(r->err, ERROR_FORMAT, "%s: %s is no array of at most %" PRIu64 " integers", r->g->path, key, most);
+	error_set(r->err, ERROR_FORMAT, "%s: %s is no array of at most %" PRIu64 " integers", r->g->path, key, max);
 	return NULL;
 }
 
@@ -132,7 +132,7 @@ static bool clip_read_square(struct clip_reader *r)
 
 	if (!read_number(r, "clip.vision.image_size", true, TOWER_MAX_WIDTH, &size))
 		return false;
-	s->side = s->most = size / s->patch;
+	s->side = s->max = size / s->patch;
 	s->out_eps = s->eps;
 	return hparam_range(r->g->path, "clip.vision.image_size / clip.vision.patch_size", s->side, 1, TOWER_MAX_SIDE,
 	                    r->err) &&
@@ -210,7 +210,7 @@ static bool clip_read_gemma4(struct clip_reader *r)
 	if (!hparam_range(r->g->path, "v.position_embd.weight's rows", (double)f.dim[1], 1, 1 << 20, r->err))
 		return false;
 	s->side = (uint32_t)f.dim[1];
-	s->most = s->side < TOWER_MAX_SIDE ? s->side : TOWER_MAX_SIDE;
+	s->max = s->side < TOWER_MAX_SIDE ? s->side : TOWER_MAX_SIDE;
 	return true;
 }
 

@@ -11,10 +11,10 @@
 
 static json_t *outer_of(const struct tower_reader *r) { return (json_t *)(uintptr_t)r->outer; }
 
-static bool read_number(struct tower_reader *r, const char *key, uint32_t most, uint32_t *out)
+static bool read_number(struct tower_reader *r, const char *key, uint32_t max, uint32_t *out)
 {
-	return hf_get_u32(r->hf, r->hf->root, key, REQUIRED, most, out) &&
-	       hparam_range(r->hf->label, key, *out, 1, most, r->hf->err);
+	return hf_get_u32(r->hf, r->hf->root, key, REQUIRED, max, out) &&
+	       hparam_range(r->hf->label, key, *out, 1, max, r->hf->err);
 }
 
 /* A number, or a list of two that are the same. */
@@ -135,7 +135,7 @@ static bool read_square(struct tower_reader *r)
 
 	if (!read_side(r, "image_size", &size) || !read_eps(r, r->hf->root, "layer_norm_eps", &s->eps))
 		return false;
-	s->side = s->most = size / s->patch;
+	s->side = s->max = size / s->patch;
 	return hparam_range(r->hf->label, "image_size / patch_size", s->side, 1, TOWER_MAX_SIDE, r->hf->err);
 }
 
@@ -219,7 +219,7 @@ static bool tower_read_gemma4(struct tower_reader *r)
 		return false;
 	s->out_eps = s->eps;
 	s->side = places;
-	s->most = places < TOWER_MAX_SIDE ? places : TOWER_MAX_SIDE;
+	s->max = places < TOWER_MAX_SIDE ? places : TOWER_MAX_SIDE;
 	return true;
 }
 
@@ -279,8 +279,8 @@ static bool tower_read_pixtral(struct tower_reader *r)
 		                 "%s: head_dim of vision_config is %" PRIu32 ", expected hidden_size / "
 		                 "num_attention_heads, which is %" PRIu32,
 		                 r->hf->label, head, s->hidden / s->heads);
-	s->most = size / s->patch;
-	return hparam_range(r->hf->label, "image_size / patch_size", s->most, 1, TOWER_MAX_SIDE, r->hf->err);
+	s->max = size / s->patch;
+	return hparam_range(r->hf->label, "image_size / patch_size", s->max, 1, TOWER_MAX_SIDE, r->hf->err);
 }
 
 static bool tower_read_lfm(struct tower_reader *r)
@@ -312,13 +312,13 @@ static bool tower_read_lfm(struct tower_reader *r)
 /* ---- Qwen's */
 
 /* A list of layers; NULL: the file has none. */
-static bool read_layers(struct tower_reader *r, const char *key, uint32_t most, uint32_t *layer, uint32_t *n)
+static bool read_layers(struct tower_reader *r, const char *key, uint32_t max, uint32_t *layer, uint32_t *n)
 {
 	const json_t *list = hf_get(r->hf, r->hf->root, key);
 
 	if (list && !json_is_array(list))
 		return hf_wrong_kind(r->hf, key, list, "a list of layers");
-	if (!hparam_limit(r->hf->label, key, (double)json_array_size(list), 0, most, r->hf->err))
+	if (!hparam_limit(r->hf->label, key, (double)json_array_size(list), 0, max, r->hf->err))
 		return false;
 	for (*n = 0; *n < json_array_size(list); ++*n) {
 		const json_t *v = json_array_get(list, *n);
@@ -416,14 +416,14 @@ const struct tower_row *tower_row_of(const char *type, const char *inner)
 
 bool tower_check_heads(const struct tower_spec *s, const char *label, const char *key, struct error *err)
 {
-	const uint32_t most = s->row->turns ? 4 : 1;
+	const uint32_t max = s->row->turns ? 4 : 1;
 
-	return s->hidden % s->heads == 0 && s->hidden / s->heads % most == 0
+	return s->hidden % s->heads == 0 && s->hidden / s->heads % max == 0
 	               ? true
 	               : error_set(err, ERROR_FORMAT,
 	                           "%s: %s is %" PRIu32 ", expected %" PRIu32 " heads of a multiple of %" PRIu32
 	                           " numbers",
-	                           label, key, s->hidden, s->heads, most);
+	                           label, key, s->hidden, s->heads, max);
 }
 
 /* Newer classes call it an id, older ones an index. */

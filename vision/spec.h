@@ -135,7 +135,7 @@ struct tower_spec {
 	uint32_t flags;                                               /* the row's, and what the file says */
 	uint32_t hidden, layers, heads, ffn, patch, channels, frames; /* frames: pictures that a patch goes through */
 	uint32_t side;                         /* rows and columns of the table of positions; 0: there is none */
-	uint32_t most;                         /* rows or columns of patches at most; 0: any number */
+	uint32_t max;                          /* rows or columns of patches at most; 0: any number */
 	uint32_t merge;                        /* so many patches on each side become one token */
 	uint32_t middle;                       /* numbers between the projector's matrices */
 	uint32_t out;                          /* numbers of a token's feature */

@@ -16,14 +16,14 @@ const struct tower_spec *tower_spec_of(const struct tower *t) { return &t->spec;
 /* Arrays of graphs have fewer elements than 2^31: rows of the stream, the widest ones, and scores. */
 static bool has_room(const struct tower_spec *s, uint32_t height, uint32_t width)
 {
-	const uint64_t rows = (uint64_t)height * width + 1, most = (uint64_t)1 << 31,
+	const uint64_t rows = (uint64_t)height * width + 1, max = (uint64_t)1 << 31,
 		       block = (uint64_t)s->merge * s->merge;
 	uint64_t widest = 3 * (uint64_t)s->hidden;
 
 	widest = s->ffn > widest ? s->ffn : widest;
 	widest = tower_patch_numbers(s) > widest ? tower_patch_numbers(s) : widest;
 	widest = (uint64_t)s->out / block > widest ? s->out / block : widest;
-	return rows < most / widest && rows * (rows / TOWER_PARTS + 1) < most / s->heads;
+	return rows < max / widest && rows * (rows / TOWER_PARTS + 1) < max / s->heads;
 }
 
 /* In patches. */
@@ -41,12 +41,12 @@ static bool grid_of(const struct tower_spec *s, const struct tower_pixels *p, ui
 		                 "%" PRIu32 " pictures of %" PRIu32 " x %" PRIu32
 		                 " %s, expected at least one with sides that are multiples of %" PRIu32,
 		                 p->tiles, p->width, p->height, unit, step);
-	const uint32_t most = s->most ? s->most : TOWER_MAX_SIDE;
-	if (*height > most || *width > most ||
+	const uint32_t max = s->max ? s->max : TOWER_MAX_SIDE;
+	if (*height > max || *width > max ||
 	    (s->row->places == PLACES_TABLE && (*height != s->side || *width != s->side)))
 		return error_set(err, ERROR_ARGUMENT,
 		                 "a picture of %" PRIu32 " x %" PRIu32 " patches, expected %s %" PRIu32 " x %" PRIu32,
-		                 *width, *height, s->row->places == PLACES_TABLE ? "just" : "at most", most, most);
+		                 *width, *height, s->row->places == PLACES_TABLE ? "just" : "at most", max, max);
 	return has_room(s, *height, *width) ||
 	       error_set(err, ERROR_ARGUMENT,
 	                 "a picture of %" PRIu32 " x %" PRIu32

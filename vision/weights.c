@@ -10,7 +10,7 @@
 #include "loaders/model/model_load.h"
 #include "vision/parts.h"
 
-enum { NAME_MOST = 256, NO_LAYER = 0 };
+enum { MAX_NAME = 256, NO_LAYER = 0 };
 
 static bool is_projectors(enum tower_slot slot) { return slot >= TOWER_OUT_NORM; }
 
@@ -21,28 +21,28 @@ static enum tower_slot slot_in_file(const struct tower_spec *s, enum tower_slot 
 	return slot == TOWER_UP ? TOWER_DOWN : TOWER_UP;
 }
 
-static void write_name(const struct tower *t, enum tower_slot slot, uint32_t layer, bool bias, char out[NAME_MOST])
+static void write_name(const struct tower *t, enum tower_slot slot, uint32_t layer, bool bias, char out[MAX_NAME])
 {
 	const char *name = t->spec.row->name[slot_in_file(&t->spec, slot)], *number = strstr(name, "%u");
 	const int part = is_projectors(slot);
 	const size_t n = strlen(name), whole = n && name[n - 1] == '!', end = n - whole;
-	int at = snprintf(out, NAME_MOST, "%.*s", (int)t->prefix_length[part], t->prefix[part]);
+	int at = snprintf(out, MAX_NAME, "%.*s", (int)t->prefix_length[part], t->prefix[part]);
 
 	if (slot >= TOWER_DEEP_NORM && t->spec.flags & TOWER_DEEP_BY_LAYER)
 		layer = t->spec.deep[layer];
 	if (number)
-		at += snprintf(out + at, NAME_MOST - (size_t)at, "%.*s%" PRIu32 "%.*s", (int)(number - name), name,
+		at += snprintf(out + at, MAX_NAME - (size_t)at, "%.*s%" PRIu32 "%.*s", (int)(number - name), name,
 		               layer, (int)(end - (size_t)(number - name) - 2), number + 2);
 	else
-		at += snprintf(out + at, NAME_MOST - (size_t)at, "%.*s", (int)end, name);
+		at += snprintf(out + at, MAX_NAME - (size_t)at, "%.*s", (int)end, name);
 	if (!whole)
-		snprintf(out + at, NAME_MOST - (size_t)at, "%s", bias ? ".bias" : ".weight");
+		snprintf(out + at, MAX_NAME - (size_t)at, "%s", bias ? ".bias" : ".weight");
 }
 
 static bool find_prefix(struct tower *t, int part, const char *words, enum tower_slot slot, struct error *err)
 {
 	struct found_tensor found;
-	char name[NAME_MOST];
+	char name[MAX_NAME];
 
 	const char *p = words;
 
@@ -100,7 +100,7 @@ static bool check_type(const struct found_tensor *f, const char *name, const str
 	                 f->label, name, s->dim[s->rank - 1], dtype_table[f->type].block);
 }
 
-static bool find(struct tower *t, enum tower_slot slot, uint32_t layer, bool bias, char name[NAME_MOST],
+static bool find(struct tower *t, enum tower_slot slot, uint32_t layer, bool bias, char name[MAX_NAME],
                  struct found_tensor *f, struct error *err)
 {
 	write_name(t, slot, layer, bias, name);
@@ -115,10 +115,10 @@ static bool find(struct tower *t, enum tower_slot slot, uint32_t layer, bool bia
 static bool find_frame(struct tower *t, uint32_t frame, const struct found_tensor *first, struct found_tensor *f,
                        struct error *err)
 {
-	char name[NAME_MOST];
+	char name[MAX_NAME];
 
 	write_name(t, TOWER_PATCH, NO_LAYER, false, name);
-	snprintf(name + strlen(name), NAME_MOST - strlen(name), ".%" PRIu32, frame);
+	snprintf(name + strlen(name), MAX_NAME - strlen(name), ".%" PRIu32, frame);
 	if (!model_find_tensor(t->files.file, name, f))
 		return error_set(err, ERROR_FORMAT, "%s: the tensor %s is missing", first->label, name);
 	t->files.file->used[f->entry] = true;
@@ -198,7 +198,7 @@ int64_t tower_weight_of(struct tower *t, enum tower_slot slot, uint32_t layer, b
 {
 	struct tower_weight w = { .slot = (uint16_t)slot, .layer = layer, .bias = bias, .shape = *s };
 	struct found_tensor f;
-	char name[NAME_MOST];
+	char name[MAX_NAME];
 
 	for (size_t i = 0; i < t->weights; i++)
 		if (t->weight[i].slot == slot && t->weight[i].layer == layer && t->weight[i].bias == bias)
@@ -241,7 +241,7 @@ static bool read_bound(struct tower *t, const char *name, double *out, struct er
 bool tower_bounds(struct tower *t, enum tower_slot slot, uint32_t layer, double bounds[4], struct error *err)
 {
 	static const char *const of[] = { "input_min", "input_max", "output_min", "output_max" };
-	char name[NAME_MOST];
+	char name[MAX_NAME];
 
 	write_name(t, slot, layer, false, name);
 	char *end = strrchr(name, '.'); /* of ".weight", before which some have ".linear" */
@@ -249,7 +249,7 @@ bool tower_bounds(struct tower *t, enum tower_slot slot, uint32_t layer, double 
 		end -= 7;
 	for (int i = 0; i < 4; i++) {
 		bounds[i] = i % 2 ? HUGE_VAL : -HUGE_VAL;
-		snprintf(end, (size_t)(name + NAME_MOST - end), ".%s", of[i]);
+		snprintf(end, (size_t)(name + MAX_NAME - end), ".%s", of[i]);
 		if (!read_bound(t, name, &bounds[i], err))
 			return false;
 	}
@@ -260,7 +260,7 @@ float *tower_read_floats(struct tower *t, enum tower_slot slot, uint64_t n, stru
 {
 	struct shape s = { .rank = 1, .dim = { n } };
 	struct found_tensor f;
-	char name[NAME_MOST];
+	char name[MAX_NAME];
 
 	if (!find(t, slot, 0, false, name, &f, err))
 		return NULL;

@@ -33,9 +33,9 @@ size_t interp_frame_bytes(const struct interp_program *p) { return p->waves * p-
  * this file. AddressSanitizer looks at the same accesses. INTERP_EVERY_CHECK keeps them (check.sh --usual and --full).
  */
 #if defined(__clang__) && !defined(INTERP_EVERY_CHECK)
-#define FEW_CHECKS __attribute__((no_sanitize("alignment", "null", "pointer-overflow", "object-size")))
+#define PARTLY_CHECKED __attribute__((no_sanitize("alignment", "null", "pointer-overflow", "object-size")))
 #else
-#define FEW_CHECKS
+#define PARTLY_CHECKED
 #endif
 
 /* The lane loops. dst may be a or b or c itself, lane for lane, never shifted: lanes are independent. */
@@ -254,7 +254,7 @@ static __attribute__((noinline)) const struct interp_ins *other_row(
 /* --- rows that take more than an expression. Each is a part of the dispatcher, where the number of lanes is a
  * constant. */
 
-#define PART static inline FEW_CHECKS __attribute__((always_inline))
+#define PART static inline PARTLY_CHECKED __attribute__((always_inline))
 
 /* dst may be a: a lane's partner must be read before it is written. */
 PART void exchange_lanes(uint32_t *d, const uint32_t *a, unsigned mask, const unsigned W)
@@ -382,8 +382,8 @@ PART void interp_go(const struct interp_program *p, char *frame, const struct in
 /* One instance per width, and again for hosts with AVX2 and FMA: the same C, where fmaf is an instruction and not a
  * call. */
 #define INSTANCE(name, attribute, W) \
-	static FEW_CHECKS attribute void name(const struct interp_program *p, char *frame, \
-	                                      const struct interp_call *call, struct interp_wave *wave) \
+	static PARTLY_CHECKED attribute void name(const struct interp_program *p, char *frame, \
+	                                          const struct interp_call *call, struct interp_wave *wave) \
 	{ \
 		interp_go(p, frame, call, wave, W); \
 	}

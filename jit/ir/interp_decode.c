@@ -77,7 +77,7 @@ static void decode_branch(struct interp_program *p, struct open_blocks *o, unsig
 	const enum ir_misplaced why = ir_blocks_step(&o->kinds, op);
 	const size_t depth = o->kinds.depth;
 
-	assert(why == IR_IN_PLACE);
+	assert(why == IR_PLACED);
 	(void)why;
 	switch (op) {
 	case IR_loop: p->ins[n].c = o->kinds.loops - 1u; /* fall through */

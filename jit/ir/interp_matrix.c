@@ -48,23 +48,23 @@ static void load_operand(char *d, const char *at, const struct interp_ins *in)
 
 	for (size_t r = 0; r < IR_TILE; r++, d += IR_STRIP_BYTES) {
 		const char *from = at + r % rows * in->stride;
-		memcpy(d, from, IR_PIECE_BYTES);
-		memcpy(d + IR_PIECE_BYTES, from + (size_t)in->lanes * IR_PIECE_BYTES, IR_PIECE_BYTES);
+		memcpy(d, from, IR_VECTOR_BYTES);
+		memcpy(d + IR_VECTOR_BYTES, from + (size_t)in->lanes * IR_VECTOR_BYTES, IR_VECTOR_BYTES);
 	}
 }
 
-static void load_turned(char *d, const char *at, const struct interp_ins *in)
+static void load_swizzled(char *d, const char *at, const struct interp_ins *in)
 {
 	for (size_t r = 0; r < IR_TILE; r++, at += IR_ROW_BYTES)
-		for (size_t p = in->lanes; p < in->lanes + 2u; p++, d += IR_PIECE_BYTES)
-			memcpy(d, at + (p ^ (r & 7)) * IR_PIECE_BYTES, IR_PIECE_BYTES);
+		for (size_t p = in->lanes; p < in->lanes + 2u; p++, d += IR_VECTOR_BYTES)
+			memcpy(d, at + (p ^ (r & 7)) * IR_VECTOR_BYTES, IR_VECTOR_BYTES);
 }
 
 static void store_operand(char *at, const char *v, const struct interp_ins *in)
 {
 	for (size_t r = 0; r < IR_TILE; r++, v += IR_STRIP_BYTES) {
-		memcpy(at + r * in->stride, v, IR_PIECE_BYTES);
-		memcpy(at + r * in->stride + (size_t)in->lanes * IR_PIECE_BYTES, v + IR_PIECE_BYTES, IR_PIECE_BYTES);
+		memcpy(at + r * in->stride, v, IR_VECTOR_BYTES);
+		memcpy(at + r * in->stride + (size_t)in->lanes * IR_VECTOR_BYTES, v + IR_VECTOR_BYTES, IR_VECTOR_BYTES);
 	}
 }
 
@@ -125,7 +125,7 @@ void interp_matrix_row(const struct interp_ins *in, char *frame)
 	case IR_tstore_top: store_tile(INTERP_ADDRESS(in->a), INTERP_REG(in->b), in); break;
 	case IR_oload:
 	case IR_oload_top: load_operand(INTERP_REG(in->dst), INTERP_ADDRESS(in->a), in); break;
-	case IR_oload_turned: load_turned(INTERP_REG(in->dst), INTERP_ADDRESS(in->a), in); break;
+	case IR_oload_swizzled: load_swizzled(INTERP_REG(in->dst), INTERP_ADDRESS(in->a), in); break;
 	case IR_ostore: store_operand(INTERP_ADDRESS(in->a), INTERP_REG(in->b), in); break;
 	case IR_tdot_i8:
 	case IR_tdot_f16:

@@ -153,7 +153,7 @@ static enum ir_misplaced open_block(struct ir_blocks *b, enum ir_block kind)
 		return IR_TOO_DEEP;
 	b->kind[b->depth++] = (uint8_t)kind;
 	b->loops += kind == IR_IN_LOOP;
-	return IR_IN_PLACE;
+	return IR_PLACED;
 }
 
 enum ir_misplaced ir_blocks_step(struct ir_blocks *b, unsigned op)
@@ -168,28 +168,28 @@ enum ir_misplaced ir_blocks_step(struct ir_blocks *b, unsigned op)
 			return b->loops ? IR_IF_OPEN : IR_NO_LOOP;
 		b->depth--;
 		b->loops--;
-		return IR_IN_PLACE;
+		return IR_PLACED;
 	case IR_else:
 		if (!inner || *inner != IR_IN_IF)
 			return IR_NO_IF;
 		*inner = IR_IN_ELSE;
-		return IR_IN_PLACE;
+		return IR_PLACED;
 	case IR_endif:
 		if (!inner || *inner == IR_IN_LOOP)
 			return IR_NO_IF;
 		b->depth--;
-		return IR_IN_PLACE;
-	case IR_break: return b->loops ? IR_IN_PLACE : IR_NO_LOOP;
+		return IR_PLACED;
+	case IR_break: return b->loops ? IR_PLACED : IR_NO_LOOP;
 	case IR_local:
-	case IR_shared: return b->depth ? IR_IN_BLOCK : IR_IN_PLACE;
-	default: return IR_IN_PLACE;
+	case IR_shared: return b->depth ? IR_IN_BLOCK : IR_PLACED;
+	default: return IR_PLACED;
 	}
 }
 
 /* What an op does to the kernel's shape. False: not here. */
 static bool ir_shape(struct ir *ir, enum ir_op op, int64_t imm)
 {
-	static const char *const misplaced[IR_PLACES] = {
+	static const char *const misplaced[IR_MISPLACED_COUNT] = {
 		[IR_LOOPS_TOO_DEEP] = "loops nest deeper than 16",
 		[IR_TOO_DEEP] = "loops and ifs nest deeper than 32",
 		[IR_NO_LOOP] = "an endloop closes no loop, or a break leaves none",
@@ -200,7 +200,7 @@ static bool ir_shape(struct ir *ir, enum ir_op op, int64_t imm)
 	enum ir_misplaced why = ir_blocks_step(&ir->blocks, op);
 
 	ir->cooperative |= ir_does(op, IR_GROUPS);
-	if (why != IR_IN_PLACE)
+	if (why != IR_PLACED)
 		return ir_fail(ir, misplaced[why]);
 	if (op == IR_local) {
 		if (imm <= 0 || imm > (int64_t)(IR_MAX_LOCAL_BYTES - ir->local_bytes))

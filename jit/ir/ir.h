@@ -123,14 +123,14 @@ struct ir_blocks {
 };
 /* Why an operation cannot stand here. */
 enum ir_misplaced {
-	IR_IN_PLACE,
+	IR_PLACED,
 	IR_LOOPS_TOO_DEEP,
 	IR_TOO_DEEP,
 	IR_NO_LOOP,  /* endloop, break */
 	IR_IF_OPEN,  /* endloop */
 	IR_NO_IF,    /* else, endif */
 	IR_IN_BLOCK, /* local, shared */
-	IR_PLACES
+	IR_MISPLACED_COUNT
 };
 /* Opens and closes what the operation does. */
 enum ir_misplaced ir_blocks_step(struct ir_blocks *b, unsigned op);
@@ -197,7 +197,7 @@ typedef struct {
 } ir_o;
 
 /* Tiles and operands of matrix products. */
-enum { IR_TILE = 16, IR_STRIP_BYTES = 32, IR_PIECE_BYTES = 16, IR_ROW_BYTES = 128 /* of oload_turned */ };
+enum { IR_TILE = 16, IR_STRIP_BYTES = 32, IR_VECTOR_BYTES = 16, IR_ROW_BYTES = 128 /* of oload_swizzled */ };
 /* Of idots: bytes, and k's, of a row of the first factor; bytes of a row of the second one, which is four k's, and of
  * the sums. */
 enum { IR_DOTS_STRIP = 32, IR_DOTS_ROW = 128 };

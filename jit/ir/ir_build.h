@@ -143,23 +143,23 @@ static inline void ir_tstore_top(struct ir *b, ir_a p, ir_t v, int32_t disp, uns
 {
 	ir_emit(b, IR_tstore_top, 0, p.r, v.r, 0, ir_x(disp, step, stride));
 }
-/* pieces: how many 16 bytes a strip's second half lies behind its first */
-static inline ir_o ir_oload(struct ir *b, ir_a p, int32_t disp, unsigned stride, unsigned pieces)
+/* vectors: how many 16 bytes a strip's second half lies behind its first */
+static inline ir_o ir_oload(struct ir *b, ir_a p, int32_t disp, unsigned stride, unsigned vectors)
 {
-	return (ir_o){ ir_emit(b, IR_oload, 0, p.r, 0, 0, ir_x(disp, pieces, stride)) };
+	return (ir_o){ ir_emit(b, IR_oload, 0, p.r, 0, 0, ir_x(disp, vectors, stride)) };
 }
-static inline ir_o ir_oload_top(struct ir *b, ir_a p, int32_t disp, unsigned stride, unsigned pieces)
+static inline ir_o ir_oload_top(struct ir *b, ir_a p, int32_t disp, unsigned stride, unsigned vectors)
 {
-	return (ir_o){ ir_emit(b, IR_oload_top, 0, p.r, 0, 0, ir_x(disp, pieces, stride)) };
+	return (ir_o){ ir_emit(b, IR_oload_top, 0, p.r, 0, 0, ir_x(disp, vectors, stride)) };
 }
-/* piece: the first of the two */
-static inline ir_o ir_oload_turned(struct ir *b, ir_a p, int32_t disp, unsigned piece)
+/* vector: the first of the two */
+static inline ir_o ir_oload_swizzled(struct ir *b, ir_a p, int32_t disp, unsigned vector)
 {
-	return (ir_o){ ir_emit(b, IR_oload_turned, 0, p.r, 0, 0, ir_x(disp, piece, IR_ROW_BYTES)) };
+	return (ir_o){ ir_emit(b, IR_oload_swizzled, 0, p.r, 0, 0, ir_x(disp, vector, IR_ROW_BYTES)) };
 }
-static inline void ir_ostore(struct ir *b, ir_a p, ir_o v, int32_t disp, unsigned stride, unsigned pieces)
+static inline void ir_ostore(struct ir *b, ir_a p, ir_o v, int32_t disp, unsigned stride, unsigned vectors)
 {
-	ir_emit(b, IR_ostore, 0, p.r, v.r, 0, ir_x(disp, pieces, stride));
+	ir_emit(b, IR_ostore, 0, p.r, v.r, 0, ir_x(disp, vectors, stride));
 }
 static inline void ir_copy(struct ir *b, ir_a to, ir_a from, uint32_t bytes)
 {

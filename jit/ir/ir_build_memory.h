@@ -7,9 +7,9 @@
  * every target.
  *
  * disp: bytes. n: lanes that take part from the first on, 0 for all. mask: of these, the ones that do; ir_everywhere
- * for all. Lanes that take no part load 0 and touch no memory. index: which element, from 0 on; its place, index times
- * the size of an element, is below 2^32 (ops.def). Operands are values that exist: write no call that emits in their
- * place.
+ * for all. Lanes that take no part load 0 and touch no memory. index: which element, from 0 on; its address, index
+ * times the size of an element, is below 2^32 (ops.def). Operands are values that exist: write no call that emits in
+ * their place.
  */
 #ifndef JIT_IR_BUILD_MEMORY_H
 #define JIT_IR_BUILD_MEMORY_H

@@ -144,10 +144,10 @@ static inline ir_d ir_cos_rest(struct ir *b, struct ir_pair r)
 /* The sine of the angle plus `more` right angles. Its sign is changed where the top bit of `minus` is set. */
 static inline ir_d ir_circle(struct ir *b, struct ir_angle a, int64_t more, ir_l minus)
 {
-	const ir_l turns = ir_ladd(b, a.right_angles, ir_lconst(b, more)), one = ir_lconst(b, 1);
-	const ir_m across = ir_leq(b, ir_land(b, turns, one), one);
+	const ir_l quadrant = ir_ladd(b, a.right_angles, ir_lconst(b, more)), one = ir_lconst(b, 1);
+	const ir_m across = ir_leq(b, ir_land(b, quadrant, one), one);
 	const ir_d sine = ir_sin_rest(b, a.rest), cosine = ir_cos_rest(b, a.rest);
-	const ir_l sign = ir_lxor(b, ir_lshl(b, ir_lshr(b, turns, 1), 63), minus);
+	const ir_l sign = ir_lxor(b, ir_lshl(b, ir_lshr(b, quadrant, 1), 63), minus);
 
 	return ir_dbits(b, ir_lxor(b, ir_lbits(b, ir_dsel(b, across, cosine, sine)), sign));
 }

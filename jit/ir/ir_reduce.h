@@ -97,8 +97,8 @@ static inline void ir_pi_multiply(struct ir *b, ir_l sum[IR_PI_LIMBS], const ir_
 static inline ir_l ir_pi_join(struct ir *b, ir_l upper, ir_l lower) { return ir_lor(b, ir_lshl(b, upper, 32), lower); }
 
 /* size: 2^30 or more, and finite. It is m 2^e, with m of 53 bits; the first bit of 2 / pi that does not only add whole
- * turns has number e - 1 behind the binary point, which makes it bit e + 30 of the table. What m times 192 bits has in
- * its lower 192 is the quadrant in two bits, and then the rest. */
+ * circles has number e - 1 behind the binary point, which makes it bit e + 30 of the table. What m times 192 bits has
+ * in its lower 192 is the quadrant in two bits, and then the rest. */
 static inline struct ir_angle ir_reduce_large(struct ir *b, ir_d size)
 {
 	const ir_l bits = ir_lbits(b, size), exponent = ir_lshr(b, bits, 52);
@@ -114,7 +114,7 @@ static inline struct ir_angle ir_reduce_large(struct ir *b, ir_d size)
 	const ir_l top = ir_pi_join(b, sum[5], sum[4]), middle = ir_pi_join(b, sum[3], sum[2]);
 	const ir_l near = ir_lor(b, ir_lshl(b, top, 2), ir_lshr(b, middle, 62)), far = ir_lshl(b, middle, 2);
 	/* the rest as a number with a sign, to the nearest right angle */
-	const ir_l turns = ir_ladd(b, ir_lshr(b, top, 62), ir_lshr(b, near, 63));
+	const ir_l quadrant = ir_ladd(b, ir_lshr(b, top, 62), ir_lshr(b, near, 63));
 	const ir_d first = ir_l2d(b, near);
 	const ir_d second = ir_l2d(b, ir_lsub(b, near, ir_d2l_cut(b, first)));
 	const ir_d third = ir_dmul(b, ir_ul2d(b, far), ir_dconst(b, 0x1p-64));
@@ -125,7 +125,7 @@ static inline struct ir_angle ir_reduce_large(struct ir *b, ir_d size)
 	const struct ir_pair product = ir_exact_product(b, high, pi);
 	const ir_d more = ir_dfma(b, high, pi_rest, ir_dmul(b, low, pi));
 
-	return (struct ir_angle){ turns, ir_quick_sum(b, product.high, ir_dadd(b, product.low, more)) };
+	return (struct ir_angle){ quadrant, ir_quick_sum(b, product.high, ir_dadd(b, product.low, more)) };
 }
 
 /* Of |x| below 2^30. The first product takes nothing away but what a double holds; the second is known exactly. */
@@ -144,17 +144,17 @@ static inline struct ir_angle ir_reduce_small(struct ir *b, ir_d size)
 static inline struct ir_angle ir_reduce(struct ir *b, ir_d size)
 {
 	const struct ir_angle small = ir_reduce_small(b, size);
-	const ir_l turns = ir_var_l(b, small.right_angles);
+	const ir_l quadrant = ir_var_l(b, small.right_angles);
 	const ir_d high = ir_var_d(b, small.rest.high), low = ir_var_d(b, small.rest.low);
 	const ir_m is_large = ir_dle(b, ir_dconst(b, 0x1p30), size);
 
 	ir_if(b, ir_any(b, is_large));
 	const struct ir_angle large = ir_reduce_large(b, size);
-	ir_set_l(b, turns, ir_lsel(b, is_large, large.right_angles, turns));
+	ir_set_l(b, quadrant, ir_lsel(b, is_large, large.right_angles, quadrant));
 	ir_set_d(b, high, ir_dsel(b, is_large, large.rest.high, high));
 	ir_set_d(b, low, ir_dsel(b, is_large, large.rest.low, low));
 	ir_endif(b);
-	return (struct ir_angle){ turns, { high, low } };
+	return (struct ir_angle){ quadrant, { high, low } };
 }
 
 #endif

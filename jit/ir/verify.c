@@ -162,19 +162,20 @@ static bool verify_matrix(const struct verify *v, const struct ir_ins *in)
 	unsigned step = ir_t_step(in->imm), stride = ir_x_stride(in->imm),
 		 element = in->type == IR_TYPE__ ? 4 : ir_types[in->type].bytes;
 
-	if (in->op == IR_ostore && (stride < IR_PIECE_BYTES ||
-	                            (stride < (step + 1) * IR_PIECE_BYTES && step * IR_PIECE_BYTES < IR_TILE * stride)))
-		return verify_fail(v, "step is %u and stride is %u, which makes pieces overlap", step, stride);
-	if (in->op == IR_oload_turned)
+	if (in->op == IR_ostore &&
+	    (stride < IR_VECTOR_BYTES ||
+	     (stride < (step + 1) * IR_VECTOR_BYTES && step * IR_VECTOR_BYTES < IR_TILE * stride)))
+		return verify_fail(v, "step is %u and stride is %u, which makes vectors overlap", step, stride);
+	if (in->op == IR_oload_swizzled)
 		return (step <= 6 && step % 2 == 0 && stride == IR_ROW_BYTES) ||
 		       verify_fail(v, "step is %u and stride is %u, expected 0, 2, 4 or 6 and %d", step, stride,
 		                   IR_ROW_BYTES);
 	if (in->op == IR_oload || in->op == IR_oload_top || in->op == IR_ostore)
-		return (step && stride % IR_PIECE_BYTES == 0) ||
+		return (step && stride % IR_VECTOR_BYTES == 0) ||
 		       verify_fail(v,
 		                   "step is %u and stride is %u, expected a step of 1 or more and a stride that is a "
 		                   "multiple of %d",
-		                   step, stride, IR_PIECE_BYTES);
+		                   step, stride, IR_VECTOR_BYTES);
 	if (step % element || stride % element)
 		return verify_fail(v, "step is %u and stride is %u, expected multiples of %u", step, stride, element);
 	if ((in->op == IR_tstore || in->op == IR_tstore_top) &&
@@ -248,7 +249,7 @@ static bool verify_shape(struct verify *v, const struct ir_ins *in)
 	const enum ir_misplaced why = ir_blocks_step(&v->blocks, in->op);
 
 	v->cooperative |= ir_does(in->op, IR_GROUPS);
-	if (why != IR_IN_PLACE)
+	if (why != IR_PLACED)
 		return verify_misplaced(v, in, why);
 	if (v->blocks.depth > depth)
 		v->mark[depth] = v->n_trail;

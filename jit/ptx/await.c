@@ -3,8 +3,9 @@
  * Owns: when they are looked at. A load that awaits is written where it stands; that its words have come is checked in
  * front of their first use, together with all words that were asked for beside them, and those are loaded again until
  * none is empty. So whatever stands between the load and its use hides what memory takes, and words that wait together
- * wait once. A use in a loop that the load is not in checks there, in every turn; that says nothing about uses behind
- * the loop, which may have had no turn. An if checks all, so nothing that was asked for before it is left to its parts.
+ * wait once. A use in a loop that the load is not in checks there, in every iteration; that says nothing about uses
+ * behind the loop, which may have had no iteration. An if checks all, so nothing that was asked for before it is left
+ * to its parts.
  */
 #include "jit/ptx/ptx.h"
 #include "jit/ir/lanes.h"
@@ -12,8 +13,8 @@
 typedef struct ptx_operand op;
 
 
-/* Pieces of 16 bytes a lane, whose four words the row at `at` and the three behind it load. */
-static bool is_piece(const struct ptx_emitter *e)
+/* Vectors of 16 bytes a lane, whose four words the row at `at` and the three behind it load. */
+static bool is_vector(const struct ptx_emitter *e)
 {
 	const struct ir_ins *i = &e->ir->ins[e->at];
 
@@ -123,13 +124,13 @@ bool ptx_await(struct ptx_emitter *e, const struct ir_ins *i)
 		return false;
 	if (e->scan.reg[i->a].shared)
 		e->w.wrong = "what is awaited lies in shared memory";
-	if (e->at < e->awaited_to) /* the fourth of a piece's words, or one before it */
+	if (e->at < e->awaited_to) /* the fourth of a vector's words, or one before it */
 		return true;
 	if (e->n_awaited == PTX_MEMO) {
 		check(e, e->depth);
 		forget(e, e->depth);
 	}
-	struct ptx_awaited a = { .words = is_piece(e) ? 4 : 1, .lanes = 32, .depth = (uint8_t)e->depth };
+	struct ptx_awaited a = { .words = is_vector(e) ? 4 : 1, .lanes = 32, .depth = (uint8_t)e->depth };
 	for (unsigned k = 0; k < a.words; k++)
 		a.dst[k] = i[k].dst;
 	if (ir_row(i) == IR_fawait_at) {

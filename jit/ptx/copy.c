@@ -1,7 +1,7 @@
 /* jit/ptx/copy.c - copies from global memory to a wave's local bytes, which lie in shared memory, while the wave goes
  * on.
  *
- * Owns: the rows copy, copy_at, copies and copied. Lanes copy pieces of 16 bytes, side by side, and each row of copy
+ * Owns: the rows copy, copy_at, copies and copied. Lanes copy vectors of 16 bytes, side by side, and each row of copy
  * is a group of copies, as is what stands in front of a row of copies. The lanes meet behind the wait, for one may read
  * what another has copied, and in front of copies, for one may still read what was there.
  */
@@ -9,7 +9,7 @@
 
 typedef struct ptx_operand op;
 
-enum { PIECE = 16, TURN = 32 * PIECE };
+enum { VECTOR = 16, ROUND = 32 * VECTOR };
 
 /* Weights, keys and values go through the L2 cache once a launch. What stays there beside them, the kernels' code above
  * all, is to be there when the next layer needs it. */
@@ -30,13 +30,13 @@ static void copy(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	struct ptx_writer *w = &e->w;
 	const uint32_t bytes = (uint32_t)i->imm;
-	op to = ptx_address(e, i->a, 0, PIECE), from = ptx_address(e, i->b, 0, PIECE), once = policy(e);
+	op to = ptx_address(e, i->a, 0, VECTOR), from = ptx_address(e, i->b, 0, VECTOR), once = policy(e);
 
 	ptx_meet_readers(e, true);
-	for (uint32_t at = 0; at < bytes; at += TURN) {
-		if (bytes - at < TURN)
-			w->guard = ptx_first_lanes(e, (bytes - at) / PIECE);
-		PTX_PUT(w, COPY_PIECE_ONCE, ptx_at(to, to.value + at), ptx_at(from, from.value + at), ptx_imm(PIECE),
+	for (uint32_t at = 0; at < bytes; at += ROUND) {
+		if (bytes - at < ROUND)
+			w->guard = ptx_first_lanes(e, (bytes - at) / VECTOR);
+		PTX_PUT(w, COPY_VECTOR_ONCE, ptx_at(to, to.value + at), ptx_at(from, from.value + at), ptx_imm(VECTOR),
 		        once);
 	}
 	PTX_PUT0(w, COPIES_GROUP);
@@ -53,7 +53,7 @@ static void copy_at(struct ptx_emitter *e, const struct ir_ins *i)
 	ptx_meet_readers(e, true);
 	PTX_PUT(w, CVT_U64_U32, wide, ptx_reg(e, i->c));
 	PTX_PUT(w, ADD_S64, sum, ptx_reg(e, root), wide);
-	ptx_put(w, i->imm == PIECE ? PTX_COPY_PIECE : PTX_COPY_LATER,
+	ptx_put(w, i->imm == VECTOR ? PTX_COPY_VECTOR : PTX_COPY_LATER,
 	        (const op[]){ to, ptx_at(sum, disp), ptx_imm(i->imm) }, 3);
 }
 

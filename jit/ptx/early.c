@@ -1,7 +1,7 @@
 /* jit/ptx/early.c - what a launch does before those in front of it have ended.
  *
  * Owns: the argument slots, which nobody writes while a pass runs and which are therefore read at once; and weights,
- * asked for ahead. What pieces of 16 bytes a wave reads first, and so where they lie, follows from the arguments and
+ * asked for ahead. What vectors of 16 bytes a wave reads first, and so where they lie, follows from the arguments and
  * the wave's share; the card is told to fetch them into its L2 cache. That reads nothing and so may come too early:
  * what a launch before this one still writes there is what the loads find later. A kernel with ifs or breaks asks for
  * nothing.
@@ -61,7 +61,7 @@ void ptx_load_slots(struct ptx_emitter *e)
 
 /* --- weights */
 
-/* The instruction that writes r last before k, when every loop is in its first turn. */
+/* The instruction that writes r last before k, when every loop is in its first iteration. */
 static size_t writer_of(const struct ptx_emitter *e, uint16_t r, size_t k)
 {
 	unsigned ended = 0; /* loops that were left before k */
@@ -133,17 +133,18 @@ struct stretch {
 	uint16_t root;
 	int64_t from, to;
 };
-enum { STRETCHES = 4, PIECE = 16, STRETCH_MAX = 1 << 16 };
+enum { STRETCHES = 4, VECTOR = 16, STRETCH_MAX = 1 << 16 };
 
-static bool is_piece(const struct ptx_emitter *e, size_t k)
+static bool is_vector(const struct ptx_emitter *e, size_t k)
 {
 	const struct ir_ins *i = &e->ir->ins[k];
 
-	return i->op == IR_load_strided && e->scan.words[k] == 4 && ir_x_stride(i->imm) == PIECE &&
+	return i->op == IR_load_strided && e->scan.words[k] == 4 && ir_x_stride(i->imm) == VECTOR &&
 	       !e->scan.reg[i->a].shared;
 }
 
-/* What the pieces from k to the end of its loop's body read in a turn. Returns how many stretches; end: of the body. */
+/* What the vectors from k to the end of its loop's body read in an iteration. Returns how many stretches; end: of the
+ * body. */
 static unsigned find_stretches(const struct ptx_emitter *e, size_t k, struct stretch s[STRETCHES], size_t *end)
 {
 	unsigned n = 0;
@@ -151,7 +152,7 @@ static unsigned find_stretches(const struct ptx_emitter *e, size_t k, struct str
 	for (; k < e->ir->n_ins && e->ir->ins[k].op != IR_loop && e->ir->ins[k].op != IR_endloop; k++) {
 		size_t at[4] = { 0 };
 		unsigned j = 0;
-		if (!is_piece(e, k))
+		if (!is_vector(e, k))
 			continue;
 		ptx_members(&e->scan, e->ir, k, at);
 		int64_t from = ir_x_disp(e->ir->ins[at[0]].imm);
@@ -163,7 +164,7 @@ static unsigned find_stretches(const struct ptx_emitter *e, size_t k, struct str
 		if (j == n)
 			s[n++] = (struct stretch){ .root = root, .from = from, .to = from };
 		s[j].from = from < s[j].from ? from : s[j].from;
-		s[j].to = from + 32 * PIECE > s[j].to ? from + 32 * PIECE : s[j].to;
+		s[j].to = from + 32 * VECTOR > s[j].to ? from + 32 * VECTOR : s[j].to;
 	}
 	*end = k;
 	return n;
@@ -183,7 +184,7 @@ static size_t loop_around(const struct ptx_emitter *e, size_t k)
 	return SIZE_MAX;
 }
 
-/* Where the next turn goes on where this one has ended, all turns' bytes belong together. */
+/* Where the next iteration goes on where this one has ended, all iterations' bytes belong together. */
 static int64_t bytes_of(const struct ptx_emitter *e, const struct stretch *s, size_t loop, size_t end)
 {
 	int64_t bytes = s->to - s->from;
@@ -199,7 +200,7 @@ static int64_t bytes_of(const struct ptx_emitter *e, const struct stretch *s, si
 	return bytes < STRETCH_MAX ? bytes : STRETCH_MAX;
 }
 
-/* Lane 0, where all loops around k have a turn. False: that is not known. */
+/* Lane 0, where all loops around k have an iteration. False: that is not known. */
 static bool is_reached(struct ptx_emitter *e, uint32_t *number, size_t k, op *out)
 {
 	op one = ptx_new(&e->w, PTX_PRED), zero = ptx_new(&e->w, PTX_B64);
@@ -207,12 +208,12 @@ static bool is_reached(struct ptx_emitter *e, uint32_t *number, size_t k, op *ou
 	PTX_PUT(&e->w, LT_U32, one, e->lane, ptx_imm(1));
 	PTX_PUT(&e->w, MOV_B64, zero, ptx_imm(0));
 	while ((k = loop_around(e, k)) != SIZE_MAX) {
-		op turns = ptx_new(&e->w, PTX_PRED), both = ptx_new(&e->w, PTX_PRED);
+		op iterates = ptx_new(&e->w, PTX_PRED), both = ptx_new(&e->w, PTX_PRED);
 		uint32_t count;
 		if (!first_value(e, number, e->ir->ins[k].a, k, 0, &count))
 			return false;
-		PTX_PUT(&e->w, LT_S64, turns, zero, ptx_register(PTX_B64, count));
-		PTX_PUT(&e->w, AND_PRED, both, one, turns);
+		PTX_PUT(&e->w, LT_S64, iterates, zero, ptx_register(PTX_B64, count));
+		PTX_PUT(&e->w, AND_PRED, both, one, iterates);
 		one = both;
 	}
 	*out = one;
@@ -243,7 +244,7 @@ void ptx_ask_ahead(struct ptx_emitter *e)
 		e->w.no_memory = true;
 		return;
 	}
-	while (k < e->ir->n_ins && !is_piece(e, k))
+	while (k < e->ir->n_ins && !is_vector(e, k))
 		k++;
 	unsigned n = find_stretches(e, k, s, &end);
 	if (n && is_reached(e, number, k, &reached))

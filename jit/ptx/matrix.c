@@ -5,10 +5,10 @@
  * 2t + 8h + j, so that registers 4h to 4h + 3 are the sums of one instruction, which has 8 columns. Where a tile's
  * elements differ by their row or their column alone, or not at all, alike registers are one.
  *
- * Of an operand the lane has eight bytes of strip g and of strip g + 8: half t % 2 of piece t / 2. The instruction
+ * Of an operand the lane has eight bytes of strip g and of strip g + 8: half t % 2 of vector t / 2. The instruction
  * takes the first four of them for other k's than the rest, and both factors do so alike: sums of integers know no
- * order, and that of floats is left to the card (numerics.h rule 13). Pieces lie at multiples of 16. Where all factors
- * come from shared memory, they are loaded as matrices of eight rows: then the lane has word t of both pieces.
+ * order, and that of floats is left to the card (numerics.h rule 13). Vectors lie at multiples of 16. Where all factors
+ * come from shared memory, they are loaded as matrices of eight rows: then the lane has word t of both vectors.
  */
 #include "jit/ptx/ptx.h"
 
@@ -174,25 +174,25 @@ static void store(struct ptx_emitter *e, const struct ir_ins *i)
 	}
 }
 
-/* Registers are in the order in which the instruction has them: pieces of a strip are its first and second k's. */
+/* Registers are in the order in which the instruction has them: vectors of a strip are its first and second k's. */
 static void load_matrices(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	const bool first = e->scan.reg[i->dst].first;
-	const bool pieces_turned = i->op == IR_oload_turned;
-	const uint64_t rows = pieces_turned           ? (first ? PTX_LANES_FIRST_TURNED : PTX_LANES_SECOND_TURNED)
+	const bool swizzled = i->op == IR_oload_swizzled;
+	const uint64_t rows = swizzled                ? (first ? PTX_LANES_FIRST_SWIZZLED : PTX_LANES_SECOND_SWIZZLED)
 	                      : !first                ? PTX_LANES_SECOND
 	                      : i->op == IR_oload_top ? PTX_LANES_TOP
 	                                              : PTX_LANES_FIRST;
-	const uint32_t *r = e->tile[i->dst].reg, turned[] = { r[0], r[2], r[1], r[3] };
+	const uint32_t *r = e->tile[i->dst].reg, swapped[] = { r[0], r[2], r[1], r[3] };
 
-	PTX_PUT(&e->w, LOAD_MATRIX, tuple(first ? turned : r, 4),
+	PTX_PUT(&e->w, LOAD_MATRIX, tuple(first ? swapped : r, 4),
 	        ptx_address(e, i->a, ir_x_disp(i->imm), lanes(i, rows)));
 }
 
 static void load_operand(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	const bool shared = is_shared(e, i);
-	const uint64_t kind = i->op == IR_oload_turned ? PTX_LANES_STRIP_TURNED : PTX_LANES_STRIP;
+	const uint64_t kind = i->op == IR_oload_swizzled ? PTX_LANES_STRIP_SWIZZLED : PTX_LANES_STRIP;
 	struct ptx_tile *t = &e->tile[i->dst];
 
 	ptx_meet(e, shared);
@@ -260,7 +260,7 @@ bool ptx_matrix(struct ptx_emitter *e, const struct ir_ins *i)
 	case IR_tstore:
 	case IR_tstore_top: store(e, i); return true;
 	case IR_oload:
-	case IR_oload_turned:
+	case IR_oload_swizzled:
 	case IR_oload_top: load_operand(e, i); return true;
 	case IR_ostore: store_operand(e, i); return true;
 	case IR_tdot_i8:

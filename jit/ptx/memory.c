@@ -13,54 +13,55 @@ void ptx_new_run(struct ptx_emitter *e) { e->n_sums = 0; }
 
 /* --- made at the entry, once */
 
-/* The place of the piece behind `first`, which is even, by 0 or 1. */
-static op turn(struct ptx_emitter *e, op piece, op strip, unsigned first)
+/* The swizzled number of the vector behind `first`, which is even, by 0 or 1. */
+static op swizzle(struct ptx_emitter *e, op vector, op strip, unsigned first)
 {
 	struct ptx_writer *w = &e->w;
-	op number = ptx_new(w, PTX_B32), by = ptx_new(w, PTX_B32), place = ptx_new(w, PTX_B32);
+	op number = ptx_new(w, PTX_B32), by = ptx_new(w, PTX_B32), swizzled = ptx_new(w, PTX_B32);
 
-	PTX_PUT(w, ADD_S32, number, piece, ptx_imm(first));
+	PTX_PUT(w, ADD_S32, number, vector, ptx_imm(first));
 	PTX_PUT(w, AND_B32, by, strip, ptx_imm(7));
-	PTX_PUT(w, XOR_B32, place, number, by);
-	return place;
+	PTX_PUT(w, XOR_B32, swizzled, number, by);
+	return swizzled;
 }
 
-/* Of lane l: strip l % 16 and piece l / 16, or l % 8 for l % 16; or strip l % 8 + 8 * (l / 16) and piece l / 8 % 2. */
+/* Of lane l: strip l % 16 and vector l / 16, or l % 8 for l % 16; or strip l % 8 + 8 * (l / 16) and vector l / 8 % 2.
+ */
 static op matrix_rows(struct ptx_emitter *e, uint64_t kind, unsigned stride, unsigned step)
 {
 	struct ptx_writer *w = &e->w;
-	const bool turned = kind == PTX_LANES_FIRST_TURNED || kind == PTX_LANES_SECOND_TURNED,
-		   first = kind != PTX_LANES_SECOND && kind != PTX_LANES_SECOND_TURNED;
-	op strip = ptx_new(w, PTX_B32), upper = ptx_new(w, PTX_B32), piece = ptx_new(w, PTX_B32),
+	const bool swizzled = kind == PTX_LANES_FIRST_SWIZZLED || kind == PTX_LANES_SECOND_SWIZZLED,
+		   first = kind != PTX_LANES_SECOND && kind != PTX_LANES_SECOND_SWIZZLED;
+	op strip = ptx_new(w, PTX_B32), upper = ptx_new(w, PTX_B32), vector = ptx_new(w, PTX_B32),
 	   at = ptx_new(w, PTX_B32), all = ptx_new(w, PTX_B32);
 
 	PTX_PUT(w, SHR_U32, upper, e->lane, ptx_imm(4));
 	PTX_PUT(w, AND_B32, strip, e->lane, ptx_imm(first && kind != PTX_LANES_TOP ? 15 : 7));
 	if (first) {
-		piece = upper;
+		vector = upper;
 	} else {
-		PTX_PUT(w, SHR_U32, piece, e->lane, ptx_imm(3));
-		PTX_PUT(w, AND_B32, piece, piece, ptx_imm(1));
+		PTX_PUT(w, SHR_U32, vector, e->lane, ptx_imm(3));
+		PTX_PUT(w, AND_B32, vector, vector, ptx_imm(1));
 		PTX_PUT(w, SHL_B32, upper, upper, ptx_imm(3));
 		PTX_PUT(w, ADD_S32, strip, strip, upper);
 	}
 	PTX_PUT(w, MUL_S32, at, strip, ptx_imm(stride));
-	if (turned) {
-		piece = turn(e, piece, strip, step);
+	if (swizzled) {
+		vector = swizzle(e, vector, strip, step);
 		step = 1;
 	}
-	PTX_PUT(w, MAD_U32, all, piece, ptx_imm(step * IR_PIECE_BYTES), at);
+	PTX_PUT(w, MAD_U32, all, vector, ptx_imm(step * IR_VECTOR_BYTES), at);
 	return all;
 }
 
-/* Of lane 4g + t: row g and column 2t of a tile; strip g and eight of its bytes, the first or second half of a piece.
+/* Of lane 4g + t: row g and column 2t of a tile; strip g and eight of its bytes, the first or second half of a vector.
  */
 static op matrix_lanes(struct ptx_emitter *e, uint64_t by)
 {
 	struct ptx_writer *w = &e->w;
 	const unsigned step = (unsigned)by & 0xff, stride = (unsigned)(by >> 8) & 0xffffff;
 	const uint64_t kind = by & UINT64_C(0xffffffff) << 32;
-	const bool turned = kind == PTX_LANES_STRIP_TURNED;
+	const bool swizzled = kind == PTX_LANES_STRIP_SWIZZLED;
 	op g = ptx_new(w, PTX_B32), t = ptx_new(w, PTX_B32), rows = ptx_new(w, PTX_B32), all = ptx_new(w, PTX_B32);
 
 	PTX_PUT(w, SHR_U32, g, e->lane, ptx_imm(2));
@@ -70,18 +71,18 @@ static op matrix_lanes(struct ptx_emitter *e, uint64_t by)
 		PTX_PUT(w, MAD_U32, all, t, ptx_imm(2 * step), rows);
 		return all;
 	}
-	if (kind != PTX_LANES_STRIP && kind != PTX_LANES_STRIP_TURNED)
+	if (kind != PTX_LANES_STRIP && kind != PTX_LANES_STRIP_SWIZZLED)
 		return matrix_rows(e, kind, stride, step);
-	op piece = ptx_new(w, PTX_B32), half = ptx_new(w, PTX_B32), number = ptx_new(w, PTX_B32),
-	   pieces = ptx_new(w, PTX_B32);
+	op vector = ptx_new(w, PTX_B32), half = ptx_new(w, PTX_B32), number = ptx_new(w, PTX_B32),
+	   vectors = ptx_new(w, PTX_B32);
 	PTX_PUT(w, SHR_U32, t, e->lane, ptx_imm(1));
 	PTX_PUT(w, AND_B32, number, t, ptx_imm(1));
 	PTX_PUT(w, AND_B32, half, e->lane, ptx_imm(1));
-	if (turned)
-		number = turn(e, number, g, step);
-	PTX_PUT(w, MAD_U32, pieces, number, ptx_imm((turned ? 1 : step) * IR_PIECE_BYTES), rows);
-	PTX_PUT(w, SHL_B32, piece, half, ptx_imm(3));
-	PTX_PUT(w, ADD_S32, all, pieces, piece);
+	if (swizzled)
+		number = swizzle(e, number, g, step);
+	PTX_PUT(w, MAD_U32, vectors, number, ptx_imm((swizzled ? 1 : step) * IR_VECTOR_BYTES), rows);
+	PTX_PUT(w, SHL_B32, vector, half, ptx_imm(3));
+	PTX_PUT(w, ADD_S32, all, vectors, vector);
 	return all;
 }
 
@@ -222,7 +223,7 @@ static unsigned lanes_of(const struct ir_ins *i)
 	return ir_facts_of(i)->imm == IR_IMM_x ? ir_x_lanes(i->imm, 32) : 32;
 }
 
-static op place(struct ptx_emitter *e, const struct ir_ins *i)
+static op address_of(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	const struct row *r = &rows[ir_row(i)];
 
@@ -290,7 +291,7 @@ static void load(struct ptx_emitter *e, const struct ir_ins *i)
 		load_joined(e, i);
 		return;
 	}
-	load_part(e, load, i, place(e, i));
+	load_part(e, load, i, address_of(e, i));
 }
 
 static void gather(struct ptx_emitter *e, const struct ir_ins *i)
@@ -318,7 +319,7 @@ static op lower_half(struct ptx_emitter *e, op word)
 static void store(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	const struct row *r = &rows[ir_row(i)];
-	op to = place(e, i), data = ptx_reg(e, i->b);
+	op to = address_of(e, i), data = ptx_reg(e, i->b);
 	const op some = some_lanes(e, i, i->op == IR_store_first ? 1 : lanes_of(i));
 
 	if (i->type == IR_TYPE_f16) {
@@ -339,7 +340,7 @@ static void store(struct ptx_emitter *e, const struct ir_ins *i)
 		          i->op == IR_give && e->cards > 1 ? PTX_ST_RELAXED_SYSTEM : (enum ptx_op)r->global, to, data);
 }
 
-/* The place of each lane's element. */
+/* The address of each lane's element. */
 static op element(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	op offset = ptx_new(&e->w, PTX_B64), sum = ptx_new(&e->w, PTX_B64);

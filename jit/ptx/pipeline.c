@@ -21,7 +21,7 @@ static bool loads_shared(const struct ptx_emitter *e, const struct ir_ins *i)
 	return ir_does(i->op, IR_READS) && ir_facts_of(i)->dst != IR_TYPE_a && e->scan.reg[i->a].shared;
 }
 
-/* What the turn before stored and loaded: the body of the loop that has begun is looked through. */
+/* What the iteration before stored and loaded: the body of the loop that has begun is looked through. */
 static void note_accesses(struct ptx_emitter *e)
 {
 	unsigned depth = 1;
@@ -81,7 +81,7 @@ static bool end_loop(struct ptx_emitter *e)
 	w->guard = again;
 	PTX_PUT(w, BRA, e->loop[e->depth].head);
 	ptx_label(w, (uint32_t)e->loop[e->depth].end.value);
-	/* it may have had no turn, or was left by a break */
+	/* it may have had no iteration, or was left by a break */
 	join_accesses(e->stored, &e->loaded, e->loop[e->depth].stored, e->loop[e->depth].loaded);
 	ptx_new_run(e);
 	return true;

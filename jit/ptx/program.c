@@ -2,7 +2,7 @@
  *
  * Owns: how a block gets at its commands, which of them it has a share of, and how blocks meet. See program.h.
  *
- * Commands are copied to shared memory some turns before they are needed, by each warp for itself, so no command's
+ * Commands are copied to shared memory some iterations before they are needed, by each warp for itself, so no command's
  * words are waited for and no registers keep them while a function runs. A function asks the card for the first of its
  * weights, then waits for the barrier, if it must, and then for the block's other warps, which may still be using the
  * shared memory of the function before.
@@ -154,7 +154,7 @@ struct program {
 	struct ptx_buffer text;
 	unsigned n, cards;
 	/* the same for all lanes, but `copies`: what this lane copies of a command, and to where */
-	op lane, wave, thread, block, blocks, ring, copies, from, turn, turns, seen, command;
+	op lane, wave, thread, block, blocks, ring, copies, from, iteration, iterations, seen, command;
 	op function, share, waits, arrives, sync, goal;
 	op next;
 };
@@ -208,14 +208,14 @@ static void branch(struct ptx_writer *w, op when, op to)
 	PTX_PUT(w, BRA, to);
 }
 
-/* Sends command `number` on its way to its place in the ring, if there is one; a group of copies, empty or not. */
+/* Sends command `number` on its way to its slot in the ring, if there is one; a group of copies, empty or not. */
 static void copy_command(struct program *p, op number)
 {
 	struct ptx_writer *w = &p->w;
-	op place = ptx_new(w, PTX_B32), there = less(w, number, p->turns), from, to;
+	op slot = ptx_new(w, PTX_B32), there = less(w, number, p->iterations), from, to;
 
-	PTX_PUT(w, AND_B32, place, number, ptx_imm(AHEAD));
-	to = sum(w, p->copies, wide_product(w, place, sizeof(struct ptx_command)));
+	PTX_PUT(w, AND_B32, slot, number, ptx_imm(AHEAD));
+	to = sum(w, p->copies, wide_product(w, slot, sizeof(struct ptx_command)));
 	from = sum(w, p->from, wide_product(w, number, sizeof(struct ptx_command)));
 	w->guard = there;
 	PTX_PUT(w, COPY_LATER, ptx_at(to, 0), ptx_at(from, 0), ptx_imm(8));
@@ -238,7 +238,7 @@ static void begin(struct program *p)
 	lanes = wide_product(w, p->lane, 8);
 	p->copies = sum(w, p->ring, lanes);
 	p->from = sum(w, parameter(w, "commands", true), lanes);
-	p->turns = parameter(w, "n", false);
+	p->iterations = parameter(w, "n", false);
 	p->sync = parameter(w, "sync", true);
 	p->goal = ptx_new(w, PTX_B32);
 	if (p->cards > 1) {
@@ -253,7 +253,7 @@ static void begin(struct program *p)
 	}
 }
 
-/* 16 bytes a thread in a turn, all blocks side by side. */
+/* 16 bytes a thread in an iteration, all blocks side by side. */
 static void empty_region(struct program *p)
 {
 	struct ptx_writer *w = &p->w;
@@ -283,21 +283,21 @@ static void empty_region(struct program *p)
 	ptx_label(w, (uint32_t)done.value);
 }
 
-/* The turn's command, when its words are there. Blocks without a share go on behind the calls. */
+/* The iteration's command, when its words are there. Blocks without a share go on behind the calls. */
 static void take_command(struct program *p, op skip)
 {
 	struct ptx_writer *w = &p->w;
-	op ahead = ptx_new(w, PTX_B32), place = ptx_new(w, PTX_B32), unused = ptx_new(w, PTX_B32),
+	op ahead = ptx_new(w, PTX_B32), slot = ptx_new(w, PTX_B32), unused = ptx_new(w, PTX_B32),
 	   first = ptx_new(w, PTX_B32), blocks = ptx_new(w, PTX_B32), new = ptx_new(w, PTX_PRED),
 	   zero = ptx_new(w, PTX_B32), before;
 
-	PTX_PUT(w, BAR_WARP_SYNC, ptx_imm(0xffffffff)); /* the place it goes to has been read */
-	PTX_PUT(w, ADD_S32, ahead, p->turn, ptx_imm(AHEAD));
+	PTX_PUT(w, BAR_WARP_SYNC, ptx_imm(0xffffffff)); /* the slot it goes to has been read */
+	PTX_PUT(w, ADD_S32, ahead, p->iteration, ptx_imm(AHEAD));
 	copy_command(p, ahead);
 	PTX_PUT(w, COPIES_WAIT, ptx_imm(AHEAD));
 	PTX_PUT(w, BAR_WARP_SYNC, ptx_imm(0xffffffff));
-	PTX_PUT(w, AND_B32, place, p->turn, ptx_imm(AHEAD));
-	p->command = sum(w, p->ring, wide_product(w, place, sizeof(struct ptx_command)));
+	PTX_PUT(w, AND_B32, slot, p->iteration, ptx_imm(AHEAD));
+	p->command = sum(w, p->ring, wide_product(w, slot, sizeof(struct ptx_command)));
 	p->function = ptx_new(w, PTX_B32);
 	p->share = ptx_new(w, PTX_B32);
 	op four = { .kind = PTX_TUPLE,
@@ -365,18 +365,18 @@ static void put_entry(struct program *p, const struct target *t)
 
 	begin(p);
 	empty_region(p);
-	p->turn = ptx_new(w, PTX_B32);
+	p->iteration = ptx_new(w, PTX_B32);
 	p->seen = ptx_new(w, PTX_B32);
 	p->arrives = ptx_new(w, PTX_B32);
-	PTX_PUT(w, MOV_B32, p->turn, ptx_imm(0));
+	PTX_PUT(w, MOV_B32, p->iteration, ptx_imm(0));
 	PTX_PUT(w, MOV_B32, p->seen, ptx_imm(0));
 	ptx_label(w, (uint32_t)again.value);
 	take_command(p, skip);
 	call(p, 0, p->n, skip);
 	ptx_label(w, (uint32_t)skip.value);
 	arrive(p);
-	PTX_PUT(w, ADD_S32, p->turn, p->turn, ptx_imm(1));
-	branch(w, less(w, p->turn, p->turns), again);
+	PTX_PUT(w, ADD_S32, p->iteration, p->iteration, ptx_imm(1));
+	branch(w, less(w, p->iteration, p->iterations), again);
 	ptx_format(w, &p->text,
 	           ".visible .entry " PTX_PROGRAM_ENTRY "(.param .u64 commands, .param .u32 n, .param .u64 sync, "
 	           ".param .u32 arrivals, ");

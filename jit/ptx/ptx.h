@@ -145,16 +145,16 @@ enum { PTX_BIAS = 0x4b400000 };
  * bytes, or rows of matrices. */
 #define PTX_LANES_TILE (UINT64_C(1) << 32)
 #define PTX_LANES_STRIP (UINT64_C(2) << 32)
-/* Rows of 16 bytes of the four matrices that one load gives: pieces 0 of strips 0 to 15, then pieces 1; or both pieces
- * of strips 0 to 7, then of the others. */
+/* Rows of 16 bytes of the four matrices that one load gives: vectors 0 of strips 0 to 15, then vectors 1; or both
+ * vectors of strips 0 to 7, then of the others. */
 #define PTX_LANES_FIRST (UINT64_C(3) << 32)
 #define PTX_LANES_SECOND (UINT64_C(4) << 32)
-/* The same three of strips whose pieces are turned (ops.def, oload_turned). */
-#define PTX_LANES_STRIP_TURNED (UINT64_C(5) << 32)
-#define PTX_LANES_FIRST_TURNED (UINT64_C(6) << 32)
-#define PTX_LANES_SECOND_TURNED (UINT64_C(7) << 32)
+/* The same three of strips whose vectors are swizzled (ops.def, oload_swizzled). */
+#define PTX_LANES_STRIP_SWIZZLED (UINT64_C(5) << 32)
+#define PTX_LANES_FIRST_SWIZZLED (UINT64_C(6) << 32)
+#define PTX_LANES_SECOND_SWIZZLED (UINT64_C(7) << 32)
 
-/* Pieces 0 of strips 0 to 7, twice, then pieces 1. */
+/* Vectors 0 of strips 0 to 7, twice, then vectors 1. */
 #define PTX_LANES_TOP (UINT64_C(8) << 32)
 
 enum { PTX_MEMO = 64 };
@@ -165,7 +165,7 @@ struct ptx_awaited {
 	uint16_t dst[4];
 	uint8_t words, lanes;
 	uint8_t depth; /* of loops */
-	uint8_t seen;  /* the depth of the loop whose turn has looked; 0: none */
+	uint8_t seen;  /* the depth of the loop whose iteration has looked; 0: none */
 };
 struct ptx_emitter {
 	const struct ir *ir;
@@ -273,7 +273,7 @@ void ptx_take_text(struct object *out, const struct ptx_buffer *text);
 /* 80, 90: of its name. */
 unsigned ptx_capability(const struct target *t);
 
-/* Several cards that run a kernel together (struct target, cards) have all that kernels store to at the same place of
+/* Several cards that run a kernel together (struct target, cards) have all that kernels store to at the same offset of
  * their memory, at addresses that differ in these bits alone, by the number of the card. So each reads its own memory
  * only, and has what any of them has stored. Displacements of 32 bits must not reach beyond a card's addresses. */
 enum { PTX_CARD_SHIFT = 39 };

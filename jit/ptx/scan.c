@@ -3,7 +3,7 @@
  *
  * Never changes the IR. A load of 8 or 16 bytes must be aligned to that, which the IR does not promise. It is known
  * from how an address is computed, of pointers in the arguments (PTX_ARG_ALIGN: plans give no others), and of strided
- * loads whose stride is a multiple of 16: there the template means pieces of 16 bytes (target->lane_bytes), which lie
+ * loads whose stride is a multiple of 16: there the template means vectors of 16 bytes (target->lane_bytes), which lie
  * at multiples of 16. The simulator traps on an address that is not.
  */
 #include "jit/ptx/ptx.h"
@@ -230,10 +230,10 @@ static bool find_members(const struct ir *ir, const struct ptx_scan *s, size_t k
 		if (s->leader[m] || !is_word(ir, s, m, &other) || other.root != first.root ||
 		    other.stride != first.stride || other.disp < from || other.disp >= from + bytes || other.disp % 4)
 			continue;
-		size_t *place = &at[(other.disp - from) / 4];
-		if (*place != SIZE_MAX)
+		size_t *slot = &at[(other.disp - from) / 4];
+		if (*slot != SIZE_MAX)
 			continue;
-		*place = m;
+		*slot = m;
 		n++;
 	}
 	return n == words;

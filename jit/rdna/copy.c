@@ -27,11 +27,11 @@ static void load_args(struct rdna *r, enum rdna_op op, unsigned d, unsigned n, i
 	rdna_put(r, &(struct rdna_ins){ .op = op, .d = { rdna_sn(d, n) }, .s = { rdna_sn(0, 2) }, .offset = offset });
 }
 
-/* Each item takes every stride-th piece, until none is left. id: where the workgroup's number is. */
-static void write_copy(struct rdna *r, struct rdna_operand id, bool pieces)
+/* Each item takes every stride-th vector, until none is left. id: where the workgroup's number is. */
+static void write_copy(struct rdna *r, struct rdna_operand id, bool vectors)
 {
 	int again = rdna_label(r), end = rdna_label(r);
-	unsigned n = pieces ? 4 : 1;
+	unsigned n = vectors ? 4 : 1;
 
 	load_args(r, RDNA_S_LOAD_B128, TO, 4, 0);
 	load_args(r, RDNA_S_LOAD_B64, N, 2, offsetof(struct rdna_copy_args, n));
@@ -41,14 +41,14 @@ static void write_copy(struct rdna *r, struct rdna_operand id, bool pieces)
 	rdna_bind(r, again);
 	rdna_put(r, &(struct rdna_ins){ .op = RDNA_V_CMPX_GT_U32, .s = { rdna_s(N), rdna_v(ITEM) } });
 	rdna_put_branch(r, RDNA_S_CBRANCH_EXECZ, end);
-	rdna_put2(r, RDNA_V_LSHLREV_B32, rdna_v(OFFSET), rdna_imm(pieces ? 4 : 0), rdna_v(ITEM));
-	rdna_put(r, &(struct rdna_ins){ .op = pieces ? RDNA_GLOBAL_LOAD_B128 : RDNA_GLOBAL_LOAD_U8,
+	rdna_put2(r, RDNA_V_LSHLREV_B32, rdna_v(OFFSET), rdna_imm(vectors ? 4 : 0), rdna_v(ITEM));
+	rdna_put(r, &(struct rdna_ins){ .op = vectors ? RDNA_GLOBAL_LOAD_B128 : RDNA_GLOBAL_LOAD_U8,
 	                                .d = { rdna_vn(DATA, n) },
 	                                .s = { rdna_v(OFFSET) },
 	                                .saddr = rdna_sn(FROM, 2) });
 	rdna_put2(r, RDNA_V_ADD_NC_U32, rdna_v(ITEM), rdna_s(STRIDE), rdna_v(ITEM));
 	wait_load(r);
-	rdna_put(r, &(struct rdna_ins){ .op = pieces ? RDNA_GLOBAL_STORE_B128 : RDNA_GLOBAL_STORE_B8,
+	rdna_put(r, &(struct rdna_ins){ .op = vectors ? RDNA_GLOBAL_STORE_B128 : RDNA_GLOBAL_STORE_B8,
 	                                .s = { rdna_v(OFFSET), rdna_vn(DATA, n) },
 	                                .saddr = rdna_sn(TO, 2) });
 	rdna_put_branch(r, RDNA_S_BRANCH, again);
@@ -84,7 +84,7 @@ static struct amdgpu_kernel describe(const char *name)
 
 bool rdna_copy_make(uint8_t **bytes, size_t *size, const struct target *target, struct error *err)
 {
-	struct amdgpu_kernel k[2] = { describe(RDNA_COPY_PIECES), describe(RDNA_COPY_BYTES) };
+	struct amdgpu_kernel k[2] = { describe(RDNA_COPY_VECTORS), describe(RDNA_COPY_BYTES) };
 	struct amdgpu_object made = { 0 };
 	struct rdna r[2];
 	bool ok = true;

@@ -1,6 +1,6 @@
 /* jit/rdna/copy.h - kernels that copy memory on a card, as a code object: for memory that the host does not reach.
  *
- * Owns: their instructions and arguments. Addresses do not overlap; who launches several in turn puts barriers between
+ * Owns: their instructions and arguments. Addresses do not overlap; who launches several in a row puts barriers between
  * them.
  */
 #ifndef JIT_RDNA_COPY_H
@@ -8,13 +8,13 @@
 
 #include "jit/target.h"
 
-#define RDNA_COPY_PIECES "copy16" /* pieces of 16 bytes, between addresses aligned to that */
+#define RDNA_COPY_VECTORS "copy16" /* vectors of 16 bytes, between addresses aligned to that */
 #define RDNA_COPY_BYTES "copy1"
-enum { RDNA_COPY_ITEMS = 256 /* in a workgroup */, RDNA_COPY_MAX = 1 << 27 /* pieces or bytes of a launch */ };
+enum { RDNA_COPY_ITEMS = 256 /* in a workgroup */, RDNA_COPY_MAX = 1 << 27 /* vectors or bytes of a launch */ };
 
 struct rdna_copy_args {
 	uint64_t to, from;
-	uint32_t n;      /* pieces or bytes */
+	uint32_t n;      /* vectors or bytes */
 	uint32_t stride; /* work items of the launch */
 };
 

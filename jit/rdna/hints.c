@@ -1,11 +1,11 @@
 /* jit/rdna/hints.c - what is announced to the hardware: clauses of loads, and delays (s_delay_alu).
  *
- * Neither is needed for results: a clause keeps loads of one kind together, and a delay lets the hardware turn to
+ * Neither is needed for results: a clause keeps loads of one kind together, and a delay lets the hardware switch to
  * another wave while operands are on their way.
  */
 #include "jit/rdna/hazard.h"
 
-/* --- clauses: loads of one kind in a row, announced, so that the hardware does not turn to another wave between
+/* --- clauses: loads of one kind in a row, announced, so that the hardware does not switch to another wave between
  * them */
 
 static unsigned clause_kind(const struct rdna_lir_ins *i)
@@ -27,7 +27,7 @@ static size_t clause_at(const struct rdna_lir *l, size_t at)
 	return n;
 }
 
-/* --- delays: how long ago a vector instruction's operands were begun, so that the hardware turns to another wave at
+/* --- delays: how long ago a vector instruction's operands were begun, so that the hardware switches to another wave at
  * once */
 
 /* Who made a register: a kind in the lower bits, above them that kind's count when it was issued. Long ago is whatever

@@ -353,9 +353,9 @@ static void find_issues(struct waiter *w)
 	}
 }
 
-/* What is outstanding in front of a loop, and no longer at its end, is waited for in every turn. That is idle from the
- * second turn on, or worse: it waits for what the turn itself has begun to load. So it is waited for in front of the
- * loop if its counter cannot tell the two apart, or has nothing else to count. */
+/* What is outstanding in front of a loop, and no longer at its end, is waited for in every iteration. That is idle from
+ * the second iteration on, or worse: it waits for what the iteration itself has begun to load. So it is waited for in
+ * front of the loop if its counter cannot tell the two apart, or has nothing else to count. */
 static bool again(void *user, const void *entry, const void *around, size_t at)
 {
 	struct waiter *w = user;

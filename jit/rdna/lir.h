@@ -4,10 +4,10 @@
  * all stages, the text form that the passes' tests are written in. Instructions are those of encoders/rdna.h under its
  * names; nothing here knows the IR's meaning.
  *
- * A virtual register is a tuple of 1 to 16 consecutive 32-bit registers of one file, with one place for its whole life.
- * An operand names n of its words from word `sub` on. A tuple may be written piece by piece; a register may be written
- * more than once (a variable). Control flow is counted loops, which a break may leave, and ifs. Memory instructions may
- * be restricted to some lanes (`exec`, or a mask in a register); all else runs with all 32.
+ * A virtual register is a tuple of 1 to 16 consecutive 32-bit registers of one file, with one machine register for its
+ * whole life. An operand names n of its words from word `sub` on. A tuple may be written word by word; a register may
+ * be written more than once (a variable). Control flow is counted loops, which a break may leave, and ifs. Memory
+ * instructions may be restricted to some lanes (`exec`, or a mask in a register); all else runs with all 32.
  *
  * The passes, in their order; each takes and leaves a whole kernel, those marked * may be left out
  * (compile_options.skip):
@@ -244,7 +244,7 @@ static inline void rdna_lir_visit(const struct rdna_lir_ins *i,
 bool rdna_lir_verify(const struct rdna_lir *l, struct error *err);
 /* Of that only what registers assigned can have spoilt in a kernel that passed it before, in one quick walk: that
  * sources hold the words they name, that destinations keep clear of sources. */
-bool rdna_lir_verify_places(const struct rdna_lir *l, struct error *err);
+bool rdna_lir_verify_registers(const struct rdna_lir *l, struct error *err);
 /* One instruction per line in the assembler's words, with virtual registers as "%v12", "%s3:2" (words), "%v12[1]" (one
  * word), "%v12[2:3]"; loops indented. Parse reads it back (tests). */
 void rdna_lir_print(const struct rdna_lir *l, FILE *out);

@@ -71,11 +71,11 @@ static inline void read_operand(struct check *c, const struct rdna_lir_operand *
 	if (o->kind != RDNA_LIR_VIRTUAL || !c->ok)
 		return;
 	uint32_t word = c->first_word[o->reg] + o->sub;
-	unsigned place = c->l->reg[o->reg].phys + o->sub;
+	unsigned machine_register = c->l->reg[o->reg].phys + o->sub;
 	for (unsigned k = 0; k < o->n; k++) {
 		if (!is_open(c, word + k))
 			rdna_verify_fail(c, "a word is read before it is written on every path");
-		else if (c->l->allocated && c->holds[place + k] != content(o) + k)
+		else if (c->l->allocated && c->holds[machine_register + k] != content(o) + k)
 			rdna_verify_fail(c, "a source's machine register holds another value");
 	}
 }
@@ -113,7 +113,7 @@ static void write_operands(struct check *c, const struct rdna_lir_ins *i)
 	write_operand(c, &i->d[1]);
 }
 
-static bool place(const struct rdna_lir *l, const struct rdna_lir_operand *o, unsigned *reg)
+static bool machine_register(const struct rdna_lir *l, const struct rdna_lir_operand *o, unsigned *reg)
 {
 	*reg = o->kind == RDNA_LIR_VIRTUAL ? l->reg[o->reg].phys + o->sub : o->reg;
 	return o->kind == RDNA_LIR_VIRTUAL || o->kind == RDNA_LIR_FIXED;
@@ -122,7 +122,7 @@ static bool place(const struct rdna_lir *l, const struct rdna_lir_operand *o, un
 static bool overlap(const struct rdna_lir *l, const struct rdna_lir_operand *a, const struct rdna_lir_operand *b)
 {
 	unsigned x, y;
-	return place(l, a, &x) && place(l, b, &y) && x < y + b->n && y < x + a->n;
+	return machine_register(l, a, &x) && machine_register(l, b, &y) && x < y + b->n && y < x + a->n;
 }
 
 /* A pair that is read as a whole may be the one that is written: each word of it is read before. */
@@ -144,7 +144,8 @@ bool rdna_verify_check_early_clobber(struct check *c, const struct rdna_lir_ins 
 	for (unsigned k = 0; k < 4; k++) {
 		if (!overlap(c->l, &i->d[0], &i->s[k]))
 			continue;
-		const bool same = place(c->l, &i->d[0], &d) && place(c->l, &i->s[k], &s) && d == s;
+		const bool same =
+			machine_register(c->l, &i->d[0], &d) && machine_register(c->l, &i->s[k], &s) && d == s;
 		if (!(same && (matrix ? k == 2 : may_be_source(i, k))))
 			return rdna_verify_fail(c, "the destination overlaps a source that is read later");
 	}
@@ -169,8 +170,8 @@ static bool reads(struct check *c, const struct rdna_lir_ins *i)
 static bool writes(struct check *c, const struct rdna_lir_ins *i)
 {
 	unsigned d, s;
-	bool same = i->op == RDNA_V_MOV_B32 && i->d[0].kind == RDNA_LIR_FIXED && place(c->l, &i->s[0], &s) &&
-	            place(c->l, &i->d[0], &d) && s == d;
+	bool same = i->op == RDNA_V_MOV_B32 && i->d[0].kind == RDNA_LIR_FIXED && machine_register(c->l, &i->s[0], &s) &&
+	            machine_register(c->l, &i->d[0], &d) && s == d;
 	if (!same)
 		write_operands(c, i);
 	if (c->ok && rdna_lir_facts(i->op) & RDNA_WRITES_SCC)

@@ -39,7 +39,7 @@ bool rdna_verify_check_instruction(struct check *c);
 /* --- lir_verify.c */
 
 bool rdna_verify_fail(struct check *c, const char *what);
-/* Two destinations in one place; a destination that is written before all sources are read. */
+/* Two destinations in one register; a destination that is written before all sources are read. */
 bool rdna_verify_check_early_clobber(struct check *c, const struct rdna_lir_ins *i);
 
 #endif

@@ -227,7 +227,7 @@ static void find_loops(struct rdna_live *v, const struct rdna_lir *l)
 	}
 }
 
-/* One piece for all arrays but the uses, which nobody has counted. */
+/* One allocation for all arrays but the uses, which nobody has counted. */
 static bool room(struct rdna_live *v, const struct rdna_lir *l)
 {
 	size_t words = 0, regs = l->n_regs, ins = l->n_ins + 1;

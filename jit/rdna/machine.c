@@ -55,11 +55,12 @@ void rdna_machine_ins(const struct rdna_lir_ins *i, struct rdna_ins *out)
 }
 
 /* What stands there, one bit; its number goes into *at. */
-static inline uint64_t glance(struct rdna_plain *p, unsigned place, const struct rdna_lir_operand *o)
+static inline uint64_t glance(struct rdna_plain *p, unsigned to_machine, const struct rdna_lir_operand *o)
 {
 	if (o->kind == RDNA_LIR_FIXED)
-		return rdna_plain_register(p, place, o->reg, o->n);
-	return o->kind == RDNA_LIR_NONE ? rdna_plain_nothing(p, place) : rdna_plain_constant(p, place, o->value);
+		return rdna_plain_register(p, to_machine, o->reg, o->n);
+	return o->kind == RDNA_LIR_NONE ? rdna_plain_nothing(p, to_machine)
+	                                : rdna_plain_constant(p, to_machine, o->value);
 }
 
 bool rdna_machine_plain(const struct rdna_lir_ins *i, struct rdna_plain *p)
@@ -232,7 +233,7 @@ char *rdna_machine_text(const struct rdna_lir *l, const struct rdna_lir_ins *i)
 
 /* --- insertion */
 
-/* A place for one more in front of `at`; NULL: memory ran out. */
+/* Room for one more in front of `at`; NULL: memory ran out. */
 static struct rdna_lir_ins *patch_room(struct rdna_patch *p, size_t at)
 {
 	assert(!p->n || p->at[p->n - 1] <= at);
@@ -300,7 +301,7 @@ bool rdna_patch_apply(struct rdna_lir *l, struct rdna_patch *p, struct error *er
 
 /* --- tidying */
 
-static inline void place(const struct rdna_lir *l, struct rdna_lir_operand *o)
+static inline void to_machine(const struct rdna_lir *l, struct rdna_lir_operand *o)
 {
 	if (o->kind != RDNA_LIR_VIRTUAL)
 		return;
@@ -324,10 +325,10 @@ void rdna_tidy(struct rdna_lir *l)
 		if (to != at)
 			*i = l->ins[at];
 		for (unsigned k = 0; k < 2; k++)
-			place(l, &i->d[k]);
+			to_machine(l, &i->d[k]);
 		for (unsigned k = 0; k < 4; k++)
-			place(l, &i->s[k]);
-		place(l, &i->saddr);
+			to_machine(l, &i->s[k]);
+		to_machine(l, &i->saddr);
 		to += !onto_itself(i);
 	}
 	l->n_ins = to;

@@ -16,7 +16,7 @@
 enum { RGROUP_SCALARS = 48 };
 
 struct rgroup_load {
-	uint64_t place;  /* the family; whether it is LDS; the address's root, 0: the arguments', and its version */
+	uint64_t base;   /* the family; whether it is LDS; the address's root, 0: the arguments', and its version */
 	uint64_t moment; /* how many stores it is behind; the stride */
 	int64_t disp;
 	uint32_t at, last;
@@ -36,15 +36,15 @@ struct rgroup {
 	int32_t *pressure; /* by instruction of the run */
 };
 
-static inline bool same_place(const struct rgroup_load *a, const struct rgroup_load *b)
+static inline bool same_base(const struct rgroup_load *a, const struct rgroup_load *b)
 {
-	return a->place == b->place && a->moment == b->moment;
+	return a->base == b->base && a->moment == b->moment;
 }
 
-/* By place, moment and displacement. */
+/* By base, moment and displacement. */
 static inline bool comes_before(const struct rgroup_load *a, const struct rgroup_load *b)
 {
-	return a->place != b->place     ? a->place < b->place
+	return a->base != b->base       ? a->base < b->base
 	       : a->moment != b->moment ? a->moment < b->moment
 	                                : a->disp < b->disp;
 }
@@ -96,7 +96,7 @@ static void rgroup_note(struct rgroup *g, uint32_t k)
 	if (g->ir->ins[g->s->reg[root].def].op == IR_arg && !g->ir->is_var[root])
 		root = 0;
 	g->load[g->n++] = (struct rgroup_load){
-		.place = (uint64_t)family << 49 | (uint64_t)lds << 48 | (uint64_t)root << 32 | version,
+		.base = (uint64_t)family << 49 | (uint64_t)lds << 48 | (uint64_t)root << 32 | version,
 		.moment = (uint64_t)epoch << 32 | stride,
 		.disp = disp,
 		.at = k,
@@ -115,7 +115,7 @@ static size_t rgroup_fit(const struct rgroup *g, size_t from, unsigned words)
 	size_t n = 0, used = 0;
 	int64_t reached = 0;
 
-	for (size_t k = from; k < g->n && same_place(first, &g->load[k]); k++) {
+	for (size_t k = from; k < g->n && same_base(first, &g->load[k]); k++) {
 		int64_t at = g->load[k].disp - first->disp, end = at + 4 * (int64_t)g->load[k].words;
 		if (end > 4 * (int64_t)words)
 			break;

@@ -47,7 +47,7 @@ static bool allocate(struct rdna_lir *l, const struct compile_job *j, const stru
 	          (!a->sched || (rdna_sched(l, at_most(vgprs, j->target->vector_file / WAVES_PER_SIMD), o->seed, err) &&
 	                         (!o->verify_passes || rdna_lir_verify(l, err)))) &&
 	          rdna_regalloc(l, vgprs, sgprs, o->seed, &used, err) &&
-	          (o->verify_passes ? rdna_lir_verify(l, err) : rdna_lir_verify_places(l, err));
+	          (o->verify_passes ? rdna_lir_verify(l, err) : rdna_lir_verify_registers(l, err));
 	if (ok) {
 		rdna_tidy(l);
 		rdna_shorten(l);

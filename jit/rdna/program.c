@@ -16,11 +16,11 @@
 
 /* The driver's registers. Kept over calls: */
 enum {
-	RECORD = 0,  /* address of this command's record */
-	LEFT = 2,    /* commands to come in bits 0..23, this command's flags from FLAGS_AT on */
-	ARRIVED = 3, /* what the counter shows once all are at the last barrier begun */
-	SYNC = 4,    /* address of struct rdna_program_sync */
-	PLACE = 6,   /* this workgroup's number in the low half, their count in the high one */
+	RECORD = 0,    /* address of this command's record */
+	LEFT = 2,      /* commands to come in bits 0..23, this command's flags from FLAGS_AT on */
+	ARRIVED = 3,   /* what the counter shows once all are at the last barrier begun */
+	SYNC = 4,      /* address of struct rdna_program_sync */
+	WORKGROUP = 6, /* this workgroup's number in the low half, their count in the high one */
 	/* m0: polls at a barrier; 0 once this workgroup has given up. Functions do not use it. */
 	/* Free outside calls; loaded ones first. A record is struct rdna_command. */
 	FUNCTION = 16,
@@ -133,7 +133,7 @@ static void start(struct rdna *r, const struct target *target, int end)
 	rdna_put1(r, RDNA_V_READFIRSTLANE_B32, rdna_s(RDNA_ABI_WAVE), rdna_v(0));
 	s2(r, RDNA_S_LSHR_B32, RDNA_ABI_WAVE, rdna_s(RDNA_ABI_WAVE), rdna_imm(5));
 	wait_scalar(r);
-	s2(r, RDNA_S_PACK_LL_B32_B16, PLACE, id, rdna_s(22));
+	s2(r, RDNA_S_PACK_LL_B32_B16, WORKGROUP, id, rdna_s(22));
 	s2(r, RDNA_S_SUB_CO_U32, LEFT, rdna_s(19), rdna_s(18));
 	compare(r, RDNA_S_CMP_LE_U32, rdna_s(19), rdna_s(18));
 	rdna_put_branch(r, RDNA_S_CBRANCH_SCC1, end);
@@ -167,8 +167,8 @@ static void share(struct rdna *r, int nothing)
 {
 	const unsigned i = TEMP, t = TEMP + 1, begin = RDNA_ABI_BEGIN, end = RDNA_ABI_END;
 
-	s2(r, RDNA_S_LSHR_B32, t, rdna_s(PLACE), rdna_imm(16));
-	s2(r, RDNA_S_AND_B32, i, rdna_s(PLACE), rdna_imm(0xffff));
+	s2(r, RDNA_S_LSHR_B32, t, rdna_s(WORKGROUP), rdna_imm(16));
+	s2(r, RDNA_S_AND_B32, i, rdna_s(WORKGROUP), rdna_imm(0xffff));
 	wait_scalar_write(r);
 	s2(r, RDNA_S_SUB_CO_U32, i, rdna_s(i), rdna_s(FIRST)); /* from the workgroup that has share 0 on, round */
 	wait_scalar_write(r);
@@ -277,7 +277,7 @@ static void give_up(struct rdna *r)
 	int second = rdna_label(r);
 
 	s2(r, RDNA_S_SUB_CO_U32, TEMP, rdna_imm(0), rdna_s(TEMP));
-	s2(r, RDNA_S_AND_B32, POLLS, rdna_s(PLACE), rdna_imm(0xffff));
+	s2(r, RDNA_S_AND_B32, POLLS, rdna_s(WORKGROUP), rdna_imm(0xffff));
 	rdna_put1(r, RDNA_S_MOV_B32, rdna_s(TEMP + 1), rdna_s(LEFT)); /* no vector instruction reads the driver's own */
 	wait_scalar_write(r);
 	rdna_put1(r, RDNA_V_MOV_B32, rdna_v(1), rdna_s(TEMP + 1)); /* cmpswap: the new value, the old one */
@@ -351,7 +351,7 @@ static void grid_barrier(struct rdna *r, int entry)
 	load_record(r); /* arrives while the others are waited for */
 	release(r);
 	workgroup_barrier(r);
-	s2(r, RDNA_S_LSHR_B32, TEMP, rdna_s(PLACE), rdna_imm(16));
+	s2(r, RDNA_S_LSHR_B32, TEMP, rdna_s(WORKGROUP), rdna_imm(16));
 	wait_scalar_write(r);
 	s2(r, RDNA_S_ADD_CO_U32, ARRIVED, rdna_s(ARRIVED), rdna_s(TEMP));
 	compare(r, RDNA_S_CMP_LG_U32, rdna_s(RDNA_ABI_WAVE), rdna_imm(0));

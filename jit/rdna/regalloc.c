@@ -21,32 +21,33 @@ enum { NOWHERE = UINT32_MAX };
 
 struct ra_word {
 	uint32_t next /* word that ends there, too */;
-	uint32_t place;
+	uint32_t phys;
 };
 
-/* Places are the encoder's numbers. */
-enum { PLACES = RDNA_V0 + RDNA_ABI_VGPRS };
+/* Machine registers have the encoder's numbers. */
+enum { REGISTERS = RDNA_V0 + RDNA_ABI_VGPRS };
 
 struct ra {
 	struct rdna_lir *l;
 	const struct rdna_live *live;
 	uint32_t *ends; /* by instruction: the first word that ends there */
 	struct ra_word *word;
-	uint64_t busy[PLACES / 64 + 1]; /* a bit for each place, those below first_place being busy; behind them none */
-	unsigned limit[RDNA_CLASSES];   /* places below */
-	unsigned used[RDNA_CLASSES];    /* highest + 1 */
-	unsigned used_below;            /* the same of scalar ones that do not stand apart */
-	bool *vector_reads;             /* by register: some vector instruction reads it; NULL: it does not matter */
+	uint64_t busy[REGISTERS / 64 +
+	              1]; /* a bit for each register, those below first_register being busy; behind them none */
+	unsigned limit[RDNA_CLASSES]; /* registers below */
+	unsigned used[RDNA_CLASSES];  /* highest + 1 */
+	unsigned used_below;          /* the same of scalar ones that do not stand apart */
+	bool *vector_reads;           /* by register: some vector instruction reads it; NULL: it does not matter */
 	bool tuples_high;
 	uint32_t random;
 	uint32_t at;
-	uint32_t failed; /* the register that found no place; 0: all did */
+	uint32_t failed; /* the virtual register that found no room; 0: all did */
 };
 
-static const unsigned first_place[RDNA_CLASSES] = {
+static const unsigned first_register[RDNA_CLASSES] = {
 	[RDNA_CLASS_SGPR] = RDNA_ABI_FREE_SGPR, [RDNA_CLASS_VGPR] = RDNA_V0
 };
-/* Where a class's places begin, in words of `busy`. */
+/* Where a class's registers begin, in words of `busy`. */
 static const unsigned first_busy[RDNA_CLASSES] = { [RDNA_CLASS_SGPR] = 0, [RDNA_CLASS_VGPR] = RDNA_V0 / 64 };
 
 static uint32_t draw(struct ra *ra)
@@ -57,17 +58,17 @@ static uint32_t draw(struct ra *ra)
 	return ra->random;
 }
 
-/* --- a place */
+/* --- a machine register */
 
 /* Words that nothing names need no register, but the tuple's numbers must exist. */
-static inline bool is_free(const struct ra *ra, unsigned place, uint16_t words)
+static inline bool is_free(const struct ra *ra, unsigned phys, uint16_t words)
 {
-	const uint64_t *busy = ra->busy + place / 64;
-	uint64_t here = busy[0] >> place % 64 | busy[1] << 1 << (63 - place % 64);
+	const uint64_t *busy = ra->busy + phys / 64;
+	uint64_t here = busy[0] >> phys % 64 | busy[1] << 1 << (63 - phys % 64);
 	return !(here & words);
 }
 
-/* Places below which a register may stand. */
+/* Machine registers below which a virtual one may stand. */
 static inline unsigned limit_for(const struct ra *ra, uint32_t r)
 {
 	unsigned cls = ra->l->reg[r].cls, limit = ra->limit[cls];
@@ -79,25 +80,25 @@ static inline bool may_stand_apart(const struct ra *ra, uint32_t r)
 	return ra->l->reg[r].cls == RDNA_CLASS_SGPR && ra->vector_reads && !ra->vector_reads[r];
 }
 
-static inline bool fits(const struct ra *ra, uint32_t r, unsigned place)
+static inline bool fits(const struct ra *ra, uint32_t r, unsigned phys)
 {
 	const struct rdna_lir_reg *g = &ra->l->reg[r];
-	return place >= first_place[g->cls] && place + g->n <= limit_for(ra, r) && place % g->align == 0 &&
-	       is_free(ra, place, ra->live->named[r]);
+	return phys >= first_register[g->cls] && phys + g->n <= limit_for(ra, r) && phys % g->align == 0 &&
+	       is_free(ra, phys, ra->live->named[r]);
 }
 
-/* place: the first to look at, aligned for all. */
-static uint32_t lowest_tuple(const struct ra *ra, const struct rdna_lir_reg *g, uint16_t named, unsigned place,
+/* phys: the first to look at, aligned for all. */
+static uint32_t lowest_tuple(const struct ra *ra, const struct rdna_lir_reg *g, uint16_t named, unsigned phys,
                              unsigned limit)
 {
-	while (place + g->n <= limit) {
-		uint64_t here = ra->busy[place / 64] >> place % 64;
+	while (phys + g->n <= limit) {
+		uint64_t here = ra->busy[phys / 64] >> phys % 64;
 		if (g->align == 1 && here & 1 && named & 1)
-			place += here == UINT64_MAX ? 64 : (unsigned)__builtin_ctzll(~here);
-		else if (is_free(ra, place, named))
-			return place;
+			phys += here == UINT64_MAX ? 64 : (unsigned)__builtin_ctzll(~here);
+		else if (is_free(ra, phys, named))
+			return phys;
 		else
-			place += g->align;
+			phys += g->align;
 	}
 	return NOWHERE;
 }
@@ -107,38 +108,38 @@ static inline uint32_t lowest_single(const struct ra *ra, enum rdna_class cls, u
 	unsigned k = first_busy[cls];
 	while (ra->busy[k] == UINT64_MAX)
 		k++;
-	unsigned place = 64 * k + (unsigned)__builtin_ctzll(~ra->busy[k]);
-	return place < limit ? place : NOWHERE;
+	unsigned phys = 64 * k + (unsigned)__builtin_ctzll(~ra->busy[k]);
+	return phys < limit ? phys : NOWHERE;
 }
 
-static uint32_t any_place(struct ra *ra, uint32_t r, bool down)
+static uint32_t any_register(struct ra *ra, uint32_t r, bool down)
 {
 	const struct rdna_lir_reg *g = &ra->l->reg[r];
-	unsigned low = first_place[g->cls], high = limit_for(ra, r);
+	unsigned low = first_register[g->cls], high = limit_for(ra, r);
 	if (low + g->n > high)
 		return NOWHERE;
 	unsigned choices = high - g->n - low + 1, skip = ra->random ? draw(ra) % choices : 0;
 	for (unsigned k = 0; k < choices; k++) {
-		unsigned step = (k + skip) % choices, place = down ? high - g->n - step : low + step;
-		if (fits(ra, r, place))
-			return place;
+		unsigned step = (k + skip) % choices, phys = down ? high - g->n - step : low + step;
+		if (fits(ra, r, phys))
+			return phys;
 	}
 	return NOWHERE;
 }
 
-static inline uint32_t find_place(struct ra *ra, uint32_t r)
+static inline uint32_t find_register(struct ra *ra, uint32_t r)
 {
 	const struct rdna_lir_reg *g = &ra->l->reg[r];
 	bool down = ra->tuples_high && g->n > 1;
 	if (ra->random || down)
-		return any_place(ra, r, down);
+		return any_register(ra, r, down);
 	unsigned limit = limit_for(ra, r);
-	uint32_t place =
+	uint32_t phys =
 		may_stand_apart(ra, r) ? lowest_tuple(ra, g, ra->live->named[r], RDNA_ABI_APART, limit) : NOWHERE;
-	if (place != NOWHERE)
-		return place;
+	if (phys != NOWHERE)
+		return phys;
 	return g->n == 1 ? lowest_single(ra, (enum rdna_class)g->cls, limit)
-	                 : lowest_tuple(ra, g, ra->live->named[r], first_place[g->cls], limit);
+	                 : lowest_tuple(ra, g, ra->live->named[r], first_register[g->cls], limit);
 }
 
 static inline void use_up_to(struct ra *ra, uint8_t cls, unsigned top)
@@ -149,36 +150,36 @@ static inline void use_up_to(struct ra *ra, uint8_t cls, unsigned top)
 		ra->used_below = top;
 }
 
-static void take_tuple(struct ra *ra, uint32_t r, unsigned place)
+static void take_tuple(struct ra *ra, uint32_t r, unsigned phys)
 {
 	const struct rdna_lir_reg *g = &ra->l->reg[r];
 	struct ra_word *word = &ra->word[ra->live->reg[r].first_word];
-	uint64_t words = ra->live->named[r], *busy = ra->busy + place / 64;
+	uint64_t words = ra->live->named[r], *busy = ra->busy + phys / 64;
 	for (unsigned k = 0; k < g->n; k++)
-		word[k].place = place + k;
-	busy[0] |= words << place % 64;
-	busy[1] |= words >> 1 >> (63 - place % 64);
-	use_up_to(ra, g->cls, place + 64 - (unsigned)__builtin_clzll(words));
+		word[k].phys = phys + k;
+	busy[0] |= words << phys % 64;
+	busy[1] |= words >> 1 >> (63 - phys % 64);
+	use_up_to(ra, g->cls, phys + 64 - (unsigned)__builtin_clzll(words));
 }
 
 /* r is written, so something names at least one word of it. */
-static inline void take(struct ra *ra, uint32_t r, unsigned place)
+static inline void take(struct ra *ra, uint32_t r, unsigned phys)
 {
 	struct rdna_lir_reg *g = &ra->l->reg[r];
-	g->phys = (uint16_t)place;
+	g->phys = (uint16_t)phys;
 	if (g->n > 1) {
-		take_tuple(ra, r, place);
+		take_tuple(ra, r, phys);
 		return;
 	}
-	ra->word[ra->live->reg[r].first_word].place = place;
-	ra->busy[place / 64] |= UINT64_C(1) << place % 64;
-	use_up_to(ra, g->cls, place + 1);
+	ra->word[ra->live->reg[r].first_word].phys = phys;
+	ra->busy[phys / 64] |= UINT64_C(1) << phys % 64;
+	use_up_to(ra, g->cls, phys + 1);
 }
 
 static inline void mark(struct ra *ra, uint32_t word, bool busy)
 {
-	unsigned place = ra->word[word].place;
-	uint64_t *at = &ra->busy[place / 64], bit = UINT64_C(1) << place % 64;
+	unsigned phys = ra->word[word].phys;
+	uint64_t *at = &ra->busy[phys / 64], bit = UINT64_C(1) << phys % 64;
 	assert(!(*at & bit) == busy);
 	*at ^= bit;
 }
@@ -212,7 +213,7 @@ static inline const struct rdna_lir_operand *heir_of(const struct rdna_lir_ins *
 }
 
 /* Of the first destination. */
-static inline uint32_t wanted_place(const struct ra *ra, const struct rdna_lir_ins *i)
+static inline uint32_t wanted_register(const struct ra *ra, const struct rdna_lir_ins *i)
 {
 	const struct rdna_lir_operand *o = heir_of(i), *to = &i->d[0];
 	if (o->kind != RDNA_LIR_VIRTUAL || ra->random || ra->l->reg[o->reg].cls != ra->l->reg[to->reg].cls ||
@@ -240,17 +241,17 @@ static void mark_operand(struct ra *ra, const struct rdna_lir_operand *o, bool b
 static bool inherit_matrix(struct ra *ra, const struct rdna_lir_ins *i, uint32_t r)
 {
 	const struct rdna_lir_operand *c = &i->s[2];
-	uint32_t place = wanted_place(ra, i);
-	if (!(rdna_lir_facts(i->op) & RDNA_IS_WMMA) || place == NOWHERE || c->n != ra->l->reg[r].n || !ends_here(ra, c))
+	uint32_t phys = wanted_register(ra, i);
+	if (!(rdna_lir_facts(i->op) & RDNA_IS_WMMA) || phys == NOWHERE || c->n != ra->l->reg[r].n || !ends_here(ra, c))
 		return false;
 	if (i->s[0].reg == c->reg || i->s[1].reg == c->reg)
 		return false;
 	mark_operand(ra, c, false);
-	bool ok = fits(ra, r, place);
+	bool ok = fits(ra, r, phys);
 	mark_operand(ra, c, true);
 	if (ok) {
 		mark_operand(ra, c, false);
-		take(ra, r, place);
+		take(ra, r, phys);
 	}
 	return ok;
 }
@@ -268,17 +269,17 @@ static struct words inherited(const struct ra *ra, const struct rdna_lir_ins *i)
 
 static inline void allocate_one(struct ra *ra, const struct rdna_lir_ins *i, unsigned d, bool early_clobber)
 {
-	uint32_t r = i->d[d].reg, place = NOWHERE;
+	uint32_t r = i->d[d].reg, phys = NOWHERE;
 	if (early_clobber && !d && inherit_matrix(ra, i, r))
 		return;
 	if (!early_clobber && !d)
-		place = wanted_place(ra, i);
-	if (place == NOWHERE || !fits(ra, r, place))
-		place = find_place(ra, r);
-	if (place == NOWHERE)
+		phys = wanted_register(ra, i);
+	if (phys == NOWHERE || !fits(ra, r, phys))
+		phys = find_register(ra, r);
+	if (phys == NOWHERE)
 		ra->failed = r;
 	else
-		take(ra, r, place);
+		take(ra, r, phys);
 }
 
 static inline bool begins_here(const struct ra *ra, const struct rdna_lir_operand *o)
@@ -376,10 +377,10 @@ static void scan(struct ra *ra)
 {
 	memset(ra->busy, 0, sizeof ra->busy);
 	for (unsigned c = 0; c < RDNA_CLASSES; c++) {
-		ra->busy[first_place[c] / 64] = (UINT64_C(1) << first_place[c] % 64) - 1;
-		ra->used[c] = first_place[c];
+		ra->busy[first_register[c] / 64] = (UINT64_C(1) << first_register[c] % 64) - 1;
+		ra->used[c] = first_register[c];
 	}
-	ra->used_below = first_place[RDNA_CLASS_SGPR];
+	ra->used_below = first_register[RDNA_CLASS_SGPR];
 	ra->failed = 0;
 	const struct rdna_lir_ins *i = ra->l->ins;
 	for (ra->at = 0; ra->at < ra->l->n_ins && !ra->failed; ra->at++, i++)
@@ -393,23 +394,23 @@ static bool refuse(const struct ra *ra, struct error *err)
 {
 	const struct rdna_lir_reg *g = &ra->l->reg[ra->failed];
 	unsigned taken = 0;
-	for (unsigned place = first_place[g->cls]; place < ra->limit[g->cls]; place++)
-		taken += ra->busy[place / 64] >> place % 64 & 1;
+	for (unsigned phys = first_register[g->cls]; phys < ra->limit[g->cls]; phys++)
+		taken += ra->busy[phys / 64] >> phys % 64 & 1;
 	return error_set(err, ERROR_UNSUPPORTED,
 	                 "the kernel does not fit in %u %s registers: at instruction %u of %zu %u are taken and a "
-	                 "tuple of %u finds no place",
-	                 ra->limit[g->cls] - first_place[g->cls], g->cls == RDNA_CLASS_VGPR ? "vector" : "scalar",
+	                 "tuple of %u finds no room",
+	                 ra->limit[g->cls] - first_register[g->cls], g->cls == RDNA_CLASS_VGPR ? "vector" : "scalar",
 	                 (unsigned)ra->at - 1, ra->l->n_ins, taken, g->n);
 }
 
 static unsigned limit_of(unsigned wanted, enum rdna_class cls)
 {
 	unsigned all = cls == RDNA_CLASS_VGPR ? RDNA_ABI_VGPRS : RDNA_ABI_SGPRS - RDNA_ABI_FREE_SGPR;
-	return first_place[cls] + (!wanted || wanted > all ? all : wanted);
+	return first_register[cls] + (!wanted || wanted > all ? all : wanted);
 }
 
 /* ra: its limits and the seed. */
-static bool place_all(struct ra *ra, struct rdna_regs *used, struct error *err)
+static bool allocate_all(struct ra *ra, struct rdna_regs *used, struct error *err)
 {
 	struct rdna_lir *l = ra->l;
 	bool ok = prepare(ra) || error_set(err, ERROR_MEMORY, "no memory to allocate the registers of a kernel");
@@ -433,9 +434,9 @@ static bool place_all(struct ra *ra, struct rdna_regs *used, struct error *err)
 bool rdna_regalloc_known(struct rdna_lir *l, const struct rdna_live *live, struct rdna_regs *used, struct error *err)
 {
 	struct ra ra = {
-		.l = l, .live = live, .limit = { [RDNA_CLASS_SGPR] = RDNA_ABI_SGPRS, [RDNA_CLASS_VGPR] = PLACES }
+		.l = l, .live = live, .limit = { [RDNA_CLASS_SGPR] = RDNA_ABI_SGPRS, [RDNA_CLASS_VGPR] = REGISTERS }
 	};
-	return place_all(&ra, used, err);
+	return allocate_all(&ra, used, err);
 }
 
 bool rdna_regalloc(struct rdna_lir *l, unsigned max_vgprs, unsigned max_sgprs, uint32_t seed, struct rdna_regs *used,
@@ -445,8 +446,8 @@ bool rdna_regalloc(struct rdna_lir *l, unsigned max_vgprs, unsigned max_sgprs, u
 	struct ra ra = { .l = l, .live = &live, .random = seed };
 	ra.limit[RDNA_CLASS_VGPR] = limit_of(max_vgprs, RDNA_CLASS_VGPR);
 	ra.limit[RDNA_CLASS_SGPR] = limit_of(max_sgprs, RDNA_CLASS_SGPR);
-	bool tried =
-		l->tried && !seed && ra.limit[RDNA_CLASS_VGPR] == PLACES && ra.limit[RDNA_CLASS_SGPR] == RDNA_ABI_SGPRS;
+	bool tried = l->tried && !seed && ra.limit[RDNA_CLASS_VGPR] == REGISTERS &&
+	             ra.limit[RDNA_CLASS_SGPR] == RDNA_ABI_SGPRS;
 	l->tried = l->allocated = false;
 	*used = (struct rdna_regs){ 0 };
 	if (tried) {
@@ -456,7 +457,7 @@ bool rdna_regalloc(struct rdna_lir *l, unsigned max_vgprs, unsigned max_sgprs, u
 	}
 	if (l->failed || !rdna_live_find(&live, l))
 		return error_set(err, ERROR_MEMORY, "no memory to allocate the registers of a kernel");
-	bool ok = place_all(&ra, used, err);
+	bool ok = allocate_all(&ra, used, err);
 	rdna_live_free(&live);
 	return ok;
 }

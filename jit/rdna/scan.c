@@ -417,7 +417,7 @@ uint16_t rscan_root(const struct rscan *s, const struct ir *ir, uint16_t r, int6
 	return r;
 }
 
-/* All that goes by register or instruction in one piece. Zeroed: what goes by register. */
+/* All that goes by register or instruction in one allocation. Zeroed: what goes by register. */
 static bool rscan_room(struct rscanner *c)
 {
 	struct rscan *s = c->s;

@@ -87,7 +87,7 @@ static void clean(struct sched *s)
 	rdna_live_free(&s->live);
 }
 
-static void keep_in_place(struct sched *s, uint32_t from, uint32_t to)
+static void keep_order(struct sched *s, uint32_t from, uint32_t to)
 {
 	for (uint32_t at = from; at < to; at++) {
 		s->order[at] = at;
@@ -110,9 +110,9 @@ static void schedule_all(struct sched *s)
 		if (s->n >= SHORTEST)
 			rsched_schedule_run(s);
 		else
-			keep_in_place(s, first, end);
+			keep_order(s, first, end);
 		if (end < n_ins)
-			keep_in_place(s, end, end + 1);
+			keep_order(s, end, end + 1);
 	}
 }
 

@@ -8,7 +8,7 @@
 
 #define NONE UINT32_MAX
 
-/* Latencies until a result may be used, in instructions of this wave, while other waves take their turns between. None
+/* Latencies until a result may be used, in instructions of this wave, while other waves issue between. None
  * exceeds SLOTS. */
 enum {
 	AFTER_VALU = 2,

@@ -137,7 +137,7 @@ static void depend_on_memory(struct sched *s, struct node *n, bool stores, struc
 	*m = (struct access_order){ n, NONE };
 }
 
-/* Most scalar instructions leave something in scc that nobody reads. Those may trade places with each other, but none
+/* Most scalar instructions leave something in scc that nobody reads. Those may change their order, but none
  * may come between a write that is read and its readers: they stay behind the readers before them and in front of the
  * next such write. */
 struct scc_order {
@@ -226,17 +226,17 @@ static uint32_t find_heights(struct sched *s)
  * otherwise. */
 static void sort_by_byte(size_t n, struct node *const *from, struct node **to, unsigned shift, unsigned values)
 {
-	uint32_t place[256], sum = 0;
-	memset(place, 0, values * sizeof *place);
+	uint32_t bucket[256], sum = 0;
+	memset(bucket, 0, values * sizeof *bucket);
 	for (size_t k = 0; k < n; k++)
-		place[from[k]->height >> shift & 255]++;
+		bucket[from[k]->height >> shift & 255]++;
 	for (unsigned b = values; b-- > 0;) {
-		uint32_t count = place[b];
-		place[b] = sum;
+		uint32_t count = bucket[b];
+		bucket[b] = sum;
 		sum += count;
 	}
 	for (size_t k = 0; k < n; k++)
-		to[place[from[k]->height >> shift & 255]++] = from[k];
+		to[bucket[from[k]->height >> shift & 255]++] = from[k];
 }
 
 void rsched_find_ranks(struct sched *s)

@@ -47,7 +47,7 @@ static void end_words(struct sched *s, const struct rdna_use *u, uint32_t at)
 }
 
 /* Puts a node at this position: what it takes and gives back, and where live ranges begin and end. */
-static inline void place_registers(struct sched *s, const struct node *n, uint32_t at)
+static inline void put_registers(struct sched *s, const struct node *n, uint32_t at)
 {
 	struct held *const reg = s->reg;
 	counts take = 0, give = 0;
@@ -264,7 +264,7 @@ static void list_schedule(struct sched *s)
 		set_remove(set_of(s, n), n->rank);
 		if (now < n->ready)
 			arrive(s, now = n->ready);
-		place_registers(s, n, at);
+		put_registers(s, n, at);
 		s->order[at] = n->at;
 		release(s, n, now);
 	}
@@ -288,7 +288,7 @@ static counts go_through(struct sched *s, bool made)
 	restore_registers(s);
 	s->held = s->peak = s->before[s->first];
 	for (size_t at = s->first; at < s->first + s->n; at++)
-		place_registers(s, &s->node[(made ? s->order[at] : at) - s->first], (uint32_t)at);
+		put_registers(s, &s->node[(made ? s->order[at] : at) - s->first], (uint32_t)at);
 	return s->peak;
 }
 

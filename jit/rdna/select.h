@@ -149,11 +149,11 @@ struct rsel {
 typedef struct rdna_lir_operand rsel_op;
 struct rsel_rule;
 typedef void (*rsel_fn)(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
-/* How one IR operation becomes instructions. turned: the instruction with its two sources exchanged, 0 where there is
+/* How one IR operation becomes instructions. other: the instruction with its two sources exchanged, 0 where there is
  * none. */
 struct rsel_rule {
 	rsel_fn select;
-	uint16_t op, turned;
+	uint16_t op, other;
 	uint32_t extra;
 };
 extern const struct rsel_rule rsel_scalar_rules[IR_ROWS], rsel_memory_rules[IR_ROWS], rsel_matrix_rules[IR_ROWS],
@@ -222,20 +222,20 @@ void rsel_give_loaded(struct rsel *s, const struct ir_ins *i, rsel_op words);
 
 /* An address on its way into an instruction: base (none: LDS from its beginning, or from the wave's locals on) +
  * disp. */
-struct rsel_place {
+struct rsel_pointer {
 	bool lds, locals;
 	rsel_op base;
 	int64_t disp;
 	uint32_t of, version;
 };
-struct rsel_place rsel_place(struct rsel *s, uint16_t r, int64_t disp);
-/* A pair of scalar registers such that *offset, within low..high, leads from it to the place. */
-rsel_op rsel_base(struct rsel *s, const struct rsel_place *p, int64_t low, int64_t high, int32_t *offset);
+struct rsel_pointer rsel_pointer(struct rsel *s, uint16_t r, int64_t disp);
+/* A pair of scalar registers such that *offset, within low..high, leads from it to the address. */
+rsel_op rsel_base(struct rsel *s, const struct rsel_pointer *p, int64_t low, int64_t high, int32_t *offset);
 /* LDS: the whole address in a scalar register or a constant. */
-rsel_op rsel_lds_sum(struct rsel *s, const struct rsel_place *p);
+rsel_op rsel_lds_sum(struct rsel *s, const struct rsel_pointer *p);
 /* What is known of this base and offset in this block; 0: nothing. */
-uint32_t rsel_remembered(const struct rsel *s, const struct rsel_place *p, uint32_t stride, int64_t offset);
-void rsel_remember(struct rsel *s, const struct rsel_place *p, uint32_t stride, int64_t offset, uint32_t reg);
+uint32_t rsel_remembered(const struct rsel *s, const struct rsel_pointer *p, uint32_t stride, int64_t offset);
+void rsel_remember(struct rsel *s, const struct rsel_pointer *p, uint32_t stride, int64_t offset, uint32_t reg);
 
 /* --- select_entry.c */
 
@@ -271,7 +271,7 @@ static inline bool rsel_in_vgpr(struct rsel *s, rsel_op o) { return rsel_is_vgpr
 
 /* --- select_integer.c */
 
-/* op, or turned with the sources exchanged. */
+/* op, or other with the sources exchanged. */
 void rsel_integer(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
 /* Shifts by a constant. The instructions take the count first. */
 void rsel_shift(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
@@ -298,12 +298,12 @@ void rsel_ilut16(struct rsel *s, const struct ir_ins *i, const struct rsel_rule 
 
 /* --- select_memory.c */
 
-/* Elements in a row, one a lane. op: the global load; turned: that of LDS; extra: bytes of an element. */
+/* Elements in a row, one a lane. op: the global load; other: that of LDS; extra: bytes of an element. */
 void rsel_load(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
-/* op: the global store; turned: that of LDS; extra: bytes from lane to lane, 0: the row's stride. */
+/* op: the global store; other: that of LDS; extra: bytes from lane to lane, 0: the row's stride. */
 void rsel_store(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
 /* Every lane, of d.n words. */
-void rsel_load_lanes(struct rsel *s, const struct rsel_place *p, uint32_t stride, rsel_op d);
+void rsel_load_lanes(struct rsel *s, const struct rsel_pointer *p, uint32_t stride, rsel_op d);
 
 /* --- select_divide.c */
 
@@ -319,7 +319,7 @@ void rsel_divide_lanes(struct rsel *s, const struct ir_ins *i, const struct rsel
 
 /* One source: op. */
 void rsel_unary(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
-/* Two sources. The short encoding wants its second in a vector register: then they change places. */
+/* Two sources. The short encoding wants its second in a vector register: then they are exchanged. */
 void rsel_binary(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r);
 /* What lane ^ by has, of 32 bits. */
 void rsel_exchange(struct rsel *s, rsel_op d, rsel_op a, unsigned by);

@@ -4,9 +4,9 @@
  */
 #include "jit/rdna/select.h"
 
-struct rsel_place rsel_place(struct rsel *s, uint16_t r, int64_t disp)
+struct rsel_pointer rsel_pointer(struct rsel *s, uint16_t r, int64_t disp)
 {
-	struct rsel_place p = { .lds = s->scan.reg[r].lds, .disp = disp };
+	struct rsel_pointer p = { .lds = s->scan.reg[r].lds, .disp = disp };
 	uint16_t root = rscan_root(&s->scan, s->ir, r, &p.disp);
 	const struct ir_ins *i = rsel_definition(s, root);
 	uint8_t fold = s->ir->is_var[root] ? RSCAN_NO : s->scan.reg[root].fold;
@@ -37,7 +37,7 @@ static struct rsel_value halves(rsel_op pair)
 	return v;
 }
 
-rsel_op rsel_base(struct rsel *s, const struct rsel_place *p, int64_t low, int64_t high, int32_t *offset)
+rsel_op rsel_base(struct rsel *s, const struct rsel_pointer *p, int64_t low, int64_t high, int32_t *offset)
 {
 	int64_t span = high - low + 1, above = p->disp - low, far = above - (above % span + span) % span;
 
@@ -54,12 +54,12 @@ rsel_op rsel_base(struct rsel *s, const struct rsel_place *p, int64_t low, int64
 	return rdna_lir_r(s->l, known);
 }
 
-static rsel_op lds_base(struct rsel *s, const struct rsel_place *p)
+static rsel_op lds_base(struct rsel *s, const struct rsel_pointer *p)
 {
 	return p->locals ? rsel_at_entry(s, RSEL_LOCALS, 0) : p->base;
 }
 
-rsel_op rsel_lds_sum(struct rsel *s, const struct rsel_place *p)
+rsel_op rsel_lds_sum(struct rsel *s, const struct rsel_pointer *p)
 {
 	rsel_op base = lds_base(s, p), d;
 
@@ -81,7 +81,7 @@ static rsel_op address_result(struct rsel *s, const struct ir_ins *i)
 	return o;
 }
 
-static void lds_address_sum(struct rsel *s, const struct ir_ins *i, struct rsel_place *p, rsel_op more)
+static void lds_address_sum(struct rsel *s, const struct ir_ins *i, struct rsel_pointer *p, rsel_op more)
 {
 	rsel_op base = lds_base(s, p);
 	bool constant = more.kind == RDNA_LIR_CONST;
@@ -99,7 +99,7 @@ static void lds_address_sum(struct rsel *s, const struct ir_ins *i, struct rsel_
 
 void rsel_address_sum(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	struct rsel_place p = rsel_place(s, i->a, i->op == IR_addi ? i->imm : 0);
+	struct rsel_pointer p = rsel_pointer(s, i->a, i->op == IR_addi ? i->imm : 0);
 	struct rsel_value b = i->b ? rsel_scalar(s, i->b) : rsel_constant(0);
 
 	if (p.lds) {
@@ -114,12 +114,12 @@ void rsel_address_sum(struct rsel *s, const struct ir_ins *i, const struct rsel_
 void rsel_address_move(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	bool lds = s->scan.reg[i->dst].lds;
-	struct rsel_place p = { .lds = lds, .locals = i->op == IR_local, .disp = s->scan.reg[i->dst].offset };
+	struct rsel_pointer p = { .lds = lds, .locals = i->op == IR_local, .disp = s->scan.reg[i->dst].offset };
 
 	if (i->op == IR_arg)
-		p = (struct rsel_place){ .base = rdna_lir_fixed(RDNA_ABI_ARG, 2) };
+		p = (struct rsel_pointer){ .base = rdna_lir_fixed(RDNA_ABI_ARG, 2) };
 	else if (i->op == IR_mov)
-		p = rsel_place(s, i->a, 0);
+		p = rsel_pointer(s, i->a, 0);
 	if (lds)
 		rsel_mov(s, address_result(s, i), rsel_lds_sum(s, &p));
 	else

@@ -14,14 +14,14 @@ static void keep_scc(struct rsel *s, rsel_op d, bool is)
 	rsel_salu(s, RDNA_S_CSELECT_B32, d, rdna_lir_imm(is), rdna_lir_imm(!is));
 }
 
-/* slt, sle. op: of signed halves; turned: of those without sign. extra: a <= b, which is that b is not less than a. */
+/* slt, sle. op: of signed halves; other: of those without sign. extra: a <= b, which is that b is not less than a. */
 static void rsel_compare_scalars(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	struct rsel_value a = rsel_scalar(s, i->a), b = rsel_scalar(s, i->b);
 	bool narrow = rsel_is_narrow(&a) && rsel_is_narrow(&b), small = rsel_is_int32(&a) && rsel_is_int32(&b);
 
 	if (narrow || small)
-		rsel_salu(s, small ? r->op : r->turned, rsel_none(), a.o, b.o);
+		rsel_salu(s, small ? r->op : r->other, rsel_none(), a.o, b.o);
 	else
 		rsel_less(s, r->extra ? &b : &a, r->extra ? &a : &b);
 	keep_scc(s, rsel_dst(s, i), narrow || small || !r->extra);
@@ -120,10 +120,10 @@ static void rsel_meet(struct rsel *s, const struct ir_ins *i, const struct rsel_
 }
 
 const struct rsel_rule rsel_branch_rules[IR_ROWS] = {
-	[IR_slt] = { .select = rsel_compare_scalars, .op = RDNA_S_CMP_LT_I32, .turned = RDNA_S_CMP_LT_U32 },
+	[IR_slt] = { .select = rsel_compare_scalars, .op = RDNA_S_CMP_LT_I32, .other = RDNA_S_CMP_LT_U32 },
 	[IR_sle] = { .select = rsel_compare_scalars,
 	             .op = RDNA_S_CMP_LE_I32,
-	             .turned = RDNA_S_CMP_LE_U32,
+	             .other = RDNA_S_CMP_LE_U32,
 	             .extra = true },
 	[IR_seq] = { .select = rsel_equal, .op = RDNA_S_CMP_EQ_U32 },
 	[IR_ssel] = { .select = rsel_select_scalar, .op = RDNA_S_CSELECT_B32 },

@@ -125,7 +125,7 @@ void rsel_put_first(struct rsel *s)
 
 /* --- sums of addresses, remembered inside a block */
 
-uint32_t rsel_remembered(const struct rsel *s, const struct rsel_place *p, uint32_t stride, int64_t offset)
+uint32_t rsel_remembered(const struct rsel *s, const struct rsel_pointer *p, uint32_t stride, int64_t offset)
 {
 	for (unsigned k = 0; k < s->n_memo && k < RSEL_MEMO; k++) {
 		const struct rsel_memo *m = &s->memo[k];
@@ -136,7 +136,7 @@ uint32_t rsel_remembered(const struct rsel *s, const struct rsel_place *p, uint3
 	return 0;
 }
 
-void rsel_remember(struct rsel *s, const struct rsel_place *p, uint32_t stride, int64_t offset, uint32_t reg)
+void rsel_remember(struct rsel *s, const struct rsel_pointer *p, uint32_t stride, int64_t offset, uint32_t reg)
 {
 	s->memo[s->n_memo++ % RSEL_MEMO] = (struct rsel_memo){ p->lds, p->of, p->version, stride, offset, reg };
 }

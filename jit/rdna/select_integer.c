@@ -52,7 +52,7 @@ static bool fused(struct rsel *s, const struct ir_ins *i)
 	}
 	rsel_op x = rsel_any(s, inner->a), y = inner->b ? rsel_any(s, inner->b) : rdna_lir_imm((uint32_t)inner->imm);
 	rsel_op z = i->b ? rsel_any(s, operand[1 - slot]) : rsel_none();
-	if (ir_row(i) == IR_iand) { /* a field: its place and width */
+	if (ir_row(i) == IR_iand) { /* a field: its position and width */
 		z = rdna_lir_imm((uint32_t)__builtin_popcount(z.value));
 	} else if (op == RDNA_V_BFE_I32 || op == RDNA_V_BFE_U32) {
 		y = rdna_lir_imm((uint32_t)(i->imm - inner->imm));

@@ -28,8 +28,8 @@ void rsel_binary(struct rsel *s, const struct ir_ins *i, const struct rsel_rule 
 {
 	rsel_op a = rsel_any(s, i->a), b = rsel_any(s, i->b);
 
-	if (r->turned && !rsel_in_vgpr(s, b) && rsel_in_vgpr(s, a))
-		rsel_valu(s, r->turned, rsel_dst(s, i), b, a, rsel_none());
+	if (r->other && !rsel_in_vgpr(s, b) && rsel_in_vgpr(s, a))
+		rsel_valu(s, r->other, rsel_dst(s, i), b, a, rsel_none());
 	else
 		rsel_valu(s, r->op, rsel_dst(s, i), a, b, rsel_none());
 }
@@ -118,7 +118,7 @@ static void rsel_sign(struct rsel *s, const struct ir_ins *i, const struct rsel_
 		a.mods = 0;
 		rsel_valu(s, minus ? RDNA_V_OR_B32 : RDNA_V_AND_B32, rsel_dst(s, i),
 		          rdna_lir_imm(minus ? 0x80000000u : 0x7fffffffu), a, rsel_none());
-	} else if (a.mods) { /* the sign turned twice */
+	} else if (a.mods) { /* the sign flipped twice */
 		a.mods = 0;
 		rsel_mov(s, rsel_dst(s, i), a);
 	} else {
@@ -173,7 +173,7 @@ static void rsel_select(struct rsel *s, const struct ir_ins *i, const struct rse
 }
 
 /* The instructions' minimum and maximum give the other operand for a NaN and order the zeros: they mean what ops.def
- * does when b is a constant that is neither. op: that instruction; turned: the comparison that says "take a". */
+ * does when b is a constant that is neither. op: that instruction; other: the comparison that says "take a". */
 static void rsel_fminmax(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	rsel_op a = rsel_any(s, i->a), b = rsel_any(s, i->b);
@@ -184,7 +184,7 @@ static void rsel_fminmax(struct rsel *s, const struct ir_ins *i, const struct rs
 		return;
 	}
 	rsel_op less = rsel_new_sgpr(s);
-	rsel_valu(s, r->turned, less, a, b, rsel_none());
+	rsel_valu(s, r->other, less, a, b, rsel_none());
 	rsel_choose(s, rsel_dst(s, i), less, a, b);
 }
 
@@ -301,11 +301,11 @@ static void rsel_fsqrt(struct rsel *s, const struct ir_ins *i, const struct rsel
 	{ \
 		.select = fn, .op = RDNA_##x \
 	}
-#define RSEL_TURN(fn, x, y) \
+#define RSEL_SWAP(fn, x, y) \
 	{ \
-		.select = fn, .op = RDNA_##x, .turned = RDNA_##y \
+		.select = fn, .op = RDNA_##x, .other = RDNA_##y \
 	}
-#define RSEL_BOTH(fn, x) RSEL_TURN(fn, x, x)
+#define RSEL_BOTH(fn, x) RSEL_SWAP(fn, x, x)
 #define RSEL_MOVE \
 	{ \
 		.select = rsel_move \
@@ -321,13 +321,13 @@ const struct rsel_rule rsel_math_rules[IR_ROWS] = {
 	[IR_fbits] = RSEL_MOVE,
 	[IR_ibits] = RSEL_MOVE,
 	[IR_fadd] = RSEL_BOTH(rsel_binary, V_ADD_F32),
-	[IR_fsub] = RSEL_TURN(rsel_binary, V_SUB_F32, V_SUBREV_F32),
+	[IR_fsub] = RSEL_SWAP(rsel_binary, V_SUB_F32, V_SUBREV_F32),
 	[IR_fmul] = RSEL_BOTH(rsel_fmul, V_MUL_F32),
 	[IR_ffma] = { .select = rsel_ffma },
 	[IR_fdiv] = { .select = rsel_fdiv },
 	[IR_fsqrt] = { .select = rsel_fsqrt },
-	[IR_fmin] = RSEL_TURN(rsel_fminmax, V_MIN_NUM_F32, V_CMP_LT_F32),
-	[IR_fmax] = RSEL_TURN(rsel_fminmax, V_MAX_NUM_F32, V_CMP_GT_F32),
+	[IR_fmin] = RSEL_SWAP(rsel_fminmax, V_MIN_NUM_F32, V_CMP_LT_F32),
+	[IR_fmax] = RSEL_SWAP(rsel_fminmax, V_MAX_NUM_F32, V_CMP_GT_F32),
 	[IR_fabs] = { .select = rsel_sign, .op = RDNA_V_AND_B32, .extra = 0x7fffffffu },
 	[IR_fneg] = { .select = rsel_sign, .op = RDNA_V_XOR_B32, .extra = 0x80000000u },
 	[IR_flt] = RSEL(rsel_compare, V_CMP_LT_F32),
@@ -336,7 +336,7 @@ const struct rsel_rule rsel_math_rules[IR_ROWS] = {
 	[IR_f2i] = { .select = rsel_f2i },
 	[IR_fhalf] = { .select = rsel_fhalf },
 	[IR_iadd] = RSEL_BOTH(rsel_integer, V_ADD_NC_U32),
-	[IR_isub] = RSEL_TURN(rsel_integer, V_SUB_NC_U32, V_SUBREV_NC_U32),
+	[IR_isub] = RSEL_SWAP(rsel_integer, V_SUB_NC_U32, V_SUBREV_NC_U32),
 	[IR_imul] = RSEL_BOTH(rsel_integer, V_MUL_LO_U32),
 	[IR_iand] = RSEL_BOTH(rsel_integer, V_AND_B32),
 	[IR_ior] = RSEL_BOTH(rsel_integer, V_OR_B32),

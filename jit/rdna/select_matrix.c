@@ -5,9 +5,9 @@
  * of the wave and h that half:
  *
  *   gfx11   tile: element (2n + h, c)      operand: strip c in eight registers, the same in both halves
- *   gfx12   tile: element (n + 8h, c)      operand: piece h of strip c in four registers
+ *   gfx12   tile: element (n + 8h, c)      operand: vector h of strip c in four registers
  *
- * For floats a piece is what half a wave of gfx12 holds of a row. Products of bytes take the first and then the second
+ * For floats a vector is what half a wave of gfx12 holds of a row. Products of bytes take the first and then the second
  * half of what a lane has: which k's these are does not matter, since both factors say the same and sums of integers
  * know no order. Rule for editors: a product may write where its addend lies, never where its factors do.
  */
@@ -78,12 +78,12 @@ static uint32_t half_step(const struct rsel *s, uint32_t stride)
 	return halves_apart(s) ? TILE_WORDS * stride : stride;
 }
 
-/* One instruction that loads into, or stores, `data`; offset: behind the place. */
-static void access(struct rsel *s, unsigned global, unsigned lds, const struct rsel_place *p, int64_t offset,
+/* One instruction that loads into, or stores, `data`; offset: from the address. */
+static void access(struct rsel *s, unsigned global, unsigned lds, const struct rsel_pointer *p, int64_t offset,
                    rsel_op lanes, rsel_op data, bool store)
 {
 	int64_t limit = s->gen == RDNA_GFX12 ? 1 << 23 : 1 << 12;
-	struct rsel_place at = *p;
+	struct rsel_pointer at = *p;
 	rsel_op base = rsel_none();
 	int32_t disp = (int32_t)offset;
 
@@ -104,7 +104,7 @@ static void access(struct rsel *s, unsigned global, unsigned lds, const struct r
 }
 
 /* What lanes add to an address; LDS has no other part of it. */
-static rsel_op lane_part(struct rsel *s, const struct rsel_place *p, uint32_t by_column, uint32_t by_half)
+static rsel_op lane_part(struct rsel *s, const struct rsel_pointer *p, uint32_t by_column, uint32_t by_half)
 {
 	rsel_op lanes = rsel_tile_lanes(s, by_column, by_half);
 
@@ -118,13 +118,13 @@ static rsel_op lane_part(struct rsel *s, const struct rsel_place *p, uint32_t by
 static void rsel_tile_load(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	uint32_t stride = ir_x_stride(i->imm);
-	struct rsel_place p = rsel_place(s, i->a, ir_x_disp(i->imm));
+	struct rsel_pointer p = rsel_pointer(s, i->a, ir_x_disp(i->imm));
 	rsel_op lanes = lane_part(s, &p, ir_t_step(i->imm), half_step(s, stride)),
 		d = tile_dst(s, i, stride ? TILE_WORDS : 1);
 
 	for (unsigned n = 0; n < d.n; n++) {
 		rsel_op to = tile_word(s, d, n), got = i->type == IR_TYPE_f16 ? rsel_new_vgpr(s) : to;
-		access(s, r->op, r->turned, &p, (int64_t)n * register_step(s, stride), lanes, got, false);
+		access(s, r->op, r->other, &p, (int64_t)n * register_step(s, stride), lanes, got, false);
 		if (i->type == IR_TYPE_f16)
 			rsel_valu(s, RDNA_V_CVT_F32_F16, to, got, rsel_none(), rsel_none());
 	}
@@ -134,23 +134,23 @@ static void rsel_tile_store(struct rsel *s, const struct ir_ins *i, const struct
 {
 	uint32_t stride = ir_x_stride(i->imm);
 	rsel_op v = tile_any(s, i->b);
-	struct rsel_place p = rsel_place(s, i->a, ir_x_disp(i->imm));
+	struct rsel_pointer p = rsel_pointer(s, i->a, ir_x_disp(i->imm));
 	rsel_op lanes = lane_part(s, &p, ir_t_step(i->imm), half_step(s, stride));
 
 	for (unsigned n = 0; n < TILE_WORDS; n++)
-		access(s, r->op, r->turned, &p, (int64_t)n * register_step(s, stride), lanes,
+		access(s, r->op, r->other, &p, (int64_t)n * register_step(s, stride), lanes,
 		       rsel_to_vgpr(s, tile_word(s, v, n)), true);
 }
 
 static void rsel_operand_load(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	int64_t apart = (int64_t)ir_t_step(i->imm) * IR_PIECE_BYTES;
-	struct rsel_place p = rsel_place(s, i->a, ir_x_disp(i->imm));
+	int64_t apart = (int64_t)ir_t_step(i->imm) * IR_VECTOR_BYTES;
+	struct rsel_pointer p = rsel_pointer(s, i->a, ir_x_disp(i->imm));
 	rsel_op lanes = lane_part(s, &p, ir_x_stride(i->imm), halves_apart(s) ? (uint32_t)apart : 0),
 		d = give_new(s, i, operand_words(s));
 
 	for (unsigned n = 0; n < d.n; n += 4)
-		access(s, r->op, r->turned, &p, n ? apart : 0, lanes, rdna_lir_words(d.reg, n, 4), false);
+		access(s, r->op, r->other, &p, n ? apart : 0, lanes, rdna_lir_words(d.reg, n, 4), false);
 }
 
 /* --- products */
@@ -201,9 +201,9 @@ const struct rsel_rule rsel_matrix_rules[IR_ROWS] = {
 	[IR_tmul] = { .select = rsel_tile_math, .op = RDNA_V_MUL_F32 },
 	[IR_tfma] = { .select = rsel_tile_math, .op = RDNA_V_FMA_F32 },
 	[IR_ti2f] = { .select = rsel_tile_math, .op = RDNA_V_CVT_F32_I32 },
-	[IR_tload] = { .select = rsel_tile_load, .op = RDNA_GLOBAL_LOAD_B32, .turned = RDNA_DS_LOAD_B32 },
-	[IR_tload_h] = { .select = rsel_tile_load, .op = RDNA_GLOBAL_LOAD_U16, .turned = RDNA_DS_LOAD_U16 },
-	[IR_tstore] = { .select = rsel_tile_store, .op = RDNA_GLOBAL_STORE_B32, .turned = RDNA_DS_STORE_B32 },
+	[IR_tload] = { .select = rsel_tile_load, .op = RDNA_GLOBAL_LOAD_B32, .other = RDNA_DS_LOAD_B32 },
+	[IR_tload_h] = { .select = rsel_tile_load, .op = RDNA_GLOBAL_LOAD_U16, .other = RDNA_DS_LOAD_U16 },
+	[IR_tstore] = { .select = rsel_tile_store, .op = RDNA_GLOBAL_STORE_B32, .other = RDNA_DS_STORE_B32 },
 	[IR_oload] = { .select = rsel_operand_load, .op = RDNA_GLOBAL_LOAD_B128 },
 	[IR_tdot_i8] = { .select = rsel_tile_dot, .op = RDNA_V_WMMA_I32_16X16X16_IU8 },
 	[IR_tdot_f16] = { .select = rsel_tile_dot, .op = RDNA_V_WMMA_F32_16X16X16_F16 },

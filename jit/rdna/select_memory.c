@@ -23,7 +23,7 @@ struct rsel_address {
 	int32_t offset;
 };
 
-static struct rsel_address global_address(struct rsel *s, const struct rsel_place *p, rsel_op lanes)
+static struct rsel_address global_address(struct rsel *s, const struct rsel_pointer *p, rsel_op lanes)
 {
 	struct rsel_address a = { .lanes = lanes };
 	int64_t low, high;
@@ -34,13 +34,13 @@ static struct rsel_address global_address(struct rsel *s, const struct rsel_plac
 }
 
 /* base + far and the lanes' offsets. */
-static rsel_op lds_lanes(struct rsel *s, const struct rsel_place *p, uint32_t stride, int64_t far)
+static rsel_op lds_lanes(struct rsel *s, const struct rsel_pointer *p, uint32_t stride, int64_t far)
 {
 	uint32_t known = rsel_remembered(s, p, stride, far);
 
 	if (known)
 		return rdna_lir_r(s->l, known);
-	struct rsel_place at = *p;
+	struct rsel_pointer at = *p;
 	at.disp = far;
 	rsel_op base = rsel_lds_sum(s, &at), d = rsel_new_vgpr(s);
 	if (stride)
@@ -51,7 +51,7 @@ static rsel_op lds_lanes(struct rsel *s, const struct rsel_place *p, uint32_t st
 	return d;
 }
 
-static struct rsel_address lds_address(struct rsel *s, const struct rsel_place *p, uint32_t stride)
+static struct rsel_address lds_address(struct rsel *s, const struct rsel_pointer *p, uint32_t stride)
 {
 	int64_t far =
 		p->disp < 0 || p->disp > UINT16_MAX ? p->disp : 0; /* the instruction holds 16 bits without sign */
@@ -64,12 +64,12 @@ static struct rsel_address lds_address(struct rsel *s, const struct rsel_place *
 	return a;
 }
 
-static struct rsel_address lane_address(struct rsel *s, const struct rsel_place *p, uint32_t stride)
+static struct rsel_address lane_address(struct rsel *s, const struct rsel_pointer *p, uint32_t stride)
 {
 	return p->lds ? lds_address(s, p, stride) : global_address(s, p, rsel_at_entry(s, RSEL_LANES, stride));
 }
 
-static struct rdna_lir_ins *access(struct rsel *s, unsigned op, const struct rsel_place *p,
+static struct rdna_lir_ins *access(struct rsel *s, unsigned op, const struct rsel_pointer *p,
                                    const struct rsel_address *a)
 {
 	struct rdna_lir_ins *n = rsel_add(s, op);
@@ -97,7 +97,7 @@ static rsel_op lanes_of_mask(struct rsel *s, const struct ir_ins *i, unsigned n)
 }
 
 /* access() by the lanes of i, of the first n. */
-static struct rdna_lir_ins *access_some(struct rsel *s, unsigned op, const struct rsel_place *p,
+static struct rdna_lir_ins *access_some(struct rsel *s, unsigned op, const struct rsel_pointer *p,
                                         const struct rsel_address *a, const struct ir_ins *i, unsigned n)
 {
 	rsel_op mask = i->mask ? lanes_of_mask(s, i, n) : rsel_none();
@@ -110,7 +110,7 @@ static struct rdna_lir_ins *access_some(struct rsel *s, unsigned op, const struc
 
 /* --- scalar loads */
 
-static void load_scalars(struct rsel *s, const struct rsel_place *p, rsel_op d)
+static void load_scalars(struct rsel *s, const struct rsel_pointer *p, rsel_op d)
 {
 	static const uint16_t op[17] = { [1] = RDNA_S_LOAD_B32,  [2] = RDNA_S_LOAD_B64,  [3] = RDNA_S_LOAD_B96,
 		                         [4] = RDNA_S_LOAD_B128, [8] = RDNA_S_LOAD_B256, [16] = RDNA_S_LOAD_B512 };
@@ -131,7 +131,7 @@ static const uint16_t global_words[5] = { 0, RDNA_GLOBAL_LOAD_B32, RDNA_GLOBAL_L
 	                                  RDNA_GLOBAL_LOAD_B128 };
 static const uint16_t lds_words[5] = { 0, RDNA_DS_LOAD_B32, RDNA_DS_LOAD_B64, RDNA_DS_LOAD_B96, RDNA_DS_LOAD_B128 };
 
-void rsel_load_lanes(struct rsel *s, const struct rsel_place *p, uint32_t stride, rsel_op d)
+void rsel_load_lanes(struct rsel *s, const struct rsel_pointer *p, uint32_t stride, rsel_op d)
 {
 	struct rsel_address a = lane_address(s, p, stride);
 
@@ -147,7 +147,7 @@ static rsel_op group_words(struct rsel *s, const struct ir_ins *i, unsigned word
 	int64_t disp = ir_disp(i);
 
 	if (!s->tuple[number]) {
-		struct rsel_place p = rsel_place(s, i->a, disp - 4 * (int64_t)word);
+		struct rsel_pointer p = rsel_pointer(s, i->a, disp - 4 * (int64_t)word);
 		s->tuple[number] =
 			rdna_lir_new(s->l, g->family == RSCAN_SCALAR ? RDNA_CLASS_SGPR : RDNA_CLASS_VGPR, g->words);
 		rsel_op d = rdna_lir_r(s->l, s->tuple[number]);
@@ -171,7 +171,7 @@ static void give_word(struct rsel *s, const struct ir_ins *i, rsel_op o)
 static void rsel_broadcast(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	if (!s->scan.group[s->at]) { /* of LDS, into a variable */
-		struct rsel_place p = rsel_place(s, i->a, i->imm);
+		struct rsel_pointer p = rsel_pointer(s, i->a, i->imm);
 		rsel_load_lanes(s, &p, 0, rsel_dst(s, i));
 		return;
 	}
@@ -182,8 +182,8 @@ static void rsel_broadcast(struct rsel *s, const struct ir_ins *i, const struct 
 		rsel_give_uniform(s, i, o);
 }
 
-/* One load, of lanes that i says. op: the global load; turned: that of LDS. */
-static void load_some(struct rsel *s, const struct ir_ins *i, const struct rsel_place *p, struct rsel_address a,
+/* One load, of lanes that i says. op: the global load; other: that of LDS. */
+static void load_some(struct rsel *s, const struct ir_ins *i, const struct rsel_pointer *p, struct rsel_address a,
                       const struct rsel_rule *r)
 {
 	unsigned n = ir_facts_of(i)->imm == IR_IMM_x ? ir_x_lanes(i->imm, 32) : 32;
@@ -191,7 +191,7 @@ static void load_some(struct rsel *s, const struct ir_ins *i, const struct rsel_
 
 	for (unsigned k = 0; is_partial(i, n) && k < d.n; k++)
 		rsel_mov(s, d.n == 1 ? d : rdna_lir_words(d.reg, k, 1), rdna_lir_imm(0));
-	access_some(s, p->lds ? r->turned : r->op, p, &a, i, n)->d[0] = d;
+	access_some(s, p->lds ? r->other : r->op, p, &a, i, n)->d[0] = d;
 }
 
 static void rsel_load_strided(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
@@ -200,7 +200,7 @@ static void rsel_load_strided(struct rsel *s, const struct ir_ins *i, const stru
 		give_word(s, i, group_words(s, i, 1));
 		return;
 	}
-	struct rsel_place p = rsel_place(s, i->a, ir_x_disp(i->imm));
+	struct rsel_pointer p = rsel_pointer(s, i->a, ir_x_disp(i->imm));
 	if (i->mask)
 		load_some(s, i, &p, lane_address(s, &p, ir_x_stride(i->imm)), r);
 	else
@@ -216,7 +216,7 @@ static void rsel_load_scalar(struct rsel *s, const struct ir_ins *i, const struc
 		rsel_give_loaded(s, i, group_words(s, i, words));
 		return;
 	}
-	struct rsel_place p = rsel_place(s, i->a, i->imm);
+	struct rsel_pointer p = rsel_pointer(s, i->a, i->imm);
 	uint32_t from = rdna_lir_new(s->l, RDNA_CLASS_VGPR, words), to = rdna_lir_new(s->l, RDNA_CLASS_SGPR, words);
 	rsel_load_lanes(s, &p, 0, rdna_lir_r(s->l, from));
 	for (unsigned k = 0; k < words; k++) {
@@ -229,7 +229,7 @@ static void rsel_load_scalar(struct rsel *s, const struct ir_ins *i, const struc
 
 void rsel_load(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	struct rsel_place p = rsel_place(s, i->a, ir_x_disp(i->imm));
+	struct rsel_pointer p = rsel_pointer(s, i->a, ir_x_disp(i->imm));
 
 	load_some(s, i, &p, lane_address(s, &p, r->extra), r);
 }
@@ -237,7 +237,7 @@ void rsel_load(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r
 /* A plan's barriers stand between who gives and who awaits. */
 static void rsel_await(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	struct rsel_place p = rsel_place(s, i->a, ir_x_disp(i->imm));
+	struct rsel_pointer p = rsel_pointer(s, i->a, ir_x_disp(i->imm));
 
 	if (ir_x_stride(i->imm) == 4)
 		rsel_load(s, i, r);
@@ -253,7 +253,7 @@ static bool is_half(const struct rsel *s, const struct ir_ins *i)
 /* fload_h: widened here unless those who use it do that. */
 static void rsel_load_halves(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	struct rsel_place p = rsel_place(s, i->a, ir_x_disp(i->imm));
+	struct rsel_pointer p = rsel_pointer(s, i->a, ir_x_disp(i->imm));
 	struct rsel_address a = lane_address(s, &p, 2);
 	rsel_op half = rsel_new_vgpr(s);
 	unsigned n = ir_x_lanes(i->imm, 32);
@@ -270,7 +270,7 @@ static void rsel_load_halves(struct rsel *s, const struct ir_ins *i, const struc
 /* fbcast_h: only the newest cards' scalar cache gives 16 bits. */
 static void rsel_broadcast_half(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	struct rsel_place p = rsel_place(s, i->a, i->imm);
+	struct rsel_pointer p = rsel_pointer(s, i->a, i->imm);
 	rsel_op half;
 
 	if (!p.lds && rdna_has(RDNA_S_LOAD_U16, s->gen)) {
@@ -292,7 +292,7 @@ static void rsel_broadcast_half(struct rsel *s, const struct ir_ins *i, const st
 
 static void rsel_gather(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	struct rsel_place p = rsel_place(s, i->a, i->imm);
+	struct rsel_pointer p = rsel_pointer(s, i->a, i->imm);
 	rsel_op offsets = rsel_vgpr(s, i->b);
 	struct rsel_address a = { .lanes = offsets };
 
@@ -311,7 +311,7 @@ static void rsel_gather(struct rsel *s, const struct ir_ins *i, const struct rse
 }
 
 /* Where the lanes' elements are: their numbers times the size of one, from p on. */
-static struct rsel_address element_address(struct rsel *s, const struct ir_ins *i, const struct rsel_place *p)
+static struct rsel_address element_address(struct rsel *s, const struct ir_ins *i, const struct rsel_pointer *p)
 {
 	const unsigned bytes = ir_types[i->type].bytes;
 	rsel_op index = rsel_vgpr(s, i->b), offsets = rsel_new_vgpr(s);
@@ -330,7 +330,7 @@ static struct rsel_address element_address(struct rsel *s, const struct ir_ins *
 
 static void rsel_gather_at(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	struct rsel_place p = rsel_place(s, i->a, i->imm);
+	struct rsel_pointer p = rsel_pointer(s, i->a, i->imm);
 
 	load_some(s, i, &p, element_address(s, i, &p), r);
 }
@@ -338,10 +338,10 @@ static void rsel_gather_at(struct rsel *s, const struct ir_ins *i, const struct 
 /* Scatters, and atomics, which the second cache does: other compute units have their own first ones. */
 static void rsel_scatter(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	struct rsel_place p = rsel_place(s, i->a, i->imm);
+	struct rsel_pointer p = rsel_pointer(s, i->a, i->imm);
 	rsel_op data = ir_types[i->type].bytes == 8 ? rsel_home(s, i->c)->o : rsel_vgpr(s, i->c);
 	struct rsel_address a = element_address(s, i, &p);
-	struct rdna_lir_ins *ins = access_some(s, p.lds ? r->turned : r->op, &p, &a, i, 32);
+	struct rdna_lir_ins *ins = access_some(s, p.lds ? r->other : r->op, &p, &a, i, 32);
 
 	ins->s[1] = data;
 	ins->stores = true;
@@ -352,7 +352,7 @@ static void rsel_scatter(struct rsel *s, const struct ir_ins *i, const struct rs
 void rsel_store(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
 	unsigned n = i->op == IR_store_first ? 1 : ir_x_lanes(i->imm, 32);
-	struct rsel_place p = rsel_place(s, i->a, ir_disp(i));
+	struct rsel_pointer p = rsel_pointer(s, i->a, ir_disp(i));
 	rsel_op data;
 
 	if (r->extra == 8) {
@@ -364,35 +364,35 @@ void rsel_store(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *
 		data = rsel_vgpr(s, i->b);
 	}
 	struct rsel_address a = lane_address(s, &p, r->extra ? r->extra : ir_x_stride(i->imm));
-	struct rdna_lir_ins *ins = access_some(s, p.lds ? r->turned : r->op, &p, &a, i, n);
+	struct rdna_lir_ins *ins = access_some(s, p.lds ? r->other : r->op, &p, &a, i, n);
 	ins->s[1] = data;
 	ins->stores = true;
 }
 
 #define RSEL_LOAD(bytes, x, y) \
 	{ \
-		.select = rsel_load, .op = RDNA_GLOBAL_LOAD_##x, .turned = RDNA_DS_LOAD_##y, .extra = bytes \
+		.select = rsel_load, .op = RDNA_GLOBAL_LOAD_##x, .other = RDNA_DS_LOAD_##y, .extra = bytes \
 	}
 #define RSEL_GATHER \
 	{ \
-		.select = rsel_gather, .op = RDNA_GLOBAL_LOAD_B32, .turned = RDNA_DS_LOAD_B32 \
+		.select = rsel_gather, .op = RDNA_GLOBAL_LOAD_B32, .other = RDNA_DS_LOAD_B32 \
 	}
 #define RSEL_STORE(bytes, x) \
 	{ \
-		.select = rsel_store, .op = RDNA_GLOBAL_STORE_##x, .turned = RDNA_DS_STORE_##x, .extra = bytes \
+		.select = rsel_store, .op = RDNA_GLOBAL_STORE_##x, .other = RDNA_DS_STORE_##x, .extra = bytes \
 	}
 
 #define RSEL_GATHER_AT(x, y) \
 	{ \
-		.select = rsel_gather_at, .op = RDNA_GLOBAL_LOAD_##x, .turned = RDNA_DS_LOAD_##y \
+		.select = rsel_gather_at, .op = RDNA_GLOBAL_LOAD_##x, .other = RDNA_DS_LOAD_##y \
 	}
 #define RSEL_SCATTER(x) \
 	{ \
-		.select = rsel_scatter, .op = RDNA_GLOBAL_STORE_##x, .turned = RDNA_DS_STORE_##x \
+		.select = rsel_scatter, .op = RDNA_GLOBAL_STORE_##x, .other = RDNA_DS_STORE_##x \
 	}
 #define RSEL_ATOMIC(x) \
 	{ \
-		.select = rsel_scatter, .op = RDNA_GLOBAL_ATOMIC_##x, .turned = RDNA_DS_##x, .extra = true \
+		.select = rsel_scatter, .op = RDNA_GLOBAL_ATOMIC_##x, .other = RDNA_DS_##x, .extra = true \
 	}
 
 const struct rsel_rule rsel_memory_rules[IR_ROWS] = {
@@ -417,10 +417,10 @@ const struct rsel_rule rsel_memory_rules[IR_ROWS] = {
 	[IR_iload_u8] = RSEL_LOAD(1, U8, U8),
 	[IR_iload_s8] = RSEL_LOAD(1, I8, I8),
 	[IR_iload_u16] = RSEL_LOAD(2, U16, U16),
-	[IR_fawait] = { .select = rsel_await, .op = RDNA_GLOBAL_LOAD_B32, .turned = RDNA_DS_LOAD_B32, .extra = 4 },
+	[IR_fawait] = { .select = rsel_await, .op = RDNA_GLOBAL_LOAD_B32, .other = RDNA_DS_LOAD_B32, .extra = 4 },
 	[IR_fawait_at] = RSEL_GATHER,
 	[IR_fload_h] = { .select = rsel_load_halves },
-	[IR_iload_s] = { .select = rsel_load_strided, .op = RDNA_GLOBAL_LOAD_B32, .turned = RDNA_DS_LOAD_B32 },
+	[IR_iload_s] = { .select = rsel_load_strided, .op = RDNA_GLOBAL_LOAD_B32, .other = RDNA_DS_LOAD_B32 },
 	[IR_fbcast] = { .select = rsel_broadcast },
 	[IR_ibcast] = { .select = rsel_broadcast },
 	[IR_fbcast_h] = { .select = rsel_broadcast_half },

@@ -124,8 +124,8 @@ void rsel_give_loaded(struct rsel *s, const struct ir_ins *i, rsel_op words)
 
 /* --- sums */
 
-/* Newer cards add 64 bits at once. A constant operand is a positive literal: a negative one turns the operation
- * round. */
+/* Newer cards add 64 bits at once. A constant operand is a positive literal: a negative one takes the
+ * opposite operation. */
 static bool sum_64(struct rsel *s, bool minus, const struct rsel_value *d, const struct rsel_value *a,
                    const struct rsel_value *b)
 {
@@ -342,7 +342,7 @@ static void rsel_sdivi(struct rsel *s, const struct ir_ins *i, const struct rsel
 	clear_high(s, &d);
 }
 
-static rsel_op sign_turned(struct rsel *s, rsel_op o)
+static rsel_op sign_flipped(struct rsel *s, rsel_op o)
 {
 	if (o.kind == RDNA_LIR_CONST)
 		return rdna_lir_imm(o.value ^ 0x80000000u);
@@ -351,11 +351,11 @@ static rsel_op sign_turned(struct rsel *s, rsel_op o)
 	return d;
 }
 
-/* There is no comparison of 64 bits but for equality: with their signs turned the numbers are compared by the borrow of
- * their difference. */
+/* There is no comparison of 64 bits but for equality: with their signs flipped the numbers are compared by the borrow
+ * of their difference. */
 void rsel_less(struct rsel *s, const struct rsel_value *a, const struct rsel_value *b)
 {
-	rsel_op x = sign_turned(s, a->high), y = sign_turned(s, b->high), rest = rsel_new_sgpr(s);
+	rsel_op x = sign_flipped(s, a->high), y = sign_flipped(s, b->high), rest = rsel_new_sgpr(s);
 
 	rsel_salu(s, RDNA_S_SUB_CO_U32, rest, a->o, b->o);
 	rsel_salu(s, RDNA_S_SUB_CO_CI_U32, rest, x, y);

@@ -121,7 +121,7 @@ static void wide_exchange(struct rsel *s, const struct ir_ins *i, const struct r
 
 static void wide_broadcast(struct rsel *s, const struct ir_ins *i, const struct rsel_rule *r)
 {
-	struct rsel_place p = rsel_place(s, i->a, i->imm);
+	struct rsel_pointer p = rsel_pointer(s, i->a, i->imm);
 
 	rsel_load_lanes(s, &p, 0, rsel_dst(s, i));
 }
@@ -381,11 +381,11 @@ static void wide_sqrt(struct rsel *s, const struct ir_ins *i, const struct rsel_
 	}
 #define WIDE_LOAD \
 	{ \
-		.select = rsel_load, .op = RDNA_GLOBAL_LOAD_B64, .turned = RDNA_DS_LOAD_B64, .extra = 8 \
+		.select = rsel_load, .op = RDNA_GLOBAL_LOAD_B64, .other = RDNA_DS_LOAD_B64, .extra = 8 \
 	}
 #define WIDE_STORE \
 	{ \
-		.select = rsel_store, .op = RDNA_GLOBAL_STORE_B64, .turned = RDNA_DS_STORE_B64, .extra = 8 \
+		.select = rsel_store, .op = RDNA_GLOBAL_STORE_B64, .other = RDNA_DS_STORE_B64, .extra = 8 \
 	}
 
 const struct rsel_rule rsel_wide_rules[IR_ROWS] = {

@@ -6,8 +6,8 @@
  * writes, so the first must not make what the second reads.
  *
  * The later instruction moves up to the earlier one, or the earlier down: the latter first, as it can only relax what
- * has to be waited for. Nothing moves over memory instructions, whose place the scheduler chose, nor over anything of
- * fixed order.
+ * has to be waited for. Nothing moves over memory instructions, whose position the scheduler chose, nor over anything
+ * of fixed order.
  */
 #include "jit/rdna/machine.h"
 
@@ -53,7 +53,7 @@ static bool commutes(unsigned op)
 	       op == RDNA_V_AND_B32;
 }
 
-static void turn(struct rdna_lir_ins *i)
+static void swap(struct rdna_lir_ins *i)
 {
 	struct rdna_lir_operand t = i->s[0];
 	i->s[0] = i->s[1];
@@ -67,15 +67,15 @@ static unsigned forms_of(unsigned op, const struct rdna_half *h)
 }
 
 /* Instruction n as a half, that way round. */
-static const struct rdna_half *half_as(const struct pairing *p, uint32_t n, unsigned form, struct rdna_half *turned)
+static const struct rdna_half *half_as(const struct pairing *p, uint32_t n, unsigned form, struct rdna_half *swapped)
 {
 	const struct rdna_half *h = &p->as[n];
 	if (!form)
 		return h;
-	*turned = *h;
-	turned->vgpr[0] = h->vgpr[1];
-	turned->vgpr[1] = h->vgpr[0];
-	return turned;
+	*swapped = *h;
+	swapped->vgpr[0] = h->vgpr[1];
+	swapped->vgpr[1] = h->vgpr[0];
+	return swapped;
 }
 
 static unsigned bank(unsigned reg, unsigned of) { return reg ? 1u << reg % of : 0; }
@@ -95,11 +95,11 @@ static void find_half(struct pairing *p, uint32_t n)
 {
 	const struct rdna_lir_ins *i = &p->l->ins[n];
 	struct candidate *c = &p->c[n];
-	struct rdna_half turned;
+	struct rdna_half swapped;
 	rdna_machine_half(p->l->gen, i, &p->as[n]);
 	c->forms = (uint8_t)forms_of(i->op, &p->as[n]);
 	for (unsigned k = 0; k < c->forms; k++)
-		c->banks[k] = banks_of(half_as(p, n, k, &turned), i->op == RDNA_V_FMAMK_F32);
+		c->banks[k] = banks_of(half_as(p, n, k, &swapped), i->op == RDNA_V_FMAMK_F32);
 }
 
 /* Returns what the search looks for. */
@@ -151,7 +151,7 @@ static bool feeds(const struct rdna_half *first, const struct rdna_half *second)
 	return first->dst == second->vgpr[0] || first->dst == second->vgpr[1] || first->dst == second->vgpr[2];
 }
 
-/* Whether half n, whose result is all it writes, and another instruction may not change places. */
+/* Whether half n, whose result is all it writes, and another instruction may not be exchanged. */
 static bool depend(struct pairing *p, uint32_t n, uint32_t other)
 {
 	const struct registers *half = registers_of(p, n), *with = registers_of(p, other);
@@ -176,7 +176,7 @@ static bool next_ways(const struct candidate *a, const struct candidate *b, unsi
 static bool fits(struct pairing *p, uint32_t na, uint32_t nb, bool *b_first)
 {
 	struct candidate *a = &p->c[na], *b = &p->c[nb];
-	struct rdna_half turned[2];
+	struct rdna_half swapped[2];
 	unsigned k = 0;
 	if (!next_ways(a, b, &k) || feeds(&p->as[na], &p->as[nb]))
 		return false;
@@ -184,7 +184,8 @@ static bool fits(struct pairing *p, uint32_t na, uint32_t nb, bool *b_first)
 	if (*b_first && (p->as[nb].second_only || feeds(&p->as[nb], &p->as[na])))
 		return false;
 	for (; next_ways(a, b, &k); k++) {
-		const struct rdna_half *x = half_as(p, na, k >> 1, &turned[0]), *y = half_as(p, nb, k & 1, &turned[1]);
+		const struct rdna_half *x = half_as(p, na, k >> 1, &swapped[0]),
+				       *y = half_as(p, nb, k & 1, &swapped[1]);
 		if (*b_first ? rdna_halves_refused(y, x) : rdna_halves_refused(x, y))
 			continue;
 		a->form = (uint8_t)(k >> 1);
@@ -259,7 +260,7 @@ static bool rewrite(const struct pairing *p, size_t pairs)
 			ins[to++] = (struct rdna_lir_ins){ .op = RDNA_LIR_DUAL, .ir = i->ir };
 		ins[to] = *i;
 		if (c->half && c->form)
-			turn(&ins[to]);
+			swap(&ins[to]);
 		to++;
 	}
 	free(l->ins);

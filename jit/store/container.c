@@ -25,7 +25,7 @@ struct container {
 	char name[256];
 };
 
-uint64_t container_place(uint64_t end, uint64_t bytes)
+uint64_t container_offset(uint64_t end, uint64_t bytes)
 {
 	uint64_t align = bytes >= CONTAINER_LARGE ? CONTAINER_LARGE : CONTAINER_PAGE;
 
@@ -108,8 +108,8 @@ static bool read_section(struct container *c, uint32_t i, uint64_t index, struct
 		return damaged(c, "kind of a section", kind, CONTAINER_KINDS - 1, err);
 	if (s->bytes > c->bytes)
 		return damaged(c, "size of a section", s->bytes, c->bytes, err);
-	if (s->offset != container_place(end, s->bytes))
-		return damaged(c, "offset of a section", s->offset, container_place(end, s->bytes), err);
+	if (s->offset != container_offset(end, s->bytes))
+		return damaged(c, "offset of a section", s->offset, container_offset(end, s->bytes), err);
 	if (s->offset > index || s->bytes > index - s->offset)
 		return damaged(c, "end of a section", s->offset + s->bytes, index, err);
 	return true;
@@ -128,8 +128,8 @@ static bool read_sections(struct container *c, uint64_t index, struct error *err
 	uint64_t expected = c->n * (uint64_t)CONTAINER_RECORD + 8 * chunks;
 	if (bytes != expected)
 		return damaged(c, "size of the index", bytes, expected, err);
-	if (index != container_place(end, 0))
-		return damaged(c, "offset of the index", index, container_place(end, 0), err);
+	if (index != container_offset(end, 0))
+		return damaged(c, "offset of the index", index, container_offset(end, 0), err);
 	c->sums = c->index + (size_t)c->n * CONTAINER_RECORD;
 	return true;
 }

@@ -19,7 +19,7 @@ enum {
 static const char container_magic[8] = "jitr\njkm";
 
 /* Where a section of so many bytes begins, behind what ends at `end`; 0 bytes: the index. */
-uint64_t container_place(uint64_t end, uint64_t bytes);
+uint64_t container_offset(uint64_t end, uint64_t bytes);
 /* How many checksums it has. */
 uint64_t container_chunks(uint64_t bytes);
 

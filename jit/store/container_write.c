@@ -76,7 +76,7 @@ bool container_add(struct container_writer *w, const struct container_section *s
 		return error_set(err, ERROR_UNSUPPORTED, "the packed model %s would have more than %d sections",
 		                 w->name, CONTAINER_MAX_SECTIONS);
 	*own = *s;
-	own->offset = container_place(before ? before->offset + before->bytes : CONTAINER_HEADER, s->bytes);
+	own->offset = container_offset(before ? before->offset + before->bytes : CONTAINER_HEADER, s->bytes);
 	own->first_chunk = before ? before->first_chunk + container_chunks(before->bytes) : 0;
 	uint64_t end = own->offset + own->bytes;
 	if (s->bytes > INT64_MAX / 2 || end > INT64_MAX / 2)
@@ -143,7 +143,7 @@ static bool write_index(struct container_writer *w, uint64_t *bytes, struct erro
 {
 	const struct container_section *last = w->n ? &w->section[w->n - 1] : NULL;
 	uint64_t chunks = last ? last->first_chunk + container_chunks(last->bytes) : 0;
-	uint64_t at = container_place(last ? last->offset + last->bytes : CONTAINER_HEADER, 0);
+	uint64_t at = container_offset(last ? last->offset + last->bytes : CONTAINER_HEADER, 0);
 	size_t n = (size_t)w->n * CONTAINER_RECORD + 8 * (size_t)chunks;
 	uint8_t *index = calloc(1, n + 1), *buffer = malloc(CONTAINER_CHUNK);
 	bool good = (index && buffer) ||

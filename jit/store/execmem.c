@@ -60,7 +60,7 @@ void execmem_unmap(void *p, size_t n)
 
 /* --- many */
 
-enum { CHUNK_BYTES = 128 << 10, PIECE_ALIGN = 64 };
+enum { CHUNK_BYTES = 128 << 10, BLOCK_ALIGN = 64 };
 
 struct chunk {
 	struct chunk *next;
@@ -116,27 +116,27 @@ static uint8_t *fresh_pages(struct execmem *m, size_t bytes)
 			return NULL;
 		}
 		/* one that is full at once goes behind the one that is not */
-		struct chunk **place = m->chunk && bytes > CHUNK_BYTES ? &m->chunk->next : &m->chunk;
-		c->next = *place;
-		*place = c;
+		struct chunk **link = m->chunk && bytes > CHUNK_BYTES ? &m->chunk->next : &m->chunk;
+		c->next = *link;
+		*link = c;
 	}
 	c->used += bytes;
 	return c->base + c->used - bytes;
 }
 
-/* How far a piece reaches with what fills up to the next one; SIZE_MAX: further than can be. */
-static size_t piece_end(size_t at, size_t n)
+/* How far a block reaches with what fills up to the next one; SIZE_MAX: further than can be. */
+static size_t block_end(size_t at, size_t n)
 {
-	return n > SIZE_MAX / 2 - at ? SIZE_MAX : at + (n + PIECE_ALIGN - 1) / PIECE_ALIGN * PIECE_ALIGN;
+	return n > SIZE_MAX / 2 - at ? SIZE_MAX : at + (n + BLOCK_ALIGN - 1) / BLOCK_ALIGN * BLOCK_ALIGN;
 }
 
-bool execmem_put_all(struct execmem *m, struct execmem_piece *piece, size_t pieces, struct error *err)
+bool execmem_put_all(struct execmem *m, struct execmem_block *block, size_t blocks, struct error *err)
 {
 	size_t n = 0, at = 0;
 
-	for (size_t i = 0; i < pieces && n != SIZE_MAX; i++) {
-		assert(piece[i].n > 0);
-		n = piece_end(n, piece[i].n);
+	for (size_t i = 0; i < blocks && n != SIZE_MAX; i++) {
+		assert(block[i].n > 0);
+		n = block_end(n, block[i].n);
 	}
 	if (n == 0)
 		return true;
@@ -147,9 +147,9 @@ bool execmem_put_all(struct execmem *m, struct execmem_piece *piece, size_t piec
 	pthread_mutex_unlock(&m->lock);
 	if (!p)
 		return error_set(err, ERROR_MEMORY, "cannot map %zu bytes for generated code: %s", n, strerror(errno));
-	for (size_t i = 0; i < pieces; at = piece_end(at, piece[i++].n)) {
-		piece[i].at = p + at;
-		memcpy(p + at, piece[i].code, piece[i].n);
+	for (size_t i = 0; i < blocks; at = block_end(at, block[i++].n)) {
+		block[i].at = p + at;
+		memcpy(p + at, block[i].code, block[i].n);
 	}
 	if (mprotect(p, bytes, PROT_READ | PROT_EXEC))
 		return not_executable(n, errno, err);
@@ -158,9 +158,9 @@ bool execmem_put_all(struct execmem *m, struct execmem_piece *piece, size_t piec
 
 void *execmem_put(struct execmem *m, const void *code, size_t n, struct error *err)
 {
-	struct execmem_piece piece = { .code = code, .n = n };
+	struct execmem_block block = { .code = code, .n = n };
 
-	return execmem_put_all(m, &piece, 1, err) ? piece.at : NULL;
+	return execmem_put_all(m, &block, 1, err) ? block.at : NULL;
 }
 
 /* --- the map of names: lines that are appended to a file whose name anybody can foresee, in a directory that is

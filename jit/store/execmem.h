@@ -8,19 +8,19 @@
 /* Maps a copy of n bytes read+execute; page-aligned. NULL and err on failure. */
 void *execmem_map(const void *code, size_t n, struct error *err);
 void execmem_unmap(void *p, size_t n);
-/* The same for many pieces of code that live and go together: cheaper, as pages are had from the system many at a time.
+/* The same for many blocks of code that live and go together: cheaper, as pages are had from the system many at a time.
  * Thread-safe. */
 struct execmem;
 struct execmem *execmem_open(struct error *err);
 /* On pages of its own. */
 void *execmem_put(struct execmem *m, const void *code, size_t n, struct error *err);
-struct execmem_piece {
+struct execmem_block {
 	const void *code;
 	size_t n;
 	void *at;
 };
-/* Pieces that share pages, made executable in one go; fills their `at`, aligned to 64 bytes. All or none. */
-bool execmem_put_all(struct execmem *m, struct execmem_piece *piece, size_t pieces, struct error *err);
+/* Blocks that share pages, made executable in one go; fills their `at`, aligned to 64 bytes. All or none. */
+bool execmem_put_all(struct execmem *m, struct execmem_block *block, size_t blocks, struct error *err);
 void execmem_close(struct execmem *m);
 /* Whether there is, or can be, a file /tmp/perf-PID.map that is this user's own: no link, FIFO or second name, and none
  * that others write. */

@@ -55,8 +55,8 @@ uint64_t record_get64(const uint8_t *p) { return record_get32(p) | (uint64_t)rec
 /* Odd numbers, so that multiplying is one-to-one. */
 static const uint64_t prime_a = 0x9e3779b97f4a7c15u, prime_b = 0xc2b2ae3d27d4eb4fu;
 
-static uint64_t turn(uint64_t v, int n) { return v << n | v >> (64 - n); }
-static uint64_t mix(uint64_t h, uint64_t word) { return turn(h ^ word, 29) * prime_a; }
+static uint64_t rotate(uint64_t v, int n) { return v << n | v >> (64 - n); }
+static uint64_t mix(uint64_t h, uint64_t word) { return rotate(h ^ word, 29) * prime_a; }
 
 static uint64_t tail_word(const uint8_t *p, size_t n)
 {

@@ -261,7 +261,7 @@ void registry_freeze(struct registry *r)
 
 /* --- making */
 
-void registry_place(struct registry *r, struct kernel *k, void *code)
+void registry_set_code(struct registry *r, struct kernel *k, void *code)
 {
 	char key[KEY_TEXT_MAX], name[KEY_TEXT_MAX + OBJECT_NAME + 1];
 
@@ -307,7 +307,7 @@ static bool build_kernel(struct registry *r, struct entry *e, struct error *err)
 		object_free(&k->object);
 		return false;
 	}
-	registry_place(r, k, code);
+	registry_set_code(r, k, code);
 	registry_count_kernel(r, k, registry_now_ns() - start);
 	return true;
 }

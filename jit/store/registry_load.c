@@ -13,7 +13,7 @@ struct batch {
 	struct object *object;
 	enum record_answer *answer;
 	unsigned *source;
-	struct execmem_piece *piece;
+	struct execmem_block *block;
 	size_t n;
 };
 
@@ -24,8 +24,8 @@ static bool batch_open(struct batch *b, size_t n)
 		             .object = malloc(n * sizeof *b->object),
 		             .answer = malloc(n * sizeof *b->answer),
 		             .source = malloc(n * sizeof *b->source),
-		             .piece = malloc(n * sizeof *b->piece) };
-	return b->entry && b->key && b->object && b->answer && b->source && b->piece;
+		             .block = malloc(n * sizeof *b->block) };
+	return b->entry && b->key && b->object && b->answer && b->source && b->block;
 }
 
 static void batch_close(struct batch *b)
@@ -35,7 +35,7 @@ static void batch_close(struct batch *b)
 	free(b->object);
 	free(b->answer);
 	free(b->source);
-	free(b->piece);
+	free(b->block);
 }
 
 static void batch_claim(struct batch *b, struct registry *r, const struct key *key, size_t n)
@@ -59,16 +59,16 @@ static void batch_claim(struct batch *b, struct registry *r, const struct key *k
 static size_t batch_load(struct batch *b, struct registry *r)
 {
 	uint64_t start = registry_now_ns();
-	size_t pieces = 0, found = 0, at = 0;
+	size_t blocks = 0, found = 0, at = 0;
 
 	cache_load_all(r->opt.cache, b->key, b->n, b->object, b->answer, b->source);
 	for (size_t i = 0; i < b->n; i++) {
 		found += b->object[i].code != NULL;
 		if (b->object[i].code && registry_runs_here(r, &b->entry[i]->kernel))
-			b->piece[pieces++] =
-				(struct execmem_piece){ .code = b->object[i].code, .n = b->object[i].code_bytes };
+			b->block[blocks++] =
+				(struct execmem_block){ .code = b->object[i].code, .n = b->object[i].code_bytes };
 	}
-	bool mapped = execmem_put_all(r->pages, b->piece, pieces, NULL);
+	bool mapped = execmem_put_all(r->pages, b->block, blocks, NULL);
 	uint64_t each = found ? (registry_now_ns() - start) / found : 0;
 	for (size_t i = 0; i < b->n; i++) {
 		struct kernel *k = &b->entry[i]->kernel;
@@ -79,7 +79,7 @@ static size_t batch_load(struct batch *b, struct registry *r)
 			continue;
 		k->object = b->object[i];
 		k->source = registry_source_of(r, b->source[i]);
-		registry_place(r, k, registry_runs_here(r, k) ? b->piece[at++].at : NULL);
+		registry_set_code(r, k, registry_runs_here(r, k) ? b->block[at++].at : NULL);
 		registry_count_kernel(r, k, each);
 	}
 	return mapped ? found : 0;

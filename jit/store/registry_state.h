@@ -52,7 +52,7 @@ struct entry *registry_entry_claim(struct registry *r, const struct key *key, ui
 bool registry_can_load(const struct registry *r);
 enum kernel_source registry_source_of(const struct registry *r, unsigned number);
 /* Where its code is in memory now; NULL for targets this machine cannot run. */
-void registry_place(struct registry *r, struct kernel *k, void *code);
+void registry_set_code(struct registry *r, struct kernel *k, void *code);
 bool registry_runs_here(const struct registry *r, const struct kernel *k);
 void registry_count_kernel(struct registry *r, struct kernel *k, uint64_t nanoseconds);
 bool registry_key_is_usable(const struct key *key, struct error *err);

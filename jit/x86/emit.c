@@ -25,7 +25,7 @@ static struct x86_operand machine(uint8_t cls, unsigned number)
 	}
 }
 
-static struct x86_operand place(const struct emitter *e, const struct lir_ins *i)
+static struct x86_operand address(const struct emitter *e, const struct lir_ins *i)
 {
 	const uint8_t *phys = e->l->phys;
 	unsigned vector = e->l->lanes * 4;
@@ -42,7 +42,7 @@ static struct x86_operand place(const struct emitter *e, const struct lir_ins *i
 
 static struct x86_operand memory(const struct emitter *e, const struct lir_ins *i)
 {
-	struct x86_operand m = place(e, i);
+	struct x86_operand m = address(e, i);
 	return i->broadcast ? x86_mem_broadcast(m) : m;
 }
 
@@ -66,7 +66,7 @@ struct x86_operand x86_emit_g_or_mem(const struct emitter *e, const struct lir_i
 
 static void emit_load(struct emitter *e, const struct lir_ins *i)
 {
-	emit2(e, i->broadcast ? X86_VBROADCASTSS : X86_VMOVUPS, target_of(e, i), place(e, i));
+	emit2(e, i->broadcast ? X86_VBROADCASTSS : X86_VMOVUPS, target_of(e, i), address(e, i));
 }
 
 static void emit_move(struct emitter *e, const struct lir_ins *i)
@@ -183,7 +183,7 @@ static void emit_dots(struct emitter *e, const struct lir_ins *i)
 {
 	struct x86_tiles t = x86_tiles_of(&e->l->tiles, i->imm, e->dots++);
 	int x = e->l->phys[i->a], w = e->l->phys[i->b], strip = e->l->phys[i->c], row = IR_DOTS_ROW / IR_DOTS_STRIP;
-	struct x86_operand sums = place(e, i);
+	struct x86_operand sums = address(e, i);
 
 	emit2(e, X86_TILELOADD, x86_tmm(t.x), x86_mem_index(x, strip, 1, lir_dots_disp_a(i->imm)));
 	for (int half = 0; half < 2; half++) {

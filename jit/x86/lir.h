@@ -44,7 +44,7 @@ enum lir_mem { LIR_NO_MEM, LIR_AT_BASE, LIR_AT_POOL, LIR_AT_LOCAL, LIR_AT_VEC_SL
 	X(OP2R,     VEC,  VEC,  NONE, NONE, 0,            "a",   "op dst, a, a register: its length says the width") \
 	X(FROM_GPR, VEC,  GPR,  NONE, NONE, LIR_A,        "",    "op dst, a") \
 	X(OP3,      VEC,  VEC,  VEC,  NONE, LIR_B,        "ab",  "op dst, a, b") \
-	X(OP3C,     VEC,  VEC,  VEC,  NONE, LIR_A|LIR_B,  "ab",  "op dst, a, b; a and b may change places") \
+	X(OP3C,     VEC,  VEC,  VEC,  NONE, LIR_A|LIR_B,  "ab",  "op dst, a, b; a and b may be exchanged") \
 	X(OP3I,     VEC,  VEC,  VEC,  NONE, LIR_B,        "ab",  "op dst, a, b, imm") \
 	X(FMA,      VEC,  VEC,  VEC,  VEC,  LIR_A|LIR_B|LIR_C, "cab", "dst = a * b + c") \
 	X(BLEND,    VEC,  VEC,  VEC,  VEC,  LIR_B,        "abc", "op dst, a, b, c: b where c is set") \
@@ -77,7 +77,7 @@ enum lir_mem { LIR_NO_MEM, LIR_AT_BASE, LIR_AT_POOL, LIR_AT_LOCAL, LIR_AT_VEC_SL
 	X(SSTORE,   NONE, GPR,  NONE, NONE, 0,            "",    "memory = a") \
 	X(LEA,      GPR,  NONE, NONE, NONE, 0,            "",    "dst = the address") \
 	X(SOP,      GPR,  GPR,  GPR,  NONE, LIR_B,        "a",   "dst = a op b") \
-	X(SOPC,     GPR,  GPR,  GPR,  NONE, LIR_A|LIR_B,  "ab",  "dst = a op b; a and b may change places") \
+	X(SOPC,     GPR,  GPR,  GPR,  NONE, LIR_A|LIR_B,  "ab",  "dst = a op b; a and b may be exchanged") \
 	X(SMINMAX,  GPR,  GPR,  GPR,  NONE, LIR_A|LIR_B,  "ab",  "dst = op's condition(b, a) ? b : a") \
 	X(SOPI,     GPR,  GPR,  NONE, NONE, 0,            "a",   "dst = a op imm") \
 	X(ENTRY,    GPR,  NONE, NONE, NONE, 0,            "",    "dst = the argument the call brings in register imm") \

@@ -147,22 +147,22 @@ static uint32_t ra_random(struct ra *ra)
 	return ra->random;
 }
 
-static void ra_take(struct ra *ra, uint32_t v, enum lir_class cls, unsigned place)
+static void ra_take(struct ra *ra, uint32_t v, enum lir_class cls, unsigned position)
 {
-	ra->holder[cls][place] = v;
-	ra->free[cls] &= ~(UINT32_C(1) << place);
-	ra->l->phys[v] = ra->rules->order[cls][place];
+	ra->holder[cls][position] = v;
+	ra->free[cls] &= ~(UINT32_C(1) << position);
+	ra->l->phys[v] = ra->rules->order[cls][position];
 	ra->result->used[cls] |= UINT32_C(1) << ra->l->phys[v];
 }
 
 static void ra_release(struct ra *ra, uint32_t v)
 {
 	enum lir_class cls = (enum lir_class)ra->l->cls[v];
-	unsigned place = ra->place[cls][ra->l->phys[v]];
-	if (ra->reg[v].flags & RA_SPILLED || ra->holder[cls][place] != v)
+	unsigned position = ra->position[cls][ra->l->phys[v]];
+	if (ra->reg[v].flags & RA_SPILLED || ra->holder[cls][position] != v)
 		return;
-	ra->holder[cls][place] = 0;
-	ra->free[cls] |= UINT32_C(1) << place;
+	ra->holder[cls][position] = 0;
+	ra->free[cls] |= UINT32_C(1) << position;
 }
 
 bool ra_made_again(const struct ra *ra, uint32_t v)
@@ -195,7 +195,7 @@ static void ra_evict(struct ra *ra, uint32_t v, enum lir_class cls)
 	ra->reg[cheapest].flags |= RA_SPILLED;
 	ra->spilled = true;
 	if (cheapest != v)
-		ra_take(ra, v, cls, ra->place[cls][ra->l->phys[cheapest]]);
+		ra_take(ra, v, cls, ra->position[cls][ra->l->phys[cheapest]]);
 	else
 		ra->l->phys[v] = ra->rules->order[cls][0];
 }
@@ -211,18 +211,18 @@ static void ra_allocate(struct ra *ra, const struct lir_ins *i)
 	enum lir_class cls = (enum lir_class)ra->l->cls[v];
 	uint32_t free = ra->free[cls];
 	if (i->form == LIR_ENTRY) {
-		unsigned place = ra->place[cls][i->imm];
-		assert(free >> place & 1);
-		ra_take(ra, v, cls, place);
+		unsigned position = ra->position[cls][i->imm];
+		assert(free >> position & 1);
+		ra_take(ra, v, cls, position);
 		return;
 	}
 	for (const char *h = lir_facts[i->form].shares; *h && *h != '!'; h++) {
 		uint32_t u = operand_named(i, *h);
 		if (u < LIR_FIRST || ra->l->cls[u] != cls)
 			continue;
-		unsigned place = ra->place[cls][ra->l->phys[u]];
-		if (!(ra->reg[u].flags & RA_SPILLED) && free >> place & 1) {
-			ra_take(ra, v, cls, place);
+		unsigned position = ra->position[cls][ra->l->phys[u]];
+		if (!(ra->reg[u].flags & RA_SPILLED) && free >> position & 1) {
+			ra_take(ra, v, cls, position);
 			return;
 		}
 	}
@@ -316,7 +316,7 @@ bool regalloc(struct lir *l, const struct regalloc_rules *rules, struct regalloc
 	       (!rules->count[LIR_MASK] || rules->count[LIR_MASK] >= REGALLOC_MIN_MASK));
 	for (unsigned c = LIR_VEC; c < LIR_CLASSES; c++)
 		for (unsigned p = 0; p < rules->count[c]; p++)
-			ra.place[c][rules->order[c][p]] = (uint8_t)p;
+			ra.position[c][rules->order[c][p]] = (uint8_t)p;
 	bool ok = true;
 	do {
 		ok = ra_room(&ra) && ra_find_loops(&ra) && ra_intervals(&ra);

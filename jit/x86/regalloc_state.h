@@ -18,7 +18,7 @@ static const struct {
 enum {
 	RA_TINY = 1,     /* made by a spill: lives for one instruction */
 	RA_SPILLED = 2,  /* lives in memory */
-	RA_MANY_DEFS = 4 /* written in several places */
+	RA_MANY_DEFS = 4 /* written more than once */
 };
 enum { MAX_DEPTH = 64 /* of loops and ifs */, MAX_OPERANDS = 5 /* that an instruction reads */ };
 #define RA_NONE UINT32_MAX
@@ -51,10 +51,10 @@ struct ra {
 		bool loop;
 	} block[MAX_DEPTH]; /* loops and parts of ifs that are open */
 	unsigned depth, loops;
-	uint32_t holder[LIR_CLASSES][32]; /* by place in the order: the register's owner, 0: free */
+	uint32_t holder[LIR_CLASSES][32]; /* by position in the order: the register's owner, 0: free */
 	uint32_t free[LIR_CLASSES];
-	uint8_t place[LIR_CLASSES][32]; /* by machine register: place in the order */
-	bool spilled, inner;            /* inner: rewriting a loop that has none inside */
+	uint8_t position[LIR_CLASSES][32]; /* by machine register: position in the order */
+	bool spilled, inner;               /* inner: rewriting a loop that has none inside */
 	uint32_t random;
 	struct lir_ins *out;
 	size_t n_out, out_capacity;

@@ -109,7 +109,7 @@ uint32_t sel_scalar_constant(struct sel *s, uint32_t dst, int64_t value)
 
 static bool fits32(int64_t v) { return v >= INT32_MIN && v <= INT32_MAX; }
 
-static void put(struct lir_ins *n, struct sel_place p)
+static void put(struct lir_ins *n, struct sel_memory p)
 {
 	n->mem = p.mem;
 	n->broadcast = p.broadcast;
@@ -117,7 +117,7 @@ static void put(struct lir_ins *n, struct sel_place p)
 	n->disp = p.disp;
 }
 
-static uint32_t sel_address(struct sel *s, uint32_t dst, struct sel_place p)
+static uint32_t sel_address(struct sel *s, uint32_t dst, struct sel_memory p)
 {
 	struct lir_ins *n =
 		sel_add(s, p.mem == LIR_AT_LOCAL ? LIR_LEA : LIR_SOPI, p.mem == LIR_AT_LOCAL ? X86_LEA : X86_ADD);
@@ -145,43 +145,43 @@ uint32_t sel_gpr(struct sel *s, uint16_t r)
 		return sel_scalar_constant(s, lir_reg(s->l, LIR_GPR), value);
 	switch (s->scan.reg[r].fold) {
 	case SCAN_CONST: return s->entry[entry_of(definition(s, r)->op)];
-	case SCAN_ADDRESS: return sel_address(s, lir_reg(s->l, LIR_GPR), sel_place(s, r, 0));
+	case SCAN_ADDRESS: return sel_address(s, lir_reg(s->l, LIR_GPR), sel_memory(s, r, 0));
 	default: return sel_reg(s, r);
 	}
 }
 
 /* An address and a displacement as one memory operand. */
-struct sel_place sel_place(struct sel *s, uint16_t r, int64_t disp)
+struct sel_memory sel_memory(struct sel *s, uint16_t r, int64_t disp)
 {
 	while (s->scan.reg[r].fold == SCAN_ADDRESS && definition(s, r)->op == IR_addi) {
 		disp += definition(s, r)->imm;
 		r = definition(s, r)->a;
 	}
 	if (s->scan.reg[r].fold == SCAN_ADDRESS)
-		return (struct sel_place){ LIR_AT_LOCAL, false, 0, (int32_t)(s->scan.reg[r].offset + disp) };
+		return (struct sel_memory){ LIR_AT_LOCAL, false, 0, (int32_t)(s->scan.reg[r].offset + disp) };
 	uint32_t base = sel_gpr(s, r);
 	if (fits32(disp))
-		return (struct sel_place){ LIR_AT_BASE, false, base, (int32_t)disp };
+		return (struct sel_memory){ LIR_AT_BASE, false, base, (int32_t)disp };
 	uint32_t far = sel_scalar_constant(s, lir_reg(s->l, LIR_GPR), disp);
 	struct lir_ins *n = sel_add(s, LIR_SOPC, X86_ADD);
 	n->dst = lir_reg(s->l, LIR_GPR);
 	n->a = far;
 	n->b = base;
-	return (struct sel_place){ LIR_AT_BASE, false, n->dst, 0 };
+	return (struct sel_memory){ LIR_AT_BASE, false, n->dst, 0 };
 }
 
-uint32_t sel_operand(struct sel *s, uint16_t r, struct sel_place *p)
+uint32_t sel_operand(struct sel *s, uint16_t r, struct sel_memory *p)
 {
 	if (s->scan.reg[r].fold != SCAN_LOAD)
 		return sel_vec(s, r);
 	const struct ir_ins *load = definition(s, r);
-	*p = sel_place(s, load->a, ir_disp(load));
+	*p = sel_memory(s, load->a, ir_disp(load));
 	p->broadcast = load->op == IR_bcast;
 	return LIR_MEM;
 }
 
 struct lir_ins *sel_ins(struct sel *s, enum lir_form form, unsigned op, uint32_t dst, uint32_t a, uint32_t b,
-                        struct sel_place p)
+                        struct sel_memory p)
 {
 	struct lir_ins *n = sel_add(s, form, op);
 	n->dst = dst;
@@ -191,19 +191,19 @@ struct lir_ins *sel_ins(struct sel *s, enum lir_form form, unsigned op, uint32_t
 	return n;
 }
 
-const struct sel_place sel_no_place = { LIR_NO_MEM, false, 0, 0 };
+const struct sel_memory sel_no_memory = { LIR_NO_MEM, false, 0, 0 };
 
 /* --- scalars and addresses */
 
 static void sel_sop(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	uint32_t a = sel_gpr(s, i->a), b = sel_gpr(s, i->b);
-	sel_ins(s, (enum lir_form)r->form, r->op, sel_dst(s, i), a, b, sel_no_place);
+	sel_ins(s, (enum lir_form)r->form, r->op, sel_dst(s, i), a, b, sel_no_memory);
 }
 
 static void sop_imm(struct sel *s, unsigned op, uint32_t dst, uint32_t a, int64_t imm)
 {
-	sel_ins(s, LIR_SOPI, op, dst, a, 0, sel_no_place)->imm = imm;
+	sel_ins(s, LIR_SOPI, op, dst, a, 0, sel_no_memory)->imm = imm;
 }
 
 /* Sums: a constant operand becomes an immediate. */
@@ -250,7 +250,7 @@ static void sel_sopi(struct sel *s, const struct ir_ins *i, const struct sel_rul
 		return;
 	}
 	uint32_t b = sel_scalar_constant(s, lir_reg(s->l, LIR_GPR), i->imm);
-	sel_ins(s, LIR_SOPC, r->op, sel_dst(s, i), a, b, sel_no_place);
+	sel_ins(s, LIR_SOPC, r->op, sel_dst(s, i), a, b, sel_no_memory);
 }
 
 /* 0 <= a < 2^31: a / d is a times ceil(2^(31+n) / d) shifted right by 31+n, where 2^n is the first power of two not
@@ -269,18 +269,18 @@ static void sel_sdivi(struct sel *s, const struct ir_ins *i, const struct sel_ru
 	}
 	uint32_t m = sel_scalar_constant(s, lir_reg(s->l, LIR_GPR), (int64_t)(((UINT64_C(1) << (31 + n)) + d - 1) / d));
 	uint32_t t = lir_reg(s->l, LIR_GPR);
-	sel_ins(s, LIR_SOPC, X86_IMUL, t, m, a, sel_no_place);
+	sel_ins(s, LIR_SOPC, X86_IMUL, t, m, a, sel_no_memory);
 	sop_imm(s, r->op, sel_dst(s, i), t, 31 + n);
 }
 
 static void sel_sload(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	sel_ins(s, (enum lir_form)r->form, r->op, sel_dst(s, i), LIR_MEM, 0, sel_place(s, i->a, i->imm));
+	sel_ins(s, (enum lir_form)r->form, r->op, sel_dst(s, i), LIR_MEM, 0, sel_memory(s, i->a, i->imm));
 }
 
 static void sel_aaddi(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	sel_address(s, sel_dst(s, i), sel_place(s, i->a, i->imm));
+	sel_address(s, sel_dst(s, i), sel_memory(s, i->a, i->imm));
 }
 
 /* sconst, arg, begin, end and local, written into a variable, and moves of scalars */
@@ -293,16 +293,16 @@ static void sel_smove(struct sel *s, const struct ir_ins *i, const struct sel_ru
 		sel_scalar_constant(s, sel_dst(s, i), 0);
 	else if (i->op == IR_local || i->op == IR_shared)
 		sel_address(s, sel_dst(s, i),
-		            (struct sel_place){ LIR_AT_LOCAL, false, 0, (int32_t)s->scan.reg[i->dst].offset });
+		            (struct sel_memory){ LIR_AT_LOCAL, false, 0, (int32_t)s->scan.reg[i->dst].offset });
 	else if (entry_of(i->op) < ENTRIES)
-		sel_ins(s, LIR_SMOV, r->op, sel_dst(s, i), s->entry[entry_of(i->op)], 0, sel_no_place);
+		sel_ins(s, LIR_SMOV, r->op, sel_dst(s, i), s->entry[entry_of(i->op)], 0, sel_no_memory);
 	else if (sel_scalar_of(s, i->a, &v))
 		sel_scalar_constant(s, sel_dst(s, i), v);
 	else if (s->scan.reg[i->a].fold == SCAN_ADDRESS)
-		sel_address(s, sel_dst(s, i), sel_place(s, i->a, 0));
+		sel_address(s, sel_dst(s, i), sel_memory(s, i->a, 0));
 	else {
 		uint32_t from = sel_gpr(s, i->a);
-		sel_ins(s, LIR_SMOV, r->op, sel_dst(s, i), from, 0, sel_no_place);
+		sel_ins(s, LIR_SMOV, r->op, sel_dst(s, i), from, 0, sel_no_memory);
 	}
 }
 
@@ -385,7 +385,7 @@ static void sel_entry(struct sel *s)
 	for (unsigned k = 0; k < ENTRIES; k++)
 		if (used[k]) {
 			s->entry[k] = lir_reg(s->l, LIR_GPR);
-			sel_ins(s, LIR_ENTRY, X86_MOV, s->entry[k], 0, 0, sel_no_place)->imm = comes_in[k];
+			sel_ins(s, LIR_ENTRY, X86_MOV, s->entry[k], 0, 0, sel_no_memory)->imm = comes_in[k];
 		}
 }
 
@@ -427,8 +427,8 @@ static struct lir_ins sel_make_constant(struct sel *s, const struct sel_constant
 	return i;
 }
 
-/* Puts the constants in their places, which were noted in ascending order. */
-static void sel_place_constants(struct sel *s)
+/* Puts the constants where they belong, which was noted in ascending order. */
+static void sel_put_constants(struct sel *s)
 {
 	struct lir *l = s->l;
 	size_t n = l->n_ins, k = s->n_constants;
@@ -477,7 +477,7 @@ bool x86_select(struct lir *l, const struct ir *ir, const struct target *target,
 		if (i->dst && (ir->is_var[i->dst] || s.scan.into[s.at]))
 			sel_forget(&s, sel_dst(&s, i));
 	}
-	sel_place_constants(&s);
+	sel_put_constants(&s);
 	free(s.reg);
 	free(s.constant);
 	scan_free(&s.scan);

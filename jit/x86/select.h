@@ -63,7 +63,7 @@ bool x86_tiles_set_up(struct lir *l, struct error *err);
 struct x86_tiles {
 	uint8_t sum[2], x, w[2];
 };
-struct x86_tiles x86_tiles_of(const struct lir_tiles *t, int64_t imm, unsigned turn);
+struct x86_tiles x86_tiles_of(const struct lir_tiles *t, int64_t imm, unsigned number);
 
 struct emit_options {
 	FILE *dump_asm;

@@ -12,15 +12,16 @@ static unsigned log2_of(unsigned bytes) { return (unsigned)__builtin_ctz(bytes);
 /* --- gathers. They destroy their mask, and their destination is no operand. */
 
 /* The word at p plus scale times the index, of each lane that takes part; 0 of others. */
-static uint32_t words(struct sel *s, const struct ir_ins *i, uint32_t index, unsigned scale, struct sel_place p)
+static uint32_t words(struct sel *s, const struct ir_ins *i, uint32_t index, unsigned scale, struct sel_memory p)
 {
 	const bool apart = has_masks(s);
 	uint32_t mask = lir_reg(s->l, apart ? LIR_MASK : LIR_VEC), t = lir_reg(s->l, LIR_VEC);
 	if (i->mask)
 		sel_ins(s, apart ? LIR_MMOV : LIR_MOV, apart ? X86_KMOVW : X86_VMOVAPS, mask, sel_vec(s, i->mask), 0,
-		        sel_no_place);
+		        sel_no_memory);
 	else
-		sel_ins(s, apart ? LIR_MIDIOM : LIR_IDIOM, apart ? X86_KXNORW : X86_VPCMPEQD, mask, 0, 0, sel_no_place);
+		sel_ins(s, apart ? LIR_MIDIOM : LIR_IDIOM, apart ? X86_KXNORW : X86_VPCMPEQD, mask, 0, 0,
+		        sel_no_memory);
 	struct lir_ins *n = sel_ins(s, apart ? LIR_MGATHER : LIR_GATHER, X86_VPGATHERDD, t, 0, index, p);
 	n->c = mask;
 	n->imm = scale;
@@ -29,9 +30,9 @@ static uint32_t words(struct sel *s, const struct ir_ins *i, uint32_t index, uns
 
 void sel_gather_words(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	struct sel_place p = sel_place(s, i->a, i->imm);
+	struct sel_memory p = sel_memory(s, i->a, i->imm);
 	uint32_t t = words(s, i, sel_vec(s, i->b), 4, p);
-	sel_ins(s, LIR_MOV, X86_VMOVAPS, sel_dst(s, i), t, 0, sel_no_place);
+	sel_ins(s, LIR_MOV, X86_VMOVAPS, sel_dst(s, i), t, 0, sel_no_memory);
 }
 
 /* In every lane. */
@@ -39,21 +40,21 @@ static uint32_t splat_gpr(struct sel *s, uint32_t gpr)
 {
 	uint32_t t = lir_reg(s->l, LIR_VEC);
 	if (has_masks(s)) {
-		sel_ins(s, LIR_FROM_GPR, X86_VPBROADCASTD, t, gpr, 0, sel_no_place)->ws = X86_GPR32;
+		sel_ins(s, LIR_FROM_GPR, X86_VPBROADCASTD, t, gpr, 0, sel_no_memory)->ws = X86_GPR32;
 		return t;
 	}
 	uint32_t low = lir_reg(s->l, LIR_VEC);
-	struct lir_ins *n = sel_ins(s, LIR_FROM_GPR, X86_VMOVD, low, gpr, 0, sel_no_place);
+	struct lir_ins *n = sel_ins(s, LIR_FROM_GPR, X86_VMOVD, low, gpr, 0, sel_no_memory);
 	n->wd = X86_XMM;
 	n->ws = X86_GPR32;
-	sel_ins(s, LIR_OP2, X86_VPBROADCASTD, t, low, 0, sel_no_place)->ws = X86_XMM;
+	sel_ins(s, LIR_OP2, X86_VPBROADCASTD, t, low, 0, sel_no_memory)->ws = X86_XMM;
 	return t;
 }
 
 static uint32_t with_immediate(struct sel *s, unsigned op, uint32_t a, int64_t imm)
 {
 	uint32_t t = lir_reg(s->l, LIR_GPR);
-	sel_ins(s, LIR_SOPI, op, t, a, 0, sel_no_place)->imm = imm;
+	sel_ins(s, LIR_SOPI, op, t, a, 0, sel_no_memory)->imm = imm;
 	return t;
 }
 
@@ -68,17 +69,17 @@ void sel_gather_parts(struct sel *s, const struct ir_ins *i, const struct sel_ru
 	uint32_t word_begin = with_immediate(s, X86_AND, begin, -4);
 	uint32_t offset = bytes == 1 ? index : sel_op2i(s, X86_VPSLLD, index, 1);
 	uint32_t at = sel_op3(s, X86_VPADDD, offset, splat_gpr(s, low));
-	uint32_t word =
-		words(s, i, sel_op2i(s, X86_VPSRLD, at, 2), 4, (struct sel_place){ LIR_AT_BASE, false, word_begin, 0 });
+	uint32_t word = words(s, i, sel_op2i(s, X86_VPSRLD, at, 2), 4,
+	                      (struct sel_memory){ LIR_AT_BASE, false, word_begin, 0 });
 	uint32_t shift = sel_op2i(s, X86_VPSLLD, sel_op3(s, op_and, at, three), 3);
 	uint32_t part = sel_op3(s, X86_VPSRLVD, word, shift);
-	sel_ins(s, LIR_OP3C, op_and, sel_dst(s, i), part, bits, sel_no_place);
+	sel_ins(s, LIR_OP3C, op_and, sel_dst(s, i), part, bits, sel_no_memory);
 }
 
 /* The lower words and the upper ones. */
 void sel_gather_wide(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	struct sel_place p = sel_place(s, i->a, i->imm);
+	struct sel_memory p = sel_memory(s, i->a, i->imm);
 	uint32_t index = sel_vec(s, i->b), low = words(s, i, index, 8, p);
 	p.disp += 4;
 	uint32_t high = words(s, i, index, 8, p);
@@ -87,10 +88,10 @@ void sel_gather_wide(struct sel *s, const struct ir_ins *i, const struct sel_rul
 		uint32_t half[2] = { sel_half(s, low, k), sel_half(s, high, k) }, t[2];
 		for (unsigned n = 0; n < 2; n++) {
 			t[n] = lir_reg(s->l, LIR_VEC);
-			sel_ins(s, LIR_OP2, X86_VPMOVZXDQ, t[n], half[n], 0, sel_no_place)->ws = s->half;
+			sel_ins(s, LIR_OP2, X86_VPMOVZXDQ, t[n], half[n], 0, sel_no_memory)->ws = s->half;
 		}
 		uint32_t upper = sel_op2i(s, X86_VPSLLQ, t[1], 32);
-		sel_ins(s, LIR_OP3C, has_masks(s) ? X86_VPORQ : X86_VPOR, d.v[k], t[0], upper, sel_no_place);
+		sel_ins(s, LIR_OP3C, has_masks(s) ? X86_VPORQ : X86_VPOR, d.v[k], t[0], upper, sel_no_memory);
 	}
 }
 
@@ -100,7 +101,7 @@ void sel_gather_wide(struct sel *s, const struct ir_ins *i, const struct sel_rul
 static uint32_t extracted(struct sel *s, unsigned op, uint32_t four, unsigned number)
 {
 	uint32_t t = lir_reg(s->l, LIR_GPR);
-	struct lir_ins *n = sel_ins(s, LIR_EXTRACT, op, t, four, 0, sel_no_place);
+	struct lir_ins *n = sel_ins(s, LIR_EXTRACT, op, t, four, 0, sel_no_memory);
 	n->ws = X86_XMM;
 	n->imm = number;
 	return t;
@@ -133,7 +134,7 @@ static void store_lane(struct sel *s, const struct ir_ins *i, uint32_t from, uns
 	                    : bytes == 2 ? X86_VPEXTRW
 	                    : bytes == 4 ? X86_VPEXTRD
 	                                 : X86_VPEXTRQ;
-	struct lir_ins *n = sel_ins(s, LIR_STOREI, op, 0, from, 0, sel_no_place);
+	struct lir_ins *n = sel_ins(s, LIR_STOREI, op, 0, from, 0, sel_no_memory);
 	n->ws = X86_XMM;
 	n->imm = bytes < 4 ? part * 4 / bytes : part;
 	at_lane(n, to);
@@ -145,22 +146,22 @@ static uint32_t in_order(struct sel *s, uint32_t v, bool has_sign)
 	return has_sign ? with_immediate(s, X86_SHL, v, 32) : v;
 }
 
-/* The greatest, or the least, of what there is and v: they change places until what comes out is no better than what
- * was put in. Each turn puts in more than the one before, so there are less than 2^32 of them. */
+/* The greatest, or the least, of what there is and v: they are exchanged until what comes out is no better than what
+ * was put in. Each iteration puts in more than the one before, so there are less than 2^32 of them. */
 static void exchange_until(struct sel *s, const struct ir_ins *i, uint32_t v, struct lir_ins to)
 {
 	const bool has_sign = i->op == IR_atomic_min || i->op == IR_atomic_max,
 		   max = i->op == IR_atomic_max || i->op == IR_atomic_max_unsigned;
-	uint32_t turns = sel_scalar_constant(s, lir_reg(s->l, LIR_GPR), INT64_MAX), put = lir_reg(s->l, LIR_GPR),
+	uint32_t left = sel_scalar_constant(s, lir_reg(s->l, LIR_GPR), INT64_MAX), put = lir_reg(s->l, LIR_GPR),
 		 done = lir_reg(s->l, LIR_GPR);
-	sel_ins(s, LIR_LOOP, X86_TEST, 0, 0, 0, sel_no_place);
-	sel_ins(s, LIR_SMOV, X86_MOV, put, v, 0, sel_no_place);
-	at_lane(sel_ins(s, LIR_XCHG, X86_XCHG, v, v, 0, sel_no_place), to);
+	sel_ins(s, LIR_LOOP, X86_TEST, 0, 0, 0, sel_no_memory);
+	sel_ins(s, LIR_SMOV, X86_MOV, put, v, 0, sel_no_memory);
+	at_lane(sel_ins(s, LIR_XCHG, X86_XCHG, v, v, 0, sel_no_memory), to);
 	uint32_t was = in_order(s, v, has_sign), is = in_order(s, put, has_sign);
-	sel_ins(s, LIR_SCMP, X86_SETLE, done, max ? was : is, max ? is : was, sel_no_place);
-	sel_ins(s, LIR_BREAK, X86_JNE, 0, done, 0, sel_no_place);
-	sel_ins(s, LIR_SOPI, X86_ADD, turns, turns, 0, sel_no_place)->imm = -1;
-	sel_ins(s, LIR_ENDLOOP, X86_JNE, 0, turns, 0, sel_no_place);
+	sel_ins(s, LIR_SCMP, X86_SETLE, done, max ? was : is, max ? is : was, sel_no_memory);
+	sel_ins(s, LIR_BREAK, X86_JNE, 0, done, 0, sel_no_memory);
+	sel_ins(s, LIR_SOPI, X86_ADD, left, left, 0, sel_no_memory)->imm = -1;
+	sel_ins(s, LIR_ENDLOOP, X86_JNE, 0, left, 0, sel_no_memory);
 }
 
 /* Bytes of the frame, which nobody else reaches. */
@@ -187,7 +188,7 @@ static void update_lane(struct sel *s, const struct ir_ins *i, uint32_t constant
 	                i->op == IR_atomic_add   ? X86_ADD
 	                : i->op == IR_atomic_and ? X86_AND
 	                                         : X86_OR,
-	                0, v, 0, sel_no_place);
+	                0, v, 0, sel_no_memory);
 	n->ws = wide ? X86_GPR64 : X86_GPR32;
 	n->imm = in_frame(s, i->a); /* of a frame's bytes: without lock */
 	at_lane(n, to);

@@ -59,13 +59,13 @@ struct sel {
 };
 
 /* A memory operand on its way into an instruction. */
-struct sel_place {
+struct sel_memory {
 	uint8_t mem;
 	bool broadcast;
 	uint32_t base;
 	int32_t disp;
 };
-extern const struct sel_place sel_no_place;
+extern const struct sel_memory sel_no_memory;
 
 /* The register an IR register lives in; the one the current instruction writes. */
 uint32_t sel_reg(struct sel *s, uint16_t r);
@@ -74,8 +74,8 @@ uint32_t sel_dst(struct sel *s, const struct ir_ins *i);
 uint32_t sel_vec(struct sel *s, uint16_t r);
 uint32_t sel_gpr(struct sel *s, uint16_t r);
 /* A vector operand: a register, or LIR_MEM with *p filled when its load was folded into this use. */
-uint32_t sel_operand(struct sel *s, uint16_t r, struct sel_place *p);
-struct sel_place sel_place(struct sel *s, uint16_t r, int64_t disp);
+uint32_t sel_operand(struct sel *s, uint16_t r, struct sel_memory *p);
+struct sel_memory sel_memory(struct sel *s, uint16_t r, int64_t disp);
 uint32_t sel_constant(struct sel *s, enum sel_constant_kind kind, uint32_t value);
 /* The same 64 bits in every lane of a vector of such. */
 uint32_t sel_wide_constant(struct sel *s, uint64_t value);
@@ -86,7 +86,7 @@ bool sel_constant_of(const struct sel *s, uint16_t r, enum sel_constant_kind *ki
 bool sel_scalar_of(const struct sel *s, uint16_t r, int64_t *value);
 /* Appends an instruction with these operands; those that are LIR_MEM stand at p. */
 struct lir_ins *sel_ins(struct sel *s, enum lir_form form, unsigned op, uint32_t dst, uint32_t a, uint32_t b,
-                        struct sel_place p);
+                        struct sel_memory p);
 
 /* Fills in the rows that say how s->target does what is no scalar. */
 void sel_vector_rules(struct sel *s);
@@ -159,7 +159,7 @@ void sel_ternary(struct sel *s, const struct ir_ins *i, const struct sel_rule *r
 void sel_rotate(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_table(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 /* The half as a signed number in 32 bits, so that packing with saturation changes nothing; then as f16. Packing 256
- * bits takes the halves in turns of 64, which a permutation puts right. */
+ * bits interleaves the halves by 64 bits, which a permutation puts right. */
 void sel_fhalf(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 /* Within 128 bits by one permutation; parts of 128 bits by another. */
 void sel_fxor(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
@@ -227,7 +227,7 @@ uint32_t sel_half(struct sel *s, uint32_t a, unsigned number);
 uint32_t sel_widened(struct sel *s, uint32_t half, bool has_sign);
 uint32_t sel_join_unsigned(struct sel *s, const uint32_t q[2]);
 
-/* Comparisons that are one of AVX2's the other way round, or of which the mask is turned over. */
+/* Comparisons that are one of AVX2's the other way round, or of which the mask is complemented. */
 void sel_less(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_not_more(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);
 void sel_not_equal(struct sel *s, const struct ir_ins *i, const struct sel_rule *r);

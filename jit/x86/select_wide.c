@@ -40,13 +40,13 @@ struct sel_pair sel_dst_pair(struct sel *s, const struct ir_ins *i)
 static uint32_t blended(struct sel *s, uint32_t a, uint32_t b)
 {
 	uint32_t t = lir_reg(s->l, LIR_VEC);
-	sel_ins(s, LIR_OP3I, X86_VPBLENDD, t, a, b, sel_no_place)->imm = 0xaa;
+	sel_ins(s, LIR_OP3I, X86_VPBLENDD, t, a, b, sel_no_memory)->imm = 0xaa;
 	return t;
 }
 
 static void move(struct sel *s, uint32_t to, uint32_t from)
 {
-	sel_ins(s, LIR_MOV, X86_VMOVAPS, to, from, 0, sel_no_place);
+	sel_ins(s, LIR_MOV, X86_VMOVAPS, to, from, 0, sel_no_memory);
 }
 
 static uint32_t number(struct sel *s, double d) { return sel_wide_constant(s, f64_bits(d)); }
@@ -58,12 +58,12 @@ struct sel_pair sel_mask_pair(struct sel *s, uint32_t mask)
 	struct sel_pair p = { { mask, 0 } };
 	if (has_masks(s)) {
 		p.v[1] = lir_reg(s->l, LIR_MASK);
-		sel_ins(s, LIR_MSHIFT, X86_KSHIFTRW, p.v[1], mask, 0, sel_no_place)->imm = 8;
+		sel_ins(s, LIR_MSHIFT, X86_KSHIFTRW, p.v[1], mask, 0, sel_no_memory)->imm = 8;
 		return p;
 	}
 	for (unsigned k = 0; k < 2; k++) {
 		uint32_t half = sel_half(s, mask, k), t = lir_reg(s->l, LIR_VEC);
-		sel_ins(s, LIR_OP2, X86_VPMOVSXDQ, t, half, 0, sel_no_place)->ws = s->half;
+		sel_ins(s, LIR_OP2, X86_VPMOVSXDQ, t, half, 0, sel_no_memory)->ws = s->half;
 		p.v[k] = t;
 	}
 	return p;
@@ -72,15 +72,15 @@ struct sel_pair sel_mask_pair(struct sel *s, uint32_t mask)
 /* The lower words of what has 64 bits a lane. */
 static void give_lower(struct sel *s, const struct ir_ins *i, struct sel_pair p)
 {
-	uint32_t turns = lir_reg(s->l, LIR_VEC);
-	sel_ins(s, LIR_OP3I, X86_VSHUFPS, turns, p.v[0], p.v[1], sel_no_place)->imm = 0x88;
-	sel_ins(s, LIR_OP2I, X86_VPERMQ, sel_dst(s, i), turns, 0, sel_no_place)->imm = 0xd8;
+	uint32_t joined = lir_reg(s->l, LIR_VEC);
+	sel_ins(s, LIR_OP3I, X86_VSHUFPS, joined, p.v[0], p.v[1], sel_no_memory)->imm = 0x88;
+	sel_ins(s, LIR_OP2I, X86_VPERMQ, sel_dst(s, i), joined, 0, sel_no_memory)->imm = 0xd8;
 }
 
 static void give_mask(struct sel *s, const struct ir_ins *i, struct sel_pair p)
 {
 	if (has_masks(s))
-		sel_ins(s, LIR_MOP, X86_KUNPCKBW, sel_dst(s, i), p.v[1], p.v[0], sel_no_place);
+		sel_ins(s, LIR_MOP, X86_KUNPCKBW, sel_dst(s, i), p.v[1], p.v[0], sel_no_memory);
 	else
 		give_lower(s, i, p);
 }
@@ -89,14 +89,14 @@ static void give_mask(struct sel *s, const struct ir_ins *i, struct sel_pair p)
 static uint32_t compared(struct sel *s, unsigned op, unsigned how, uint32_t a, uint32_t b)
 {
 	uint32_t t = lir_reg(s->l, has_masks(s) ? LIR_MASK : LIR_VEC);
-	sel_ins(s, has_masks(s) ? LIR_MCMPI : LIR_OP3I, op, t, a, b, sel_no_place)->imm = how;
+	sel_ins(s, has_masks(s) ? LIR_MCMPI : LIR_OP3I, op, t, a, b, sel_no_memory)->imm = how;
 	return t;
 }
 
 static void choose(struct sel *s, uint32_t dst, uint32_t mask, uint32_t yes, uint32_t no)
 {
 	sel_ins(s, has_masks(s) ? LIR_MBLEND : LIR_BLEND, has_masks(s) ? X86_VBLENDMPD : X86_VBLENDVPD, dst, no, yes,
-	        sel_no_place)
+	        sel_no_memory)
 		->c = mask;
 }
 
@@ -118,7 +118,7 @@ static uint32_t more(struct sel *s, uint32_t a, uint32_t b, bool has_sign)
 	return sel_op3(s, X86_VPCMPGTQ, a, b);
 }
 
-static uint32_t turned_over(struct sel *s, uint32_t mask)
+static uint32_t complement(struct sel *s, uint32_t mask)
 {
 	uint32_t ones = sel_constant(s, SEL_SPLAT, UINT32_MAX);
 	return sel_op3(s, X86_VPXOR, mask, ones);
@@ -132,9 +132,9 @@ static uint32_t compared_ints(struct sel *s, unsigned how, bool has_sign, uint32
 		return compared(s, has_sign ? X86_VPCMPQ : X86_VPCMPUQ, how, a, b);
 	switch (how) {
 	case LESS: return more(s, b, a, has_sign);
-	case NOT_MORE: return turned_over(s, more(s, a, b, has_sign));
+	case NOT_MORE: return complement(s, more(s, a, b, has_sign));
 	case EQUAL: return sel_op3(s, X86_VPCMPEQQ, a, b);
-	default: return turned_over(s, sel_op3(s, X86_VPCMPEQQ, a, b));
+	default: return complement(s, sel_op3(s, X86_VPCMPEQQ, a, b));
 	}
 }
 
@@ -174,14 +174,14 @@ void sel_wide_binary(struct sel *s, const struct ir_ins *i, const struct sel_rul
 {
 	struct sel_pair a = sel_wide(s, i->a), b = sel_wide(s, i->b), d = sel_dst_pair(s, i);
 	for (unsigned k = 0; k < 2; k++)
-		sel_ins(s, (enum lir_form)r->form, r->op, d.v[k], a.v[k], b.v[k], sel_no_place);
+		sel_ins(s, (enum lir_form)r->form, r->op, d.v[k], a.v[k], b.v[k], sel_no_memory);
 }
 
 void sel_wide_unary(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	struct sel_pair a = sel_wide(s, i->a), d = sel_dst_pair(s, i);
 	for (unsigned k = 0; k < 2; k++)
-		sel_ins(s, (enum lir_form)r->form, r->op, d.v[k], a.v[k], 0, sel_no_place)->imm =
+		sel_ins(s, (enum lir_form)r->form, r->op, d.v[k], a.v[k], 0, sel_no_memory)->imm =
 			r->form != LIR_OP2I ? 0
 			: r->imm            ? r->imm
 					    : (uint32_t)i->imm;
@@ -191,7 +191,7 @@ void sel_wide_fma(struct sel *s, const struct ir_ins *i, const struct sel_rule *
 {
 	struct sel_pair a = sel_wide(s, i->a), b = sel_wide(s, i->b), c = sel_wide(s, i->c), d = sel_dst_pair(s, i);
 	for (unsigned k = 0; k < 2; k++)
-		sel_ins(s, LIR_FMA, r->op, d.v[k], a.v[k], b.v[k], sel_no_place)->c = c.v[k];
+		sel_ins(s, LIR_FMA, r->op, d.v[k], a.v[k], b.v[k], sel_no_memory)->c = c.v[k];
 }
 
 /* dabs, dneg */
@@ -200,7 +200,7 @@ void sel_wide_sign(struct sel *s, const struct ir_ins *i, const struct sel_rule 
 	struct sel_pair a = sel_wide(s, i->a), d = sel_dst_pair(s, i);
 	uint32_t bits = sel_wide_constant(s, i->op == IR_abs ? INT64_MAX : UINT64_C(1) << 63);
 	for (unsigned k = 0; k < 2; k++)
-		sel_ins(s, LIR_OP3C, r->op, d.v[k], a.v[k], bits, sel_no_place);
+		sel_ins(s, LIR_OP3C, r->op, d.v[k], a.v[k], bits, sel_no_memory);
 }
 
 /* lmin, lmax and so on: a where it is less than b, or b less than a. */
@@ -223,11 +223,11 @@ void sel_wide_multiply(struct sel *s, const struct ir_ins *i, const struct sel_r
 		uint32_t y = sel_op3(s, r->op, b.v[k], sel_op2i(s, X86_VPSRLQ, a.v[k], 32));
 		uint32_t high = sel_op2i(s, X86_VPSLLQ, sel_op3(s, X86_VPADDQ, x, y), 32);
 		uint32_t low = sel_op3(s, r->op, a.v[k], b.v[k]);
-		sel_ins(s, LIR_OP3C, X86_VPADDQ, d.v[k], low, high, sel_no_place);
+		sel_ins(s, LIR_OP3C, X86_VPADDQ, d.v[k], low, high, sel_no_memory);
 	}
 }
 
-/* A negative number is turned over, shifted as others are, and turned back. By lanes, or by the immediate. */
+/* A negative number is complemented, shifted as others are, and complemented again. By lanes, or by the immediate. */
 void sel_wide_shift_down(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
 	struct sel_pair a = sel_wide(s, i->a), b = i->b ? sel_wide(s, i->b) : a, d = sel_dst_pair(s, i);
@@ -236,7 +236,7 @@ void sel_wide_shift_down(struct sel *s, const struct ir_ins *i, const struct sel
 		uint32_t sign = sel_op3(s, X86_VPCMPGTQ, zero, a.v[k]), size = sel_op3(s, X86_VPXOR, a.v[k], sign);
 		uint32_t t =
 			i->b ? sel_op3(s, X86_VPSRLVQ, size, b.v[k]) : sel_op2i(s, X86_VPSRLQ, size, (unsigned)i->imm);
-		sel_ins(s, LIR_OP3C, X86_VPXOR, d.v[k], t, sign, sel_no_place);
+		sel_ins(s, LIR_OP3C, X86_VPXOR, d.v[k], t, sign, sel_no_memory);
 	}
 }
 
@@ -268,11 +268,11 @@ void sel_wide_splat(struct sel *s, const struct ir_ins *i, const struct sel_rule
 		return;
 	}
 	uint32_t a = sel_gpr(s, i->a), t = has_masks(s) ? d.v[0] : lir_reg(s->l, LIR_VEC);
-	struct lir_ins *n = sel_ins(s, LIR_FROM_GPR, has_masks(s) ? r->op : X86_VMOVQ, t, a, 0, sel_no_place);
+	struct lir_ins *n = sel_ins(s, LIR_FROM_GPR, has_masks(s) ? r->op : X86_VMOVQ, t, a, 0, sel_no_memory);
 	n->ws = X86_GPR64;
 	if (!has_masks(s)) {
 		n->wd = X86_XMM;
-		sel_ins(s, LIR_OP2, r->op, d.v[0], t, 0, sel_no_place)->ws = X86_XMM;
+		sel_ins(s, LIR_OP2, r->op, d.v[0], t, 0, sel_no_memory)->ws = X86_XMM;
 	}
 	move(s, d.v[1], d.v[0]);
 }
@@ -289,9 +289,9 @@ void sel_wide_exchange(struct sel *s, const struct ir_ins *i, const struct sel_r
 	}
 	for (unsigned k = 0; k < 2; k++)
 		if (i->imm < 4)
-			sel_ins(s, LIR_OP2I, r->op, d.v[k], a.v[k], 0, sel_no_place)->imm = i->imm == 1 ? 0xb1 : 0x4e;
+			sel_ins(s, LIR_OP2I, r->op, d.v[k], a.v[k], 0, sel_no_memory)->imm = i->imm == 1 ? 0xb1 : 0x4e;
 		else
-			sel_ins(s, LIR_OP3I, X86_VSHUFI32X4, d.v[k], a.v[k], a.v[k], sel_no_place)->imm = 0x4e;
+			sel_ins(s, LIR_OP3I, X86_VSHUFI32X4, d.v[k], a.v[k], a.v[k], sel_no_memory)->imm = 0x4e;
 }
 
 /* --- conversions */
@@ -303,7 +303,7 @@ void sel_widen(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 	struct sel_pair d = sel_dst_pair(s, i);
 	for (unsigned k = 0; k < 2; k++) {
 		uint32_t half = sel_half(s, a, k);
-		sel_ins(s, LIR_OP2, r->op, d.v[k], half, 0, sel_no_place)->ws = s->half;
+		sel_ins(s, LIR_OP2, r->op, d.v[k], half, 0, sel_no_memory)->ws = s->half;
 	}
 }
 
@@ -321,7 +321,7 @@ static struct sel_pair narrowed(struct sel *s, unsigned op, struct sel_pair p)
 {
 	for (unsigned k = 0; k < 2; k++) {
 		uint32_t t = lir_reg(s->l, LIR_VEC);
-		sel_ins(s, LIR_OP2R, op, t, p.v[k], 0, sel_no_place)->wd = s->half;
+		sel_ins(s, LIR_OP2R, op, t, p.v[k], 0, sel_no_memory)->wd = s->half;
 		p.v[k] = t;
 	}
 	return p;
@@ -330,7 +330,7 @@ static struct sel_pair narrowed(struct sel *s, unsigned op, struct sel_pair p)
 static void give_joined(struct sel *s, const struct ir_ins *i, struct sel_pair p)
 {
 	sel_ins(s, LIR_OP3I, has_masks(s) ? X86_VSHUFI32X4 : X86_VPERM2I128, sel_dst(s, i), p.v[0], p.v[1],
-	        sel_no_place)
+	        sel_no_memory)
 		->imm = has_masks(s) ? 0x44 : 0x20;
 }
 
@@ -394,7 +394,7 @@ void sel_wide_from_int(struct sel *s, const struct ir_ins *i, const struct sel_r
 		uint32_t low = blended(s, a.v[k], lower);
 		uint32_t high = sel_op3(s, X86_VPXOR, sel_op2i(s, X86_VPSRLQ, a.v[k], 32), upper);
 		uint32_t rest = sel_op3(s, X86_VSUBPD, high, both);
-		sel_ins(s, LIR_OP3C, X86_VADDPD, d.v[k], rest, low, sel_no_place);
+		sel_ins(s, LIR_OP3C, X86_VADDPD, d.v[k], rest, low, sel_no_memory);
 	}
 }
 
@@ -450,7 +450,7 @@ static int32_t half_bytes(const struct sel *s) { return (int32_t)s->l->lanes * 4
 
 void sel_wide_load(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	struct sel_place p = sel_place(s, i->a, ir_x_disp(i->imm));
+	struct sel_memory p = sel_memory(s, i->a, ir_x_disp(i->imm));
 	const unsigned n = ir_x_lanes(i->imm, s->l->lanes);
 	const bool whole = n == s->l->lanes && !i->mask;
 	struct sel_pair m = { { 0, 0 } };
@@ -468,7 +468,7 @@ void sel_wide_load(struct sel *s, const struct ir_ins *i, const struct sel_rule 
 
 void sel_wide_store(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	struct sel_place p = sel_place(s, i->a, ir_x_disp(i->imm));
+	struct sel_memory p = sel_memory(s, i->a, ir_x_disp(i->imm));
 	const unsigned n = ir_x_lanes(i->imm, s->l->lanes);
 	const bool whole = n == s->l->lanes && !i->mask;
 	struct sel_pair v = sel_wide(s, i->b), m = { { 0, 0 } };
@@ -485,7 +485,7 @@ void sel_wide_store(struct sel *s, const struct ir_ins *i, const struct sel_rule
 
 void sel_wide_broadcast(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	struct sel_place p = sel_place(s, i->a, i->imm);
+	struct sel_memory p = sel_memory(s, i->a, i->imm);
 	struct sel_pair d = sel_dst_pair(s, i);
 	sel_ins(s, LIR_OP2, r->op, d.v[0], LIR_MEM, 0, p);
 	move(s, d.v[1], d.v[0]);

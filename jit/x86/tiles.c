@@ -12,14 +12,14 @@
 
 enum { LINE = 64, PALETTE = 1, BYTES_AT = 16, ROWS_AT = 48 };
 
-/* Second factors are alike in all shapes. With one shape alone, two sets of the others take turns: a product need not
- * wait for the sums of the last to be stored. */
+/* Second factors are alike in all shapes. With one shape alone, products alternate between two sets of the others: one
+ * need not wait for the sums of the last to be stored. */
 static const struct x86_tiles sets[LIR_TILE_SHAPES] = { { .sum = { 0, 1 }, .x = 2, .w = { 6, 7 } },
 	                                                { .sum = { 3, 4 }, .x = 5, .w = { 6, 7 } } };
 
-struct x86_tiles x86_tiles_of(const struct lir_tiles *t, int64_t imm, unsigned turn)
+struct x86_tiles x86_tiles_of(const struct lir_tiles *t, int64_t imm, unsigned number)
 {
-	return sets[t->rows[1] ? t->rows[1] == lir_dots_rows(imm) : turn % LIR_TILE_SHAPES];
+	return sets[t->rows[1] ? t->rows[1] == lir_dots_rows(imm) : number % LIR_TILE_SHAPES];
 }
 
 static void shape(uint8_t config[LINE], unsigned tile, unsigned rows, unsigned bytes)

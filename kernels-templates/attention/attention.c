@@ -6,7 +6,7 @@
  * target's registers and never changes a bit of the result.
  *
  * A chunk has the keys of all heads side by side, and their values. Neighbouring units of one column therefore go
- * through the chunks together, a head after the other in each (a run), so that memory is read in long pieces: a
+ * through the chunks together, a head after the other in each (a run), so that memory is read in long runs: a
  * prefetch, ours or the processor's, would be in vain at the end of each short one.
  *
  * Columns of a tile begin at a position that is a multiple of their number, so that a chunk has something visible for
@@ -103,11 +103,11 @@ static ir_s begin_part(struct attention *t, struct heads_unit u, ir_s first, ir_
 static ir_a first_keys(const struct attention *t, struct heads_unit u)
 {
 	struct ir *b = t->b;
-	ir_s place = ir_sload64(b, t->arg, ATTENTION_KEYS * 8);
+	ir_s offset = ir_sload64(b, t->arg, ATTENTION_KEYS * 8);
 
 	if (!t->latent)
-		place = ir_sadd(b, place, ir_smuli(b, u.head, NUMERICS_CHUNK * t->row_bytes));
-	return ir_aadd(b, ir_aload(b, t->page, 0), place);
+		offset = ir_sadd(b, offset, ir_smuli(b, u.head, NUMERICS_CHUNK * t->row_bytes));
+	return ir_aadd(b, ir_aload(b, t->page, 0), offset);
 }
 
 static void stream_chunks(struct attention *t, struct heads_unit u)
@@ -226,8 +226,8 @@ unsigned template_attention_tile_n(const struct target *target, uint32_t heads, 
 
 unsigned template_attention_parts(const struct target *target, uint32_t kv_heads)
 {
-	enum { UNITS = 128, LEAST = 4 };
-	unsigned n = LEAST;
+	enum { UNITS = 128, MIN = 4 };
+	unsigned n = MIN;
 
 	while (n * kv_heads < UNITS && n < TEMPLATE_MAX_PARTS)
 		n *= 2;
@@ -238,10 +238,10 @@ unsigned template_attention_parts(const struct target *target, uint32_t kv_heads
  * together share what they load. */
 unsigned template_latent_units(uint32_t heads, uint32_t columns)
 {
-	enum { FEW = 8, LEAST_UNITS = 8, MANY = 32 };
-	unsigned group = columns > 1 ? MANY : FEW;
+	enum { NARROW = 8, MIN_UNITS = 8, MANY = 32 };
+	unsigned group = columns > 1 ? MANY : NARROW;
 
-	while (group > 1 && (heads % group || (columns == 1 && heads / group < LEAST_UNITS)))
+	while (group > 1 && (heads % group || (columns == 1 && heads / group < MIN_UNITS)))
 		group--;
 	return heads / group;
 }
@@ -295,7 +295,7 @@ static void each_run(struct attention *t)
 /* Several columns keep more than a run could have at hand, and take their time over each position. */
 static unsigned run_of(const struct attention *t)
 {
-	unsigned bytes = NUMERICS_CHUNK * t->row_bytes, wanted = (PIECE_BYTES + bytes - 1) / bytes;
+	unsigned bytes = NUMERICS_CHUNK * t->row_bytes, wanted = (STRETCH_BYTES + bytes - 1) / bytes;
 	unsigned room = RUN_BYTES / (attention_q_bytes(t) + attention_state_bytes(t) + attention_o_bytes(t)),
 		 max = wanted < t->kv_heads ? wanted : t->kv_heads;
 	return t->columns > 1 || t->latent || room < 2 ? 1 : max < room ? max : room;

@@ -124,14 +124,14 @@ static void all_dims(const struct attention *t, struct latent *l)
 	ir_endloop(b);
 }
 
-static void some_rows(const struct attention *t, const struct place *rows, const void *context)
+static void some_rows(const struct attention *t, const struct tile_range *rows, const void *context)
 {
 	struct ir *b = t->b;
 	const bool *whole = context;
 	struct latent l = { .rows = rows->size, .whole = *whole };
 
-	l.p = attention_place_at(t, t->scores, rows, SCORE_BYTES);
-	l.o = attention_place_at(t, t->chunk_o, rows, (unsigned)attention_lanes_bytes(t, t->vectors));
+	l.p = attention_at(t, t->scores, rows, SCORE_BYTES);
+	l.o = attention_at(t, t->chunk_o, rows, (unsigned)attention_lanes_bytes(t, t->vectors));
 	ir_s full = ir_sshri(b, attention_chunk_end(t), 7); /* 1 or 0 */
 	ir_loop(b, l.whole ? full : ir_ssub(b, ir_sconst(b, 1), full));
 	all_dims(t, &l);

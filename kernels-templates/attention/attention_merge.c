@@ -71,8 +71,8 @@ static void weigh(const struct merge *m, ir_s count)
 	ir_fstore(b, m->sums, ir_fmul(b, sum, join), 0, 0);
 }
 
-/* `turns` times n chunks; weights: the place of the first one's among keep, join and sums. */
-static void add_chunks(const struct merge *m, ir_s weights, ir_s turns, unsigned n)
+/* `iterations` times n chunks; weights: the slot of the first one's among keep, join and sums. */
+static void add_chunks(const struct merge *m, ir_s weights, ir_s iterations, unsigned n)
 {
 	struct ir *b = m->b;
 	ir_f o[AT_ONCE];
@@ -80,7 +80,7 @@ static void add_chunks(const struct merge *m, ir_s weights, ir_s turns, unsigned
 	     join = ir_var_a(b, ir_aadd(b, m->join, ir_sshli(b, weights, 2))),
 	     sums = ir_var_a(b, ir_aadd(b, m->sums, ir_sshli(b, weights, 2)));
 
-	ir_loop(b, turns);
+	ir_loop(b, iterations);
 	for (unsigned v = 0; v < m->vectors; v++) {
 		for (unsigned i = 0; i < n; i++) {
 			int32_t disp = (int32_t)(i * step(m) + v * m->w * 4);
@@ -108,11 +108,11 @@ static void merge_chunks(const struct merge *m, ir_s chunks)
 	unsigned shift = (unsigned)__builtin_ctz(m->w);
 	ir_s round = ir_loop(b, ir_sshri(b, ir_saddi(b, chunks, m->w - 1), shift));
 	ir_s left = ir_ssub(b, chunks, ir_sshli(b, round, shift)), count = ir_smin(b, left, ir_sconst(b, m->w)),
-	     turns = ir_sshri(b, count, 3);
+	     iterations = ir_sshri(b, count, 3);
 
 	weigh(m, count);
-	add_chunks(m, ir_sconst(b, 0), turns, AT_ONCE);
-	ir_s done = ir_sshli(b, turns, 3);
+	add_chunks(m, ir_sconst(b, 0), iterations, AT_ONCE);
+	ir_s done = ir_sshli(b, iterations, 3);
 	add_chunks(m, done, ir_sandi(b, count, AT_ONCE - 1), 1);
 	ir_set_a(b, m->at, ir_aaddi(b, m->at, m->w * step(m)));
 	ir_endloop(b);

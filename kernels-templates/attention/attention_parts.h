@@ -13,19 +13,19 @@ enum {
 	MAX_REGS = 32,
 	MAX_SUMS = 32,
 	SOFTMAX_ROWS = 4,
-	PIECE_BYTES = 256 << 10, /* as long as pieces of memory need to be: a plain read of such is 3 % slower than of
-	                            one piece, of 32 KiB 15 % */
-	RUN_BYTES = 64 << 10     /* what the heads of a run may keep */
+	STRETCH_BYTES = 256 << 10, /* as long as runs of memory need to be: a plain read of such is 3 % slower than of
+	                         one run, of 32 KiB 15 % */
+	RUN_BYTES = 64 << 10       /* what the heads of a run may keep */
 };
 
 /* A tile of `size` things; the first of them is number first, or first + index * size when tiles are many and the code
  * is a loop's body. */
-struct place {
+struct tile_range {
 	unsigned size, first;
 	bool many;
 	ir_s index;
 };
-typedef void (*tile_fn)(const struct attention *t, const struct place *p, const void *context);
+typedef void (*tile_fn)(const struct attention *t, const struct tile_range *p, const void *context);
 
 /* sums[h][v] = fma(vector v, scalar h, sums[h][v]): vector v lies at[v] bytes behind `vectors`, scalar h head_bytes * h
  * bytes behind `scalars`.
@@ -53,7 +53,7 @@ unsigned attention_tile_vectors(const struct attention *t, unsigned h);
 void attention_each_tile(const struct attention *t, unsigned n, unsigned max, bool own, tile_fn emit,
                          const void *context);
 /* Where the tile's first thing lies, of things that are step bytes each. */
-ir_a attention_place_at(const struct attention *t, ir_a base, const struct place *p, unsigned step);
+ir_a attention_at(const struct attention *t, ir_a base, const struct tile_range *p, unsigned step);
 void attention_tile_clear(const struct attention *t, struct tile *s);
 void attention_tile_step(const struct attention *t, struct tile *s, ir_a vectors, unsigned bytes, ir_a scalars,
                          int32_t disp, unsigned number);
@@ -62,7 +62,7 @@ void attention_tile_step(const struct attention *t, struct tile *s, ir_a vectors
 
 /* The visible part of the chunk for a tile of heads, group by group. What it reads for invisible positions stays among
  * their scores. */
-void attention_score_heads(const struct attention *t, const struct place *heads, const void *context);
+void attention_score_heads(const struct attention *t, const struct tile_range *heads, const void *context);
 void attention_softmax_chunk(const struct attention *t);
 
 /* --- attention_values.c */
@@ -71,7 +71,7 @@ void attention_softmax_chunk(const struct attention *t);
 void attention_merge_rows(const struct attention *t);
 /* For all columns, when there is any such position for one of them. */
 void attention_value_rests(const struct attention *t, bool head);
-void attention_value_heads(const struct attention *t, const struct place *heads, const void *context);
+void attention_value_heads(const struct attention *t, const struct tile_range *heads, const void *context);
 
 /* --- attention_latent.c */
 
@@ -94,7 +94,7 @@ ir_s attention_column_begin(const struct attention *t, ir_s column);
 ir_s attention_common_begin(const struct attention *t);
 /* Not before attention_common_begin(): a short window may leave nothing that all columns see. */
 ir_s attention_common_end(const struct attention *t);
-/* From an address in one cache to the like place in the other. */
+/* From an address in one cache to the same offset in the other. */
 ir_s attention_cache_step(const struct attention *t, unsigned from, unsigned to);
 
 #endif

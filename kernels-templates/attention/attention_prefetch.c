@@ -1,12 +1,12 @@
 /* kernels-templates/attention/attention_prefetch.c - what attention prefetches.
  *
- * Owns: how far ahead, into which cache level, and where a run's pieces of memory go on. Nothing here changes a result:
+ * Owns: how far ahead, into which cache level, and where a run's memory goes on. Nothing here changes a result:
  * a prefetched address may hold anything, or not be mapped.
  *
- * Keys and values are two streams, read in turns of a head's chunk. Where each is read once, from the first byte to the
- * last, each is prefetched some strips ahead of itself, as a plain read would be. Where registers do not hold the sums
- * for whole rows of values, a chunk's values are read several times. Memory would have to deliver all of them during
- * the first read. So there, values are prefetched while keys are read, and the next keys while values are.
+ * Keys and values are two streams, read alternately, by a head's chunk. Where each is read once, from the first byte to
+ * the last, each is prefetched some strips ahead of itself, as a plain read would be. Where registers do not hold the
+ * sums for whole rows of values, a chunk's values are read several times. Memory would have to deliver all of them
+ * during the first read. So there, values are prefetched while keys are read, and the next keys while values are.
  */
 #include "kernels-templates/attention/attention.h"
 
@@ -14,7 +14,7 @@ enum {
 	STRIP_BYTES = 2 << 10,   /* the most of a strip */
 	FIRST_AHEAD = 6 << 10,   /* prefetch distance into the first cache level */
 	SECOND_AHEAD = 16 << 10, /* the same into the second */
-	ROWS_LEAST = 4           /* of a strip of values */
+	ROWS_MIN = 4             /* of a strip of values */
 };
 
 ir_s prefetch_next(const struct attention *t)
@@ -77,7 +77,7 @@ unsigned prefetch_key_strips(const struct attention *t, unsigned unroll)
 
 unsigned prefetch_value_rows(const struct attention *t)
 {
-	unsigned rows = ROWS_LEAST;
+	unsigned rows = ROWS_MIN;
 
 	while (rows < NUMERICS_CHUNK && rows * 2 * t->row_bytes <= STRIP_BYTES)
 		rows *= 2;

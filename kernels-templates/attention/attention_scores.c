@@ -75,7 +75,7 @@ static void score_tile(const struct attention *t, struct tile *s, ir_a keys, ir_
 			          (int32_t)(h * SCORE_BYTES) + attention_lanes_bytes(t, first + v), 0);
 }
 
-void attention_score_heads(const struct attention *t, const struct place *heads, const void *context)
+void attention_score_heads(const struct attention *t, const struct tile_range *heads, const void *context)
 {
 	struct ir *b = t->b;
 	unsigned n = attention_tile_vectors(t, heads->size), blocks, block_bytes = 32 * t->row_bytes, shift = 5;
@@ -88,7 +88,7 @@ void attention_score_heads(const struct attention *t, const struct place *heads,
 	shift += blocks == 2;
 	ir_s end = ir_sshri(b, ir_saddi(b, attention_chunk_end(t), blocks * 32 - 1), shift),
 	     to_values = attention_cache_step(t, ATTENTION_KEYS, ATTENTION_VALUES);
-	ir_a keys = ir_var_a(b, t->keys), to = ir_var_a(b, attention_place_at(t, t->scores, heads, SCORE_BYTES));
+	ir_a keys = ir_var_a(b, t->keys), to = ir_var_a(b, attention_at(t, t->scores, heads, SCORE_BYTES));
 
 	if (t->window) {
 		ir_s skip = ir_sshri(b, attention_chunk_begin(t), shift);
@@ -106,8 +106,8 @@ void attention_score_heads(const struct attention *t, const struct place *heads,
 		} else if (first == 0 && !t->latent)
 			s.prefetch = prefetch_from(t, ir_aadd(b, keys, to_values), (n + t->parts - 1) / t->parts);
 		score_tile(t, &s, keys,
-		           attention_place_at(t, attention_of_head(t, t->q, attention_q_bytes(t)), heads, t->dims * 4),
-		           to, first);
+		           attention_at(t, attention_of_head(t, t->q, attention_q_bytes(t)), heads, t->dims * 4), to,
+		           first);
 		if (!last)
 			ir_set_a(b, keys, ir_aaddi(b, keys, -(int64_t)block_bytes));
 		else if (blocks > 1)
@@ -331,8 +331,8 @@ void attention_softmax_chunk(const struct attention *t)
 	unsigned rows = t->regs < 32 ? 1 : SOFTMAX_ROWS;
 	while (t->group % rows)
 		rows--;
-	ir_s turn = ir_loop(b, ir_sconst(b, t->group / rows));
-	softmax_rows(t, scores, state, column, ir_smuli(b, turn, rows), rows);
+	ir_s iteration = ir_loop(b, ir_sconst(b, t->group / rows));
+	softmax_rows(t, scores, state, column, ir_smuli(b, iteration, rows), rows);
 	ir_set_a(b, scores, ir_aaddi(b, scores, rows * SCORE_BYTES));
 	ir_set_a(b, state, ir_aaddi(b, state, (int32_t)rows * state_step(t)));
 	ir_endloop(b);

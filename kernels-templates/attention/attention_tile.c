@@ -25,7 +25,7 @@ void attention_each_tile(const struct attention *t, unsigned n, unsigned max, bo
 	struct ir *b = t->b;
 	unsigned tiles = (n + max - 1) / max, larger = n % tiles;
 	unsigned count[2] = { larger, tiles - larger };
-	struct place p = { .first = 0 };
+	struct tile_range p = { .first = 0 };
 
 	for (unsigned i = 0; own && i < tiles; i++, p.first += p.size) {
 		p.size = n / tiles + (i < larger);
@@ -44,7 +44,7 @@ void attention_each_tile(const struct attention *t, unsigned n, unsigned max, bo
 	}
 }
 
-ir_a attention_place_at(const struct attention *t, ir_a base, const struct place *p, unsigned step)
+ir_a attention_at(const struct attention *t, ir_a base, const struct tile_range *p, unsigned step)
 {
 	if (p->many)
 		base = ir_aadd(t->b, base, ir_smuli(t->b, p->index, (int64_t)p->size * step));

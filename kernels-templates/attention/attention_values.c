@@ -22,14 +22,14 @@ static void value_rows(const struct attention *t, struct tile *s, ir_a v, ir_a p
 }
 
 /* Several columns: where the tile's o lies. */
-static ir_a chunk_o_at(const struct attention *t, const struct place *heads, const struct place *dims)
+static ir_a chunk_o_at(const struct attention *t, const struct tile_range *heads, const struct tile_range *dims)
 {
-	return attention_place_at(
-		t, attention_place_at(t, t->chunk_o, heads, (unsigned)attention_lanes_bytes(t, t->vectors)), dims,
-		(unsigned)attention_lanes_bytes(t, 1));
+	return attention_at(t, attention_at(t, t->chunk_o, heads, (unsigned)attention_lanes_bytes(t, t->vectors)), dims,
+	                    (unsigned)attention_lanes_bytes(t, 1));
 }
 
-static void load_tile(const struct attention *t, struct tile *s, const struct place *heads, const struct place *dims)
+static void load_tile(const struct attention *t, struct tile *s, const struct tile_range *heads,
+                      const struct tile_range *dims)
 {
 	ir_a from = chunk_o_at(t, heads, dims);
 	for (unsigned h = 0; h < s->heads; h++)
@@ -38,8 +38,8 @@ static void load_tile(const struct attention *t, struct tile *s, const struct pl
 				ir_var_f(t->b, ir_fload(t->b, from, attention_lanes_bytes(t, h * t->vectors + i), 0));
 }
 
-static void store_tile(const struct attention *t, const struct tile *s, const struct place *heads,
-                       const struct place *dims)
+static void store_tile(const struct attention *t, const struct tile *s, const struct tile_range *heads,
+                       const struct tile_range *dims)
 {
 	ir_a to = chunk_o_at(t, heads, dims);
 	for (unsigned h = 0; h < s->heads; h++)
@@ -69,11 +69,11 @@ void attention_merge_rows(const struct attention *t)
 }
 
 /* A part of the context: o as it is, among the chunk's records. */
-static void record_tile(const struct attention *t, const struct tile *s, const struct place *heads,
-                        const struct place *dims)
+static void record_tile(const struct attention *t, const struct tile *s, const struct tile_range *heads,
+                        const struct tile_range *dims)
 {
-	ir_a rows = attention_place_at(t, attention_record_of_head(t), heads, attention_record_bytes(t)),
-	     to = attention_place_at(t, rows, dims, (unsigned)attention_lanes_bytes(t, 1));
+	ir_a rows = attention_at(t, attention_record_of_head(t), heads, attention_record_bytes(t)),
+	     to = attention_at(t, rows, dims, (unsigned)attention_lanes_bytes(t, 1));
 
 	for (unsigned h = 0; h < s->heads; h++)
 		for (unsigned i = 0; i < s->n; i++)
@@ -82,16 +82,16 @@ static void record_tile(const struct attention *t, const struct tile *s, const s
 }
 
 /* O = O * a + o * b for the tile's dimensions. */
-static void merge_tile(const struct attention *t, const struct tile *s, const struct place *heads,
-                       const struct place *dims)
+static void merge_tile(const struct attention *t, const struct tile *s, const struct tile_range *heads,
+                       const struct tile_range *dims)
 {
 	struct ir *b = t->b;
-	ir_a state = attention_place_at(t, attention_of_head(t, t->state, attention_state_bytes(t)), heads,
-	                                (unsigned)attention_lanes_bytes(t, STATE_VECTORS));
-	ir_a o = attention_place_at(t,
-	                            attention_place_at(t, attention_of_head(t, t->o, attention_o_bytes(t)), heads,
-	                                               (unsigned)attention_lanes_bytes(t, t->vectors)),
-	                            dims, (unsigned)attention_lanes_bytes(t, 1));
+	ir_a state = attention_at(t, attention_of_head(t, t->state, attention_state_bytes(t)), heads,
+	                          (unsigned)attention_lanes_bytes(t, STATE_VECTORS));
+	ir_a o = attention_at(t,
+	                      attention_at(t, attention_of_head(t, t->o, attention_o_bytes(t)), heads,
+	                                   (unsigned)attention_lanes_bytes(t, t->vectors)),
+	                      dims, (unsigned)attention_lanes_bytes(t, 1));
 
 	for (unsigned h = 0; h < s->heads; h++) {
 		int32_t head = (int32_t)h * attention_lanes_bytes(t, STATE_VECTORS);
@@ -106,7 +106,8 @@ static void merge_tile(const struct attention *t, const struct tile *s, const st
 }
 
 /* `fours` times four rows. */
-static void value_fours(const struct attention *t, struct tile *s, ir_a v, ir_a p, const struct place *dims, ir_s fours)
+static void value_fours(const struct attention *t, struct tile *s, ir_a v, ir_a p, const struct tile_range *dims,
+                        ir_s fours)
 {
 	struct ir *b = t->b;
 
@@ -121,7 +122,7 @@ static void value_fours(const struct attention *t, struct tile *s, ir_a v, ir_a 
 		s->prefetch = prefetch_from(
 			t,
 			t->int8 ? ir_aaddi(b, next, NUMERICS_CHUNK * t->row_bytes / t->vectors * dims->first)
-				: attention_place_at(t, next, dims, NUMERICS_CHUNK * t->w * t->element),
+				: attention_at(t, next, dims, NUMERICS_CHUNK * t->w * t->element),
 			1);
 	}
 	ir_loop(b, fours);
@@ -135,15 +136,15 @@ static void value_fours(const struct attention *t, struct tile *s, ir_a v, ir_a 
 }
 
 /* Some vectors of dimensions for a tile of heads: the chunk's o, merged into O. */
-static void value_tile(const struct attention *t, const struct place *dims, const void *context)
+static void value_tile(const struct attention *t, const struct tile_range *dims, const void *context)
 {
-	const struct place *heads = context;
+	const struct tile_range *heads = context;
 	struct ir *b = t->b;
 	struct tile s = { .heads = heads->size, .n = dims->size, .head_bytes = SCORE_BYTES };
 	ir_s count = t->columns > 1 ? attention_common_end(t) : attention_chunk_end(t);
-	ir_a p = attention_place_at(t, t->scores, heads, SCORE_BYTES);
+	ir_a p = attention_at(t, t->scores, heads, SCORE_BYTES);
 	ir_a v = ir_aadd(b, t->keys, attention_cache_step(t, ATTENTION_KEYS, ATTENTION_VALUES));
-	v = t->int8 ? v : attention_place_at(t, v, dims, t->w * t->element);
+	v = t->int8 ? v : attention_at(t, v, dims, t->w * t->element);
 
 	if (t->window) {
 		ir_s begin = attention_common_begin(t);
@@ -225,7 +226,7 @@ void attention_value_rests(const struct attention *t, bool head)
 	ir_endloop(b);
 }
 
-void attention_value_heads(const struct attention *t, const struct place *heads, const void *context)
+void attention_value_heads(const struct attention *t, const struct tile_range *heads, const void *context)
 {
 	(void)context;
 	attention_each_tile(t, t->vectors, t->streams ? t->vectors : attention_tile_vectors(t, heads->size), t->int8,

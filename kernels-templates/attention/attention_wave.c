@@ -393,7 +393,7 @@ static struct spread spread_of(struct ir *b, const struct key *key, const struct
 		.element = heads_kv_bytes(key),
 		.row_bytes = heads_kv_row_bytes(key),
 		.int8 = heads_kv_bytes(key) == 1,
-		.pieces = template_kv_pieces(target, key_dtype(key->kv), key->head_dim),
+		.octets = template_kv_octets(target, key_dtype(key->kv), key->head_dim),
 		.window = key->flags & KEY_WINDOW,
 		.cap = key->flags & KEY_CAP,
 		.latent = key->flags & KEY_LATENT,

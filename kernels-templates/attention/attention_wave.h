@@ -12,10 +12,10 @@ enum {
 	MARK_BYTES = 8,
 	MAX_ROWS = 8,
 	MAX_VECTORS = HEADS_MAX_LATENT / LANES,
-	PIECE = 8 /* numbers */,
-	PIECE_BYTES = 16,
-	MANY = 8 /* the most turns that are one */,
-	LANES_BYTES = LANES * PIECE_BYTES
+	OCTET = 8 /* numbers */,
+	OCTET_BYTES = 16,
+	MANY = 8 /* the most iterations that are one */,
+	LANES_BYTES = LANES * OCTET_BYTES
 };
 
 struct spread {
@@ -24,11 +24,11 @@ struct spread {
 	unsigned all;                /* columns of the launch */
 	bool apart;                  /* parts: of which a unit has `columns`, and rows for these alone */
 	unsigned element, row_bytes; /* of the cache: a number; a head at a position */
-	bool int8, pieces, window, cap, latent, sinks, both, biased; /* pieces: templates.h */
+	bool int8, octets, window, cap, latent, sinks, both, biased; /* octets: templates.h */
 	unsigned tile, tiles, slot; /* rows of a tile; tiles of a unit; bytes a row has of a wave's share */
 	unsigned blocks;            /* of 32 positions, whose scores a wave does together */
-	unsigned many;              /* values: so many turns of a loop are one; parts: as many pieces of keys, too */
-	ir_a arg, shared, marks;    /* [wave][row][slot], [wave][row] max and sum */
+	unsigned many;           /* values: so many iterations of a loop are one; parts: as many octets of keys, too */
+	ir_a arg, shared, marks; /* [wave][row][slot], [wave][row] max and sum */
 	ir_s wave;
 
 	bool rotates;       /* KEY_ROTATES */

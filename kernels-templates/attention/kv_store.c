@@ -11,7 +11,7 @@ struct kv_out {
 	unsigned element;
 };
 
-enum { PIECE_DIMS = 8, PIECE_BYTES = 16, LANES_BYTES = 32 * PIECE_BYTES };
+enum { OCTET_DIMS = 8, OCTET_BYTES = 16, LANES_BYTES = 32 * OCTET_BYTES };
 
 /* Element i of a key lies 32 elements behind element i - 1. */
 static void key_sink(struct ir *b, void *context, ir_f v, unsigned i, unsigned n)
@@ -26,14 +26,14 @@ static void key_sink(struct ir *b, void *context, ir_f v, unsigned i, unsigned n
 		ir_fstore_s(b, out->at, v, (int32_t)(i * stride), n, stride);
 }
 
-/* By pieces: eight dimensions lie side by side. Lanes 8, 16 and 24 come down to lane 0 by exchanges. */
-static void key_pieces_sink(struct ir *b, void *context, ir_f v, unsigned i, unsigned n)
+/* By octets: eight dimensions lie side by side. Lanes 8, 16 and 24 come down to lane 0 by exchanges. */
+static void key_octets_sink(struct ir *b, void *context, ir_f v, unsigned i, unsigned n)
 {
 	const struct kv_out *out = context;
-	for (unsigned at = 0; at < n; at += PIECE_DIMS) {
+	for (unsigned at = 0; at < n; at += OCTET_DIMS) {
 		ir_f first = at & 16 ? ir_fxor(b, v, 16) : v;
 		ir_fstore_h(b, out->at, at & 8 ? ir_fxor(b, first, 8) : first,
-		            (int32_t)((i + at) / PIECE_DIMS * LANES_BYTES), PIECE_DIMS);
+		            (int32_t)((i + at) / OCTET_DIMS * LANES_BYTES), OCTET_DIMS);
 	}
 }
 
@@ -51,17 +51,17 @@ static ir_f load_lanes(struct ir *b, const struct value *x, int32_t disp, unsign
 
 static ir_f scaled(struct ir *b, const struct value *x, ir_f v) { return x->normed ? ir_fmul(b, v, x->scale) : v; }
 
-/* By pieces a value is loaded before anything of its key is stored, which loads cannot pass. */
+/* By octets a value is loaded before anything of its key is stored, which loads cannot pass. */
 static void load_value(struct ir *b, const struct value *x, unsigned dims, ir_f out[])
 {
 	for (unsigned i = 0; i < dims; i += 32)
 		out[i / 32] = scaled(b, x, load_lanes(b, x, (int32_t)(i * 4), 0));
 }
 
-static void store_value_pieces(struct ir *b, const ir_f v[], ir_a to, unsigned dims)
+static void store_value_octets(struct ir *b, const ir_f v[], ir_a to, unsigned dims)
 {
 	for (unsigned i = 0; i < dims; i += 32)
-		ir_fstore_hs(b, to, v[i / 32], (int32_t)(i / 32 * LANES_BYTES), 0, PIECE_BYTES);
+		ir_fstore_hs(b, to, v[i / 32], (int32_t)(i / 32 * LANES_BYTES), 0, OCTET_BYTES);
 }
 
 static void store_value(struct ir *b, const struct value *x, ir_a to, unsigned dims, unsigned element)
@@ -78,14 +78,14 @@ static void store_value(struct ir *b, const struct value *x, ir_a to, unsigned d
 
 /* One head's f32 at x become int8: of the block of dimensions `first` ... the scale goes to `scale` behind `to`, words
  * of four to `words` ..., `stride` apart. */
-struct int8_place {
+struct int8_target {
 	ir_a to;
 	int32_t scale, words;
 	unsigned stride;
 };
 
 static void store_int8(struct ir *b, const struct value *x, unsigned dims, unsigned first, ir_a scratch,
-                       const struct int8_place *p)
+                       const struct int8_target *p)
 {
 	unsigned left = dims - first < 32 ? dims - first : 32, words = (left + 3) / 4;
 	ir_f in[MATH_MAX_PARTS];
@@ -108,7 +108,7 @@ static void store_key_int8(struct ir *b, ir_a x, unsigned dims, ir_a scratch, ir
 	for (unsigned i = 0; i < dims; i += 32) {
 		int32_t at = (int32_t)(i / 32 * BLOCK);
 		store_int8(b, &(struct value){ .at = x }, dims, i, scratch,
-		           &(struct int8_place){ to, at, at + LANES, LANES });
+		           &(struct int8_target){ to, at, at + LANES, LANES });
 	}
 }
 
@@ -116,7 +116,7 @@ static void store_value_int8(struct ir *b, const struct value *x, unsigned dims,
 {
 	for (unsigned i = 0; i < dims; i += 32)
 		store_int8(b, x, dims, i, scratch,
-		           &(struct int8_place){ to, (int32_t)(i / 8), (int32_t)((dims + 31) / 32 * 4 + i), 4 });
+		           &(struct int8_target){ to, (int32_t)(i / 8), (int32_t)((dims + 31) / 32 * 4 + i), 4 });
 }
 
 static ir_a page_of(struct ir *b, const struct kv_store *s, ir_s position)
@@ -127,7 +127,7 @@ static ir_a page_of(struct ir *b, const struct kv_store *s, ir_s position)
 }
 
 /* The number of a position of a head in its page. */
-static ir_s place_of(struct ir *b, ir_s head, ir_s position)
+static ir_s row_of(struct ir *b, ir_s head, ir_s position)
 {
 	ir_s first = ir_smuli(b, head, NUMERICS_CHUNK);
 
@@ -139,33 +139,33 @@ void kv_store_emit_key(struct ir *b, const struct kv_store *s, const struct head
 {
 	struct kv_out out = { .element = s->element };
 	ir_s lane = ir_sandi(b, position, 31);
-	ir_s block = ir_smuli(b, ir_ssub(b, place_of(b, head, position), lane), s->row_bytes);
-	ir_s in_block = ir_smuli(b, lane, s->pieces ? PIECE_BYTES : s->int8 ? 4 : s->element);
+	ir_s block = ir_smuli(b, ir_ssub(b, row_of(b, head, position), lane), s->row_bytes);
+	ir_s in_block = ir_smuli(b, lane, s->octets ? OCTET_BYTES : s->int8 ? 4 : s->element);
 	ir_a to = ir_aadd(b, keys, ir_sadd(b, block, in_block));
 
 	out.at = s->int8 ? ir_aaddi(b, s->scratch, 64) : to;
-	heads_rotate(b, r, s->pieces ? key_pieces_sink : key_sink, &out);
+	heads_rotate(b, r, s->octets ? key_octets_sink : key_sink, &out);
 	if (s->int8)
 		store_key_int8(b, out.at, r->dims, s->scratch, to);
 }
 
 static ir_a value_at(struct ir *b, const struct kv_store *s, ir_a values, ir_s head, ir_s position)
 {
-	ir_s place = place_of(b, head, position);
+	ir_s row = row_of(b, head, position);
 
-	if (!s->pieces)
-		return ir_aadd(b, values, ir_smuli(b, place, s->row_bytes));
-	ir_s in_piece = ir_sandi(b, position, PIECE_DIMS - 1);
-	ir_s piece = ir_smuli(b, ir_ssub(b, place, in_piece), s->row_bytes);
-	return ir_aadd(b, values, ir_sadd(b, piece, ir_sshli(b, in_piece, 1)));
+	if (!s->octets)
+		return ir_aadd(b, values, ir_smuli(b, row, s->row_bytes));
+	ir_s in_octet = ir_sandi(b, position, OCTET_DIMS - 1);
+	ir_s octet = ir_smuli(b, ir_ssub(b, row, in_octet), s->row_bytes);
+	return ir_aadd(b, values, ir_sadd(b, octet, ir_sshli(b, in_octet, 1)));
 }
 
-static void store_value_of(struct ir *b, const struct kv_store *s, const struct value *x, const ir_f pieces[], ir_a to)
+static void store_value_of(struct ir *b, const struct kv_store *s, const struct value *x, const ir_f octets[], ir_a to)
 {
 	uint32_t dims = s->key->head_dim;
 
-	if (s->pieces)
-		store_value_pieces(b, pieces, to, dims);
+	if (s->octets)
+		store_value_octets(b, octets, to, dims);
 	else if (s->int8)
 		store_value_int8(b, x, dims, s->scratch, to);
 	else
@@ -178,13 +178,13 @@ void kv_store_emit_value(struct ir *b, const struct kv_store *s, ir_a from, ir_f
 	struct value x = {
 		.at = from, .normed = s->key->flags & KEY_VALUE_NORM, .awaited = s->key->flags & KEY_AWAITED
 	};
-	ir_f pieces[HEADS_MAX_DIM / 32];
+	ir_f octets[HEADS_MAX_DIM / 32];
 
 	if (x.normed)
 		x.scale = heads_scale_of(b, x.awaited, x.at, s->key->head_dim, eps);
-	if (s->pieces)
-		load_value(b, &x, s->key->head_dim, pieces);
-	store_value_of(b, s, &x, pieces, value_at(b, s, values, head, position));
+	if (s->octets)
+		load_value(b, &x, s->key->head_dim, octets);
+	store_value_of(b, s, &x, octets, value_at(b, s, values, head, position));
 }
 
 /* One head's key and value of one column. */
@@ -207,15 +207,15 @@ static void store_column(struct ir *b, const struct kv_store *s, struct heads_un
 	}
 	ir_f value[HEADS_MAX_DIM / 32];
 	struct value x = { .normed = s->key->flags & KEY_VALUE_NORM };
-	if (s->pieces || x.normed)
+	if (s->octets || x.normed)
 		x.at = heads_at(b, ir_aload(b, s->arg, KV_STORE_V * 8), u, s->column_bytes, dims * 4);
 	if (x.normed)
 		x.scale = heads_scale(b, x.at, dims, ir_fbcast(b, s->arg, KV_STORE_EPS * 8));
-	if (s->pieces)
+	if (s->octets)
 		load_value(b, &x, dims, value);
 	ir_a keys = ir_aadd(b, page, ir_sload64(b, s->arg, KV_STORE_KEYS * 8));
 	kv_store_emit_key(b, s, &r, keys, u.head, position);
-	if (!s->pieces && !x.normed)
+	if (!s->octets && !x.normed)
 		x.at = heads_at(b, ir_aload(b, s->arg, KV_STORE_V * 8), u, s->column_bytes, dims * 4);
 	ir_a values = ir_aadd(b, page, ir_sload64(b, s->arg, KV_STORE_VALUES * 8));
 	store_value_of(b, s, &x, value, value_at(b, s, values, u.head, position));
@@ -229,7 +229,7 @@ static void store_latent(struct ir *b, const struct kv_store *s, const struct he
 	ir_a x = ir_var_a(b, norm->x), weight = ir_var_a(b, norm->norm),
 	     own = s->int8 ? ir_aaddi(b, s->scratch, 64) : to;
 	struct kv_out out = { .at = to, .element = s->element };
-	unsigned step = s->pieces ? 32 / PIECE_DIMS * LANES_BYTES : s->int8 ? BLOCK : 32 * 32 * s->element;
+	unsigned step = s->octets ? 32 / OCTET_DIMS * LANES_BYTES : s->int8 ? BLOCK : 32 * 32 * s->element;
 
 	ir_loop(b, ir_sconst(b, norm->dims / 32));
 	for (unsigned v = 0; v < math_parts(b); v++) {
@@ -238,11 +238,11 @@ static void store_latent(struct ir *b, const struct kv_store *s, const struct he
 		if (s->int8)
 			ir_fstore(b, own, y, at, 0);
 		else
-			(s->pieces ? key_pieces_sink : key_sink)(b, &out, y, v * b->lanes, b->lanes);
+			(s->octets ? key_octets_sink : key_sink)(b, &out, y, v * b->lanes, b->lanes);
 	}
 	if (s->int8)
 		store_int8(b, &(struct value){ .at = own }, 32, 0, s->scratch,
-		           &(struct int8_place){ to, 0, LANES, LANES });
+		           &(struct int8_target){ to, 0, LANES, LANES });
 	ir_set_a(b, x, ir_aaddi(b, x, 128));
 	ir_set_a(b, weight, ir_aaddi(b, weight, 128));
 	ir_set_a(b, to, ir_aaddi(b, to, step));
@@ -255,10 +255,10 @@ static void store_latent_column(struct ir *b, const struct kv_store *s, ir_s col
 	uint32_t latent = s->key->k, dims = s->key->head_dim - latent;
 	ir_s position = ir_sadd(b, ir_sload64(b, s->arg, KV_STORE_POS0 * 8), column), lane = ir_sandi(b, position, 31);
 	ir_s block = ir_ssub(b, ir_sandi(b, position, NUMERICS_CHUNK - 1), lane);
-	unsigned lane_bytes = s->pieces ? PIECE_BYTES : s->int8 ? 4 : s->element;
-	ir_s place = ir_sadd(b, ir_smuli(b, block, s->row_bytes), ir_smuli(b, lane, lane_bytes));
+	unsigned lane_bytes = s->octets ? OCTET_BYTES : s->int8 ? 4 : s->element;
+	ir_s row = ir_sadd(b, ir_smuli(b, block, s->row_bytes), ir_smuli(b, lane, lane_bytes));
 	ir_a keys = ir_aadd(b, page_of(b, s, position), ir_sload64(b, s->arg, KV_STORE_KEYS * 8));
-	ir_a to = ir_var_a(b, ir_aadd(b, keys, place));
+	ir_a to = ir_var_a(b, ir_aadd(b, keys, row));
 	struct heads_rotation r = { .dims = latent, .normed = true };
 	ir_s angles = ir_smuli(b, column, (dims / 2 + 1) * 4);
 
@@ -270,7 +270,7 @@ static void store_latent_column(struct ir *b, const struct kv_store *s, ir_s col
 	r = (struct heads_rotation){ .dims = dims, .x = ir_aaddi(b, r.x, latent * 4) };
 	r.cos = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_COS * 8), angles);
 	r.sin = ir_aadd(b, ir_aload(b, s->arg, KV_STORE_SIN * 8), angles);
-	heads_rotate(b, &r, s->pieces ? key_pieces_sink : key_sink, &out);
+	heads_rotate(b, &r, s->octets ? key_octets_sink : key_sink, &out);
 	if (s->int8)
 		store_key_int8(b, out.at, dims, s->scratch, to);
 }
@@ -289,7 +289,7 @@ struct kv_store kv_store_begin(struct ir *b, const struct key *key, const struct
 	struct kv_store s = { .key = key, .element = heads_kv_bytes(key), .row_bytes = heads_kv_row_bytes(key) };
 
 	s.int8 = s.element == 1;
-	s.pieces = template_kv_pieces(target, key_dtype(key->kv), key->head_dim);
+	s.octets = template_kv_octets(target, key_dtype(key->kv), key->head_dim);
 	if (s.int8)
 		s.scratch = ir_local(b, 64 + (key->head_dim + b->lanes) * 4);
 	return s;

@@ -8,7 +8,7 @@
 struct kv_store {
 	const struct key *key;
 	ir_a arg, scratch; /* scratch: int8: a block's, and behind them a rotated key */
-	bool int8, pieces;
+	bool int8, octets;
 	uint32_t column_bytes, row_bytes;
 	unsigned element;
 };

@@ -1,7 +1,7 @@
 /* kernels-templates/attention/wave_ahead.c - keys and values that a wave has copied to its local bytes before its
  * queries are there.
  *
- * Owns: those copies, by pieces: of a chunk the keys of a wave's block of positions, and its vectors of values. All of
+ * Owns: those copies, by octets: of a chunk the keys of a wave's block of positions, and its vectors of values. All of
  * the cache but the launch's columns is there when the launch begins. Their keys and values are left in shared bytes,
  * from where every wave puts keys into its copies, and reads values. A unit that has all columns puts those of its
  * chunks into the cache when nobody copies any more. Where columns are apart, other units copy the same chunks, too, so
@@ -9,7 +9,7 @@
  */
 #include "kernels-templates/attention/attention_wave.h"
 
-enum { PIECES_OF_CHUNK = CHUNK / PIECE };
+enum { OCTETS_OF_CHUNK = CHUNK / OCTET };
 
 
 /* Of keys that wait, and of values. */
@@ -18,10 +18,10 @@ static uint32_t news_bytes(const struct spread *t) { return (t->all * t->row_byt
 bool attention_ahead_plan(const struct attention_ahead *a, const struct target *target, uint32_t shared)
 {
 	const struct spread *t = a->t;
-	const uint32_t keys = LANES * t->row_bytes, values = a->vectors * PIECES_OF_CHUNK * LANES_BYTES,
+	const uint32_t keys = LANES * t->row_bytes, values = a->vectors * OCTETS_OF_CHUNK * LANES_BYTES,
 		       all = shared + 2 * news_bytes(t) + t->waves * (keys + values);
 
-	return t->rotates && t->pieces && t->tiles == 1 && t->dims % LANES == 0 && all <= target->block_bytes;
+	return t->rotates && t->octets && t->tiles == 1 && t->dims % LANES == 0 && all <= target->block_bytes;
 }
 
 void attention_ahead_begin(struct attention_ahead *a)
@@ -31,14 +31,14 @@ void attention_ahead_begin(struct attention_ahead *a)
 	a->key = ir_shared(b, news_bytes(a->t));
 	a->value = ir_shared(b, news_bytes(a->t));
 	a->keys = ir_local(b, LANES * a->t->row_bytes);
-	a->values = ir_local(b, a->vectors * PIECES_OF_CHUNK * LANES_BYTES);
+	a->values = ir_local(b, a->vectors * OCTETS_OF_CHUNK * LANES_BYTES);
 }
 
 ir_a attention_ahead_vector(const struct attention_ahead *a, ir_s number)
 {
 	struct ir *b = a->t->b;
 
-	return a->vectors == 1 ? a->values : ir_aadd(b, a->values, ir_smuli(b, number, PIECES_OF_CHUNK * LANES_BYTES));
+	return a->vectors == 1 ? a->values : ir_aadd(b, a->values, ir_smuli(b, number, OCTETS_OF_CHUNK * LANES_BYTES));
 }
 
 void attention_ahead_ask_keys(const struct attention_ahead *a, ir_a from)
@@ -51,8 +51,8 @@ void attention_ahead_ask_vector(const struct attention_ahead *a, ir_s number, ir
 	struct ir *b = a->t->b;
 	ir_a to = attention_ahead_vector(a, number);
 
-	for (unsigned i = 0; i < PIECES_OF_CHUNK; i++)
-		ir_copy(b, ir_aaddi(b, to, i * LANES_BYTES), ir_aaddi(b, from, (int64_t)i * PIECE * a->t->row_bytes),
+	for (unsigned i = 0; i < OCTETS_OF_CHUNK; i++)
+		ir_copy(b, ir_aaddi(b, to, i * LANES_BYTES), ir_aaddi(b, from, (int64_t)i * OCTET * a->t->row_bytes),
 		        LANES_BYTES);
 }
 
@@ -110,9 +110,9 @@ void attention_ahead_put_key(const struct attention_ahead *a, ir_s column, ir_a 
 	struct ir *b = a->t->b;
 	ir_s position = ir_sadd(b, a->pos0, column);
 	ir_a key = news_at(a, a->key, column),
-	     to = ir_aadd(b, block, ir_smuli(b, ir_sandi(b, position, LANES - 1), PIECE_BYTES));
-	unsigned n = a->t->dims / PIECE; /* a lane has a piece */
-	ir_i piece = ir_imin(b, ir_ilane(b), ir_iconst(b, (int32_t)n - 1)), from = ir_ishl(b, piece, 4), word[4];
+	     to = ir_aadd(b, block, ir_smuli(b, ir_sandi(b, position, LANES - 1), OCTET_BYTES));
+	unsigned n = a->t->dims / OCTET; /* a lane has a octet */
+	ir_i octet = ir_imin(b, ir_ilane(b), ir_iconst(b, (int32_t)n - 1)), from = ir_ishl(b, octet, 4), word[4];
 
 	for (unsigned i = 0; i < 4; i++)
 		word[i] = ir_igather(b, key, from, (int32_t)(i * 4));
@@ -129,9 +129,9 @@ void attention_ahead_put_value(const struct attention_ahead *a, ir_s column, ir_
 {
 	struct ir *b = a->t->b;
 	ir_s position = ir_sadd(b, a->pos0, column);
-	ir_s in_chunk = ir_sandi(b, position, CHUNK - 1), in_piece = ir_sandi(b, position, PIECE - 1);
-	ir_a piece = ir_aadd(b, vector, ir_smuli(b, ir_ssub(b, in_chunk, in_piece), a->t->row_bytes)),
-	     to = ir_aadd(b, piece, ir_sshli(b, in_piece, 1));
+	ir_s in_chunk = ir_sandi(b, position, CHUNK - 1), in_octet = ir_sandi(b, position, OCTET - 1);
+	ir_a octet = ir_aadd(b, vector, ir_smuli(b, ir_ssub(b, in_chunk, in_octet), a->t->row_bytes)),
+	     to = ir_aadd(b, octet, ir_sshli(b, in_octet, 1));
 
-	ir_fstore_hs(b, to, ir_fload_h(b, attention_ahead_value(a, column, number), 0), 0, 0, PIECE_BYTES);
+	ir_fstore_hs(b, to, ir_fload_h(b, attention_ahead_value(a, column, number), 0), 0, 0, OCTET_BYTES);
 }

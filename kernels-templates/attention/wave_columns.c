@@ -132,7 +132,7 @@ void attention_wave_columns_build(struct spread *t)
 	t->own = t->o = ir_local(b, (int64_t)t->tile * t->slot);
 	t->o_step = t->slot;
 	c.state = ir_local(b, (int64_t)t->tile * state_bytes(t));
-	/* as if all waves had theirs in one place, one after the other */
+	/* as if all waves had theirs in one buffer, one after the other */
 	ir_a marks = ir_local(b, (int64_t)t->tile * MARK_BYTES);
 	t->marks = ir_aadd(b, marks, ir_smuli(b, t->wave, -(int64_t)(t->tile * MARK_BYTES)));
 	ir_s begin = ir_begin(b), i = ir_loop(b, ir_ssub(b, ir_end(b), begin));

@@ -56,7 +56,8 @@ static unsigned column_step(const struct spread *t, unsigned heads)
 	return (unsigned)numerics_pad(heads * t->dims) * 4;
 }
 
-/* Of count things: opens a loop over those that this wave does, of `waves` that take turns, wave `number` the first. */
+/* Of count things: opens a loop over those that this wave does, of `waves` that share them round-robin, wave `number`
+ * the first. */
 static ir_s each_of(const struct spread *t, ir_s count, unsigned waves, ir_s number)
 {
 	struct ir *b = t->b;
@@ -66,7 +67,7 @@ static ir_s each_of(const struct spread *t, ir_s count, unsigned waves, ir_s num
 	return ir_sadd(b, ir_sshli(b, ir_loop(b, mine), shift), number);
 }
 
-/* number: of the wave, among those that take turns. */
+/* number: of the wave, among those that share them. */
 static void rotate_queries(const struct spread *t, ir_s wave)
 {
 	struct ir *b = t->b;
@@ -174,8 +175,8 @@ static ir_s from_last(const struct spread *t, unsigned behind)
 	return ir_sandi(b, ir_ssub(b, ir_sconst(b, 2 * t->waves - 1 - behind % t->waves), t->wave), t->waves - 1);
 }
 
-/* Opens a loop over the unit's columns whose values are this wave's: the waves of the last team take turns, which have
- * the time where there is one chunk. */
+/* Opens a loop over the unit's columns whose values are this wave's: the waves of the last team share them round-robin,
+ * which have the time where there is one chunk. */
 static ir_s each_value(const struct attention_ahead *a)
 {
 	const struct spread *t = a->t;
@@ -254,7 +255,8 @@ static ir_s each_column(const struct spread *t, ir_s from, ir_s first, ir_s end)
 {
 	struct ir *b = t->b;
 	ir_s left = ir_ssub(b, ir_sconst(b, t->columns + t->waves - 1), from),
-	     turn = ir_loop(b, ir_sdivi(b, left, t->waves)), column = ir_sadd(b, from, ir_smuli(b, turn, t->waves));
+	     iteration = ir_loop(b, ir_sdivi(b, left, t->waves)),
+	     column = ir_sadd(b, from, ir_smuli(b, iteration, t->waves));
 	ir_s chunk = ir_sshri(b, ir_sadd(b, t->position, column), 7),
 	     behind = ir_smin(b, ir_ssub(b, end, chunk), ir_saddi(b, ir_ssub(b, chunk, first), 1));
 

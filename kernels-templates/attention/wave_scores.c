@@ -56,28 +56,28 @@ static void walk_floats(const struct spread *t, struct key_walk *s, unsigned dim
 }
 
 /* Eight dimensions are one load of 16 bytes a lane. */
-static void walk_pieces(const struct spread *t, struct key_walk *s, unsigned dims)
+static void walk_octets(const struct spread *t, struct key_walk *s, unsigned dims)
 {
 	struct ir *b = t->b;
 	unsigned step = t->tile * t->blocks <= 16 ? 2 : 1;
 	ir_i word[MANY][BLOCKS][4];
 
-	while (t->blocks == 1 && step * 2 <= t->many && dims % (step * 2 * PIECE) == 0)
+	while (t->blocks == 1 && step * 2 <= t->many && dims % (step * 2 * OCTET) == 0)
 		step *= 2;
-	ir_f k[PIECE][BLOCKS];
+	ir_f k[OCTET][BLOCKS];
 
-	ir_loop(b, ir_sconst(b, dims / PIECE / step));
-	for (unsigned piece = 0; piece < step; piece++)
+	ir_loop(b, ir_sconst(b, dims / OCTET / step));
+	for (unsigned octet = 0; octet < step; octet++)
 		for (unsigned i = 0; i < t->blocks; i++)
 			for (unsigned n = 0; n < 4; n++)
-				word[piece][i][n] =
-					ir_iload_s(b, s->key[i], (int32_t)(piece * LANES_BYTES + n * 4), PIECE_BYTES);
+				word[octet][i][n] =
+					ir_iload_s(b, s->key[i], (int32_t)(octet * LANES_BYTES + n * 4), OCTET_BYTES);
 	walk_keys(t, s, step * LANES_BYTES);
-	for (unsigned piece = 0; piece < step; piece++) {
-		for (unsigned d = 0; d < PIECE; d++)
+	for (unsigned octet = 0; octet < step; octet++) {
+		for (unsigned d = 0; d < OCTET; d++)
 			for (unsigned i = 0; i < t->blocks; i++)
-				k[d][i] = ir_fhalf(b, word[piece][i][d / 2], d % 2);
-		s->take(t, s->context, PIECE, k);
+				k[d][i] = ir_fhalf(b, word[octet][i][d / 2], d % 2);
+		s->take(t, s->context, OCTET, k);
 	}
 	ir_endloop(b);
 }
@@ -124,8 +124,8 @@ void attention_wave_walk(const struct spread *t, struct key_walk *w, unsigned di
 {
 	struct ir *b = t->b;
 
-	if (t->pieces) {
-		walk_pieces(t, w, dims);
+	if (t->octets) {
+		walk_octets(t, w, dims);
 	} else if (!t->int8) {
 		walk_floats(t, w, dims);
 	} else {

@@ -6,14 +6,14 @@
  * order of the chunks, so how a context is cut changes no bit. Of several columns a unit may have a few: those that it
  * does not have are other units', which go through the same chunks.
  *
- * An editor keeps this: the waves of all teams meet all barriers equally often. Rounds take turns with two places for
- * scores, so that a wave that is ahead does not write where others still read.
+ * An editor keeps this: the waves of all teams meet all barriers equally often. Rounds alternate between two buffers
+ * for scores, so that a wave that is ahead does not write where others still read.
  */
 #include "kernels-templates/attention/attention_wave.h"
 
 enum {
 	TEAM = BLOCKS, /* the most waves of one: so many have a block each */
-	PLACES = 2,
+	BUFFERS = 2,
 	MANY_KEYS = 4, /* of local bytes, which need fewer loads under way: as spread.many */
 	MANY_VALUES = 2
 };
@@ -64,12 +64,12 @@ static ir_a page_of(const struct split *s, ir_s chunk, unsigned slot)
 }
 
 /* A vector of all dimensions, whose values lie there as `one` says. */
-static void do_vector(const struct split *s, struct spread *one, ir_s chunk, ir_a place, ir_s vector, ir_a values)
+static void do_vector(const struct split *s, struct spread *one, ir_s chunk, ir_a buffer, ir_s vector, ir_a values)
 {
 	struct ir *b = one->b;
 	ir_a record = record_at(s, chunk, one->first_row);
 
-	one->own = place;
+	one->own = buffer;
 	one->o = ir_aadd(b, record, ir_smuli(b, vector, LANES * 4));
 	one->o_step = template_attention_record(one->out_dims);
 	one->vectors = 1;
@@ -97,7 +97,7 @@ static void ask_values(const struct split *s, ir_s chunk)
 	ir_endloop(b);
 }
 
-/* Opens a loop that has a turn where this team has that chunk. */
+/* Opens a loop that has an iteration where this team has that chunk. */
 static void begin_if_there(const struct split *s, ir_s chunk, ir_s to)
 {
 	struct ir *b = s->t->b;
@@ -105,7 +105,7 @@ static void begin_if_there(const struct split *s, ir_s chunk, ir_s to)
 	ir_loop(b, ir_smin(b, ir_ssub(b, to, chunk), ir_sconst(b, 1)));
 }
 
-static void score_copied(const struct split *s, ir_s chunk, ir_a place)
+static void score_copied(const struct split *s, ir_s chunk, ir_a buffer)
 {
 	struct spread one = *s->t;
 	struct ir *b = one.b;
@@ -115,65 +115,65 @@ static void score_copied(const struct split *s, ir_s chunk, ir_a place)
 	ir_s column = attention_ahead_each(&s->ahead, begin, LANES);
 	attention_ahead_put_key(&s->ahead, column, s->ahead.keys);
 	ir_endloop(b);
-	one.own = ir_aadd(b, place, ir_smuli(b, s->member, LANES * 4));
+	one.own = ir_aadd(b, buffer, ir_smuli(b, s->member, LANES * 4));
 	one.many = MANY_KEYS;
 	attention_wave_score_chunk(&one, s->ahead.keys);
 }
 
-static void value_copied(const struct split *s, ir_s chunk, ir_a place)
+static void value_copied(const struct split *s, ir_s chunk, ir_a buffer)
 {
 	struct spread one = *s->t;
 	struct ir *b = one.b;
 	ir_s number = { 0 }, vector = each_of(s, ir_sconst(b, one.vectors), &number);
 	ir_a values = attention_ahead_vector(&s->ahead, number);
 
-	one.row_bytes = LANES_BYTES / PIECE;
+	one.row_bytes = LANES_BYTES / OCTET;
 	one.many = MANY_VALUES;
 	one.ahead = &s->ahead;
 	one.old = ir_smax(b, ir_ssub(b, s->ahead.pos0, ir_sshli(b, chunk, 7)), ir_sconst(b, 0));
 	one.vector = vector;
-	do_vector(s, &one, chunk, place, vector, values);
+	do_vector(s, &one, chunk, buffer, vector, values);
 	ir_endloop(b);
 }
 
 /* ---- a chunk */
 
-static void score_blocks(const struct split *s, ir_s chunk, ir_a place)
+static void score_blocks(const struct split *s, ir_s chunk, ir_a buffer)
 {
 	const struct spread *t = s->t;
 	struct spread one = *t;
 	struct ir *b = t->b;
 	if (s->copies) {
-		score_copied(s, chunk, place);
+		score_copied(s, chunk, buffer);
 		return;
 	}
 	ir_a keys = page_of(s, chunk, ATTENTION_KEYS);
 	ir_s index, block = each_of(s, ir_sconst(b, BLOCKS), &index);
 
-	one.own = ir_aadd(b, place, ir_smuli(b, block, LANES * 4));
+	one.own = ir_aadd(b, buffer, ir_smuli(b, block, LANES * 4));
 	attention_wave_score_chunk(&one, ir_aadd(b, keys, ir_smuli(b, block, LANES * t->row_bytes)));
 	ir_endloop(b);
 }
 
-static void softmax_rows(const struct split *s, ir_s chunk, ir_a place)
+static void softmax_rows(const struct split *s, ir_s chunk, ir_a buffer)
 {
 	struct spread one = *s->t;
 	struct ir *b = one.b;
 	ir_s index, row = each_of(s, one.partial ? one.live : ir_sconst(b, one.tile), &index);
 
-	one.own = place;
+	one.own = buffer;
 	ir_s start = ir_sshli(b, chunk, 7);
 	ir_a record = record_at(s, chunk, ir_sadd(b, one.first_row, row));
 	attention_wave_softmax_row(&one, row, start, ir_aaddi(b, record, one.vectors * LANES * 4));
 	ir_endloop(b);
 }
 
-static void value_vectors(const struct split *s, ir_s chunk, ir_a place)
+static void value_vectors(const struct split *s, ir_s chunk, ir_a buffer)
 {
 	struct spread one = *s->t;
 	struct ir *b = one.b;
 	if (s->copies) {
-		value_copied(s, chunk, place);
+		value_copied(s, chunk, buffer);
 		return;
 	}
 	ir_s index, vector = each_of(s, ir_sconst(b, one.vectors), &index);
@@ -182,8 +182,8 @@ static void value_vectors(const struct split *s, ir_s chunk, ir_a place)
 	if (one.int8)
 		one.scale_step = ir_smuli(b, vector, 4 - LANES);
 	values = ir_aadd(b, values,
-	                 ir_smuli(b, vector, one.pieces ? (int64_t)LANES_BYTES : (int64_t)(LANES * one.element)));
-	do_vector(s, &one, chunk, place, vector, values);
+	                 ir_smuli(b, vector, one.octets ? (int64_t)LANES_BYTES : (int64_t)(LANES * one.element)));
+	do_vector(s, &one, chunk, buffer, vector, values);
 	ir_endloop(b);
 }
 
@@ -196,11 +196,11 @@ static void do_chunks(const struct split *s, ir_s from, ir_s to)
 	     round = ir_loop(b, rounds);
 	ir_s chunk = ir_sadd(b, ir_sadd(b, from, ir_smuli(b, round, s->teams)), s->which);
 	ir_s left = ir_ssub(b, to, chunk), some = ir_smin(b, left, ir_sconst(b, 1));
-	ir_s of_place = ir_sadd(b, ir_smuli(b, rest_of(b, round, PLACES), s->teams), s->which);
-	ir_a place = ir_aadd(b, s->shared, ir_smuli(b, of_place, t->tile * t->slot));
+	ir_s of_buffer = ir_sadd(b, ir_smuli(b, rest_of(b, round, BUFFERS), s->teams), s->which);
+	ir_a buffer = ir_aadd(b, s->shared, ir_smuli(b, of_buffer, t->tile * t->slot));
 
 	ir_loop(b, some);
-	score_blocks(s, chunk, place);
+	score_blocks(s, chunk, buffer);
 	ir_endloop(b);
 	ir_barrier(b);
 	ir_s next = ir_saddi(b, chunk, s->teams);
@@ -210,11 +210,11 @@ static void do_chunks(const struct split *s, ir_s from, ir_s to)
 		ir_endloop(b);
 	}
 	ir_loop(b, some);
-	softmax_rows(s, chunk, place);
+	softmax_rows(s, chunk, buffer);
 	ir_endloop(b);
 	ir_barrier(b);
 	ir_loop(b, some);
-	value_vectors(s, chunk, place);
+	value_vectors(s, chunk, buffer);
 	ir_endloop(b);
 	if (s->copies) {
 		begin_if_there(s, next, to);
@@ -347,14 +347,14 @@ static void plan_split(struct split *s, struct spread *t, unsigned parts)
 	s->ahead = (struct attention_ahead){ .t = t, .vectors = (t->vectors + s->team - 1) / s->team };
 }
 
-static uint32_t place_bytes(const struct split *s) { return PLACES * s->teams * s->t->tile * SCORE_BYTES; }
+static uint32_t buffer_bytes(const struct split *s) { return BUFFERS * s->teams * s->t->tile * SCORE_BYTES; }
 
 bool attention_wave_split_copies(struct spread *t, const struct target *target, uint32_t beside)
 {
 	struct split s;
 
 	plan_split(&s, t, 1);
-	return s.team == BLOCKS && attention_ahead_plan(&s.ahead, target, beside + place_bytes(&s));
+	return s.team == BLOCKS && attention_ahead_plan(&s.ahead, target, beside + buffer_bytes(&s));
 }
 
 void attention_wave_split_build(struct spread *t, const struct target *target, unsigned parts)
@@ -371,7 +371,7 @@ void attention_wave_split_build(struct spread *t, const struct target *target, u
 	t->blocks = 1;
 	t->many = t->tile <= 4 ? t->many : t->many / 2;
 	s.copies = t->rotates && attention_wave_split_copies(t, target, b->shared_bytes);
-	s.shared = ir_shared(b, place_bytes(&s));
+	s.shared = ir_shared(b, buffer_bytes(&s));
 	if (s.copies)
 		attention_ahead_begin(&s.ahead);
 	s.records = ir_aload(b, t->arg, ATTENTION_OUT * 8);

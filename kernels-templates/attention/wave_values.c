@@ -35,49 +35,49 @@ static void load_value(const struct spread *t, ir_a at, unsigned n, ir_f out[MAX
 		}
 }
 
-/* By pieces: the eight positions at `at`; one position, of a number known only when the kernel runs. */
-static void load_piece(const struct spread *t, ir_a at, ir_f out[PIECE][MAX_VECTORS])
+/* By octets: the eight positions at `at`; one position, of a number known only when the kernel runs. */
+static void load_octet(const struct spread *t, ir_a at, ir_f out[OCTET][MAX_VECTORS])
 {
 	struct ir *b = t->b;
-	ir_i word[MAX_VECTORS][PIECE / 2];
+	ir_i word[MAX_VECTORS][OCTET / 2];
 
 	for (unsigned i = 0; i < t->vectors; i++)
-		for (unsigned n = 0; n < PIECE / 2; n++)
-			word[i][n] = ir_iload_s(b, at, (int32_t)(i * LANES_BYTES + n * 4), PIECE_BYTES);
-	for (unsigned n = 0; n < PIECE; n++)
+		for (unsigned n = 0; n < OCTET / 2; n++)
+			word[i][n] = ir_iload_s(b, at, (int32_t)(i * LANES_BYTES + n * 4), OCTET_BYTES);
+	for (unsigned n = 0; n < OCTET; n++)
 		for (unsigned i = 0; i < t->vectors; i++)
 			out[n][i] = ir_fhalf(b, word[i][n / 2], n % 2);
 }
 
-static void load_of_piece(const struct spread *t, const struct values *v, ir_s position, ir_f out[MAX_VECTORS])
+static void load_of_octet(const struct spread *t, const struct values *v, ir_s position, ir_f out[MAX_VECTORS])
 {
 	struct ir *b = t->b;
-	ir_s in_piece = ir_sandi(b, position, PIECE - 1), even = ir_sshli(b, ir_sshri(b, in_piece, 1), 2);
-	ir_a at = ir_aadd(b, ir_aadd(b, v->values, ir_smuli(b, ir_ssub(b, position, in_piece), t->row_bytes)), even);
-	ir_i shift = ir_isplat(b, ir_sshli(b, ir_sandi(b, in_piece, 1), 4));
+	ir_s in_octet = ir_sandi(b, position, OCTET - 1), even = ir_sshli(b, ir_sshri(b, in_octet, 1), 2);
+	ir_a at = ir_aadd(b, ir_aadd(b, v->values, ir_smuli(b, ir_ssub(b, position, in_octet), t->row_bytes)), even);
+	ir_i shift = ir_isplat(b, ir_sshli(b, ir_sandi(b, in_octet, 1), 4));
 
 	for (unsigned i = 0; i < t->vectors; i++)
-		out[i] = ir_fhalf(b, ir_ishrv(b, ir_iload_s(b, at, (int32_t)(i * LANES_BYTES), PIECE_BYTES), shift), 0);
+		out[i] = ir_fhalf(b, ir_ishrv(b, ir_iload_s(b, at, (int32_t)(i * LANES_BYTES), OCTET_BYTES), shift), 0);
 }
 
-/* `count` turns of n positions each, from position `from` on; by pieces, n is 1, or of whole ones and from where one
- * begins. */
+/* `count` iterations of n positions each, from position `from` on; by octets, n is 1, or of whole ones and from where
+ * one begins. */
 static void add_values(const struct spread *t, struct values *v, ir_s from, ir_s count, unsigned n)
 {
 	struct ir *b = t->b;
-	ir_f value[MANY * PIECE][MAX_VECTORS], p[PIECE];
+	ir_f value[MANY * OCTET][MAX_VECTORS], p[OCTET];
 	ir_a at = ir_var_a(b, ir_aadd(b, v->values, ir_smuli(b, from, t->row_bytes))),
 	     scores = ir_var_a(b, ir_aadd(b, t->own, ir_sshli(b, from, 2)));
 
-	ir_s turn = ir_loop(b, count);
-	if (t->pieces && n == 1)
-		load_of_piece(t, v, ir_sadd(b, from, turn), value[0]);
-	for (unsigned j = 0; t->pieces && j + PIECE <= n; j += PIECE)
-		load_piece(t, j ? ir_aaddi(b, at, j * t->row_bytes) : at, value + j);
-	for (unsigned j = 0; !t->pieces && j < n; j++)
+	ir_s iteration = ir_loop(b, count);
+	if (t->octets && n == 1)
+		load_of_octet(t, v, ir_sadd(b, from, iteration), value[0]);
+	for (unsigned j = 0; t->octets && j + OCTET <= n; j += OCTET)
+		load_octet(t, j ? ir_aaddi(b, at, j * t->row_bytes) : at, value + j);
+	for (unsigned j = 0; !t->octets && j < n; j++)
 		load_value(t, at, j, value[j]);
 	for (unsigned first = 0, some; first < n; first += some) {
-		some = n - first < PIECE ? n - first : PIECE;
+		some = n - first < OCTET ? n - first : OCTET;
 		for (unsigned r = 0; r < t->tile; r++) {
 			for (unsigned j = 0; j < some; j++)
 				p[j] = ir_fbcast(b, scores, (int32_t)(r * t->slot + (first + j) * 4));
@@ -104,8 +104,8 @@ static void add_some(const struct spread *t, struct values *v, ir_s start, ir_s 
 	ir_i at = ir_isplat(b, position);
 	if (left)
 		value[0] = ir_fload_h(b, attention_ahead_value(t->ahead, ir_sadd(b, position, before), t->vector), 0);
-	else if (t->pieces)
-		load_of_piece(t, v, position, value);
+	else if (t->octets)
+		load_of_octet(t, v, position, value);
 	else
 		load_value(t, ir_aadd(b, v->values, ir_smuli(b, position, t->row_bytes)), 0, value);
 	for (unsigned r = 0; r < t->tile; r++) {
@@ -126,23 +126,23 @@ static void add_some(const struct spread *t, struct values *v, ir_s start, ir_s 
 static void add_whole(const struct spread *t, struct values *v, ir_s from, ir_s to)
 {
 	struct ir *b = t->b;
-	unsigned shift = t->pieces ? 3 : 2;
+	unsigned shift = t->octets ? 3 : 2;
 
-	if (t->pieces && t->window) { /* else from is 0 */
-		ir_s whole = ir_smin(b, ir_sshli(b, ir_sshri(b, ir_saddi(b, from, PIECE - 1), shift), shift), to);
+	if (t->octets && t->window) { /* else from is 0 */
+		ir_s whole = ir_smin(b, ir_sshli(b, ir_sshri(b, ir_saddi(b, from, OCTET - 1), shift), shift), to);
 		add_values(t, v, from, ir_ssub(b, whole, from), 1);
 		from = whole;
 	}
 	if (t->many > 1) {
 		unsigned far = shift + (unsigned)__builtin_ctz(t->many);
-		ir_s turns = ir_sshri(b, ir_ssub(b, to, from), far);
-		add_values(t, v, from, turns, 1u << far);
-		from = ir_sadd(b, from, ir_sshli(b, turns, far));
+		ir_s iterations = ir_sshri(b, ir_ssub(b, to, from), far);
+		add_values(t, v, from, iterations, 1u << far);
+		from = ir_sadd(b, from, ir_sshli(b, iterations, far));
 	}
-	ir_s count = ir_ssub(b, to, from), turns = ir_sshri(b, count, shift);
-	add_values(t, v, from, turns, 1u << shift);
+	ir_s count = ir_ssub(b, to, from), iterations = ir_sshri(b, count, shift);
+	add_values(t, v, from, iterations, 1u << shift);
 	ir_s rest = ir_sandi(b, count, (1 << shift) - 1);
-	add_values(t, v, ir_sadd(b, from, ir_sshli(b, turns, shift)), rest, 1);
+	add_values(t, v, ir_sadd(b, from, ir_sshli(b, iterations, shift)), rest, 1);
 }
 
 /* Positions begin..end - 1 of a chunk whose old ones are copied: all rows see these to the last one. */

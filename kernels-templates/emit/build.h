@@ -1,4 +1,4 @@
-/* kernels-templates/emit/build.h - one builder per kernel kind, and the pieces of kernels that several builders share.
+/* kernels-templates/emit/build.h - one builder per kernel kind, and the parts of kernels that several builders share.
  *
  * Owns: the names by which template_build() reaches the kinds. A builder checks the key's fields (false and a sentence
  * when it does not do this key), then writes the IR. Internal to this room.

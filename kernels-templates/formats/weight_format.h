@@ -5,9 +5,9 @@
  *
  * The packed form of 32 rows is a run of units, each unit_k long in k and unit_bytes in size. Inside a unit lies one or
  * more arrays indexed by row (the lane), each with lanes of 1, 2 or 4 bytes, so row vector v of an array with lanes of
- * n bytes lies v * W * n bytes after its start. Formats whose blocks are larger than what one turn of a loop should do
- * put what belongs to head_units units into a head before them, in arrays with lanes of 2 bytes: [head][unit] ...
- * [unit][head][unit] ...
+ * n bytes lies v * W * n bytes after its start. Formats whose blocks are larger than what one iteration of a loop
+ * should do put what belongs to head_units units into a head before them, in arrays with lanes of 2 bytes: [head][unit]
+ * ... [unit][head][unit] ...
  */
 #ifndef KERNELS_WEIGHT_FORMAT_H
 #define KERNELS_WEIGHT_FORMAT_H
@@ -24,9 +24,9 @@ struct weight_stream {
 	                     one, */
 	int32_t second_offset;                  /* ... which lies so many bytes after the first; 0: there is one */
 	const struct weight_head *in_registers; /* not NULL: what the head says, already loaded */
-	bool chooses;                 /* the target chooses bits in one instruction; so do all that read pieces */
-	struct weight_pieces *pieces; /* not NULL: the packing is by pieces, and what a turn needs is in registers
-	                                 (weight_pieces.h) */
+	bool chooses;                      /* the target chooses bits in one instruction; so do all that read vectors */
+	struct weight_vectors *contiguous; /* not NULL: the packing is by vectors, and what an iteration needs is in
+	                                 registers (weight_vectors.h) */
 };
 
 enum { WEIGHT_MAX_ACC = 32, WEIGHT_MAX_STEP = 4 };
@@ -124,7 +124,7 @@ struct weight_format {
 	uint8_t lane_sizes;              /* bit WEIGHT_LANE_n: the format has arrays with such lanes */
 	struct weight_array array[WEIGHT_MAX_ARRAYS];
 	/* Heads of 8 units: the two bytes a unit of array[0] are numbers of six bits once six_bias is added, and by
-	 * pieces they are kept as such, in the head. */
+	 * vectors they are kept as such, in the head. */
 	bool six;
 	uint8_t six_bias;
 
@@ -184,7 +184,7 @@ void weight_load(const struct weight_format *f, struct ir *b, const struct weigh
 void weight_dot_int8(const struct weight_format *f, struct ir *b, const struct weight_tile *t, int32_t unit_disp,
                      unsigned index);
 
-/* ---- pieces of weight_quants */
+/* ---- vectors of weight_quants */
 
 /* Array of words at `disp` in the unit: word `n` of row vector v. */
 ir_i weight_word(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v, unsigned n);
@@ -219,9 +219,9 @@ static inline int weight_nibble(const uint8_t *quants, uint64_t i)
 {
 	return i < 16 ? quants[i] & 15 : quants[i - 16] >> 4;
 }
-void weight_turn_words(uint32_t *dst, const uint8_t *const row[32], unsigned n);
+void weight_transpose_words(uint32_t *dst, const uint8_t *const row[32], unsigned n);
 /* The same for 16-bit halves; n is a multiple of 8. */
-void weight_turn_halves(uint16_t *dst, const uint8_t *const row[32], unsigned n);
+void weight_transpose_halves(uint16_t *dst, const uint8_t *const row[32], unsigned n);
 /* 32 small numbers of each of 32 rows come as bytes of 8 words: src[word * 32 + row], the number in the low bits after
  * a shift right. They are laid down as words again, group g of four numbers in src word g:
  * nibbles: 4 words, group g in the low nibbles of word g and group g + 4 in the high ones; pairs of bits: 2 words,
@@ -235,12 +235,13 @@ void weight_join_bits(uint32_t *dst, const uint32_t *src, unsigned shift);
  * weight_five_pair() want them. */
 void weight_part_fives(uint32_t *bits);
 /* 32 bits of each row, bit k for number k, as weight_join_bits() would lay them down. */
-void weight_turn_bits(uint32_t *dst, const uint8_t *const row[32]);
+void weight_transpose_bits(uint32_t *dst, const uint8_t *const row[32]);
 /* An f16 of each of 32 rows. */
-void weight_turn_scales(void *dst, const uint8_t *const row[32]);
-/* The same, with the sign turned. */
-void weight_turn_minima(void *dst, const uint8_t *const row[32]);
-/* Turns whole rows of `bytes` bytes in tiles of a cache line, adding zeros up to padded_bytes (a multiple of 64). */
-void weight_turn_rows(void *dst, const void *const row[32], uint64_t bytes, uint64_t padded_bytes, bool halves);
+void weight_transpose_scales(void *dst, const uint8_t *const row[32]);
+/* The same, with the sign flipped. */
+void weight_transpose_minima(void *dst, const uint8_t *const row[32]);
+/* Transposes whole rows of `bytes` bytes in tiles of a cache line, adding zeros up to padded_bytes (a multiple of 64).
+ */
+void weight_transpose_rows(void *dst, const void *const row[32], uint64_t bytes, uint64_t padded_bytes, bool halves);
 
 #endif

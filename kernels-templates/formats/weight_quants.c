@@ -3,27 +3,27 @@
  *
  * Owns: the order of the operations of numerics.h rule 4 for every format that fills a struct weight_quants. Integers
  * stay exact: quants that are unsigned and at most 63 have two products in 16 bits, and as many such pairs are added in
- * 16 bits as surely fit; others are added in 32. Where weights are read by pieces, the target has dot4, which takes all
- * quants as they are.
+ * 16 bits as surely fit; others are added in 32. Where weights are read by vectors, the target has dot4, which takes
+ * all quants as they are.
  */
 #include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels-templates/formats/weight_pieces.h"
+#include "kernels-templates/formats/weight_vectors.h"
 
-enum { GROUPS = 8, MAX_BATCH = 2, FEW_SUMS = 8 };
+enum { GROUPS = 8, MAX_BATCH = 2, MIN_SUMS = 8 };
 
 /* ---- as f32 */
 
 static void load_quants(const struct weight_quants *q, struct ir *b, const struct weight_stream *w, int32_t unit_disp,
                         unsigned v, unsigned g, ir_f out[])
 {
-	ir_f own[2], *scale = w->pieces ? w->pieces->scale : own;
+	ir_f own[2], *scale = w->contiguous ? w->contiguous->scale : own;
 
 	/* What is in registers is not made again by every group. */
-	if (!w->pieces || g % (q->halves ? 4 : 8) == 0)
+	if (!w->contiguous || g % (q->halves ? 4 : 8) == 0)
 		q->scale(b, w, unit_disp, v, q->halves ? g / 4 : 0, scale);
 	ir_i bytes = q->bytes(b, w, unit_disp, v, g);
 	for (unsigned i = 0; i < 4; i++) {
@@ -43,7 +43,7 @@ static void load_quants(const struct weight_quants *q, struct ir *b, const struc
 void weight_load(const struct weight_format *f, struct ir *b, const struct weight_stream *w, int32_t unit_disp,
                  unsigned v, unsigned index, ir_f out[])
 {
-	if (f->load && !(w->pieces && f->quants))
+	if (f->load && !(w->contiguous && f->quants))
 		f->load(b, w, unit_disp, v, index, out);
 	else
 		load_quants(f->quants, b, w, unit_disp, v, index, out);
@@ -93,8 +93,8 @@ static int offset_of(const struct dot *d)
 static ir_i unit_bytes(const struct dot *d, unsigned v, unsigned g)
 {
 	ir_i bytes = d->q->bytes(d->b, &d->t->w, d->unit_disp, d->t->first_vector + d->first + v, g);
-	bool turned = d->t->has_vnni ? d->q->is_signed : d->q->is_wide;
-	return turned ? ir_ixor(d->b, bytes, ir_iconst(d->b, (int32_t)0x80808080)) : bytes;
+	bool swapped = d->t->has_vnni ? d->q->is_signed : d->q->is_wide;
+	return swapped ? ir_ixor(d->b, bytes, ir_iconst(d->b, (int32_t)0x80808080)) : bytes;
 }
 
 /* Small quants come in pairs of groups, which are added in 16 bits; others have a magnitude each, so one at a time,
@@ -103,9 +103,9 @@ static bool are_small(const struct weight_quants *q) { return !q->is_signed && !
 
 static unsigned batch_of(const struct dot *d)
 {
-	bool few = d->t->sums < FEW_SUMS;
+	bool small = d->t->sums < MIN_SUMS;
 
-	return !are_small(d->q) || (d->t->has_vnni && few) ? 1 : MAX_BATCH;
+	return !are_small(d->q) || (d->t->has_vnni && small) ? 1 : MAX_BATCH;
 }
 
 /* A batch of groups of one row vector, times one column, into its sum. narrow: the sum is of 16-bit halves. */
@@ -292,12 +292,12 @@ bool weight_has_pairs(const struct weight_format *f) { return !f->dot_int8 && f-
 void weight_dot_int8(const struct weight_format *f, struct ir *b, const struct weight_tile *t, int32_t unit_disp,
                      unsigned index)
 {
-	if (f->dot_int8 && !t->w.pieces) {
+	if (f->dot_int8 && !t->w.contiguous) {
 		f->dot_int8(b, t, unit_disp, index);
 		return;
 	}
 	assert(f->unit_k == NUMERICS_BLOCK &&
-	       (!are_small(f->quants) || t->w.pieces || pairs_that_fit(f->quants) >= MAX_BATCH));
+	       (!are_small(f->quants) || t->w.contiguous || pairs_that_fit(f->quants) >= MAX_BATCH));
 	struct dot d = { .b = b, .q = f->quants, .t = t, .unit_disp = unit_disp, .index = index };
 	if (t->by_pairs) {
 		dot_pairs(&d);
@@ -307,12 +307,12 @@ void weight_dot_int8(const struct weight_format *f, struct ir *b, const struct w
 	d.n = weight_vectors_at_once(t);
 	for (d.first = 0; d.first < t->vectors; d.first += d.n)
 		for (d.half = 0; d.half < (f->quants->halves ? 2u : 1u); d.half++) {
-			(t->w.pieces ? sum_columns : sum_groups)(&d);
+			(t->w.contiguous ? sum_columns : sum_groups)(&d);
 			add_unit(&d);
 		}
 }
 
-/* ---- pieces */
+/* ---- vectors */
 
 static int32_t vector_disp(const struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v,
                            unsigned lane_bytes)
@@ -325,7 +325,7 @@ static int32_t vector_disp(const struct ir *b, const struct weight_stream *w, in
 ir_i weight_word(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v, unsigned n)
 {
 	disp = vector_disp(b, w, disp + (int32_t)n * 128, v, 4);
-	return w->pieces ? weight_pieces_word(w->pieces, disp) : ir_iload(b, w->at[WEIGHT_LANE_4], disp);
+	return w->contiguous ? weight_vectors_word(w->contiguous, disp) : ir_iload(b, w->at[WEIGHT_LANE_4], disp);
 }
 
 ir_i weight_bits(struct ir *b, ir_i word, int by, uint8_t mask)
@@ -348,7 +348,7 @@ void weight_nibble_pair(struct ir *b, const struct weight_stream *w, int32_t dis
 
 ir_i weight_five_bytes(struct ir *b, const struct weight_stream *w, int32_t bits, unsigned v, unsigned g)
 {
-	if (w->pieces || w->chooses) {
+	if (w->contiguous || w->chooses) {
 		ir_i two[2];
 		weight_five_pair(b, w, bits, v, g % 4, two);
 		return g < 4 ? two[0] : ir_ishr(b, two[1], WEIGHT_FIVES_PLACED);
@@ -372,21 +372,21 @@ void weight_five_pair(struct ir *b, const struct weight_stream *w, int32_t bits,
 
 ir_f weight_float(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
 {
-	return w->pieces ? ir_fbits(b, weight_word(b, w, disp, v, 0))
-	                 : ir_fload(b, w->at[WEIGHT_LANE_4], vector_disp(b, w, disp, v, 4), 0);
+	return w->contiguous ? ir_fbits(b, weight_word(b, w, disp, v, 0))
+	                     : ir_fload(b, w->at[WEIGHT_LANE_4], vector_disp(b, w, disp, v, 4), 0);
 }
 
 ir_f weight_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
 {
 	disp = vector_disp(b, w, disp, v, 2);
-	return w->pieces ? weight_pieces_half(b, w->pieces, disp) : ir_fload_h(b, w->at[WEIGHT_LANE_2], disp);
+	return w->contiguous ? weight_vectors_half(b, w->contiguous, disp) : ir_fload_h(b, w->at[WEIGHT_LANE_2], disp);
 }
 
 ir_f weight_upper_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
 {
 	disp = vector_disp(b, w, disp, v, 2);
-	return ir_fbits(b, w->pieces ? weight_pieces_upper(b, w->pieces, disp)
-	                             : ir_ishl(b, ir_iload_u16(b, w->at[WEIGHT_LANE_2], disp), 16));
+	return ir_fbits(b, w->contiguous ? weight_vectors_upper(b, w->contiguous, disp)
+	                                 : ir_ishl(b, ir_iload_u16(b, w->at[WEIGHT_LANE_2], disp), 16));
 }
 
 ir_f weight_head_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
@@ -394,13 +394,14 @@ ir_f weight_head_half(struct ir *b, const struct weight_stream *w, int32_t disp,
 	if (w->in_registers)
 		return w->in_registers->half[disp / (32 * 2)][v];
 	disp = vector_disp(b, w, disp, v, 2);
-	return w->pieces ? weight_pieces_head_half(b, w->pieces, disp) : ir_fload_h(b, w->head, disp);
+	return w->contiguous ? weight_vectors_head_half(b, w->contiguous, disp) : ir_fload_h(b, w->head, disp);
 }
 
 ir_i weight_byte(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
 {
 	disp = vector_disp(b, w, disp, v, 1);
-	return w->pieces ? weight_pieces_byte(b, w->pieces, disp, false) : ir_iload_u8(b, w->at[WEIGHT_LANE_1], disp);
+	return w->contiguous ? weight_vectors_byte(b, w->contiguous, disp, false)
+	                     : ir_iload_u8(b, w->at[WEIGHT_LANE_1], disp);
 }
 
 ir_f weight_u8(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
@@ -411,6 +412,6 @@ ir_f weight_u8(struct ir *b, const struct weight_stream *w, int32_t disp, unsign
 ir_f weight_s8(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
 {
 	disp = vector_disp(b, w, disp, v, 1);
-	return ir_i2f(b, w->pieces ? weight_pieces_byte(b, w->pieces, disp, true)
-	                           : ir_iload_s8(b, w->at[WEIGHT_LANE_1], disp));
+	return ir_i2f(b, w->contiguous ? weight_vectors_byte(b, w->contiguous, disp, true)
+	                               : ir_iload_s8(b, w->at[WEIGHT_LANE_1], disp));
 }

@@ -29,8 +29,8 @@ static void read_scale(struct ir *b, const struct weight_stream *w, int32_t unit
 	out[0] = read_floats(b, w, unit_disp + SCALES, v, half);
 }
 
-static void read_scale_in_place(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v,
-                                unsigned half, ir_f out[2])
+static void read_packed_scale(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned half,
+                              ir_f out[2])
 {
 	out[0] = ir_fload(b, w->head, vector_at(b, unit_disp, v), 0);
 }
@@ -71,8 +71,8 @@ void weight_unpacked_init(struct weight_unpacked *u, const struct weight_format 
 		u->unit_bytes = NUMERICS_BLOCK * LANES_BYTES;
 		return;
 	}
-	u->in_place = u->vnni && q->as_they_lie;
-	u->scales = u->in_place ? 0 : SCALES;
+	u->reads_packed = u->vnni && q->as_they_lie;
+	u->scales = u->reads_packed ? 0 : SCALES;
 	u->minima = u->scales + halves * LANES_BYTES;
 	u->corrections = u->minima + (q->minimum ? halves * LANES_BYTES : 0);
 	u->corrects = u->vnni && !u->tiles;
@@ -82,15 +82,15 @@ void weight_unpacked_init(struct weight_unpacked *u, const struct weight_format 
 	u->quants = *q;
 	u->quants.registers = q->is_wide || (q->offset && q->max > 15) ? 7 : 5;
 	u->quants.pair = NULL;
-	u->quants.bytes = u->in_place ? q->bytes : read_bytes;
-	u->quants.scale = u->in_place   ? read_scale_in_place
-	                  : !q->minimum ? read_scale
-	                  : q->halves   ? read_scales_minima
-	                                : read_scale_minimum;
+	u->quants.bytes = u->reads_packed ? q->bytes : read_bytes;
+	u->quants.scale = u->reads_packed ? read_packed_scale
+	                  : !q->minimum   ? read_scale
+	                  : q->halves     ? read_scales_minima
+	                                  : read_scale_minimum;
 	u->format = (struct weight_format){
 		.type = from->type,
 		.unit_k = NUMERICS_BLOCK,
-		.unit_bytes = u->in_place ? from->unit_bytes : u->unit_bytes,
+		.unit_bytes = u->reads_packed ? from->unit_bytes : u->unit_bytes,
 		.lane_sizes = 1 << WEIGHT_LANE_4,
 		.step = 4,
 		.quants = &u->quants
@@ -141,7 +141,7 @@ void weight_unpack(const struct weight_unpacked *u, struct ir *b, const struct w
 				bytes = weight_signed_bytes(q, b, bytes);
 			if (u->corrects)
 				sum = ir_dot4u(b, ir_iconst(b, 0x01010101), bytes, i ? sum : ir_iconst(b, 0));
-			if (!u->in_place)
+			if (!u->reads_packed)
 				ir_fstore(b, to, ir_fbits(b, bytes), vector_at(b, (int32_t)(g * LANES_BYTES), v), 0);
 		}
 		int32_t at = vector_at(b, (int32_t)(half * LANES_BYTES), v);
@@ -239,8 +239,9 @@ static void dot_part(const struct weight_unpacked *u, struct ir *b, const struct
 		int32_t at =
 			vector_at(b, unit_disp + u->corrections + (int32_t)(half * LANES_BYTES), t->first_vector + v);
 		for (unsigned c = 0; c < t->columns; c++)
-			sum[v * t->columns + c] = c ? sum[v * t->columns]
-			                            : ir_iload(b, u->in_place ? t->w.head : t->w.at[WEIGHT_LANE_4], at);
+			sum[v * t->columns + c] =
+				c ? sum[v * t->columns]
+				  : ir_iload(b, u->reads_packed ? t->w.head : t->w.at[WEIGHT_LANE_4], at);
 	}
 	for (unsigned i = 0; i < groups; i++) {
 		unsigned g = half * (GROUPS / 2) + i;
@@ -271,8 +272,8 @@ void weight_unpacked_dot(const struct weight_unpacked *u, struct ir *b, const st
 void weight_unpacked_products(const struct weight_unpacked *u, struct ir *b, const struct weight_tile *t,
                               unsigned index, ir_a sums, int32_t disp)
 {
-	int64_t unit =
-		u->in_place ? (int64_t)index * u->format.unit_bytes + u->packed_quants : (int64_t)index * u->unit_bytes;
+	int64_t unit = u->reads_packed ? (int64_t)index * u->format.unit_bytes + u->packed_quants
+	                               : (int64_t)index * u->unit_bytes;
 	ir_a x = ir_aaddi(b, t->x, (int64_t)index * t->columns * NUMERICS_BLOCK),
 	     w = ir_aaddi(b, t->w.at[WEIGHT_LANE_4], unit);
 

@@ -22,10 +22,10 @@ struct weight_unpacked {
 	struct weight_format format; /* of what is there then, as the readers of formats see it */
 	struct weight_quants quants; /* its own */
 	bool int8, vnni, tiles, many_registers, chooses;
-	bool corrects; /* sums are of unsigned activations: there are corrections */
-	bool in_place; /* quants are read where they are packed: weight_stream.at of a tile is there, and its head at
-	                  the unit unpacked */
-	uint32_t unit_bytes;                 /* of 32 k's */
+	bool corrects;       /* sums are of unsigned activations: there are corrections */
+	bool reads_packed;   /* quants are read where they are packed: weight_stream.at of a tile is there, and its head
+	                    at   the unit unpacked */
+	uint32_t unit_bytes; /* of 32 k's */
 	int32_t scales, minima, corrections; /* in a unit */
 	int32_t packed_quants;               /* in a packed unit, where they are read in place */
 };

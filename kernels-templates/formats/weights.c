@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels-templates/formats/weight_pieces.h"
+#include "kernels-templates/formats/weight_vectors.h"
 
 static const struct weight_format *const weight_formats[] = {
 #define X(name) &wf_##name,
@@ -45,7 +45,7 @@ uint64_t weight_block_bytes(enum dtype t, enum weight_layout layout, uint64_t k)
 {
 	const struct weight_format *f = weight_format_find(t);
 	assert(f && k % dtype_table[t].block == 0);
-	return layout == WEIGHT_LANE_CONTIGUOUS ? weight_pieces_bytes(f, numerics_pad(k))
+	return layout == WEIGHT_LANE_CONTIGUOUS ? weight_vectors_bytes(f, numerics_pad(k))
 	                                        : weight_run_bytes(f, numerics_pad(k));
 }
 
@@ -90,7 +90,7 @@ void weight_pack_block(enum dtype t, enum weight_layout layout, void *dst, const
 	const struct weight_format *f = weight_format_find(t);
 	assert(f && k % dtype_table[t].block == 0);
 	if (layout == WEIGHT_LANE_CONTIGUOUS) {
-		weight_pieces_pack(f, dst, row, k);
+		weight_vectors_pack(f, dst, row, k);
 		return;
 	}
 	for (unsigned r = 0; r < 32; r++)
@@ -104,7 +104,7 @@ void weight_pack_block(enum dtype t, enum weight_layout layout, void *dst, const
 typedef uint32_t weight_v4 __attribute__((vector_size(16)));
 typedef uint16_t weight_v8 __attribute__((vector_size(16)));
 
-void weight_turn_words(uint32_t *dst, const uint8_t *const row[32], unsigned n)
+void weight_transpose_words(uint32_t *dst, const uint8_t *const row[32], unsigned n)
 {
 	for (unsigned r = 0; r < 32; r += 4)
 		for (unsigned i = 0; i < n; i += 4) {
@@ -128,7 +128,7 @@ void weight_turn_words(uint32_t *dst, const uint8_t *const row[32], unsigned n)
 		}
 }
 
-void weight_turn_halves(uint16_t *dst, const uint8_t *const row[32], unsigned n)
+void weight_transpose_halves(uint16_t *dst, const uint8_t *const row[32], unsigned n)
 {
 	for (unsigned r = 0; r < 32; r += 8)
 		for (unsigned i = 0; i < n; i += 8) {
@@ -150,7 +150,7 @@ void weight_turn_halves(uint16_t *dst, const uint8_t *const row[32], unsigned n)
 		}
 }
 
-void weight_turn_rows(void *dst, const void *const row[32], uint64_t bytes, uint64_t padded_bytes, bool halves)
+void weight_transpose_rows(void *dst, const void *const row[32], uint64_t bytes, uint64_t padded_bytes, bool halves)
 {
 	enum { LINE = 64 };
 	uint8_t last[32][LINE];
@@ -167,9 +167,9 @@ void weight_turn_rows(void *dst, const void *const row[32], uint64_t bytes, uint
 		}
 		/* A line of each row becomes 32 lines, whatever the lane size. */
 		if (halves)
-			weight_turn_halves((uint16_t *)((uint8_t *)dst + at * 32), part, LINE / 2);
+			weight_transpose_halves((uint16_t *)((uint8_t *)dst + at * 32), part, LINE / 2);
 		else
-			weight_turn_words((uint32_t *)((uint8_t *)dst + at * 32), part, LINE / 4);
+			weight_transpose_words((uint32_t *)((uint8_t *)dst + at * 32), part, LINE / 4);
 	}
 }
 
@@ -212,7 +212,7 @@ void weight_part_fives(uint32_t *bits)
 		}
 }
 
-void weight_turn_bits(uint32_t *dst, const uint8_t *const row[32])
+void weight_transpose_bits(uint32_t *dst, const uint8_t *const row[32])
 {
 	uint32_t word[32];
 
@@ -237,13 +237,13 @@ void weight_turn_bits(uint32_t *dst, const uint8_t *const row[32])
 	}
 }
 
-void weight_turn_scales(void *dst, const uint8_t *const row[32])
+void weight_transpose_scales(void *dst, const uint8_t *const row[32])
 {
 	for (unsigned r = 0; r < 32; r++)
 		memcpy((uint8_t *)dst + r * 2, row[r], 2);
 }
 
-void weight_turn_minima(void *dst, const uint8_t *const row[32])
+void weight_transpose_minima(void *dst, const uint8_t *const row[32])
 {
 	uint8_t *d = dst;
 	for (unsigned r = 0; r < 32; r++) {

@@ -73,9 +73,9 @@ static void mlx8_pack(void *dst, const void *const row[32], uint64_t k)
 			m[r] = d[r] + 2;
 			bytes[r] = d[r] + 4;
 		}
-		weight_turn_scales(out + D, d);
-		weight_turn_scales(out + M, m);
-		weight_turn_words((uint32_t *)(out + BYTES), bytes, 8);
+		weight_transpose_scales(out + D, d);
+		weight_transpose_scales(out + M, m);
+		weight_transpose_words((uint32_t *)(out + BYTES), bytes, 8);
 	}
 }
 
@@ -89,8 +89,8 @@ static void awq4_pack(void *dst, const void *const row[32], uint64_t k)
 			out[Z + r] = d[r][2];
 			nibbles[r] = d[r] + 3;
 		}
-		weight_turn_scales(out + AWQ4_D, d);
-		weight_turn_words((uint32_t *)(out + NIBBLES), nibbles, 4);
+		weight_transpose_scales(out + AWQ4_D, d);
+		weight_transpose_words((uint32_t *)(out + NIBBLES), nibbles, 4);
 	}
 }
 

@@ -1,8 +1,8 @@
 /* kernels-templates/formats/wf_bf16.c - BF16 weights.
  *
  * Packed: [k/2][32 rows] 32-bit words, the even k in the low half, the odd k in the high half: one load gives two k's,
- * each one instruction away from f32, and packing turns 32-bit words. Where activations are pairs as well, a word is
- * multiplied as it lies.
+ * each one instruction away from f32, and packing transposes 32-bit words. Where activations are pairs as well, a word
+ * is multiplied as it lies.
  */
 #include "jit/ir/lanes.h"
 #include "kernels-templates/formats/weight_format.h"
@@ -22,7 +22,7 @@ static void load_pair(struct ir *b, const struct weight_stream *w, int32_t unit_
 
 static void pack(void *dst, const void *const row[32], uint64_t k)
 {
-	weight_turn_rows(dst, row, k * 2, numerics_pad(k) * 2, false);
+	weight_transpose_rows(dst, row, k * 2, numerics_pad(k) * 2, false);
 }
 
 static void to_f32(float *out, const void *row, uint64_t k)

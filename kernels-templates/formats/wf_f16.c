@@ -9,7 +9,7 @@ static void load(struct ir *b, const struct weight_stream *w, int32_t unit_disp,
 
 static void pack(void *dst, const void *const row[32], uint64_t k)
 {
-	weight_turn_rows(dst, row, k * 2, numerics_pad(k) * 2, true);
+	weight_transpose_rows(dst, row, k * 2, numerics_pad(k) * 2, true);
 }
 
 static void to_f32(float *out, const void *row, uint64_t k)

@@ -8,7 +8,7 @@ static void load(struct ir *b, const struct weight_stream *w, int32_t unit_disp,
 
 static void pack(void *dst, const void *const row[32], uint64_t k)
 {
-	weight_turn_rows(dst, row, k * 4, numerics_pad(k) * 4, false);
+	weight_transpose_rows(dst, row, k * 4, numerics_pad(k) * 4, false);
 }
 
 static void to_f32(float *out, const void *row, uint64_t k) { memcpy(out, row, k * 4); }

@@ -7,17 +7,17 @@
  * times too small. As many bytes as in the block.
  */
 #include "jit/ir/lanes.h"
-#include "kernels-templates/formats/weight_pieces.h"
+#include "kernels-templates/formats/weight_vectors.h"
 
 enum { BYTES = 128, UNIT = BYTES + 1024, FILE_BYTES = 36 };
 #define TOO_SMALL 0x1p120f
 
 static void load(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned index, ir_f out[])
 {
-	ir_f own, *scale = w->pieces ? &w->pieces->scale[0] : &own;
+	ir_f own, *scale = w->contiguous ? &w->contiguous->scale[0] : &own;
 	ir_i word = weight_word(b, w, unit_disp + BYTES, v, index);
 
-	if (!w->pieces || index == 0)
+	if (!w->contiguous || index == 0)
 		*scale = weight_float(b, w, unit_disp, v);
 	for (unsigned i = 0; i < 4; i++) {
 		ir_i top = i < 3 ? ir_ishl(b, word, 24 - 8 * i) : word;
@@ -40,7 +40,7 @@ static void pack(void *dst, const void *const row[32], uint64_t k)
 			memcpy(out + 4 * r, &scale, 4);
 			bytes[r] = block + 4;
 		}
-		weight_turn_words((uint32_t *)(out + BYTES), bytes, 8);
+		weight_transpose_words((uint32_t *)(out + BYTES), bytes, 8);
 	}
 }
 

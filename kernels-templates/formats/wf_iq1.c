@@ -107,8 +107,8 @@ static uint8_t m_steps(const uint8_t *block, unsigned sixteen)
 	return (uint8_t)(2 * scale + 1 + (up << M_UP));
 }
 
-static void turn_pairs(void *dst, const uint8_t *const block[32], unsigned part,
-                       void (*weights)(uint32_t out[8], const uint8_t *block, unsigned part))
+static void transpose_pairs(void *dst, const uint8_t *const block[32], unsigned part,
+                            void (*weights)(uint32_t out[8], const uint8_t *block, unsigned part))
 {
 	uint32_t own[8], all[8 * 32];
 
@@ -127,12 +127,12 @@ static void s_pack(void *dst, const void *const row[32], uint64_t k)
 		const uint8_t *block[32];
 		for (unsigned r = 0; r < 32; r++)
 			block[r] = (const uint8_t *)row[r] + n * S_FILE;
-		weight_turn_scales(head, block);
+		weight_transpose_scales(head, block);
 		for (unsigned p = 0; p < PARTS; p++) {
 			uint8_t *unit = head + HEAD + p * S_UNIT;
 			for (unsigned r = 0; r < 32; r++)
 				unit[r] = (uint8_t)s_steps(block[r], p);
-			turn_pairs(unit + 32, block, p, s_weights);
+			transpose_pairs(unit + 32, block, p, s_weights);
 		}
 	}
 }
@@ -151,7 +151,7 @@ static void m_pack(void *dst, const void *const row[32], uint64_t k)
 			uint8_t *unit = head + HEAD + p * M_UNIT;
 			for (unsigned r = 0; r < 64; r++)
 				unit[r] = m_steps(block[r % 32], 2 * p + r / 32);
-			turn_pairs(unit + 64, block, p, m_weights);
+			transpose_pairs(unit + 64, block, p, m_weights);
 		}
 	}
 }

@@ -107,7 +107,7 @@ static void pack(void *dst, const void *const row[32], uint64_t k, const struct 
 		const uint8_t *block[32];
 		for (unsigned r = 0; r < 32; r++)
 			block[r] = (const uint8_t *)row[r] + n * f->file_bytes;
-		weight_turn_scales(head, block);
+		weight_transpose_scales(head, block);
 		for (unsigned p = 0; p < PARTS; p++) {
 			uint8_t *unit = head + HEAD + p * UNIT;
 			uint32_t own[8], all[8 * 32];

@@ -97,7 +97,7 @@ static void pack(void *dst, const void *const row[32], uint64_t k, unsigned file
 		const uint8_t *block[32];
 		for (unsigned r = 0; r < 32; r++)
 			block[r] = (const uint8_t *)row[r] + n * file_bytes;
-		weight_turn_scales(head, block);
+		weight_transpose_scales(head, block);
 		for (unsigned p = 0; p < PARTS; p++) {
 			uint8_t *unit = head + HEAD + p * UNIT;
 			uint32_t own[8], all[8 * 32];

@@ -85,8 +85,8 @@ static void nl_pack(void *dst, const void *const row[32], uint64_t k)
 			d[r] = (const uint8_t *)row[r] + n * 18;
 			quants[r] = d[r] + 2;
 		}
-		weight_turn_scales(out, d);
-		weight_turn_words((uint32_t *)(out + NL_QUANTS), quants, 4);
+		weight_transpose_scales(out, d);
+		weight_transpose_words((uint32_t *)(out + NL_QUANTS), quants, 4);
 	}
 }
 
@@ -99,7 +99,7 @@ static void fp4_pack(void *dst, const void *const row[32], uint64_t k)
 			out[r] = ((const uint8_t *)row[r])[n * 17];
 			quants[r] = (const uint8_t *)row[r] + n * 17 + 1;
 		}
-		weight_turn_words((uint32_t *)(out + BYTE_QUANTS), quants, 4);
+		weight_transpose_words((uint32_t *)(out + BYTE_QUANTS), quants, 4);
 	}
 }
 
@@ -120,7 +120,7 @@ static void nv_pack(void *dst, const void *const row[32], uint64_t k)
 			out[32 + r] = nv_step(block, n % 2 * 2 + 1);
 			quants[r] = block + 4 + n % 2 * 16;
 		}
-		weight_turn_words((uint32_t *)(out + NV_QUANTS), quants, 4);
+		weight_transpose_words((uint32_t *)(out + NV_QUANTS), quants, 4);
 	}
 }
 
@@ -137,14 +137,14 @@ static void xs_pack(void *dst, const void *const row[32], uint64_t k)
 		const uint8_t *d[32], *quants[32];
 		for (unsigned r = 0; r < 32; r++)
 			d[r] = (const uint8_t *)row[r] + n * XS_FILE;
-		weight_turn_scales(head, d);
+		weight_transpose_scales(head, d);
 		for (unsigned i = 0; i < 8; i++) {
 			uint8_t *out = head + XS_HEAD + i * XS_UNIT;
 			for (unsigned r = 0; r < 32; r++) {
 				out[r] = (uint8_t)xs_step(d[r], i);
 				quants[r] = d[r] + 8 + i * 16;
 			}
-			weight_turn_words((uint32_t *)(out + BYTE_QUANTS), quants, 4);
+			weight_transpose_words((uint32_t *)(out + BYTE_QUANTS), quants, 4);
 		}
 	}
 }

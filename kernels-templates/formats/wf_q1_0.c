@@ -2,8 +2,8 @@
  *
  * Files: f16 d first. Q1_0: 128 bits, the lowest first; weight d, or -d where the bit is 0. Q2_0: 64 pairs of bits, the
  * lowest first; weight d * (q - 1).
- * Packed, per 32 k: 32 f16 d; of Q1_0 a word a row of bits, as weight_turn_bits() makes it, of Q2_0 2 words a row of
- * pairs, as weight_join_pairs() does.
+ * Packed, per 32 k: 32 f16 d; of Q1_0 a word a row of bits, as weight_transpose_bits() makes it, of Q2_0 2 words a row
+ * of pairs, as weight_join_pairs() does.
  */
 #include "jit/ir/lanes.h"
 #include "kernels-templates/formats/weight_format.h"
@@ -36,8 +36,8 @@ static void q1_pack(void *dst, const void *const row[32], uint64_t k)
 			d[r] = (const uint8_t *)row[r] + n * 32 / Q1_K * FILE_BYTES;
 			bits[r] = d[r] + 2 + n * 32 % Q1_K / 8;
 		}
-		weight_turn_scales(unit, d);
-		weight_turn_bits((uint32_t *)(unit + QUANTS), bits);
+		weight_transpose_scales(unit, d);
+		weight_transpose_bits((uint32_t *)(unit + QUANTS), bits);
 	}
 }
 
@@ -59,7 +59,7 @@ static void q2_pack(void *dst, const void *const row[32], uint64_t k)
 			for (unsigned g = 0; g < 8; g++)
 				words[g * 32 + r] = spread_pairs(d[r][2 + n * 32 % Q2_K / 4 + g]);
 		}
-		weight_turn_scales(unit, d);
+		weight_transpose_scales(unit, d);
 		weight_join_pairs((uint32_t *)(unit + QUANTS), words, 0);
 	}
 }

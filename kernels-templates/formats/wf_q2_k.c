@@ -7,7 +7,7 @@
  * * (scale - 32) * (q - 4). Packed, heads: 32 f16 d, [Q2_K: 32 f16 -dmin]; units of 32 k: two times 32 bytes, one for
  * each 16 k, scale and minimum as in the file or scale - 32; [Q3_K: a word a row of third bits, as weight_join_bits()
  * makes it]; 2 words a row of pairs, group g at bits 2 (g % 4) of the bytes of word g / 4. As many bytes as in the
- * file, Q3_K 114 for 110: six bits are made eight, but not by pieces (112).
+ * file, Q3_K 114 for 110: six bits are made eight, but not by vectors (112).
  */
 #include "jit/ir/lanes.h"
 #include "kernels-templates/formats/weight_format.h"
@@ -64,9 +64,9 @@ static void q2_pack(void *dst, const void *const row[32], uint64_t k)
 			d[r] = block[r] + Q2_FILE_D;
 			dmin[r] = d[r] + 2;
 		}
-		weight_turn_scales(out, d);
-		weight_turn_minima(out + Q2_HEAD_DMIN, dmin);
-		weight_turn_words(words, pairs, 16);
+		weight_transpose_scales(out, d);
+		weight_transpose_minima(out + Q2_HEAD_DMIN, dmin);
+		weight_transpose_words(words, pairs, 16);
 		for (unsigned p = 0; p < PARTS; p++) {
 			uint8_t *unit = out + Q2_HEAD + p * Q2_UNIT;
 			for (unsigned r = 0; r < 32; r++) {
@@ -96,9 +96,9 @@ static void q3_pack(void *dst, const void *const row[32], uint64_t k)
 			pairs[r] = block[r] + Q3_FILE_PAIRS;
 			d[r] = block[r] + Q3_FILE_D;
 		}
-		weight_turn_scales(out, d);
-		weight_turn_words(words, pairs, 16);
-		weight_turn_words(bits, block, 8);
+		weight_transpose_scales(out, d);
+		weight_transpose_words(words, pairs, 16);
+		weight_transpose_words(bits, block, 8);
 		for (unsigned p = 0; p < PARTS; p++) {
 			uint8_t *unit = out + Q3_HEAD + p * Q3_UNIT;
 			for (unsigned i = 0; i < 64; i++)

@@ -64,10 +64,10 @@ static void pack(void *dst, const void *const row[32], uint64_t k, bool minimum)
 			m[r] = d[r] + 2;
 			quants[r] = d[r] + (minimum ? 4 : 2);
 		}
-		weight_turn_scales(out + D, d);
+		weight_transpose_scales(out + D, d);
 		if (minimum)
-			weight_turn_scales(out + M, m);
-		weight_turn_words((uint32_t *)(out + (minimum ? Q4_1_QUANTS : Q4_0_QUANTS)), quants, 4);
+			weight_transpose_scales(out + M, m);
+		weight_transpose_words((uint32_t *)(out + (minimum ? Q4_1_QUANTS : Q4_0_QUANTS)), quants, 4);
 	}
 }
 

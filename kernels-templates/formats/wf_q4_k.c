@@ -6,7 +6,7 @@
  * minimum.
  * Packed: heads of 32 f16 d and 32 f16 -dmin; units of 32 k: 32 bytes scale, 32 bytes minimum, [a word a row of fifth
  * bits], nibbles as in Q4_0, [parted by weight_part_fives()]. 148 bytes for the file's 144, 180 for 176: six bits are
- * made eight, but not by pieces.
+ * made eight, but not by vectors.
  */
 #include "jit/ir/lanes.h"
 #include "kernels-templates/formats/weight_format.h"
@@ -66,8 +66,8 @@ static void pack_head(uint8_t *out, unsigned unit, const uint8_t *const block[32
 		for (unsigned n = 0; n < PARTS; n++)
 			steps(block[r] + FILE_STEPS, n, &out[HEAD + n * unit + r], &out[HEAD + n * unit + MINIMA + r]);
 	}
-	weight_turn_scales(out, block);
-	weight_turn_minima(out + HEAD_DMIN, dmin);
+	weight_transpose_scales(out, block);
+	weight_transpose_minima(out + HEAD_DMIN, dmin);
 }
 
 static void q4_pack(void *dst, const void *const row[32], uint64_t k)
@@ -82,7 +82,7 @@ static void q4_pack(void *dst, const void *const row[32], uint64_t k)
 			quants[r] = block[r] + Q4_FILE_QUANTS;
 		}
 		pack_head(out, Q4_UNIT, block);
-		weight_turn_words(words, quants, 32);
+		weight_transpose_words(words, quants, 32);
 		for (unsigned p = 0; p < PARTS; p++)
 			weight_join_nibbles((uint32_t *)(out + HEAD + p * Q4_UNIT + BITS), words + p / 2 * 8 * 32,
 			                    p % 2 * 4);
@@ -102,8 +102,8 @@ static void q5_pack(void *dst, const void *const row[32], uint64_t k)
 			fifth[r] = block[r] + Q5_FILE_BITS;
 		}
 		pack_head(out, Q5_UNIT, block);
-		weight_turn_words(words, quants, 32);
-		weight_turn_words(bits, fifth, 8);
+		weight_transpose_words(words, quants, 32);
+		weight_transpose_words(bits, fifth, 8);
 		for (unsigned p = 0; p < PARTS; p++) {
 			uint8_t *unit = out + HEAD + p * Q5_UNIT;
 			weight_join_bits((uint32_t *)(unit + BITS), bits, p);

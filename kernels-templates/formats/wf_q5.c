@@ -58,11 +58,11 @@ static void pack(void *dst, const void *const row[32], uint64_t k, bool minimum)
 			bits[r] = d[r] + (minimum ? 4 : 2);
 			quants[r] = bits[r] + 4;
 		}
-		weight_turn_scales(out + D, d);
+		weight_transpose_scales(out + D, d);
 		if (minimum)
-			weight_turn_scales(out + M, m);
-		weight_turn_bits((uint32_t *)(out + at), bits);
-		weight_turn_words((uint32_t *)(out + at + BIT_BYTES), quants, 4);
+			weight_transpose_scales(out + M, m);
+		weight_transpose_bits((uint32_t *)(out + at), bits);
+		weight_transpose_words((uint32_t *)(out + at + BIT_BYTES), quants, 4);
 		weight_part_fives((uint32_t *)(out + at));
 	}
 }

@@ -6,7 +6,7 @@
  * Packed: heads of 32 f16 d; units of 32 k: two times 32 signed scales, one for each 16 k; 2 words a row of pairs of
  * bits; 4 words of nibbles. Of groups g and g + 4, word g of the nibbles has the lower four bits of the first in its
  * low nibbles and the upper four of the other in its high ones; the bits missing lie at bits 4 and 2 of the bytes of
- * word g / 2 of the pairs, which for odd g is turned to the left by 4 bits first. So a mask for both and a choice of
+ * word g / 2 of the pairs, which for odd g is rotated to the left by 4 bits first. So a mask for both and a choice of
  * bits for each is what it takes to have the first group as it is and the other one two bits to the left. As many bytes
  * as in the file.
  */
@@ -16,12 +16,12 @@
 enum { HEAD = 64, PAIRS = 64, QUANTS = PAIRS + 256, UNIT = QUANTS + 512, PARTS = 8, PLACED = 2 };
 enum { FILE_BYTES = 210, FILE_PAIRS = 128, FILE_SCALES = 192, FILE_D = 208 };
 
-/* The word with the pair of the first of two groups at bits 4, and that of the other at bits 2 if `turned`. */
+/* The word with the pair of the first of two groups at bits 4, and that of the other at bits 2 if `rotated`. */
 static ir_i pair_word(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g,
-                      bool turned)
+                      bool rotated)
 {
 	ir_i word = weight_word(b, w, unit_disp + PAIRS, v, g / 2);
-	return g % 2 == 0 ? word : turned ? ir_irotl(b, word, 4) : ir_ishl(b, word, 4);
+	return g % 2 == 0 ? word : rotated ? ir_irotl(b, word, 4) : ir_ishl(b, word, 4);
 }
 
 static void pair(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g, ir_i out[2])
@@ -34,7 +34,7 @@ static void pair(struct ir *b, const struct weight_stream *w, int32_t unit_disp,
 
 static ir_i bytes(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g)
 {
-	if (w->pieces || w->chooses) {
+	if (w->contiguous || w->chooses) {
 		ir_i two[2];
 		pair(b, w, unit_disp, v, g % 4, two);
 		return g < 4 ? two[0] : ir_ishr(b, two[1], PLACED);
@@ -74,9 +74,9 @@ static void pack(void *dst, const void *const row[32], uint64_t k)
 			upper[r] = block[r] + FILE_PAIRS;
 			d[r] = block[r] + FILE_D;
 		}
-		weight_turn_scales(out, d);
-		weight_turn_words(words, block, 32);
-		weight_turn_words(pairs, upper, 16);
+		weight_transpose_scales(out, d);
+		weight_transpose_words(words, block, 32);
+		weight_transpose_words(pairs, upper, 16);
 		for (unsigned p = 0; p < PARTS; p++) {
 			uint8_t *unit = out + HEAD + p * UNIT;
 			for (unsigned r = 0; r < 32; r++) {

@@ -107,7 +107,7 @@ static void pack(void *dst, const void *const row[32], uint64_t k)
 			memcpy(unit + r * 2, block, 2);
 			quants[r] = block + 2;
 		}
-		weight_turn_words((uint32_t *)(unit + QUANTS), quants, GROUPS);
+		weight_transpose_words((uint32_t *)(unit + QUANTS), quants, GROUPS);
 	}
 }
 

@@ -35,8 +35,8 @@ static void tq2_pack(void *dst, const void *const row[32], uint64_t k)
 			block[r] = (const uint8_t *)row[r] + n * TQ2_FILE;
 			d[r] = block[r] + TQ2_D;
 		}
-		weight_turn_scales(head, d);
-		weight_turn_words(words, block, 16);
+		weight_transpose_scales(head, d);
+		weight_transpose_words(words, block, 16);
 		for (unsigned p = 0; p < PARTS; p++)
 			weight_join_pairs((uint32_t *)(head + HEAD + p * UNIT), words + p / 4 * 8 * 32, p % 4 * 2);
 	}
@@ -67,12 +67,12 @@ static void tq1_pack(void *dst, const void *const row[32], uint64_t k)
 			d[r] = block + TQ1_D;
 			tq1_digits(digits[r], block);
 		}
-		weight_turn_scales(head, d);
+		weight_transpose_scales(head, d);
 		for (unsigned p = 0; p < PARTS; p++) {
 			uint32_t words[8 * 32];
 			for (unsigned r = 0; r < 32; r++)
 				part[r] = digits[r] + p * 32;
-			weight_turn_words(words, part, 8);
+			weight_transpose_words(words, part, 8);
 			weight_join_pairs((uint32_t *)(head + HEAD + p * UNIT), words, 0);
 		}
 	}

@@ -1,13 +1,13 @@
 /* kernels-templates/kinds/adapt.c - low-rank adapters: what is added to the product of a matrix for each token's own.
  *
  * Owns: KEY_ADAPT_DOWN and KEY_ADAPT_UP, which are numerics.h rule 19. Which adapters a tile of columns has, of what
- * rank and type, is data: one kernel does all of them. The loops over a tile's adapters have their numbers of turns
- * from tables, and each type of numbers has a loop of its own.
+ * rank and type, is data: one kernel does all of them. The loops over a tile's adapters have their numbers of
+ * iterations from tables, and each type of numbers has a loop of its own.
  */
 #include "kernels-templates/emit/build.h"
 #include "kernels-templates/emit/math.h"
 
-enum { REGISTERS_FEW = 16, TILE_BYTES = sizeof(struct adapt_tile), SET_BYTES = sizeof(struct adapt_set) };
+enum { SMALL_FILE = 16, TILE_BYTES = sizeof(struct adapt_tile), SET_BYTES = sizeof(struct adapt_set) };
 enum { FACT_SHIFT = 4, OF_BYTES = 8, OF_AT = offsetof(struct adapt_set, of) };
 _Static_assert(sizeof(struct adapt_fact) == 1 << FACT_SHIFT, "facts are found by a shift");
 
@@ -139,8 +139,8 @@ static void project(struct down *d, const struct adapter *a, ir_s part, ir_s at)
 {
 	struct ir *b = d->t->b;
 	ir_s left = ir_saddi(b, ir_ssub(b, ir_sshri(b, a->rank, 2), part), ADAPT_PARTS - 1),
-	     turn = ir_loop(b, ir_sdivi(b, left, ADAPT_PARTS)),
-	     row = ir_sshli(b, ir_sadd(b, ir_smuli(b, turn, ADAPT_PARTS), part), 2);
+	     iteration = ir_loop(b, ir_sdivi(b, left, ADAPT_PARTS)),
+	     row = ir_sshli(b, ir_sadd(b, ir_smuli(b, iteration, ADAPT_PARTS), part), 2);
 
 	d->matrix = ir_aadd(b, a->matrix, ir_smuli(b, row, (int64_t)d->kp * type_bytes[d->type]));
 	d->scale = a->scale;
@@ -164,14 +164,14 @@ static const char *refuse(const struct key *key, uint32_t ranks, uint32_t flags)
 bool adapt_down_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	const char *why = refuse(key, key->rows, 0);
-	const bool few = target->vector_regs <= REGISTERS_FEW;
+	const bool small_file = target->vector_regs <= SMALL_FILE;
 
 	if (why)
 		return build_refuse(key, err, why);
 	struct down d = { .kp = (uint32_t)numerics_pad(key->k),
 		          .out_bytes = (int64_t)numerics_pad(key->rows) * 4,
-		          .rows = few ? 2 : ADAPT_RANKS,
-		          .columns = few                 ? 1
+		          .rows = small_file ? 2 : ADAPT_RANKS,
+		          .columns = small_file          ? 1
 		                     : math_parts(b) > 1 ? 2
 		                                         : 4 };
 	ir_a arg = ir_arg(b);
@@ -341,7 +341,7 @@ bool adapt_up_build(struct ir *b, const struct key *key, const struct target *ta
 {
 	const char *why = refuse(key, key->k, KEY_SCALED);
 	const uint32_t blocks = (uint32_t)numerics_pad(key->rows) / 32;
-	const unsigned columns = target->vector_regs <= REGISTERS_FEW ? 2 : ADAPT_TILE;
+	const unsigned columns = target->vector_regs <= SMALL_FILE ? 2 : ADAPT_TILE;
 
 	if (why)
 		return build_refuse(key, err, why);

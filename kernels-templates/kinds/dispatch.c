@@ -30,7 +30,7 @@ static void each_slot(struct ir *b, const struct key *key, ir_a arg, ir_a counte
 	ir_s expert = ir_sload32(b, ir_aadd(b, ir_aload(b, arg, DISPATCH_CHOSEN * 8), at), 0);
 
 	*counter = ir_aadd(b, counters, ir_sshli(b, expert, 2));
-	*number = ir_aadd(b, ir_aload(b, arg, DISPATCH_PLACES * 8), at);
+	*number = ir_aadd(b, ir_aload(b, arg, DISPATCH_POSITIONS * 8), at);
 }
 
 static void end_slots(struct ir *b)
@@ -84,7 +84,7 @@ static void group(struct ir *b, const struct key *key, ir_a arg, ir_a counters)
 	ir_endloop(b);
 }
 
-static void place(struct ir *b, const struct key *key, ir_a arg, ir_a counters)
+static void assign(struct ir *b, const struct key *key, ir_a arg, ir_a counters)
 {
 	ir_a number, counter;
 
@@ -106,7 +106,7 @@ bool dispatch_build(struct ir *b, const struct key *key, const struct target *ta
 	ir_loop(b, ir_ssub(b, ir_end(b), begin));
 	count(b, key, arg, counters);
 	group(b, key, arg, counters);
-	place(b, key, arg, counters);
+	assign(b, key, arg, counters);
 	ir_endloop(b);
 	return true;
 }
@@ -128,10 +128,10 @@ static void copy_words(struct ir *b, ir_a from, ir_a to, uint32_t words)
 		ir_fstore(b, out, ir_fload(b, in, 0, rest), 0, rest);
 }
 
-static void copy_column(struct ir *b, ir_a arg, unsigned from, unsigned to, ir_s column, ir_s place, uint32_t bytes)
+static void copy_column(struct ir *b, ir_a arg, unsigned from, unsigned to, ir_s column, ir_s assign, uint32_t bytes)
 {
 	ir_a in = ir_aadd(b, ir_aload(b, arg, (int32_t)(from * 8)), ir_smuli(b, column, bytes)),
-	     out = ir_aadd(b, ir_aload(b, arg, (int32_t)(to * 8)), ir_smuli(b, place, bytes));
+	     out = ir_aadd(b, ir_aload(b, arg, (int32_t)(to * 8)), ir_smuli(b, assign, bytes));
 	copy_words(b, in, out, bytes / 4);
 }
 
@@ -148,10 +148,10 @@ bool scatter_build(struct ir *b, const struct key *key, const struct target *tar
 	ir_s column = ir_sadd(b, begin, ir_loop(b, ir_ssub(b, ir_end(b), begin)));
 	ir_s slot = ir_loop(b, ir_sconst(b, key->heads));
 	ir_s at = ir_sadd(b, ir_smuli(b, column, SLOT_BYTES), ir_sshli(b, slot, 2));
-	ir_s place = ir_sload32(b, ir_aadd(b, ir_aload(b, arg, SCATTER_PLACES * 8), at), 0);
-	copy_column(b, arg, SCATTER_X, SCATTER_OUT, column, place, int8 ? kp : kp * 4);
+	ir_s assign = ir_sload32(b, ir_aadd(b, ir_aload(b, arg, SCATTER_POSITIONS * 8), at), 0);
+	copy_column(b, arg, SCATTER_X, SCATTER_OUT, column, assign, int8 ? kp : kp * 4);
 	if (int8)
-		copy_column(b, arg, SCATTER_XS, SCATTER_OUTS, column, place, kp / 2);
+		copy_column(b, arg, SCATTER_XS, SCATTER_OUTS, column, assign, kp / 2);
 	ir_endloop(b);
 	ir_endloop(b);
 	return true;
@@ -164,14 +164,14 @@ struct combine {
 	const struct key *key;
 	int64_t row_bytes;
 	ir_s column;
-	ir_a in, shares, places; /* in: of this block; the others the column's */
+	ir_a in, shares, positions; /* in: of this block; the others the column's */
 };
 
 static void load_slot(const struct combine *c, ir_s slot, ir_f *share, ir_f y[])
 {
 	struct ir *b = c->b;
 	ir_s at = ir_sshli(b, slot, 2),
-	     row = c->key->flags & KEY_SORTED ? ir_sload32(b, ir_aadd(b, c->places, at), 0)
+	     row = c->key->flags & KEY_SORTED ? ir_sload32(b, ir_aadd(b, c->positions, at), 0)
 	                                      : ir_sadd(b, ir_smuli(b, c->column, c->key->heads), slot);
 	ir_a in = ir_aadd(b, c->in, ir_smuli(b, row, c->row_bytes));
 
@@ -220,7 +220,7 @@ bool combine_build(struct ir *b, const struct key *key, const struct target *tar
 	c.in = ir_aadd(b, ir_aload(b, arg, COMBINE_IN * 8), block);
 	c.shares = ir_aadd(b, ir_aload(b, arg, COMBINE_SHARES * 8), slots);
 	if (key->flags & KEY_SORTED)
-		c.places = ir_aadd(b, ir_aload(b, arg, COMBINE_PLACES * 8), slots);
+		c.positions = ir_aadd(b, ir_aload(b, arg, COMBINE_POSITIONS * 8), slots);
 	sum_slots(&c, sum);
 	ir_a out = ir_aadd(b, ir_aload(b, arg, COMBINE_OUT * 8), ir_sshli(b, unit, 7));
 	for (unsigned v = 0; v < math_parts(b); v++) {

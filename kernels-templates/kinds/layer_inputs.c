@@ -42,8 +42,8 @@ bool layer_inputs_build(struct ir *b, const struct key *key, const struct target
 	s.x = heads_at(b, ir_aload(b, arg, LAYER_INPUTS_X * 8), u, column * 4, key->k * 4);
 	s.e = heads_at(b, ir_aload(b, arg, LAYER_INPUTS_E * 8), u, column * 4, key->k * 4);
 	s.weight = ir_aload(b, arg, LAYER_INPUTS_WEIGHT * 8);
-	ir_s place = ir_sadd(b, ir_smul(b, u.head, ir_sload64(b, arg, LAYER_INPUTS_COLUMNS * 8)), u.column);
-	s.out = ir_aadd(b, ir_aload(b, arg, LAYER_INPUTS_OUT * 8), ir_smuli(b, place, padded * 4));
+	ir_s position = ir_sadd(b, ir_smul(b, u.head, ir_sload64(b, arg, LAYER_INPUTS_COLUMNS * 8)), u.column);
+	s.out = ir_aadd(b, ir_aload(b, arg, LAYER_INPUTS_OUT * 8), ir_smuli(b, position, padded * 4));
 	s.scale = heads_scale(b, s.x, key->k, ir_fbcast(b, arg, LAYER_INPUTS_EPS * 8));
 	s.by = ir_fbcast(b, arg, LAYER_INPUTS_BY * 8);
 	for (unsigned at = 0; at < padded; at += b->lanes)

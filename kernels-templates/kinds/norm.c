@@ -116,19 +116,19 @@ static void add_blocks(const struct norm *t, bool squares, ir_a x, ir_f part[], 
 static ir_f sum_of_blocks(const struct norm *t, bool squares)
 {
 	struct ir *b = t->b;
-	unsigned turns = t->k / 32 / t->at_once;
+	unsigned iterations = t->k / 32 / t->at_once;
 	ir_f part[MATH_MAX_PARTS];
 	ir_a x = ir_var_a(b, t->x);
 
 	for (unsigned v = 0; v < math_parts(b); v++)
 		part[v] = ir_var_f(b, ir_fconst(b, 0.0f));
-	if (turns) {
-		ir_loop(b, ir_sconst(b, turns));
+	if (iterations) {
+		ir_loop(b, ir_sconst(b, iterations));
 		add_blocks(t, squares, x, part, t->at_once, 32);
 		ir_set_a(b, x, ir_aaddi(b, x, t->at_once * 128));
 		ir_endloop(b);
 	}
-	add_blocks(t, squares, x, part, t->blocks - turns * t->at_once, t->k % 32 ? t->k % 32 : 32);
+	add_blocks(t, squares, x, part, t->blocks - iterations * t->at_once, t->k % 32 ? t->k % 32 : 32);
 	return math_lane_sum(b, part);
 }
 
@@ -331,21 +331,21 @@ static void share_column(struct norm *t, ir_f eps)
 	ir_s wave = ir_wave(b);
 	struct norm at = column_at(t, wave);
 	struct apart p = { .all = whole % (t->waves * SCALED_AT_ONCE) == 0 };
-	bool one_turn = whole == t->waves * SCALED_AT_ONCE;
+	bool one_iteration = whole == t->waves * SCALED_AT_ONCE;
 	ir_s mine = p.all ? ir_sconst(b, whole / t->waves)
 	                  : ir_sdivi(b, ir_ssub(b, ir_sconst(b, whole + t->waves - 1), wave), t->waves);
 
-	if (one_turn) /* what the sum loads is to be waited for in any case */
+	if (one_iteration) /* what the sum loads is to be waited for in any case */
 		load_apart(t, &at, &p);
 	ir_f scale = column_scale(t, eps);
-	ir_s turn = ir_loop(b, ir_sdivi(b, ir_saddi(b, mine, SCALED_AT_ONCE - 1), SCALED_AT_ONCE));
-	p.left = ir_ssub(b, mine, ir_smuli(b, turn, SCALED_AT_ONCE));
-	if (!one_turn)
+	ir_s iteration = ir_loop(b, ir_sdivi(b, ir_saddi(b, mine, SCALED_AT_ONCE - 1), SCALED_AT_ONCE));
+	p.left = ir_ssub(b, mine, ir_smuli(b, iteration, SCALED_AT_ONCE));
+	if (!one_iteration)
 		load_apart(t, &at, &p);
 	scale_apart(t, scale, &at, &p);
 	ir_endloop(b);
 	if (t->k % 32) {
-		/* The wave whose turn it is does the last, short block. */
+		/* The wave whose iteration it is does the last, short block. */
 		ir_s other = ir_saddi(b, wave, -(int64_t)(whole % t->waves));
 		ir_loop(b, ir_ssub(b, ir_sconst(b, 1), ir_smin(b, ir_smul(b, other, other), ir_sconst(b, 1))));
 		scale_block(t, scale, &at, t->k % 32);
@@ -397,7 +397,7 @@ void norm_emit_columns(struct ir *b, const struct norm_columns *n)
 		ir_endloop(b);
 }
 
-/* Of the column's place among those that make a token. */
+/* Of the column's position among those that make a token. */
 static ir_a group_weight(const struct norm *t, ir_a weight, ir_s column, uint32_t groups)
 {
 	struct ir *b = t->b;

@@ -10,14 +10,14 @@
 enum {
 	QUADS = 8 /* of a wave, whose loads stand side by side */,
 	SCRATCH = 128,
-	PLACES = 4,
+	SCRATCHES = 4,
 	QUAD = 128 /* elements */
 };
 
 struct column {
 	struct ir *b;
 	uint32_t k, blocks, quads, rest; /* quads have no pads; rest: blocks behind them, 4 at most */
-	unsigned waves, turns;           /* turns: quads that every wave has, or all but some */
+	unsigned waves, iterations;      /* iterations: quads that every wave has, or all but some */
 	ir_s wave;
 	ir_a x, weight, outq, outs, raw, scratch;
 };
@@ -49,7 +49,7 @@ static ir_s rest_of(const struct column *c)
 	return ir_saddi(c->b, ir_smin(c->b, c->wave, ir_sconst(c->b, c->rest - 1)), c->quads * 4);
 }
 
-/* Begins a loop that has a turn for waves below n. */
+/* Begins a loop that has an iteration for waves below n. */
 static void begin_some(const struct column *c, int64_t n)
 {
 	struct ir *b = c->b;
@@ -65,7 +65,7 @@ static void begin_there(const struct column *c, unsigned i)
 }
 
 /* Four neighbours a lane. */
-static void load_pieces(const struct column *c, ir_a from, ir_s quad, ir_f out[4])
+static void load_vectors(const struct column *c, ir_a from, ir_s quad, ir_f out[4])
 {
 	struct ir *b = c->b;
 	ir_a at = ir_aadd(b, from, ir_smuli(b, quad, QUAD * 4));
@@ -95,16 +95,16 @@ static void give_quads(const struct column *c, const struct norm_scale *s, ir_f 
 {
 	struct ir *b = c->b;
 
-	for (unsigned i = 0; i < c->turns; i++) {
+	for (unsigned i = 0; i < c->iterations; i++) {
 		ir_s number = ir_saddi(b, c->wave, (int64_t)i * c->waves);
 		ir_f x[4];
 		if (!all_have(c, i))
 			begin_there(c, i);
-		load_pieces(c, c->raw, number, x);
+		load_vectors(c, c->raw, number, x);
 		for (unsigned j = 0; j < 4; j++)
 			x[j] = norm_emit_element(b, s, x[j], weight[i][j]);
 		ir_a q = ir_aadd(b, c->outq, ir_sshli(b, number, 7)), to = ir_aadd(b, c->outs, ir_sshli(b, number, 6));
-		quantise_give_quad(b, x, q, to, ir_aaddi(b, c->scratch, i % PLACES * SCRATCH));
+		quantise_give_quad(b, x, q, to, ir_aaddi(b, c->scratch, i % SCRATCHES * SCRATCH));
 		if (!all_have(c, i))
 			ir_endloop(b);
 	}
@@ -115,18 +115,18 @@ static void emit_column(const struct column *c, ir_f eps, bool centred)
 	struct ir *b = c->b;
 	ir_f x[QUADS][4], weight[QUADS][4], left = { 0 }, left_weight = { 0 };
 
-	for (unsigned i = 0; i < c->turns; i++)
-		load_pieces(c, c->weight, quad_of(c, i), weight[i]);
+	for (unsigned i = 0; i < c->iterations; i++)
+		load_vectors(c, c->weight, quad_of(c, i), weight[i]);
 	if (c->rest)
 		left_weight = ir_fload(b, ir_aadd(b, c->weight, ir_sshli(b, rest_of(c), 7)), 0, 0);
-	for (unsigned i = 0; i < c->turns; i++) {
+	for (unsigned i = 0; i < c->iterations; i++) {
 		ir_a at = ir_aadd(b, c->x, ir_smuli(b, quad_of(c, i), QUAD * 4));
 		for (int j = 0; j < 4; j++)
 			x[i][j] = ir_fawait(b, at, j * 128, 0);
 	}
 	if (c->rest)
 		left = ir_fawait(b, ir_aadd(b, c->x, ir_sshli(b, rest_of(c), 7)), 0, 0);
-	for (unsigned i = 0; i < c->turns; i++) {
+	for (unsigned i = 0; i < c->iterations; i++) {
 		if (!all_have(c, i))
 			begin_there(c, i);
 		ir_a to = ir_aadd(b, c->raw, ir_smuli(b, ir_saddi(b, c->wave, (int64_t)i * c->waves), QUAD * 4));
@@ -157,9 +157,9 @@ void norm_awaited_build(struct ir *b, const struct key *key, const struct target
 
 	c.quads = c.k / 32 / 4;
 	c.rest = c.blocks - c.quads * 4;
-	c.turns = (c.quads + c.waves - 1) / c.waves;
+	c.iterations = (c.quads + c.waves - 1) / c.waves;
 	c.raw = ir_shared(b, (int64_t)c.blocks * 128);
-	c.scratch = ir_local(b, PLACES * SCRATCH);
+	c.scratch = ir_local(b, SCRATCHES * SCRATCH);
 	c.wave = ir_wave(b);
 	c.weight = ir_aload(b, arg, NORM_WEIGHT * 8);
 	ir_f eps = ir_fbcast(b, arg, NORM_EPS * 8);

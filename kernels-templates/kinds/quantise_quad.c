@@ -44,7 +44,7 @@ static void quotients(struct ir *b, const ir_f x[4], ir_f d, ir_i q[4])
 
 	for (unsigned i = 0; i < 4; i++) {
 		ir_f a = ir_fmul(b, x[i], by), y = ir_fmul(b, a, reciprocal);
-		for (unsigned turn = 0; turn < 2; turn++) {
+		for (unsigned iteration = 0; iteration < 2; iteration++) {
 			ir_f left = ir_ffma(b, less, y, a);
 			y = ir_ffma(b, left, reciprocal, y);
 		}

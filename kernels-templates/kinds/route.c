@@ -21,8 +21,8 @@ ir_i route_order_of(struct ir *b, ir_f x)
 {
 	ir_f plus = ir_fadd(b, x, ir_fconst(b, 0.0f));
 	ir_i bits = ir_ibits(b, plus), min = ir_iconst(b, TAKEN + 1);
-	ir_i turned = ir_ixor(b, bits, ir_iand(b, ir_isar(b, bits, 31), ir_iconst(b, INT32_MAX)));
-	return ir_isel(b, ir_fle(b, plus, plus), ir_imax(b, turned, min), min);
+	ir_i flipped = ir_ixor(b, bits, ir_iand(b, ir_isar(b, bits, 31), ir_iconst(b, INT32_MAX)));
+	return ir_isel(b, ir_fle(b, plus, plus), ir_imax(b, flipped, min), min);
 }
 
 /* Lanes of a block that are experts, the first of which has the number `first`. */
@@ -47,14 +47,14 @@ static struct softmax softmax_of_all(const struct route *r)
 	struct ir *b = r->b;
 	ir_a in = ir_var_a(b, r->logits);
 	ir_i number = ir_var_i(b, ir_ilane(b));
-	ir_f least = ir_fconst(b, -INFINITY), part[MATH_MAX_PARTS];
+	ir_f min = ir_fconst(b, -INFINITY), part[MATH_MAX_PARTS];
 
 	for (unsigned v = 0; v < r->parts; v++)
-		part[v] = ir_var_f(b, least);
+		part[v] = ir_var_f(b, min);
 	ir_loop(b, ir_sconst(b, r->blocks));
 	for (unsigned v = 0; v < r->parts; v++) {
 		ir_m is = ir_igt(b, ir_iconst(b, (int32_t)r->key->rows), number);
-		ir_set_f(b, part[v], ir_fmax(b, ir_fsel(b, is, ir_fload(b, in, part_at(r, v), 0), least), part[v]));
+		ir_set_f(b, part[v], ir_fmax(b, ir_fsel(b, is, ir_fload(b, in, part_at(r, v), 0), min), part[v]));
 		ir_set_i(b, number, ir_iadd(b, number, ir_iconst(b, (int32_t)b->lanes)));
 	}
 	ir_set_a(b, in, ir_aaddi(b, in, BLOCK_BYTES));

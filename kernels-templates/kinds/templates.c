@@ -68,7 +68,7 @@ const char *template_schedule_field(const struct key *key, unsigned field, uint3
 	return has_schedules(key) ? matmul_schedule_field(key, field, value) : NULL;
 }
 
-static bool turn_or_narrow(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+static bool interleave_or_narrow(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	return (key->numerics == NUMERICS_BOUNDED && !target->has_dot2 ? narrow_build
 	                                                               : interleave_build)(b, key, target, err);
@@ -95,7 +95,7 @@ const struct template_kind template_kinds[KEY_KIND_COUNT] = {
 	                 .effort = 4,
 	                 .traffic = traffic_matmul,
 	                 .reads = reads_matmul },
-	[KEY_INTERLEAVE] = { .build = turn_or_narrow,
+	[KEY_INTERLEAVE] = { .build = interleave_or_narrow,
 	                     .args = INTERLEAVE_ARGS,
 	                     .effort = 1,
 	                     .traffic = traffic_interleave },

@@ -1,4 +1,4 @@
-/* kernels-templates/matmul/interleave.c - activations turned for wide matmuls: the columns of a tile side by side.
+/* kernels-templates/matmul/interleave.c - activations interleaved for wide matmuls: the columns of a tile side by side.
  *
  * Owns: KEY_INTERLEAVE. Moves bits, makes signed bytes unsigned where VNNI is to have them so, and words of two BF16 of
  * f32. Floats and words lie column by column for each k, or pair of k's; int8 for each block of 32, as one copy each,
@@ -8,7 +8,7 @@
 #include "kernels-templates/emit/math.h"
 #include "kernels-templates/matmul/matmul.h"
 
-struct turn {
+struct interleave {
 	struct ir *b;
 	bool int8, is_unsigned, words; /* words: of two BF16 */
 	uint32_t blocks, panel;        /* blocks of 32 k's in a column; columns of a panel */
@@ -19,7 +19,7 @@ struct turn {
 enum { SUMS = sizeof(struct activation_block) };
 
 /* 32 floats of one column go to every columns-th word from `to` on. */
-static void turn_floats(const struct turn *t, ir_a to, uint32_t columns)
+static void interleave_floats(const struct interleave *t, ir_a to, uint32_t columns)
 {
 	struct ir *b = t->b;
 
@@ -38,8 +38,8 @@ static void turn_floats(const struct turn *t, ir_a to, uint32_t columns)
 
 /* Where these 32 k's of a column begin that has `bytes` a block: column number `first` of the tile, in a panel of so
  * many columns. */
-static ir_a place(const struct turn *t, ir_a arg, unsigned slot, uint32_t tile_columns, uint32_t first,
-                  uint32_t columns, int64_t bytes)
+static ir_a panel_at(const struct interleave *t, ir_a arg, unsigned slot, uint32_t tile_columns, uint32_t first,
+                     uint32_t columns, int64_t bytes)
 {
 	struct ir *b = t->b;
 	ir_a at = ir_aadd(b, ir_aload(b, arg, (int32_t)(slot * 8)),
@@ -49,16 +49,16 @@ static ir_a place(const struct turn *t, ir_a arg, unsigned slot, uint32_t tile_c
 }
 
 /* `panels` panels of so many columns, from column number `first` of the tile on. */
-static void turn_float_panels(const struct turn *t, ir_a arg, uint32_t tile_columns, uint32_t first, uint32_t columns,
-                              uint32_t panels)
+static void interleave_float_panels(const struct interleave *t, ir_a arg, uint32_t tile_columns, uint32_t first,
+                                    uint32_t columns, uint32_t panels)
 {
 	struct ir *b = t->b;
 	int64_t bytes = t->words ? 64 : 128;
-	ir_a to = place(t, arg, INTERLEAVE_OUT, tile_columns, first, columns, bytes);
+	ir_a to = panel_at(t, arg, INTERLEAVE_OUT, tile_columns, first, columns, bytes);
 
 	ir_loop(b, ir_sconst(b, panels));
 	ir_loop(b, ir_sconst(b, columns));
-	turn_floats(t, to, columns);
+	interleave_floats(t, to, columns);
 	ir_set_a(b, t->from, ir_aaddi(b, t->from, (int64_t)t->blocks * 128));
 	ir_set_a(b, to, ir_aaddi(b, to, 4));
 	ir_endloop(b);
@@ -67,13 +67,13 @@ static void turn_float_panels(const struct turn *t, ir_a arg, uint32_t tile_colu
 }
 
 /* The same of int8 blocks. */
-static void turn_block_panels(const struct turn *t, ir_a arg, uint32_t tile_columns, uint32_t first, uint32_t columns,
-                              uint32_t panels)
+static void interleave_block_panels(const struct interleave *t, ir_a arg, uint32_t tile_columns, uint32_t first,
+                                    uint32_t columns, uint32_t panels)
 {
 	struct ir *b = t->b;
 	int32_t apart = (int32_t)t->blocks; /* blocks from a column to the next */
-	ir_a to = place(t, arg, INTERLEAVE_OUT, tile_columns, first, columns, 32),
-	     to_sums = place(t, arg, INTERLEAVE_OUTS, tile_columns, first, columns, SUMS);
+	ir_a to = panel_at(t, arg, INTERLEAVE_OUT, tile_columns, first, columns, 32),
+	     to_sums = panel_at(t, arg, INTERLEAVE_OUTS, tile_columns, first, columns, SUMS);
 
 	ir_loop(b, ir_sconst(b, panels));
 	for (int32_t c = 0; c < (int32_t)columns; c++) {
@@ -90,7 +90,7 @@ static void turn_block_panels(const struct turn *t, ir_a arg, uint32_t tile_colu
 	ir_endloop(b);
 }
 
-static void turn_unit(struct turn *t, ir_a arg, ir_s unit, uint32_t columns)
+static void interleave_unit(struct interleave *t, ir_a arg, ir_s unit, uint32_t columns)
 {
 	struct ir *b = t->b;
 	int64_t bytes = t->int8 ? 32 : 128;
@@ -103,20 +103,21 @@ static void turn_unit(struct turn *t, ir_a arg, ir_s unit, uint32_t columns)
 	if (t->int8)
 		t->sums = ir_var_a(b, ir_aadd(b, ir_aload(b, arg, INTERLEAVE_XS * 8), ir_smuli(b, first, SUMS)));
 	uint32_t panels = columns / t->panel, rest = columns % t->panel;
-	(t->int8 ? turn_block_panels : turn_float_panels)(t, arg, columns, 0, t->panel, panels);
+	(t->int8 ? interleave_block_panels : interleave_float_panels)(t, arg, columns, 0, t->panel, panels);
 	if (rest)
-		(t->int8 ? turn_block_panels : turn_float_panels)(t, arg, columns, panels * t->panel, rest, 1);
+		(t->int8 ? interleave_block_panels
+		         : interleave_float_panels)(t, arg, columns, panels * t->panel, rest, 1);
 }
 
 bool interleave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	uint32_t kp = (uint32_t)numerics_pad(key->k), columns = key->tile_n;
-	struct turn t = { .b = b,
-		          .int8 = key->activation == key_type(DTYPE_Q8_0),
-		          .is_unsigned = key->flags & KEY_UNSIGNED,
-		          .words = key->activation == key_type(DTYPE_BF16) && target->has_dot2,
-		          .blocks = kp / 32,
-		          .panel = key->row_blocks };
+	struct interleave t = { .b = b,
+		                .int8 = key->activation == key_type(DTYPE_Q8_0),
+		                .is_unsigned = key->flags & KEY_UNSIGNED,
+		                .words = key->activation == key_type(DTYPE_BF16) && target->has_dot2,
+		                .blocks = kp / 32,
+		                .panel = key->row_blocks };
 
 	if (t.words != (key->numerics == NUMERICS_BOUNDED) ||
 	    (!t.int8 && !t.words && key->activation != key_type(DTYPE_F32)))
@@ -129,7 +130,7 @@ bool interleave_build(struct ir *b, const struct key *key, const struct target *
 	ir_s unit = ir_var_s(b, ir_begin(b));
 	ir_s end = ir_end(b);
 	ir_loop(b, ir_ssub(b, end, unit));
-	turn_unit(&t, arg, unit, columns);
+	interleave_unit(&t, arg, unit, columns);
 	ir_set_s(b, unit, ir_saddi(b, unit, 1));
 	ir_endloop(b);
 	return true;

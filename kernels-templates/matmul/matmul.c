@@ -39,17 +39,18 @@ static void dot_spans(struct matmul *m, ir_a from)
 	unsigned span = m->span_k / m->iteration_k,
 		 segment = matmul_stretch(&m->shape, &m->schedule, &m->part) / m->iteration_k,
 		 segments = (span + segment - 1) / segment;
-	struct turns turns = { .known = segments == 1 || span % segment == 0, .n = span < segment ? span : segment };
+	struct iterations iterations = { .known = segments == 1 || span % segment == 0,
+		                         .n = span < segment ? span : segment };
 
 	clear_sums(m, from);
 	ir_s number = ir_loop(b, ir_sconst(b, m->spans * segments)),
 	     in_span = segments > 1 ? ir_sdivi(b, number, segments) : number;
 	m->sum = ir_var_a(b, ir_aadd(b, from, ir_smuli(b, in_span, dot_span_bytes(m))));
-	if (!turns.known) {
+	if (!iterations.known) {
 		ir_s done = ir_smuli(b, ir_ssub(b, number, ir_smuli(b, in_span, segments)), segment);
-		turns.s = ir_smin(b, ir_ssub(b, ir_sconst(b, span), done), ir_sconst(b, segment));
+		iterations.s = ir_smin(b, ir_ssub(b, ir_sconst(b, span), done), ir_sconst(b, segment));
 	}
-	dot_segment(m, &turns);
+	dot_segment(m, &iterations);
 	ir_endloop(b);
 }
 

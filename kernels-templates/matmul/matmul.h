@@ -194,7 +194,7 @@ void matmul_ahead_open(struct matmul_ahead *a, const struct matmul_group *g, int
                        const struct target *target, struct weight_reader *r);
 /* Points r at the job's span. If all of it is one copy, waits for the copy and points r at that. matmul_ahead_read()
  * then consumes the span and issues the next copy. */
-void matmul_ahead_place(struct matmul_ahead *a, struct weight_reader *r);
+void matmul_ahead_set(struct matmul_ahead *a, struct weight_reader *r);
 void matmul_ahead_read(struct matmul_ahead *a, struct weight_reader *r, const struct weight_visitor *v);
 
 /* ---- engines: of a recipe that is not refused (matmul_build_by()) */

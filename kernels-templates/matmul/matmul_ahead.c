@@ -4,7 +4,7 @@
  * first is asked for in front of all else, since that needs no input; then, when one is in registers, the next. One is
  * enough to keep memory busy: with more of them on their way, what others of the launch give takes longer to come.
  */
-#include "kernels-templates/formats/weight_pieces.h"
+#include "kernels-templates/formats/weight_vectors.h"
 #include "kernels-templates/matmul/matmul.h"
 
 /* Heads that a chunk which is a span touches at most, wherever it begins. */
@@ -30,11 +30,11 @@ static uint32_t heads_bytes(const struct matmul_ahead *a)
 		 all = a->span_units * a->g->recipe->spans / f->head_units;
 	/* the last span's may not be all there */
 	return (a->span_units * (a->g->recipe->spans - 1)) / f->head_units + n <= all
-	               ? n * weight_pieces_head(f) * 32
+	               ? n * weight_vectors_head(f) * 32
 	               : 0;
 }
 
-/* Jobs that this wave has: in each turn of the group it does every g->waves-th. */
+/* Jobs that this wave has: in each iteration of the group it does every g->waves-th. */
 static ir_s jobs_of(const struct matmul_ahead *a, ir_s blocks)
 {
 	const struct matmul_group *g = a->g;
@@ -62,10 +62,10 @@ static struct matmul_job job_of_chunk(const struct matmul_ahead *a, ir_s number,
 		job = ir_sdivi(b, number, chunks);
 		*within = ir_ssub(b, number, ir_smuli(b, job, chunks));
 	}
-	ir_s turn = each > 1 ? ir_sdivi(b, job, each) : job;
+	ir_s iteration = each > 1 ? ir_sdivi(b, job, each) : job;
 	if (each > 1)
-		mine = ir_sadd(b, mine, ir_smuli(b, ir_ssub(b, job, ir_smuli(b, turn, each)), g->waves));
-	ir_s base = ir_sadd(b, a->first, ir_smuli(b, turn, g->recipe->together));
+		mine = ir_sadd(b, mine, ir_smuli(b, ir_ssub(b, job, ir_smuli(b, iteration, each)), g->waves));
+	ir_s base = ir_sadd(b, a->first, ir_smuli(b, iteration, g->recipe->together));
 	return matmul_group_job(g, base, ir_sconst(b, 0), mine);
 }
 
@@ -73,7 +73,7 @@ static void ask(struct matmul_ahead *a)
 {
 	struct ir *b = a->b;
 	const struct weight_format *f = a->format;
-	const int64_t span = (int64_t)a->span_units * weight_pieces_unit(f);
+	const int64_t span = (int64_t)a->span_units * weight_vectors_unit(f);
 	ir_s within;
 	struct matmul_job j = job_of_chunk(a, a->asked, &within);
 	ir_a row = ir_aadd(b, matmul_group_arg(a->g, MATMUL_W), ir_smuli(b, j.number, a->block_bytes)),
@@ -84,7 +84,7 @@ static void ask(struct matmul_ahead *a)
 		ir_s unit = ir_sadd(b, ir_smuli(b, j.span, a->span_units), ir_smuli(b, within, a->chunk_units)),
 		     head = ir_sshri(b, unit, __builtin_ctz(f->head_units));
 		ir_a heads = ir_aadd(b, ir_aaddi(b, row, span * a->g->recipe->spans),
-		                     ir_smuli(b, head, weight_pieces_head(f) * 32));
+		                     ir_smuli(b, head, weight_vectors_head(f) * 32));
 		ir_copy(b, ir_aaddi(b, a->at, a->chunk), heads, a->heads);
 	}
 	ir_set_s(b, a->asked, ir_saddi(b, a->asked, 1));
@@ -103,7 +103,7 @@ void matmul_ahead_open(struct matmul_ahead *a, const struct matmul_group *g, int
 	struct ir *b = g->b;
 	const uint32_t beside = b->shared_bytes + target->waves * b->local_bytes,
 		       all = beside < target->block_bytes ? ((target->block_bytes - beside) / target->waves) & ~63u : 0;
-	const unsigned units = weight_pieces_chunk(r);
+	const unsigned units = weight_vectors_chunk(r);
 	ir_s end;
 
 	a->b = b;
@@ -112,7 +112,7 @@ void matmul_ahead_open(struct matmul_ahead *a, const struct matmul_group *g, int
 	a->format = r->format;
 	a->span_units = r->span_units;
 	a->chunk_units = units ? units : a->span_units;
-	a->chunk = a->chunk_units * weight_pieces_unit(a->format);
+	a->chunk = a->chunk_units * weight_vectors_unit(a->format);
 	a->heads = heads_bytes(a);
 	a->copies = a->chunk + a->heads <= all;
 	if (!a->copies)
@@ -131,7 +131,7 @@ static void take(void *context, struct weight_reader *r)
 	struct ir *b = a->b;
 
 	ir_copied(b, 0);
-	for (unsigned i = 0; i < PIECES_SIZES; i++)
+	for (unsigned i = 0; i < VECTORS_SIZES; i++)
 		r->at[i] = a->at;
 	if (!a->heads)
 		return;
@@ -144,10 +144,10 @@ static void done(void *context) { ask_for_one(context); }
 
 static bool by_chunks(const struct matmul_ahead *a, struct weight_reader *r)
 {
-	return a->copies && weight_pieces_chunk(r);
+	return a->copies && weight_vectors_chunk(r);
 }
 
-void matmul_ahead_place(struct matmul_ahead *a, struct weight_reader *r)
+void matmul_ahead_set(struct matmul_ahead *a, struct weight_reader *r)
 {
 	if (by_chunks(a, r)) {
 		r->take = take;
@@ -156,14 +156,14 @@ void matmul_ahead_place(struct matmul_ahead *a, struct weight_reader *r)
 		r->chunk_units = a->chunk_units;
 	} else if (a->copies) {
 		take(a, r);
-		for (unsigned i = 0; i < PIECES_SIZES; i++)
+		for (unsigned i = 0; i < VECTORS_SIZES; i++)
 			r->at[i] = i ? r->at[0] : ir_var_a(a->b, r->at[0]);
 	}
 }
 
 void matmul_ahead_read(struct matmul_ahead *a, struct weight_reader *r, const struct weight_visitor *v)
 {
-	weight_pieces_read(r, v);
+	weight_vectors_read(r, v);
 	if (a->copies && !r->take)
 		done(a);
 }

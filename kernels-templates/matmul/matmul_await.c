@@ -3,8 +3,8 @@
  *
  * Owns: KEY_AWAITED's staging of one column, and of int8 blocks. All words that a wave stages are asked for before the
  * first is looked at, and norm weights before those. A quad is 128 neighbouring words, which are four vectors, or a
- * piece of 16 bytes a lane; waves take quads in turn, and the vectors after the last quad. Waves without work load the
- * last quad or vector again and discard it, so that all waves execute the same loads.
+ * vector of 16 bytes a lane; waves take quads in iteration, and the vectors after the last quad. Waves without work
+ * load the last quad or vector again and discard it, so that all waves execute the same loads.
  */
 #include "kernels-templates/emit/math.h"
 #include "kernels-templates/matmul/matmul.h"
@@ -16,7 +16,7 @@ struct stage {
 	const struct matmul_group *g;
 	struct ir *b;
 	uint32_t k, vectors, quads; /* of all words */
-	unsigned turns;             /* quads of every wave */
+	unsigned iterations;        /* quads of every wave */
 	unsigned mine;              /* that, and one more where some have one */
 	unsigned rest;              /* vectors behind the quads */
 	bool int8, norm;
@@ -35,7 +35,7 @@ static ir_s quad_number(const struct stage *s, unsigned i)
 	struct ir *b = s->b;
 	ir_s q = ir_saddi(b, s->wave, (int64_t)i * s->g->waves);
 
-	return i < s->turns ? q : ir_smin(b, q, ir_sconst(b, s->quads - 1));
+	return i < s->iterations ? q : ir_smin(b, q, ir_sconst(b, s->quads - 1));
 }
 
 static ir_s rest_number(const struct stage *s)
@@ -56,14 +56,14 @@ static unsigned last_quads(const struct stage *s) { return s->quads % s->g->wave
 
 /* A quad's words: of weights, of what is staged, or awaited. */
 enum from { AWAITED, STORED };
-static void load_quad(const struct stage *s, enum from from, ir_a x, ir_s number, bool pieces, ir_f out[4])
+static void load_quad(const struct stage *s, enum from from, ir_a x, ir_s number, bool vectors, ir_f out[4])
 {
 	struct ir *b = s->b;
 	ir_a at = ir_aadd(b, x, ir_smuli(b, number, QUAD * 4));
 
 	for (int i = 0; i < 4; i++)
 		out[i] = from == AWAITED ? ir_fawait(b, at, i * 128, 0)
-		         : pieces        ? ir_fbits(b, ir_iload_s(b, at, i * 4, 16))
+		         : vectors       ? ir_fbits(b, ir_iload_s(b, at, i * 4, 16))
 		                         : ir_fload(b, at, i * 128, 0);
 }
 
@@ -90,7 +90,7 @@ static void load_all(struct stage *s)
 /* ---- floats to shared bytes */
 
 /* Where a vector goes, which is counted from the first one of the batch. */
-static ir_a place_of(const struct stage *s, ir_s vector)
+static ir_a address_of(const struct stage *s, ir_s vector)
 {
 	struct ir *b = s->b;
 	ir_s of_all = s->first ? ir_saddi(b, vector, s->first) : vector;
@@ -106,13 +106,13 @@ static void store_quad(const struct stage *s, ir_s number, const ir_f x[4])
 	struct ir *b = s->b;
 	ir_s vector = ir_sshli(b, number, 2);
 	const bool whole = s->column_vectors % 4 == 0 && s->first % 4 == 0; /* no column ends within a quad */
-	ir_a to = place_of(s, vector);
+	ir_a to = address_of(s, vector);
 
 	for (int i = 0; i < 4; i++)
 		if (whole || !i)
 			ir_fstore(b, to, x[i], i * 128, 0);
 		else
-			ir_fstore(b, place_of(s, ir_saddi(b, vector, i)), x[i], 0, 0);
+			ir_fstore(b, address_of(s, ir_saddi(b, vector, i)), x[i], 0, 0);
 }
 
 static void store_all(const struct stage *s)
@@ -120,16 +120,16 @@ static void store_all(const struct stage *s)
 	struct ir *b = s->b;
 
 	for (unsigned i = 0; i < s->mine; i++) {
-		if (i == s->turns)
+		if (i == s->iterations)
 			begin_some(s, last_quads(s));
 		store_quad(s, ir_saddi(b, s->wave, (int64_t)i * s->g->waves), s->x[i]);
-		if (i == s->turns)
+		if (i == s->iterations)
 			ir_endloop(b);
 	}
 	if (!s->rest)
 		return;
 	begin_some(s, s->rest);
-	ir_fstore(b, place_of(s, ir_saddi(b, s->wave, s->quads * 4)), s->left, 0, 0);
+	ir_fstore(b, address_of(s, ir_saddi(b, s->wave, s->quads * 4)), s->left, 0, 0);
 	ir_endloop(b);
 }
 
@@ -175,7 +175,7 @@ void matmul_quantise_quad(const struct matmul_group *g, ir_s number, const ir_f 
 	ir_fstore(b, ir_aadd(b, g->ins, ir_smuli(b, number, QUAD)), word, 0, 0);
 }
 
-/* This wave's quad i, or all from i on in turn: they come from where all have been staged. */
+/* This wave's quad i, or all from i on in iteration: they come from where all have been staged. */
 static void finish_quad(const struct stage *s, ir_s number, const ir_f x[4], const ir_f weight[4])
 {
 	ir_f y[4];
@@ -185,7 +185,7 @@ static void finish_quad(const struct stage *s, ir_s number, const ir_f x[4], con
 	matmul_quantise_quad(s->g, number, y);
 }
 
-static void quantise_in_turn(struct stage *s)
+static void quantise_quads(struct stage *s)
 {
 	struct ir *b = s->b;
 	ir_f x[QUADS_MAX][4], weight[QUADS_MAX][4];
@@ -196,14 +196,14 @@ static void quantise_in_turn(struct stage *s)
 			x[i][j] = ir_var_f(b, s->x[i][j]);
 			weight[i][j] = ir_var_f(b, s->weight[i][j]);
 		}
-	ir_s n = ir_sconst(b, s->turns);
+	ir_s n = ir_sconst(b, s->iterations);
 	if (some) /* waves below it have one more */
 		n = ir_saddi(b,
 		             ir_smin(b, ir_smax(b, ir_ssub(b, ir_sconst(b, some), s->wave), ir_sconst(b, 0)),
 		                     ir_sconst(b, 1)),
-		             s->turns);
-	ir_s turn = ir_loop(b, n);
-	finish_quad(s, ir_sadd(b, s->wave, ir_smuli(b, turn, s->g->waves)), x[0], weight[0]);
+		             s->iterations);
+	ir_s iteration = ir_loop(b, n);
+	finish_quad(s, ir_sadd(b, s->wave, ir_smuli(b, iteration, s->g->waves)), x[0], weight[0]);
 	for (unsigned i = 0; i + 1 < s->mine; i++)
 		for (unsigned j = 0; j < 4; j++) {
 			ir_set_f(b, x[i][j], x[i + 1][j]);
@@ -215,10 +215,10 @@ static void quantise_in_turn(struct stage *s)
 static void quantise_apart(const struct stage *s)
 {
 	for (unsigned i = 0; i < s->mine; i++) {
-		if (i == s->turns)
+		if (i == s->iterations)
 			begin_some(s, last_quads(s));
 		finish_quad(s, ir_saddi(s->b, s->wave, (int64_t)i * s->g->waves), s->x[i], s->weight[i]);
-		if (i == s->turns)
+		if (i == s->iterations)
 			ir_endloop(s->b);
 	}
 }
@@ -227,10 +227,10 @@ static void quantise_all(struct stage *s)
 {
 	struct ir *b = s->b;
 
-	for (unsigned i = 0; i < s->mine; i++) /* by pieces now */
+	for (unsigned i = 0; i < s->mine; i++) /* by vectors now */
 		load_quad(s, STORED, s->raw, quad_number(s, i), true, s->x[i]);
 	if (s->mine > STRAIGHT)
-		quantise_in_turn(s);
+		quantise_quads(s);
 	else
 		quantise_apart(s);
 	if (!s->rest)
@@ -254,8 +254,8 @@ static struct stage stage_of(const struct matmul_group *g, uint32_t k, uint32_t 
 	struct stage s = { .g = g, .b = g->b, .k = k, .vectors = vectors, .from = from, .raw = raw, .wave = g->wave };
 
 	s.quads = k / QUAD;
-	s.turns = s.quads / g->waves;
-	s.mine = s.turns + (s.quads % g->waves != 0);
+	s.iterations = s.quads / g->waves;
+	s.mine = s.iterations + (s.quads % g->waves != 0);
 	s.rest = s.vectors - s.quads * 4;
 	return s;
 }

@@ -11,7 +11,7 @@ enum { MATMUL_LINE = 64 };
 
 /* ---- walking */
 
-static void walk_turns(struct matmul *m, ir_a var, const struct turns *t, int64_t bytes)
+static void walk_iterations(struct matmul *m, ir_a var, const struct iterations *t, int64_t bytes)
 {
 	if (t->known)
 		matmul_walk(m->b, var, t->n * bytes);
@@ -22,11 +22,12 @@ static void walk_turns(struct matmul *m, ir_a var, const struct turns *t, int64_
 static int64_t interleave_units(const struct matmul *m) { return m->iteration_k / m->format->unit_k; }
 static int64_t interleave_bytes(const struct matmul *m) { return interleave_units(m) * m->format->unit_bytes; }
 
-static void walk_inputs(struct matmul *m, const struct turns *t, int direction)
+static void walk_inputs(struct matmul *m, const struct iterations *t, int direction)
 {
-	walk_turns(m, m->x, t, direction * (int64_t)m->iteration_k * (m->int8 ? 1 : 4));
+	walk_iterations(m, m->x, t, direction * (int64_t)m->iteration_k * (m->int8 ? 1 : 4));
 	if (m->int8)
-		walk_turns(m, m->xs, t, direction * (int64_t)(m->iteration_k / 32 * sizeof(struct activation_block)));
+		walk_iterations(m, m->xs, t,
+		                direction * (int64_t)(m->iteration_k / 32 * sizeof(struct activation_block)));
 }
 
 /* w stands where units alone would have moved it: puts it, and the head, right for the heads passed in n units (back
@@ -51,9 +52,9 @@ static void pass_heads(struct matmul *m, bool known, int64_t n, ir_s s)
 }
 
 /* Along k: weights and inputs. direction: 1 or -1. */
-static void walk_k(struct matmul *m, const struct turns *t, int direction)
+static void walk_k(struct matmul *m, const struct iterations *t, int direction)
 {
-	walk_turns(m, m->w, t, direction * interleave_bytes(m));
+	walk_iterations(m, m->w, t, direction * interleave_bytes(m));
 	if (m->format->head_bytes)
 		pass_heads(m, t->known, direction * t->n * interleave_units(m),
 		           t->known ? t->s : ir_smuli(m->b, t->s, direction * interleave_units(m)));
@@ -93,7 +94,7 @@ void dot_floats(struct ir *b, const struct weight_format *f, const struct weight
 
 /* The same, inputs first: the fewer of the two wait in registers. Formats with long steps keep theirs for the weights,
  * and load inputs again for each row vector. */
-static void dot_few_columns(struct ir *b, const struct weight_format *f, const struct weight_tile *t, unsigned k)
+static void dot_narrow(struct ir *b, const struct weight_format *f, const struct weight_tile *t, unsigned k)
 {
 	ir_f w[WEIGHT_MAX_STEP], x[MATMUL_MAX_COLUMNS][WEIGHT_MAX_STEP];
 	const bool again = f->step > 2;
@@ -132,7 +133,7 @@ static void ask_for_lines(const struct matmul *m, ir_a from)
 		ask(m, from, !once, once ? m->lines_at / 2 : m->lines_at + c->prefetch_distance);
 }
 
-static void dot_turn(struct matmul *m, const struct weight_tile *t)
+static void dot_iteration(struct matmul *m, const struct weight_tile *t)
 {
 	const struct weight_format *f = m->format;
 
@@ -142,7 +143,7 @@ static void dot_turn(struct matmul *m, const struct weight_tile *t)
 		if (m->int8)
 			weight_dot_int8(f, m->b, t, (int32_t)(k / f->unit_k * f->unit_bytes), k / f->unit_k);
 		else
-			(t->columns <= t->vectors ? dot_few_columns : dot_floats)(m->b, f, t, k);
+			(t->columns <= t->vectors ? dot_narrow : dot_floats)(m->b, f, t, k);
 }
 
 static void load_head(const struct matmul *m, const struct weight_tile *t, struct weight_head *head)
@@ -153,20 +154,20 @@ static void load_head(const struct matmul *m, const struct weight_tile *t, struc
 }
 
 /* Leaves the addresses at the end in k. Where heads come is known when they begin spans; else the units are counted. */
-static void dot_turns(struct matmul *m, const struct weight_tile *t, const struct turns *turns)
+static void dot_iterations(struct matmul *m, const struct weight_tile *t, const struct iterations *iterations)
 {
 	struct ir *b = m->b;
-	static const struct turns one = { .known = true, .n = 1 };
+	static const struct iterations one = { .known = true, .n = 1 };
 
 	if (!m->aligned) {
-		ir_loop(b, turns->known ? ir_sconst(b, turns->n) : turns->s);
-		dot_turn(m, t);
+		ir_loop(b, iterations->known ? ir_sconst(b, iterations->n) : iterations->s);
+		dot_iteration(m, t);
 		walk_k(m, &one, 1);
 		ir_endloop(b);
 		return;
 	}
-	assert(turns->known);
-	ir_loop(b, ir_sconst(b, turns->n * interleave_units(m) / m->format->head_units));
+	assert(iterations->known);
+	ir_loop(b, ir_sconst(b, iterations->n * interleave_units(m) / m->format->head_units));
 	struct weight_head head;
 	struct weight_tile with_head = *t;
 	if (m->keeps_heads && m->streams == 1) {
@@ -175,7 +176,7 @@ static void dot_turns(struct matmul *m, const struct weight_tile *t, const struc
 		t = &with_head;
 	}
 	ir_loop(b, ir_sconst(b, m->format->head_units / interleave_units(m)));
-	dot_turn(m, t);
+	dot_iteration(m, t);
 	matmul_walk(b, m->w, interleave_bytes(m));
 	walk_inputs(m, &one, 1);
 	ir_endloop(b);
@@ -183,9 +184,9 @@ static void dot_turns(struct matmul *m, const struct weight_tile *t, const struc
 	ir_endloop(b);
 }
 
-/* One part over `turns` turns: `columns` columns from m->x, row vectors from `vector` on. Leaves the addresses at the
- * end in k. */
-static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const struct turns *turns)
+/* One part over `iterations` iterations: `columns` columns from m->x, row vectors from `vector` on. Leaves the
+ * addresses at the end in k. */
+static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const struct iterations *iterations)
 {
 	struct ir *b = m->b;
 	/* Arrays of every lane size start at row 0, so one register serves all. */
@@ -225,32 +226,32 @@ static void dot_part(struct matmul *m, unsigned columns, unsigned vector, const 
 		t.parked_at = disp;
 		t.sums = t.vectors;
 	}
-	dot_turns(m, &t, turns);
+	dot_iterations(m, &t, iterations);
 	for (unsigned i = 0; i < n && !parked; i++)
 		ir_fstore(b, m->sum, m->int8 ? t.acc[i] : ir_fadd(b, ir_fload(b, m->sum, disp[i], 0), t.acc[i]),
 		          disp[i], 0);
 }
 
 /* All row vectors by `columns` columns from m->x; leaves the addresses as they were. */
-static void dot_vectors(struct matmul *m, unsigned columns, const struct turns *turns)
+static void dot_vectors(struct matmul *m, unsigned columns, const struct iterations *iterations)
 {
 	for (unsigned v = 0; v < m->row_vectors; v += m->part.vectors) {
-		dot_part(m, columns, v, turns);
-		walk_k(m, turns, -1);
+		dot_part(m, columns, v, iterations);
+		walk_k(m, iterations, -1);
 		m->lines_at += m->lines * MATMUL_LINE;
 	}
 }
 
 /* A segment in several parts. Each part asks for its share of the next segment's lines. */
-static void dot_parts(struct matmul *m, const struct turns *turns)
+static void dot_parts(struct matmul *m, const struct iterations *iterations)
 {
 	unsigned full = m->columns / m->part.columns, rest = m->columns % m->part.columns,
 		 groups = m->row_vectors / m->part.vectors;
 	/* Which column part this is takes a register to say. Kernels that count heads have none left even for a loop
-	 * over column parts; int8 kernels that count their turns, and those with heads, have none for the number and
-	 * let every part ask. */
+	 * over column parts; int8 kernels that count their iterations, and those with heads, have none for the number
+	 * and let every part ask. */
 	bool unrolled = m->format->head_bytes && !m->aligned;
-	bool by_columns = full > 1 && (unrolled || ((turns->known || !m->int8) && !m->format->head_bytes));
+	bool by_columns = full > 1 && (unrolled || ((iterations->known || !m->int8) && !m->format->head_bytes));
 	unsigned shares = by_columns ? (full + (rest > 0)) * groups : groups;
 	int64_t next = (int64_t)m->shape.segment_k / m->format->unit_k * m->format->unit_bytes,
 		lines = interleave_bytes(m) / MATMUL_LINE;
@@ -263,7 +264,7 @@ static void dot_parts(struct matmul *m, const struct turns *turns)
 			m->ahead = ir_smuli(m->b, number, groups * m->lines * MATMUL_LINE);
 	}
 	for (unsigned i = 0; i < (unrolled ? full : 1); i++) {
-		dot_vectors(m, m->part.columns, turns);
+		dot_vectors(m, m->part.columns, iterations);
 		if (full > 1 || rest)
 			walk_columns(m, (int)m->part.columns);
 	}
@@ -272,20 +273,20 @@ static void dot_parts(struct matmul *m, const struct turns *turns)
 	m->ahead.r = 0;
 	m->lines_at = next + (by_columns ? full * groups * m->lines * MATMUL_LINE : 0);
 	if (rest)
-		dot_vectors(m, rest, turns);
+		dot_vectors(m, rest, iterations);
 	if (full > 1 || rest)
 		walk_columns(m, -(int)(full * m->part.columns));
-	walk_k(m, turns, 1);
+	walk_k(m, iterations, 1);
 }
 
-void dot_segment(struct matmul *m, const struct turns *turns)
+void dot_segment(struct matmul *m, const struct iterations *iterations)
 {
 	if (single_part(m)) {
 		/* A head ahead shifts what follows it. */
 		m->lines = (interleave_bytes(m) + m->format->head_bytes + MATMUL_LINE - 1) / MATMUL_LINE;
 		m->lines_at = m->schedule.prefetch_distance;
-		dot_part(m, m->columns, 0, turns);
+		dot_part(m, m->columns, 0, iterations);
 	} else {
-		dot_parts(m, turns);
+		dot_parts(m, iterations);
 	}
 }

@@ -28,7 +28,7 @@ struct matmul {
 	struct matmul_shape shape;
 	struct matmul_schedule schedule;
 	struct matmul_parts part; /* of a tile, that fits the registers */
-	unsigned iteration_k;     /* k's in one turn of the inner loop */
+	unsigned iteration_k;     /* k's in one iteration of the inner loop */
 	unsigned streams;         /* row blocks side by side, stream_bytes apart in memory */
 	int64_t stream_bytes;
 	struct matmul_route route; /* KEY_EXPERTS */
@@ -38,13 +38,13 @@ struct matmul {
 	ir_a head;
 	ir_s unit; /* formats with heads: that of the unit at w, and its number among them */
 
-	/* Weights asked for by a turn: `lines` lines from w + ahead + lines_at (ahead.r 0: none) on. */
+	/* Weights asked for by an iteration: `lines` lines from w + ahead + lines_at (ahead.r 0: none) on. */
 	ir_s ahead;
 	int64_t lines_at, lines;
 };
 
-/* A count of inner-loop turns: known now, or only when the kernel runs. */
-struct turns {
+/* A count of inner-loop iterations: known now, or only when the kernel runs. */
+struct iterations {
 	bool known;
 	int64_t n;
 	ir_s s;
@@ -55,9 +55,9 @@ static inline int64_t dot_span_bytes(const struct matmul *m) { return (int64_t)m
 /* From the totals of one row block to those of the next. */
 static inline int64_t dot_stream_sums(const struct matmul *m) { return m->spans * dot_span_bytes(m); }
 
-/* Adds the products of a step of f32 from number k of a turn on, of all row vectors and columns of the tile. */
+/* Adds the products of a step of f32 from number k of an iteration on, of all row vectors and columns of the tile. */
 void dot_floats(struct ir *b, const struct weight_format *f, const struct weight_tile *t, unsigned k);
-/* A segment of so many turns, from the addresses on, which are left behind it; totals into the sums at m->sum. */
-void dot_segment(struct matmul *m, const struct turns *turns);
+/* A segment of so many iterations, from the addresses on, which are left behind it; totals into the sums at m->sum. */
+void dot_segment(struct matmul *m, const struct iterations *iterations);
 
 #endif

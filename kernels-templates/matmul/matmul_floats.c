@@ -8,15 +8,15 @@
  * row's chain is as numerics.h rule 3 says it.
  */
 #include "kernels-templates/emit/math.h"
-#include "kernels-templates/formats/weight_pieces.h"
+#include "kernels-templates/formats/weight_vectors.h"
 #include "kernels-templates/matmul/matmul.h"
 
 enum {
-	PIECE = 16,            /* bytes of a row that a lane loads at once */
-	TURN = 512,            /* products of a turn at most, */
-	TURN_WORDS = 32,       /* and words of its weights */
-	WORDS = PIECE / 4,     /* of a piece */
-	AHEAD = 4,             /* turns whose weights are on their way at most, */
+	VECTOR = 16,           /* bytes of a row that a lane loads at once */
+	ITERATION = 512,       /* products of an iteration at most, */
+	ITERATION_WORDS = 32,  /* and words of its weights */
+	WORDS = VECTOR / 4,    /* of a vector */
+	AHEAD = 4,             /* iterations whose weights are on their way at most, */
 	AHEAD_REGISTERS = 100, /* and registers that these and the sums take */
 };
 
@@ -24,17 +24,17 @@ struct floats {
 	struct matmul_group group;
 	struct ir *b;
 	const struct matmul_recipe *recipe;
-	unsigned piece_k, pieces; /* k's of a piece; pieces of a turn */
-	unsigned ahead;           /* turns, of which a span has a multiple */
-	uint32_t span_pieces;
+	unsigned vector_k, vectors; /* k's of a vector; vectors of an iteration */
+	unsigned ahead;             /* iterations, of which a span has a multiple */
+	uint32_t span_vectors;
 
 	/* A job's own. */
-	ir_a w[MATMUL_SIDES], x;                   /* where the span begins */
-	ir_i word[AHEAD][MATMUL_SIDES][2 * PIECE]; /* variables: the weights of turns, in turn */
+	ir_a w[MATMUL_SIDES], x;                    /* where the span begins */
+	ir_i word[AHEAD][MATMUL_SIDES][2 * VECTOR]; /* variables: the weights of iterations, in iteration */
 	ir_f acc[MATMUL_SIDES][TEMPLATE_MAX_COLUMNS];
 };
 
-/* ---- a turn of some pieces */
+/* ---- an iteration of some vectors */
 
 static ir_f weight_at(const struct floats *m, const ir_i word[], unsigned k)
 {
@@ -49,56 +49,56 @@ static ir_f weight_at(const struct floats *m, const ir_i word[], unsigned k)
 	}
 }
 
-static int64_t turn_bytes(const struct floats *m) { return (int64_t)m->pieces * PIECE * 32; }
+static int64_t iteration_bytes(const struct floats *m) { return (int64_t)m->vectors * VECTOR * 32; }
 
-/* A side's words of a turn, which begin at w + disp. */
-static void load_turn(const struct floats *m, ir_a w, int64_t disp, ir_i out[2 * PIECE])
+/* A side's words of an iteration, which begin at w + disp. */
+static void load_iteration(const struct floats *m, ir_a w, int64_t disp, ir_i out[2 * VECTOR])
 {
-	for (unsigned i = 0; i < m->pieces * WORDS; i++)
-		out[i] = ir_iload_s(m->b, w, (int32_t)(disp + i / WORDS * PIECE * 32 + i % WORDS * 4), PIECE);
+	for (unsigned i = 0; i < m->vectors * WORDS; i++)
+		out[i] = ir_iload_s(m->b, w, (int32_t)(disp + i / WORDS * VECTOR * 32 + i % WORDS * 4), VECTOR);
 }
 
-/* By pieces, whose weights are floats meanwhile; column by column, whose inputs are neighbours. k0: the turn's first k,
- * from x on. */
-static void multiply(struct floats *m, ir_i word[MATMUL_SIDES][2 * PIECE], ir_a x, unsigned k0)
+/* By vectors, whose weights are floats meanwhile; column by column, whose inputs are neighbours. k0: the iteration's
+ * first k, from x on. */
+static void multiply(struct floats *m, ir_i word[MATMUL_SIDES][2 * VECTOR], ir_a x, unsigned k0)
 {
 	struct ir *b = m->b;
 
-	for (unsigned first = 0; first < m->pieces * m->piece_k; first += m->piece_k) {
+	for (unsigned first = 0; first < m->vectors * m->vector_k; first += m->vector_k) {
 		ir_f w[MATMUL_SIDES][2 * WORDS], in[2 * WORDS];
 		for (unsigned s = 0; s < m->recipe->sides; s++)
-			for (unsigned k = 0; k < m->piece_k; k++)
+			for (unsigned k = 0; k < m->vector_k; k++)
 				w[s][k] = weight_at(m, word[s], first + k);
 		for (unsigned c = 0; c < m->recipe->columns; c++) {
-			for (unsigned k = 0; k < m->piece_k; k++)
+			for (unsigned k = 0; k < m->vector_k; k++)
 				in[k] = ir_fbcast(b, x, (int32_t)((c * m->group.kp + k0 + first + k) * 4));
-			for (unsigned k = 0; k < m->piece_k; k++)
+			for (unsigned k = 0; k < m->vector_k; k++)
 				for (unsigned s = 0; s < m->recipe->sides; s++)
 					ir_set_f(b, m->acc[s][c], ir_ffma(b, w[s][k], in[k], m->acc[s][c]));
 		}
 	}
 }
 
-/* As many turns as are on their way, whose first one is `number` times so many. Words are loaded again as soon as they
- * have served; at the span's end the last ones once more. */
-static void do_turns(struct floats *m, ir_s number)
+/* As many iterations as are on their way, whose first one is `number` times so many. Words are loaded again as soon as
+ * they have served; at the span's end the last ones once more. */
+static void do_iterations(struct floats *m, ir_s number)
 {
 	struct ir *b = m->b;
-	const unsigned turn_k = m->pieces * m->piece_k, all = m->span_pieces / m->pieces / m->ahead;
-	ir_a x = ir_aadd(b, m->x, ir_smuli(b, number, m->ahead * turn_k * 4));
+	const unsigned iteration_k = m->vectors * m->vector_k, all = m->span_vectors / m->vectors / m->ahead;
+	ir_a x = ir_aadd(b, m->x, ir_smuli(b, number, m->ahead * iteration_k * 4));
 	ir_s next = ir_smin(b, ir_saddi(b, number, 1), ir_sconst(b, all - 1)),
-	     at = ir_smuli(b, next, m->ahead * turn_bytes(m));
+	     at = ir_smuli(b, next, m->ahead * iteration_bytes(m));
 	ir_a w[MATMUL_SIDES];
 
 	for (unsigned s = 0; s < m->recipe->sides; s++)
 		w[s] = ir_aadd(b, m->w[s], at);
-	for (unsigned turn = 0; turn < m->ahead; turn++) {
-		multiply(m, m->word[turn], x, turn * turn_k);
+	for (unsigned iteration = 0; iteration < m->ahead; iteration++) {
+		multiply(m, m->word[iteration], x, iteration * iteration_k);
 		for (unsigned s = 0; s < m->recipe->sides; s++) {
-			ir_i word[2 * PIECE];
-			load_turn(m, w[s], turn * turn_bytes(m), word);
-			for (unsigned i = 0; i < m->pieces * WORDS; i++)
-				ir_set_i(b, m->word[turn][s][i], word[i]);
+			ir_i word[2 * VECTOR];
+			load_iteration(m, w[s], iteration * iteration_bytes(m), word);
+			for (unsigned i = 0; i < m->vectors * WORDS; i++)
+				ir_set_i(b, m->word[iteration][s][i], word[i]);
 		}
 	}
 }
@@ -150,12 +150,12 @@ static void begin_span(struct floats *m)
 	struct ir *b = m->b;
 
 	for (unsigned s = 0; s < m->recipe->sides; s++) /* in the order in which they lie */
-		for (unsigned turn = 0; turn < m->ahead; turn++)
-			load_turn(m, m->w[s], turn * turn_bytes(m), m->word[turn][s]);
+		for (unsigned iteration = 0; iteration < m->ahead; iteration++)
+			load_iteration(m, m->w[s], iteration * iteration_bytes(m), m->word[iteration][s]);
 	for (unsigned s = 0; s < m->recipe->sides; s++) {
-		for (unsigned turn = 0; turn < m->ahead; turn++)
-			for (unsigned i = 0; i < m->pieces * WORDS; i++)
-				m->word[turn][s][i] = ir_var_i(b, m->word[turn][s][i]);
+		for (unsigned iteration = 0; iteration < m->ahead; iteration++)
+			for (unsigned i = 0; i < m->vectors * WORDS; i++)
+				m->word[iteration][s][i] = ir_var_i(b, m->word[iteration][s][i]);
 		for (unsigned c = 0; c < m->recipe->columns; c++)
 			m->acc[s][c] = ir_var_f(b, ir_fconst(b, 0.0f));
 	}
@@ -164,13 +164,13 @@ static void begin_span(struct floats *m)
 static void do_span(struct floats *m, ir_a sums)
 {
 	struct ir *b = m->b;
-	const unsigned all = m->span_pieces / m->pieces / m->ahead,
-		       segment = NUMERICS_SEGMENT / (m->ahead * m->pieces * m->piece_k),
+	const unsigned all = m->span_vectors / m->vectors / m->ahead,
+		       segment = NUMERICS_SEGMENT / (m->ahead * m->vectors * m->vector_k),
 		       segments = (all + segment - 1) / segment;
 
 	begin_span(m);
 	if (segments == 1) {
-		do_turns(m, ir_loop(b, ir_sconst(b, all)));
+		do_iterations(m, ir_loop(b, ir_sconst(b, all)));
 		ir_endloop(b);
 		add_segment(m, sums, true);
 		return;
@@ -179,7 +179,7 @@ static void do_span(struct floats *m, ir_a sums)
 	ir_s before = ir_smuli(b, ir_loop(b, ir_sconst(b, segments)), segment),
 	     left = ir_smin(b, ir_ssub(b, ir_sconst(b, all), before), ir_sconst(b, segment));
 	clear(m);
-	do_turns(m, ir_sadd(b, before, ir_loop(b, left)));
+	do_iterations(m, ir_sadd(b, before, ir_loop(b, left)));
 	ir_endloop(b);
 	add_segment(m, sums, false);
 	ir_endloop(b);
@@ -215,7 +215,7 @@ static void do_tile(void *context, ir_s base, ir_s blocks, ir_s tile)
 	     last = ir_saddi(b, blocks, -1);
 	ir_a w = matmul_group_arg(g, MATMUL_W);
 
-	w = ir_aadd(b, w, ir_smuli(b, span, m->span_pieces * (int64_t)PIECE * 32));
+	w = ir_aadd(b, w, ir_smuli(b, span, m->span_vectors * (int64_t)VECTOR * 32));
 	ir_loop(b, ir_smax(b, ir_smin(b, ir_ssub(b, blocks, first), ir_sconst(b, 1)), ir_sconst(b, 0)));
 	for (unsigned s = 0; s < m->recipe->sides; s++) {
 		ir_s row = ir_smin(b, ir_saddi(b, first, s / m->recipe->matrices), last), block = ir_sadd(b, base, row),
@@ -234,15 +234,15 @@ void matmul_floats_build(struct ir *b, const struct key *key, const struct targe
 	struct floats m = { .group = matmul_group_of(b, key, target, r, &m), .b = b, .recipe = r };
 
 	m.group.tile = do_tile;
-	m.piece_k = r->format->type == DTYPE_F32 ? WORDS : 2 * WORDS;
-	m.span_pieces = m.group.kp / r->spans / m.piece_k;
-	m.pieces = PIECES_UNIT_K / m.piece_k;
-	while (m.pieces > 1 &&
-	       (m.pieces * m.piece_k * r->sides * r->columns > TURN || m.pieces * r->sides * WORDS > TURN_WORDS))
-		m.pieces /= 2;
+	m.vector_k = r->format->type == DTYPE_F32 ? WORDS : 2 * WORDS;
+	m.span_vectors = m.group.kp / r->spans / m.vector_k;
+	m.vectors = VECTORS_UNIT_K / m.vector_k;
+	while (m.vectors > 1 && (m.vectors * m.vector_k * r->sides * r->columns > ITERATION ||
+	                         m.vectors * r->sides * WORDS > ITERATION_WORDS))
+		m.vectors /= 2;
 	m.ahead = AHEAD;
-	while (m.ahead > 1 && (m.span_pieces / m.pieces % m.ahead ||
-	                       m.ahead * r->sides * m.pieces * WORDS + r->sides * r->columns > AHEAD_REGISTERS))
+	while (m.ahead > 1 && (m.span_vectors / m.vectors % m.ahead ||
+	                       m.ahead * r->sides * m.vectors * WORDS + r->sides * r->columns > AHEAD_REGISTERS))
 		m.ahead /= 2;
 	matmul_group_build(&m.group);
 }

@@ -178,7 +178,7 @@ static void norm_tile(const struct matmul_group *g, ir_s tile)
 
 /* ---- all row blocks */
 
-/* A loop over the tiles; of parts over every so manieth, which the last turns of all but the first may lack. */
+/* A loop over the tiles; of parts over every so manieth, which the last iterations of all but the first may lack. */
 static ir_s begin_tile(const struct matmul_group *g)
 {
 	struct ir *b = g->b;

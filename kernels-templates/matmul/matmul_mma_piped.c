@@ -9,9 +9,9 @@
  * takes the stage which was multiplied last, and products.
  *
  * The order of sums is numerics.h rules 3, 4 and 13: a wave goes through its spans one after another, each a chain of
- * its own, and adds their totals as the tree has it. Totals that wait for their turn are in registers, as far as these
- * suffice: of waves with 64 columns those of single spans, while those of two lie in the wave's own bytes; those of
- * four lie where the tile's totals will be. An editor keeps every barrier one that all waves run equally often.
+ * its own, and adds their totals as the tree has it. Totals that wait for their iteration are in registers, as far as
+ * these suffice: of waves with 64 columns those of single spans, while those of two lie in the wave's own bytes; those
+ * of four lie where the tile's totals will be. An editor keeps every barrier one that all waves run equally often.
  */
 #include "kernels-templates/matmul/matmul_mma_piped.h"
 
@@ -41,7 +41,7 @@ static struct product_operands operands_of(const struct piped *m, ir_a at)
 {
 	struct ir *b = m->b;
 	const int64_t columns = (int64_t)m->product.parts * IR_TILE;
-	struct product_operands o = { .rows = { .step = IR_PIECE_BYTES, .apart = PIPED_SIDE },
+	struct product_operands o = { .rows = { .step = IR_VECTOR_BYTES, .apart = PIPED_SIDE },
 		                      .columns = { .step = PIPED_STEP_BYTES },
 		                      .row_scales = { .step = PIPED_ROW_NUMBERS, .apart = 1 },
 		                      .column_scales = { .step = PIPED_COLUMN_NUMBERS } };
@@ -106,14 +106,14 @@ static ir_a totals_of(const struct piped *m)
 	return matmul_plus(b, at, m->side, (int64_t)m->product.parts * IR_TILE * PIPED_SIDE * 4);
 }
 
-static ir_a waiting_place(const struct piped *m, unsigned level)
+static ir_a waiting_total(const struct piped *m, unsigned level)
 {
 	return in_registers(m, level) || level == 1 ? m->own : totals_of(m);
 }
 
 static void put_by(const struct piped *m, unsigned level)
 {
-	ir_a to = waiting_place(m, level);
+	ir_a to = waiting_total(m, level);
 
 	if (!in_registers(m, level)) {
 		matmul_product_put_by(&m->product, to, 0);
@@ -127,7 +127,7 @@ static void put_by(const struct piped *m, unsigned level)
 static void add_waiting(const struct piped *m, unsigned level)
 {
 	struct ir *b = m->b;
-	ir_a from = waiting_place(m, level);
+	ir_a from = waiting_total(m, level);
 
 	if (!in_registers(m, level)) {
 		matmul_product_join(&m->product, from, 0);

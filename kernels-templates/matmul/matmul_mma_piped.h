@@ -3,7 +3,7 @@
 #ifndef KERNELS_MATMUL_MMA_PIPED_H
 #define KERNELS_MATMUL_MMA_PIPED_H
 
-#include "kernels-templates/formats/weight_pieces.h"
+#include "kernels-templates/formats/weight_vectors.h"
 #include "kernels-templates/matmul/matmul_product.h"
 
 enum {
@@ -11,7 +11,7 @@ enum {
 	PIPED_LEVELS = 3 /* of totals that wait */,
 	PIPED_STEP_BYTES = IR_ROW_BYTES /* of a row or a column */,
 	PIPED_STEP_UNITS = 4 /* of 32 bytes */,
-	PIPED_PLANE = PIPED_SIDE * IR_PIECE_BYTES /* a piece of the rows of a row block */,
+	PIPED_PLANE = PIPED_SIDE * IR_VECTOR_BYTES /* a vector of the rows of a row block */,
 	PIPED_BLOCK_BYTES = PIPED_SIDE * PIPED_STEP_BYTES,
 	PIPED_COLUMN_NUMBERS = PIPED_STEP_UNITS * 4 /* bytes of a column's scales, of a row's */,
 	PIPED_ROW_NUMBERS = PIPED_STEP_UNITS * 2
@@ -26,8 +26,8 @@ struct piped {
 	/* This wave's: its half of the spans, and its number there; which row block and which columns it multiplies. */
 	ir_s half, number, row, side;
 	ir_a ring, own;
-	/* What lanes add: of four columns of activations, turned as the first four of eight are; of the scales of eight
-	 * columns. */
+	/* What lanes add: of four columns of activations, swizzled as the first four of eight are; of the scales of
+	 * eight columns. */
 	ir_i columns, scales;
 
 	/* A tile's: what is copied next, how many steps are left, and into which stage; which one is multiplied next.
@@ -43,8 +43,8 @@ static inline int64_t piped_column_bytes(const struct piped *m)
 	return (int64_t)m->group.kp * (m->recipe->int8 ? 1 : 2);
 }
 
-/* ---- a stage: rows as [row block][piece][row], columns as [column][piece, turned]; scales as f32 [column][unit] and
- * f16 [row block][row][unit] */
+/* ---- a stage: rows as [row block][vector][row], columns as [column][vector, swizzled]; scales as f32 [column][unit]
+ * and f16 [row block][row][unit] */
 
 static inline int32_t piped_columns_at(const struct piped *m) { return (int32_t)m->recipe->sides * PIPED_BLOCK_BYTES; }
 static inline int32_t piped_column_scales_at(const struct piped *m)

@@ -4,12 +4,12 @@
  * Owns: a tile of 64 columns of activations and 64 rows of weights: two row blocks, or one of each of two matrices. A
  * wave has 32 of either and every second half of the spans, as the bits of its number say. All walk along k in steps of
  * four strips of a column, 128 bytes; where a span ends with a shorter period, also of two or one. For a step, every
- * wave stages its part of columns and rows in shared memory (matmul_mma_bring.c): it loads that to registers before
+ * wave stages its part of columns and rows in shared memory (matmul_mma_load.c): it loads that to registers before
  * it multiplies the step in front, and leaves it behind a barrier.
  *
  * The order of sums is numerics.h rules 3, 4 and 13: a wave goes through its spans one after another, each a chain of
- * its own, and adds their totals as the tree has it; totals that wait for their turn lie in the wave's own bytes. An
- * editor keeps every barrier one that all waves run equally often.
+ * its own, and adds their totals as the tree has it; totals that wait for their iteration lie in the wave's own bytes.
+ * An editor keeps every barrier one that all waves run equally often.
  */
 #include "kernels-templates/matmul/matmul_mma_shared.h"
 
@@ -25,10 +25,10 @@ static void multiply_halves(const struct mma_shared *m, const struct product_ope
 
 	ir_loop(b, ir_sconst(b, 2));
 	matmul_product_add(&m->product, o);
-	ir_set_a(b, rows, ir_aaddi(b, rows, MMA_PIECES_BYTES));
+	ir_set_a(b, rows, ir_aaddi(b, rows, MMA_VECTORS_BYTES));
 	ir_set_a(b, scales, ir_aaddi(b, scales, MMA_SCALES_BYTES));
 	ir_endloop(b);
-	ir_set_a(b, rows, ir_aaddi(b, rows, -2 * MMA_PIECES_BYTES));
+	ir_set_a(b, rows, ir_aaddi(b, rows, -2 * MMA_VECTORS_BYTES));
 	ir_set_a(b, scales, ir_aaddi(b, scales, -2 * MMA_SCALES_BYTES));
 }
 
@@ -48,15 +48,15 @@ static void next_strip(const struct mma_shared *m, const struct product_operands
 static struct product_operands operands_of(const struct mma_shared *m)
 {
 	struct ir *b = m->b;
-	struct product_operands o = { .rows = { .step = IR_PIECE_BYTES, .apart = MMA_APART },
-		                      .columns = { .step = IR_PIECE_BYTES, .apart = MMA_APART },
+	struct product_operands o = { .rows = { .step = IR_VECTOR_BYTES, .apart = MMA_APART },
+		                      .columns = { .step = IR_VECTOR_BYTES, .apart = MMA_APART },
 		                      .row_scales = { .step = 4 },
 		                      .column_scales = { .step = MMA_STEP * 4 } };
 	ir_a at = mma_buffer(m);
 
-	o.columns.at = ir_var_a(b, matmul_plus(b, at, m->column_side, MMA_SIDE * IR_PIECE_BYTES));
+	o.columns.at = ir_var_a(b, matmul_plus(b, at, m->column_side, MMA_SIDE * IR_VECTOR_BYTES));
 	o.rows.at =
-		ir_var_a(b, matmul_plus(b, ir_aaddi(b, at, MMA_FACTOR_BYTES), m->row_side, MMA_SIDE * IR_PIECE_BYTES));
+		ir_var_a(b, matmul_plus(b, ir_aaddi(b, at, MMA_FACTOR_BYTES), m->row_side, MMA_SIDE * IR_VECTOR_BYTES));
 	if (!m->recipe->int8)
 		return o;
 	o.column_scales.at = ir_var_a(b, matmul_plus(b, mma_column_scales(m), m->column_side, MMA_SIDE * MMA_STEP * 4));
@@ -102,7 +102,7 @@ static void take_all(const struct mma_shared *m, const struct mma_step s[], unsi
 		take(m, &s[i], i + 1 < n ? &s[i + 1] : next, i + 1 < n ? NULL : over);
 }
 
-/* The steps of a period have as many units as its pieces of scales. */
+/* The steps of a period have as many units as its vectors of scales. */
 static unsigned steps_of(unsigned units, struct mma_step out[])
 {
 	unsigned n = 0, first = 0;
@@ -116,7 +116,7 @@ static unsigned steps_of(unsigned units, struct mma_step out[])
 /* A span: whole periods, and the steps of a shorter one. */
 struct walk {
 	unsigned periods, n_whole, n_rest;
-	struct mma_step whole[PIECES_PERIOD_UNITS], rest[PIECES_PERIOD_UNITS];
+	struct mma_step whole[VECTORS_PERIOD_UNITS], rest[VECTORS_PERIOD_UNITS];
 };
 
 static struct walk walk_of(const struct mma_shared *m)
@@ -124,9 +124,9 @@ static struct walk walk_of(const struct mma_shared *m)
 	struct walk w = { 0 };
 
 	if (m->recipe->int8) {
-		w.periods = m->span_strips / PIECES_PERIOD_UNITS;
-		w.n_whole = steps_of(PIECES_PERIOD_UNITS, w.whole);
-		w.n_rest = steps_of(m->span_strips % PIECES_PERIOD_UNITS, w.rest);
+		w.periods = m->span_strips / VECTORS_PERIOD_UNITS;
+		w.n_whole = steps_of(VECTORS_PERIOD_UNITS, w.whole);
+		w.n_rest = steps_of(m->span_strips % VECTORS_PERIOD_UNITS, w.rest);
 	} else {
 		w.whole[w.n_whole++].strips = m->span_strips % MMA_STEP ? 2 : MMA_STEP;
 		w.periods = m->span_strips / w.whole[0].strips;

@@ -3,7 +3,7 @@
 #ifndef KERNELS_MATMUL_MMA_SHARED_H
 #define KERNELS_MATMUL_MMA_SHARED_H
 
-#include "kernels-templates/formats/weight_pieces_period.h"
+#include "kernels-templates/formats/weight_vectors_period.h"
 #include "kernels-templates/matmul/matmul_product.h"
 
 enum {
@@ -11,9 +11,9 @@ enum {
 	MMA_BOTH = 2 * MMA_SIDE,
 	MMA_HALVES = 2 /* of the spans */,
 	MMA_STEP = 4 /* strips of a step, at most */,
-	MMA_APART = MMA_BOTH + 4 /* from a piece of a strip to its next: in other banks */,
-	MMA_PIECES_BYTES = MMA_APART * IR_PIECE_BYTES,
-	MMA_FACTOR_BYTES = 2 * MMA_PIECES_BYTES,
+	MMA_APART = MMA_BOTH + 4 /* from a vector of a strip to its next: in other banks */,
+	MMA_VECTORS_BYTES = MMA_APART * IR_VECTOR_BYTES,
+	MMA_FACTOR_BYTES = 2 * MMA_VECTORS_BYTES,
 	MMA_SCALES_BYTES = MMA_BOTH * MMA_STEP * 4,
 	MMA_UNIT_BYTES =
 		MMA_SIDE * IR_STRIP_BYTES /* of a row block: its strips of a unit, where they lie as they are */
@@ -56,13 +56,13 @@ static inline bool mma_has_halves(const struct mma_shared *m)
 	return m->recipe->unpacks && m->recipe->format->quants->halves;
 }
 
-/* Shared bytes of a half of the spans: for each strip of a step the columns', behind them the rows' (between the pieces
- * of these as much of zeroes, where halves of a unit have their own scales); then f32 [column][MMA_STEP] scales, and
- * sums scaled likewise; then f32 [unit][row] scales, and minima likewise, or those of second halves. */
-static inline int32_t mma_row_pieces(const struct mma_shared *m) { return mma_has_halves(m) ? 3 : 2; }
+/* Shared bytes of a half of the spans: for each strip of a step the columns', behind them the rows' (between the
+ * vectors of these as much of zeroes, where halves of a unit have their own scales); then f32 [column][MMA_STEP]
+ * scales, and sums scaled likewise; then f32 [unit][row] scales, and minima likewise, or those of second halves. */
+static inline int32_t mma_row_vectors(const struct mma_shared *m) { return mma_has_halves(m) ? 3 : 2; }
 static inline int32_t mma_strip_bytes(const struct mma_shared *m)
 {
-	return MMA_FACTOR_BYTES + mma_row_pieces(m) * MMA_PIECES_BYTES;
+	return MMA_FACTOR_BYTES + mma_row_vectors(m) * MMA_VECTORS_BYTES;
 }
 static inline int32_t mma_column_numbers(const struct mma_shared *m) { return mma_has_minima(m) ? 2 : 1; }
 static inline int32_t mma_row_numbers(const struct mma_shared *m)
@@ -86,7 +86,7 @@ static inline ir_a mma_row_scales(const struct mma_shared *m)
 	return ir_aaddi(m->b, mma_column_scales(m), mma_column_numbers(m) * MMA_SCALES_BYTES);
 }
 
-/* --- matmul_mma_bring.c */
+/* --- matmul_mma_load.c */
 
 /* Whether weights of this format, spans of so many units, are unpacked on their way. */
 bool mma_may_bring(const struct weight_format *f, unsigned span_units);

@@ -22,29 +22,29 @@ struct matmul_product matmul_product_of(struct ir *b, const struct matmul_recipe
 
 /* ---- operands */
 
-static int32_t disp_of(const struct product_place *of, unsigned tile)
+static int32_t disp_of(const struct product_operand *of, unsigned tile)
 {
 	return of->disp + (int32_t)(tile * IR_TILE * of->step);
 }
 
-ir_o matmul_product_rows(const struct matmul_product *p, const struct product_place *of, unsigned half)
+ir_o matmul_product_rows(const struct matmul_product *p, const struct product_operand *of, unsigned half)
 {
 	return ir_oload(p->b, of->at, disp_of(of, half), of->step, of->apart);
 }
 
-ir_o matmul_product_columns(const struct matmul_product *p, const struct product_place *of, unsigned part)
+ir_o matmul_product_columns(const struct matmul_product *p, const struct product_operand *of, unsigned part)
 {
 	if (p->operands == MATMUL_RING)
-		return ir_oload_turned(p->b, of->at, disp_of(of, part), of->apart);
+		return ir_oload_swizzled(p->b, of->at, disp_of(of, part), of->apart);
 	return (p->top ? ir_oload_top : ir_oload)(p->b, of->at, disp_of(of, part), of->step, of->apart);
 }
 
-ir_t matmul_product_of_rows(const struct matmul_product *p, const struct product_place *of, unsigned half)
+ir_t matmul_product_of_rows(const struct matmul_product *p, const struct product_operand *of, unsigned half)
 {
 	return (of->apart ? ir_tload_h : ir_tload)(p->b, of->at, disp_of(of, half), 0, of->step);
 }
 
-ir_t matmul_product_of_columns(const struct matmul_product *p, const struct product_place *of, unsigned part)
+ir_t matmul_product_of_columns(const struct matmul_product *p, const struct product_operand *of, unsigned part)
 {
 	return (p->top ? ir_tload_top : ir_tload)(p->b, of->at, disp_of(of, part), of->step, 0);
 }
@@ -57,7 +57,7 @@ void matmul_product_unpack(struct ir *b, const struct weight_quants *q, const st
 	for (unsigned g = 0; g < 8; g++) {
 		ir_i bytes = weight_signed_bytes(q, b, q->bytes(b, w, 0, 0, g));
 		ir_fstore_s(b, to->quants, ir_fbits(b, bytes), (g < 4 ? 0 : to->second) + (int32_t)(g % 4 * 4), 0,
-		            IR_PIECE_BYTES);
+		            IR_VECTOR_BYTES);
 	}
 	for (unsigned half = 0; half < (q->halves ? 2u : 1u); half++) {
 		q->scale(b, w, 0, 0, half, scale);

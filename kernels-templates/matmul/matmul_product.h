@@ -15,19 +15,19 @@ enum {
 
 /* What each row or column has one of: a strip of 32 bytes, or a number. Those of tile number i of 16 rows or columns
  * begin at disp + 16 * i * step. */
-struct product_place {
+struct product_operand {
 	ir_a at;
 	int32_t disp;
 	uint32_t step;  /* bytes from one to the next */
-	unsigned apart; /* from a strip's first piece of 16 bytes to its second one, in pieces; of swizzled strips the
+	unsigned apart; /* from a strip's first vector of 16 bytes to its second one, in vectors; of swizzled strips the
 	                   number of the first one; of rows' numbers 1: they are f16 */
 };
 
 /* The operands of a product: rows of weights, columns of activations. */
 struct product_operands {
-	struct product_place rows, columns;
-	struct product_place row_scales, column_scales; /* int8 */
-	struct product_place row_minima, column_sums;   /* weights with minima; sums of columns, scaled */
+	struct product_operand rows, columns;
+	struct product_operand row_scales, column_scales; /* int8 */
+	struct product_operand row_minima, column_sums;   /* weights with minima; sums of columns, scaled */
 };
 
 /* A wave's sums: 32 rows by so many parts of 16 columns. */
@@ -47,17 +47,17 @@ void matmul_product_clear(const struct matmul_product *p);
 void matmul_product_add(const struct matmul_product *p, const struct product_operands *o);
 /* The same step by step: of a tile of rows, or of columns, its strips and its numbers; acc and the product of two,
  * whose scales are dx and dw. */
-ir_o matmul_product_rows(const struct matmul_product *p, const struct product_place *of, unsigned half);
-ir_o matmul_product_columns(const struct matmul_product *p, const struct product_place *of, unsigned part);
-ir_t matmul_product_of_rows(const struct matmul_product *p, const struct product_place *of, unsigned half);
-ir_t matmul_product_of_columns(const struct matmul_product *p, const struct product_place *of, unsigned part);
+ir_o matmul_product_rows(const struct matmul_product *p, const struct product_operand *of, unsigned half);
+ir_o matmul_product_columns(const struct matmul_product *p, const struct product_operand *of, unsigned part);
+ir_t matmul_product_of_rows(const struct matmul_product *p, const struct product_operand *of, unsigned half);
+ir_t matmul_product_of_columns(const struct matmul_product *p, const struct product_operand *of, unsigned part);
 ir_t matmul_product_sum(const struct matmul_product *p, ir_o column, ir_o row, ir_t dx, ir_t dw, ir_t acc);
 
-/* Weights whose quants become signed bytes on their way: of a unit of 32 rows, a row a lane, where its two pieces go,
+/* Weights whose quants become signed bytes on their way: of a unit of 32 rows, a row a lane, where its two vectors go,
  * and its scales and minima, of each half where these have their own. */
 struct product_unpacked {
 	ir_a quants, numbers;
-	int32_t second; /* piece, behind the first */
+	int32_t second; /* vector, behind the first */
 	int32_t scales[2], minima[2];
 };
 void matmul_product_unpack(struct ir *b, const struct weight_quants *q, const struct weight_stream *w,

@@ -27,7 +27,7 @@ static const struct {
 	  offsetof(struct matmul_schedule, k_block_bytes),
 	  { 5 << 10, 9 << 10, 13 << 10, 18 << 10, 26 << 10, 36 << 10 } },
 };
-enum { LEVEL, DISTANCE, TURN, ROW_BLOCKS };
+enum { LEVEL, DISTANCE, UNROLL, ROW_BLOCKS };
 enum { TWO = 2 /* row blocks */, NEAREST = 1 /* 1 KiB */, NEAR_FLOATS = 2 /* 2 KiB */, NEAR_INT8 = 3 /* 4 KiB */ };
 _Static_assert((int)TEMPLATE_SIDE_BY_SIDE == (int)TWO << (int)ROW_BLOCKS * DIGIT_BITS, "the row blocks' digit");
 _Static_assert(sizeof fields / sizeof *fields == MATMUL_SCHEDULE_FIELDS && MATMUL_SCHEDULE_FIELDS * DIGIT_BITS <= 32,
@@ -38,10 +38,10 @@ _Static_assert(sizeof fields / sizeof *fields == MATMUL_SCHEDULE_FIELDS && MATMU
 enum {
 	DISTANCE_USUAL = 8 << 10,
 	STRETCH_USUAL = 18 << 10,
-	TURN_LEAST = 16,
-	TURN_TIMES = 4,
+	UNROLL_MIN = 16,
+	UNROLL_TIMES = 4,
 	APART_MAX = 1 << 28,
-	FEW_COLUMNS = 4,
+	MIN_COLUMNS = 4,
 	MANY_REGISTERS = 9 /* of 16, for a product */
 };
 
@@ -119,7 +119,7 @@ unsigned matmul_stretch(const struct matmul_shape *s, const struct matmul_schedu
 	for (unsigned n = max; n >= NUMERICS_SEGMENT / 2; n -= NUMERICS_BLOCK)
 		if (s->span_k % n == 0 && n % whole == 0)
 			return n;
-	/* To count turns as well as heads takes more registers than there are. */
+	/* To count iterations as well as heads takes more registers than there are. */
 	return f->head_bytes && !s->aligned ? s->span_k : NUMERICS_SEGMENT;
 }
 
@@ -146,7 +146,7 @@ static struct matmul_schedule usual_schedule(const struct key *key, const struct
 {
 	struct matmul_schedule usual = { .prefetch_level = SCHEDULE_FIRST_LEVEL,
 		                         .prefetch_distance = DISTANCE_USUAL,
-		                         .unroll_k = s->format->unit_k > TURN_LEAST ? s->format->unit_k : TURN_LEAST,
+		                         .unroll_k = s->format->unit_k > UNROLL_MIN ? s->format->unit_k : UNROLL_MIN,
 		                         .row_blocks = 1,
 		                         .k_block_bytes = STRETCH_USUAL };
 
@@ -161,7 +161,7 @@ static struct matmul_schedule usual_schedule(const struct key *key, const struct
 		/* The fewest columns of draft tokens still wait for memory, and all of them where one column needs the
 		 * second level to hide it. */
 		bool both =
-			target->prefetch_to_l2 ? s->columns == 1 || guesses(key) : s->int8 && s->columns == FEW_COLUMNS;
+			target->prefetch_to_l2 ? s->columns == 1 || guesses(key) : s->int8 && s->columns == MIN_COLUMNS;
 		usual.prefetch_level = both ? SCHEDULE_BOTH_LEVELS : SCHEDULE_FIRST_LEVEL;
 	}
 	return usual;
@@ -188,13 +188,13 @@ static const char *refuse_interleave(const struct matmul_shape *s, const struct 
 	if (c->unroll_k == usual->unroll_k)
 		return NULL;
 	if (s->wide)
-		return "turns of wide tiles are as long as they are";
+		return "a wide tile's iterations have a fixed length";
 	if (c->unroll_k % f->unit_k || s->segment_k % c->unroll_k || s->span_k % c->unroll_k)
-		return "turns are of whole units, and segments of whole turns";
+		return "iterations are of whole units, and segments of whole iterations";
 	if (f->head_bytes && !s->aligned)
 		return "units are counted one by one where heads come in the middle of a span";
-	return c->unroll_k > TURN_TIMES * usual->unroll_k || s->columns > 1
-	               ? "turns would be too long to stay in the caches of instructions"
+	return c->unroll_k > UNROLL_TIMES * usual->unroll_k || s->columns > 1
+	               ? "iterations would be too long for the instruction cache"
 	               : NULL;
 }
 
@@ -393,7 +393,7 @@ char *matmul_schedule_name(const struct key *key, char *out, size_t cap)
 	};
 	const struct matmul_recipe r = recipe_of(key);
 	const struct matmul_schedule s = r.schedule;
-	char ahead[32] = "", part[80] = "", turn[32] = "", stretch[48] = "";
+	char ahead[32] = "", part[80] = "", unroll[32] = "", stretch[48] = "";
 
 	if (r.engine == MATMUL_SIDE_BY_SIDE) {
 		snprintf(out, cap, "%u row block%s a wave", r.sides, r.sides > 1 ? "s side by side" : "");
@@ -408,12 +408,12 @@ char *matmul_schedule_name(const struct key *key, char *out, size_t cap)
 	if (matmul_once(&shape, &p) ? s.prefetch_level != SCHEDULE_NO_LEVEL : s.prefetch_level == SCHEDULE_BOTH_LEVELS)
 		snprintf(ahead, sizeof ahead, ", %u KiB ahead", s.prefetch_distance >> 10);
 	if (digit(key->schedule, 2))
-		snprintf(turn, sizeof turn, ", %u k's a turn", s.unroll_k);
+		snprintf(unroll, sizeof unroll, ", %u k's an iteration", s.unroll_k);
 	if (digit(key->schedule, 4))
 		snprintf(part, sizeof part, ", %u column%s side by side", s.tile_n, s.tile_n > 1 ? "s" : "");
 	if (digit(key->schedule, 5))
 		snprintf(stretch, sizeof stretch, ", stretches of %u KiB", s.k_block_bytes >> 10);
-	snprintf(out, cap, "%s%s%s%s%s%s", levels[s.prefetch_level], ahead, turn,
+	snprintf(out, cap, "%s%s%s%s%s%s", levels[s.prefetch_level], ahead, unroll,
 	         s.row_blocks > 1 ? ", 2 row blocks side by side" : "", part, stretch);
 	return out;
 }

@@ -22,7 +22,7 @@ enum schedule_level { SCHEDULE_FIRST_LEVEL = 1, SCHEDULE_SECOND_LEVEL, SCHEDULE_
 struct matmul_schedule {
 	uint32_t prefetch_level;    /* enum schedule_level */
 	uint32_t prefetch_distance; /* bytes from the weights in use to those that are asked for */
-	uint32_t unroll_k;          /* k's in one turn of the inner loop */
+	uint32_t unroll_k;          /* k's in one iteration of the inner loop */
 	uint32_t row_blocks; /* walked side by side, each a stream of its own; on cards TEMPLATE_SIDE_BY_SIDE alone says
 	                        so */
 	uint32_t tile_n;     /* of a tile, side by side in registers */

@@ -7,7 +7,7 @@
  */
 #include <stddef.h>
 
-#include "kernels-templates/formats/weight_pieces.h"
+#include "kernels-templates/formats/weight_vectors.h"
 #include "kernels-templates/matmul/matmul.h"
 
 /* ---- weights and inputs of a group's job */
@@ -29,7 +29,7 @@ void matmul_group_heads(const struct matmul_group *g, const struct matmul_job *j
 
 	if (!f->head_bytes)
 		return;
-	r->heads = ir_aaddi(g->b, weights, (int64_t)g->span_units * g->recipe->spans * weight_pieces_unit(f));
+	r->heads = ir_aaddi(g->b, weights, (int64_t)g->span_units * g->recipe->spans * weight_vectors_unit(f));
 	r->first = ir_smuli(g->b, j->span, g->span_units);
 }
 

@@ -49,7 +49,7 @@ static ir_s thing_at(const struct stage *s, ir_s first, unsigned i, uint32_t n)
 }
 
 /* Where vector `thing` of all columns goes. */
-static ir_a place_of(const struct stage *s, ir_s thing)
+static ir_a address_of(const struct stage *s, ir_s thing)
 {
 	struct ir *b = s->b;
 	ir_a at = ir_aadd(b, s->raw, ir_sshli(b, thing, 7));
@@ -80,7 +80,7 @@ static void copy_all(const struct stage *s)
 	for (unsigned i = 0; i < AT_ONCE; i++) {
 		ir_s left = ir_ssub(b, ir_sconst(b, (int64_t)n - i * s->g->waves), first);
 		ir_loop(b, ir_smin(b, left, ir_sconst(b, 1)));
-		ir_a to = place_of(s, ir_saddi(b, first, i * s->g->waves));
+		ir_a to = address_of(s, ir_saddi(b, first, i * s->g->waves));
 		ir_fstore(b, to, x[i], 0, 0);
 		ir_endloop(b);
 	}
@@ -121,20 +121,20 @@ static void copy_vectors(const struct stage *s, ir_a from, ir_a to, unsigned n)
 static void copy_column(const struct stage *s, ir_a from, ir_a to)
 {
 	struct ir *b = s->b;
-	uint32_t turns = s->vectors / VECTORS;
+	uint32_t iterations = s->vectors / VECTORS;
 
-	if (turns > 1) {
-		ir_s turn = ir_loop(b, ir_sconst(b, turns)), at = ir_smuli(b, turn, VECTORS * 128);
-		ir_a source = ir_aadd(b, from, at), place = ir_aadd(b, to, at);
-		copy_vectors(s, source, place, VECTORS);
+	if (iterations > 1) {
+		ir_s iteration = ir_loop(b, ir_sconst(b, iterations)), at = ir_smuli(b, iteration, VECTORS * 128);
+		ir_a source = ir_aadd(b, from, at), target = ir_aadd(b, to, at);
+		copy_vectors(s, source, target, VECTORS);
 		ir_endloop(b);
-	} else if (turns) {
+	} else if (iterations) {
 		copy_vectors(s, from, to, VECTORS);
 	}
 	if (s->vectors % VECTORS) {
-		ir_a source = ir_aaddi(b, from, (int64_t)turns * VECTORS * 128),
-		     place = ir_aaddi(b, to, (int64_t)turns * VECTORS * 128);
-		copy_vectors(s, source, place, s->vectors % VECTORS);
+		ir_a source = ir_aaddi(b, from, (int64_t)iterations * VECTORS * 128),
+		     target = ir_aaddi(b, to, (int64_t)iterations * VECTORS * 128);
+		copy_vectors(s, source, target, s->vectors % VECTORS);
 	}
 }
 
@@ -157,9 +157,9 @@ static void norm_vectors(const struct stage *s, const struct norm_scale *c, ir_a
 		ir_fstore(b, x, normed(s, c, y[i], w[i], last && i + 1 == n), (int32_t)(i * 128), 0);
 }
 
-/* Vectors of a column behind those that are normed by turns of VECTORS. */
-static uint32_t turns_of(const struct stage *s) { return (s->vectors - 1) / VECTORS; }
-static uint32_t last_of(const struct stage *s) { return s->vectors - turns_of(s) * VECTORS; }
+/* Vectors of a column behind those that are normed by iterations of VECTORS. */
+static uint32_t iterations_of(const struct stage *s) { return (s->vectors - 1) / VECTORS; }
+static uint32_t last_of(const struct stage *s) { return s->vectors - iterations_of(s) * VECTORS; }
 
 /* last: the weights of its last vectors. */
 static void norm_column(const struct stage *s, const struct norm_scale *c, ir_a x, ir_a weight,
@@ -168,15 +168,15 @@ static void norm_column(const struct stage *s, const struct norm_scale *c, ir_a 
 	struct ir *b = s->b;
 	ir_f w[VECTORS];
 
-	if (turns_of(s)) {
-		ir_s turn = ir_loop(b, ir_sconst(b, turns_of(s))), at = ir_smuli(b, turn, VECTORS * 128);
-		ir_a place = ir_aadd(b, x, at), by = ir_aadd(b, weight, at);
+	if (iterations_of(s)) {
+		ir_s iteration = ir_loop(b, ir_sconst(b, iterations_of(s))), at = ir_smuli(b, iteration, VECTORS * 128);
+		ir_a target = ir_aadd(b, x, at), by = ir_aadd(b, weight, at);
 		load_weights(s, by, VECTORS, w);
-		norm_vectors(s, c, place, w, VECTORS, false);
+		norm_vectors(s, c, target, w, VECTORS, false);
 		ir_endloop(b);
 	}
-	ir_a place = ir_aaddi(b, x, (int64_t)turns_of(s) * VECTORS * 128);
-	norm_vectors(s, c, place, last, last_of(s), true);
+	ir_a target = ir_aaddi(b, x, (int64_t)iterations_of(s) * VECTORS * 128);
+	norm_vectors(s, c, target, last, last_of(s), true);
 }
 
 static void norm_all(const struct stage *s)
@@ -187,7 +187,7 @@ static void norm_all(const struct stage *s)
 	ir_s column = each_of(s, s->columns, 1);
 	ir_a from = ir_aadd(b, s->x, ir_smuli(b, column, (int64_t)s->vectors * 128)),
 	     to = ir_aadd(b, s->raw, ir_smuli(b, column, (int64_t)s->stride * 4)),
-	     behind = ir_aaddi(b, weight, (int64_t)turns_of(s) * VECTORS * 128);
+	     behind = ir_aaddi(b, weight, (int64_t)iterations_of(s) * VECTORS * 128);
 
 	load_weights(s, behind, last_of(s), last); /* before what is awaited */
 	copy_column(s, from, to);

@@ -7,16 +7,16 @@
  */
 #include "kernels-templates/emit/math.h"
 #include "kernels-templates/matmul/matmul.h"
-#include "kernels-templates/formats/weight_pieces.h"
+#include "kernels-templates/formats/weight_vectors.h"
 
 /* With more columns than WAVE_ALIKE_COLUMNS scalar registers are short: their inputs take all there are. */
 enum { WAVE_ALIKE_COLUMNS = 8 };
 
-/* The size of a turn's code, in instructions of the IR; what a unit of 32 k's costs beside its columns: integers that
- * are bytes in memory, or are made bytes, floats, integers made floats; floats of a lane taken side by side. */
+/* The size of an iteration's code, in instructions of the IR; what a unit of 32 k's costs beside its columns: integers
+ * that are bytes in memory, or are made bytes, floats, integers made floats; floats of a lane taken side by side. */
 enum {
-	WAVE_TURN_CODE = 720,
-	WAVE_TURN_CODE_PARTS = 1440, /* of targets with parts, whose caches hold more code; not with that of others
+	WAVE_ITERATION_CODE = 720,
+	WAVE_ITERATION_CODE_PARTS = 1440, /* of targets with parts, whose caches hold more code; not with that of others
 	                                beside it, in one launch for a token */
 	WAVE_UNIT_BYTES = 45,
 	WAVE_UNIT_UNPACKED = 90,
@@ -31,7 +31,7 @@ struct wave {
 	const struct matmul_recipe *recipe;
 	const struct target *target;
 	unsigned columns;
-	unsigned turn_code; /* at most */
+	unsigned iteration_code; /* at most */
 	struct matmul_ahead ahead;
 
 	/* A job's own. */
@@ -62,14 +62,14 @@ static void floats_unit(const struct wave *m, const struct weight_tile *t, unsig
 	struct ir *b = m->b;
 	const struct weight_format *f = m->recipe->format;
 
-	for (unsigned k = 0; k < PIECES_UNIT_K; k += WAVE_FLOATS) {
+	for (unsigned k = 0; k < VECTORS_UNIT_K; k += WAVE_FLOATS) {
 		ir_f w[WAVE_FLOATS], x[WAVE_FLOATS];
 		for (unsigned i = 0; i < WAVE_FLOATS; i += f->step)
 			weight_load(f, b, &t->w, (int32_t)((k + i) / f->unit_k * f->unit_bytes), 0,
 			            (k + i) % f->unit_k / f->step, w + i);
 		for (unsigned c = 0; c < m->columns; c++) {
 			for (unsigned i = 0; i < WAVE_FLOATS; i++)
-				x[i] = ir_fbcast(b, t->x, weight_input_disp(t, c, index * PIECES_UNIT_K + k + i));
+				x[i] = ir_fbcast(b, t->x, weight_input_disp(t, c, index * VECTORS_UNIT_K + k + i));
 			for (unsigned i = 0; i < WAVE_FLOATS; i++)
 				ir_set_f(b, t->acc[c], ir_ffma(b, w[i], x[i], t->acc[c]));
 		}
@@ -92,7 +92,7 @@ static void visit_walk(void *context, unsigned units)
 	const struct wave *m = context;
 	struct ir *b = m->b;
 
-	ir_set_a(b, m->x, ir_aaddi(b, m->x, (int64_t)units * PIECES_UNIT_K * (m->recipe->int8 ? 1 : 4)));
+	ir_set_a(b, m->x, ir_aaddi(b, m->x, (int64_t)units * VECTORS_UNIT_K * (m->recipe->int8 ? 1 : 4)));
 	if (m->recipe->int8)
 		ir_set_a(b, m->xs, ir_aaddi(b, m->xs, (int64_t)units * m->recipe->scales));
 }
@@ -119,16 +119,16 @@ static unsigned unit_code(const struct wave *m)
 	const struct weight_quants *q = m->recipe->format->quants;
 	if (m->recipe->int8)
 		return q->as_they_lie ? WAVE_UNIT_BYTES : WAVE_UNIT_UNPACKED;
-	return q || m->recipe->format->unit_k == PIECES_UNIT_K ? WAVE_UNIT_MADE : WAVE_UNIT_FLOATS;
+	return q || m->recipe->format->unit_k == VECTORS_UNIT_K ? WAVE_UNIT_MADE : WAVE_UNIT_FLOATS;
 }
 
-/* As many units as code of a bearable size does; with int8 two at least, so that all arrays come by pieces. */
+/* As many units as code of a bearable size does; with int8 two at least, so that all arrays come by vectors. */
 static unsigned interleave_units(const struct wave *m)
 {
 	unsigned min = m->recipe->int8 ? 2 : 1;
-	unsigned code = unit_code(m) + m->columns * (m->recipe->int8 ? 22 : 2 * PIECES_UNIT_K),
-		 n = weight_pieces_fit(m->recipe->format);
-	while (n > min && n * code > m->turn_code)
+	unsigned code = unit_code(m) + m->columns * (m->recipe->int8 ? 22 : 2 * VECTORS_UNIT_K),
+		 n = weight_vectors_fit(m->recipe->format);
+	while (n > min && n * code > m->iteration_code)
 		n /= 2;
 	return n;
 }
@@ -137,7 +137,7 @@ static struct weight_reader reader_of(const struct wave *m)
 {
 	/* One column leaves registers for a period, and has no other work to do while its next part comes. */
 	const bool at_once =
-		m->recipe->int8 && m->columns == 1 && weight_pieces_fit(m->recipe->format) == PIECES_PERIOD_UNITS;
+		m->recipe->int8 && m->columns == 1 && weight_vectors_fit(m->recipe->format) == VECTORS_PERIOD_UNITS;
 
 	return (struct weight_reader){ .b = m->b,
 		                       .format = m->recipe->format,
@@ -161,12 +161,12 @@ static void do_job(void *context, const struct matmul_job *j)
 	ir_a from = matmul_group_weights(g, j);
 
 	matmul_group_heads(g, j, from, &r);
-	r.at[0] = ir_var_a(
-		b, ir_aadd(b, from,
-	                   ir_smuli(b, j->span, (int64_t)m->group.span_units * weight_pieces_unit(m->recipe->format))));
-	for (unsigned i = 1; i < PIECES_SIZES; i++)
+	r.at[0] = ir_var_a(b, ir_aadd(b, from,
+	                              ir_smuli(b, j->span,
+	                                       (int64_t)m->group.span_units * weight_vectors_unit(m->recipe->format))));
+	for (unsigned i = 1; i < VECTORS_SIZES; i++)
 		r.at[i] = r.at[0];
-	matmul_ahead_place(&m->ahead, &r);
+	matmul_ahead_set(&m->ahead, &r);
 	m->x = ir_var_a(b, matmul_group_input(g, j, MATMUL_X, (int64_t)m->group.kp * (m->recipe->int8 ? 1 : 4)));
 	if (m->recipe->int8)
 		m->xs = ir_var_a(b, matmul_group_input(g, j, MATMUL_XS, (int64_t)m->group.kp / 32 * m->recipe->scales));
@@ -195,12 +195,14 @@ static void narrow(void *context, unsigned columns)
 
 void matmul_wave_build(struct ir *b, const struct key *key, const struct target *target, const struct matmul_recipe *r)
 {
-	struct wave m = { .group = matmul_group_of(b, key, target, r, &m),
-		          .b = b,
-		          .recipe = r,
-		          .target = target,
-		          .columns = key->tile_n,
-		          .turn_code = target->has_parts && !r->awaited ? WAVE_TURN_CODE_PARTS : WAVE_TURN_CODE };
+	struct wave m = {
+		.group = matmul_group_of(b, key, target, r, &m),
+		.b = b,
+		.recipe = r,
+		.target = target,
+		.columns = key->tile_n,
+		.iteration_code = target->has_parts && !r->awaited ? WAVE_ITERATION_CODE_PARTS : WAVE_ITERATION_CODE
+	};
 
 	m.group.job = do_job;
 	m.group.narrow = narrow;

@@ -25,19 +25,22 @@ enum { WIDE_LINE = 64, WIDE_ASKING = 4 };
 static unsigned segments_of_span(const struct wide *m) { return (m->span_k + m->segment - 1) / m->segment; }
 static bool even_segments(const struct wide *m) { return m->span_k % m->segment == 0; }
 
-/* Bytes of a turn: of weights, of inputs, of the inputs' blocks. */
-static int64_t turn_w(const struct wide *m) { return (int64_t)m->turn_k / m->format->unit_k * m->format->unit_bytes; }
-static int64_t turn_beside(const struct wide *m)
+/* Bytes of an iteration: of weights, of inputs, of the inputs' blocks. */
+static int64_t iteration_w(const struct wide *m)
 {
-	return (int64_t)m->turn_k / m->format->unit_k * m->unpacked.unit_bytes;
+	return (int64_t)m->iteration_k / m->format->unit_k * m->format->unit_bytes;
 }
-static int64_t turn_x(const struct wide *m, unsigned columns)
+static int64_t iteration_beside(const struct wide *m)
 {
-	return (int64_t)m->turn_k * columns * (m->int8 ? 1 : 4);
+	return (int64_t)m->iteration_k / m->format->unit_k * m->unpacked.unit_bytes;
 }
-static int64_t turn_xs(const struct wide *m, unsigned columns)
+static int64_t iteration_x(const struct wide *m, unsigned columns)
 {
-	return (int64_t)m->turn_k / 32 * columns * (int64_t)sizeof(struct activation_block);
+	return (int64_t)m->iteration_k * columns * (m->int8 ? 1 : 4);
+}
+static int64_t iteration_xs(const struct wide *m, unsigned columns)
+{
+	return (int64_t)m->iteration_k / 32 * columns * (int64_t)sizeof(struct activation_block);
 }
 /* Bytes of a panel. */
 static int64_t panel_x(const struct wide *m) { return (int64_t)m->kp * m->part_columns * (m->int8 ? 1 : 4); }
@@ -46,27 +49,27 @@ static int64_t panel_xs(const struct wide *m)
 	return (int64_t)m->kp / 32 * m->part_columns * (int64_t)sizeof(struct activation_block);
 }
 
-static void walk_turns(const struct wide *m, ir_a var, int64_t bytes)
+static void walk_iterations(const struct wide *m, ir_a var, int64_t bytes)
 {
 	if (even_segments(m))
-		matmul_walk(m->b, var, m->segment / m->turn_k * bytes);
+		matmul_walk(m->b, var, m->segment / m->iteration_k * bytes);
 	else
-		ir_set_a(m->b, var, ir_aadd(m->b, var, ir_smuli(m->b, m->turns, bytes)));
+		ir_set_a(m->b, var, ir_aadd(m->b, var, ir_smuli(m->b, m->iterations, bytes)));
 }
 
 static void walk_weights(const struct wide *m, int direction)
 {
-	walk_turns(m, m->w, direction * turn_w(m));
-	if (wide_in_place(m))
-		walk_turns(m, m->beside, direction * turn_beside(m));
+	walk_iterations(m, m->w, direction * iteration_w(m));
+	if (wide_reads_packed(m))
+		walk_iterations(m, m->beside, direction * iteration_beside(m));
 }
 
 /* By a segment, in a panel of so many columns. */
 static void walk_inputs(const struct wide *m, unsigned columns, int direction)
 {
-	walk_turns(m, m->x, direction * turn_x(m, columns));
+	walk_iterations(m, m->x, direction * iteration_x(m, columns));
 	if (m->int8)
-		walk_turns(m, m->xs, direction * turn_xs(m, columns));
+		walk_iterations(m, m->xs, direction * iteration_xs(m, columns));
 }
 
 static void walk_panels(const struct wide *m, int panels)
@@ -78,23 +81,23 @@ static void walk_panels(const struct wide *m, int panels)
 
 /* ---- the inner loop */
 
-/* All products of a turn before the first is waited for. */
+/* All products of an iteration before the first is waited for. */
 static void dot_tiles(const struct wide *m, const struct weight_tile *t)
 {
-	for (unsigned u = 0; u < m->turn_k / NUMERICS_BLOCK; u++)
+	for (unsigned u = 0; u < m->iteration_k / NUMERICS_BLOCK; u++)
 		weight_unpacked_products(&m->unpacked, m->b, t, u, m->products, (int32_t)(u * m->part_columns * 128));
-	for (unsigned u = 0; u < m->turn_k / NUMERICS_BLOCK; u++)
+	for (unsigned u = 0; u < m->iteration_k / NUMERICS_BLOCK; u++)
 		weight_unpacked_add(&m->unpacked, m->b, t, u, m->products, (int32_t)(u * m->part_columns * 128));
 }
 
-static void dot_turn(const struct wide *m, const struct weight_tile *t)
+static void dot_iteration(const struct wide *m, const struct weight_tile *t)
 {
 	const struct weight_format *f = m->format;
 	if (m->tiles) {
 		dot_tiles(m, t);
 		return;
 	}
-	for (unsigned k = 0; k < m->turn_k; k += m->int8 ? f->unit_k : f->step)
+	for (unsigned k = 0; k < m->iteration_k; k += m->int8 ? f->unit_k : f->step)
 		if (m->int8 && wide_unpacks(m))
 			weight_unpacked_dot(&m->unpacked, m->b, t, 0, 0);
 		else if (m->int8)
@@ -134,7 +137,7 @@ static void dot_part(const struct wide *m, unsigned columns, unsigned vector)
 		disp[i] = (int32_t)(i % columns * 128 + (vector + i / columns) * b->lanes * 4);
 		t.acc[i] = ir_var_f(b, m->int8 ? sum_so_far(m, disp[i]) : ir_fconst(b, 0.0f));
 	}
-	ir_loop(b, even_segments(m) ? ir_sconst(b, m->segment / m->turn_k) : m->turns);
+	ir_loop(b, even_segments(m) ? ir_sconst(b, m->segment / m->iteration_k) : m->iterations);
 	for (unsigned i = 0; m->schedule.prefetch_level != SCHEDULE_NO_LEVEL && i < m->lines; i++)
 		(m->schedule.prefetch_level == SCHEDULE_SECOND_LEVEL
 		         ? ir_prefetch2
@@ -142,13 +145,13 @@ static void dot_part(const struct wide *m, unsigned columns, unsigned vector)
 	for (unsigned i = 0; m->schedule.prefetch_level == SCHEDULE_BOTH_LEVELS && i < m->lines; i++)
 		ir_prefetch2(b, m->ahead, (int32_t)(m->schedule.prefetch_distance + i * WIDE_LINE));
 	matmul_walk(b, m->ahead, m->lines * WIDE_LINE);
-	dot_turn(m, &t);
-	matmul_walk(b, m->w, turn_w(m));
-	if (wide_in_place(m))
-		matmul_walk(b, m->beside, turn_beside(m));
-	matmul_walk(b, m->x, turn_x(m, columns));
+	dot_iteration(m, &t);
+	matmul_walk(b, m->w, iteration_w(m));
+	if (wide_reads_packed(m))
+		matmul_walk(b, m->beside, iteration_beside(m));
+	matmul_walk(b, m->x, iteration_x(m, columns));
 	if (m->int8)
-		matmul_walk(b, m->xs, turn_xs(m, columns));
+		matmul_walk(b, m->xs, iteration_xs(m, columns));
 	ir_endloop(b);
 	for (unsigned i = 0; i < t.vectors * columns; i++)
 		ir_fstore(b, m->sum, m->int8 ? t.acc[i] : ir_fadd(b, sum_so_far(m, disp[i]), t.acc[i]), disp[i], 0);
@@ -188,12 +191,12 @@ static ir_s span_number(const struct wide *m)
 	return segments_of_span(m) > 1 ? ir_sdivi(m->b, m->segment_number, segments_of_span(m)) : m->segment_number;
 }
 
-/* Turns of the span before this segment, where segments differ. */
+/* Iterations of the span before this segment, where segments differ. */
 static ir_s fairness_before(const struct wide *m)
 {
 	struct ir *b = m->b;
 	return ir_smuli(b, ir_ssub(b, m->segment_number, ir_smuli(b, span_number(m), segments_of_span(m))),
-	                m->segment / m->turn_k);
+	                m->segment / m->iteration_k);
 }
 
 /* Number of the segment's first block of 32 k's. */
@@ -202,8 +205,8 @@ static ir_s first_block(const struct wide *m)
 	struct ir *b = m->b;
 	if (even_segments(m))
 		return ir_smuli(b, m->segment_number, m->segment / m->block_k);
-	ir_s turns = ir_sadd(b, ir_smuli(b, span_number(m), m->span_k / m->turn_k), fairness_before(m));
-	return ir_sdivi(b, ir_smuli(b, turns, m->turn_k), m->block_k);
+	ir_s iterations = ir_sadd(b, ir_smuli(b, span_number(m), m->span_k / m->iteration_k), fairness_before(m));
+	return ir_sdivi(b, ir_smuli(b, iterations, m->iteration_k), m->block_k);
 }
 
 static ir_a tile_at(const struct wide *m, unsigned slot, int64_t column_bytes)
@@ -234,15 +237,15 @@ static void unpack_segment(struct wide *m)
 {
 	struct ir *b = m->b;
 	ir_s units = even_segments(m) ? ir_sconst(b, m->segment / NUMERICS_BLOCK)
-	                              : ir_sdivi(b, ir_smuli(b, m->turns, m->turn_k), NUMERICS_BLOCK);
+	                              : ir_sdivi(b, ir_smuli(b, m->iterations, m->iteration_k), NUMERICS_BLOCK);
 	ir_s unit = ir_var_s(b, first_block(m));
 	ir_a head;
 
 	unpack_units(m, unit, units, ir_var_a(b, m->scratch));
 	m->ahead = ir_var_a(b, packed_unit(m, unit, &head));
 	ir_s before = first_block(m);
-	m->w = ir_var_a(b, wide_in_place(m) ? packed_unit(m, before, &head) : m->scratch);
-	if (wide_in_place(m))
+	m->w = ir_var_a(b, wide_reads_packed(m) ? packed_unit(m, before, &head) : m->scratch);
+	if (wide_reads_packed(m))
 		m->beside = ir_var_a(b, m->scratch);
 	m->x = ir_var_a(b, ir_aadd(b, tile_at(m, MATMUL_X, (int64_t)m->kp * (m->int8 ? 1 : 4)),
 	                           ir_smuli(b, before, (int64_t)NUMERICS_BLOCK * m->part_columns * (m->int8 ? 1 : 4))));
@@ -252,10 +255,10 @@ static void unpack_segment(struct wide *m)
 		                   ir_smuli(b, before, m->part_columns * (int64_t)sizeof(struct activation_block))));
 }
 
-/* Bytes in memory that a turn stands for, rounded up. */
-static unsigned turn_packed(const struct wide *m)
+/* Bytes in memory that an iteration stands for, rounded up. */
+static unsigned iteration_packed(const struct wide *m)
 {
-	return (unsigned)((weight_run_bytes(m->packed, 256) * m->turn_k + 255) / 256);
+	return (unsigned)((weight_run_bytes(m->packed, 256) * m->iteration_k + 255) / 256);
 }
 
 static unsigned parts_of_tile(const struct wide *m)
@@ -285,15 +288,15 @@ static void find_block(struct wide *m)
 	ir_a packed = ir_aadd(b, matmul_arg(b, m->results.arg, MATMUL_W),
 	                      ir_smuli(b, m->block, m->block_bytes * m->matrices));
 
-	m->w = ir_var_a(b, m->whole && !wide_in_place(m) ? m->scratch : packed);
+	m->w = ir_var_a(b, m->whole && !wide_reads_packed(m) ? m->scratch : packed);
 	if (!m->whole)
 		return;
-	if (wide_in_place(m))
+	if (wide_reads_packed(m))
 		m->beside = ir_var_a(b, m->scratch);
 	bool many = m->columns >= WIDE_MANY;
 	unsigned share = WIDE_LINE * parts_of_tile(m) * (many ? WIDE_ASKING - 1 : 1);
-	m->lines = (turn_packed(m) + share - 1) / share;
-	int64_t bytes = (int64_t)m->lines * WIDE_LINE * parts_of_tile(m) * m->matrices * (m->kp / m->turn_k);
+	m->lines = (iteration_packed(m) + share - 1) / share;
+	int64_t bytes = (int64_t)m->lines * WIDE_LINE * parts_of_tile(m) * m->matrices * (m->kp / m->iteration_k);
 	m->ahead = ir_var_a(b, ir_aadd(b, ir_aaddi(b, packed, m->block_bytes * m->matrices),
 	                               ir_smuli(b, ir_sandi(b, m->tile, many ? WIDE_ASKING - 1 : 0), bytes)));
 }
@@ -320,11 +323,11 @@ static void wide_segment(struct wide *m)
 	unsigned full = m->columns / m->part_columns, rest = m->columns % m->part_columns, parts = parts_of_tile(m);
 
 	if (!m->whole)
-		m->lines = (turn_packed(m) + WIDE_LINE * parts - 1) / (WIDE_LINE * parts);
+		m->lines = (iteration_packed(m) + WIDE_LINE * parts - 1) / (WIDE_LINE * parts);
 	if (wide_unpacks_segments(m))
 		unpack_segment(m);
 	else if (!m->whole)
-		m->ahead = ir_var_a(m->b, ir_aaddi(m->b, m->w, m->segment / m->turn_k * turn_w(m)));
+		m->ahead = ir_var_a(m->b, ir_aaddi(m->b, m->w, m->segment / m->iteration_k * iteration_w(m)));
 	ir_a sums = m->results.sums;
 	if (m->matrices > 1)
 		sums = ir_aadd(m->b, sums, ir_smuli(m->b, m->matrix, m->columns * 128));
@@ -368,8 +371,8 @@ static void dot_spans(struct wide *m)
 
 	m->segment_number = ir_loop(b, ir_sconst(b, m->spans * segments_of_span(m)));
 	if (!even_segments(m))
-		m->turns = ir_smin(b, ir_ssub(b, ir_sconst(b, m->span_k / m->turn_k), fairness_before(m)),
-		                   ir_sconst(b, m->segment / m->turn_k));
+		m->iterations = ir_smin(b, ir_ssub(b, ir_sconst(b, m->span_k / m->iteration_k), fairness_before(m)),
+		                        ir_sconst(b, m->segment / m->iteration_k));
 	wide_segment(m);
 	ir_endloop(b);
 }
@@ -419,6 +422,6 @@ void matmul_wide_build(struct ir *b, const struct key *key, const struct target 
 		m.scratch = ir_local(b, m.whole ? wide_block_unpacked(&m)
 		                                : (int64_t)m.segment / NUMERICS_BLOCK * m.unpacked.unit_bytes);
 	if (m.tiles)
-		m.products = ir_local(b, (int64_t)m.turn_k / NUMERICS_BLOCK * m.part_columns * 128);
+		m.products = ir_local(b, (int64_t)m.iteration_k / NUMERICS_BLOCK * m.part_columns * 128);
 	emit_blocks(&m);
 }

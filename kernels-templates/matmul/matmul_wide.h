@@ -20,27 +20,28 @@ struct wide {
 	ir_a scratch; /* local: a segment's, or a row block's */
 	ir_s block, tile, matrix, segment_number; /* at work */
 	bool int8, has_vnni;
-	bool tiles; /* int8 products come from tiles, through `products`: local, int32 [unit of a turn][column][32] */
+	bool tiles; /* int8 products come from tiles, through `products`: local, int32 [unit of an
+	               iteration][column][32] */
 	ir_a products;
 	uint32_t kp;
 	int64_t block_bytes;
 	unsigned spans, span_k; /* span_k, segment: elements of the format, which are k's or pairs of them; so is kp */
 	unsigned segment;
-	unsigned block_k; /* elements in 32 k's */
-	unsigned turn_k;  /* k's in one turn of the inner loop */
+	unsigned block_k;     /* elements in 32 k's */
+	unsigned iteration_k; /* k's in one iteration of the inner loop */
 	unsigned columns, part_columns, row_vectors, part_vectors, matrices;
 	struct matmul_schedule schedule;
 	struct matmul_results results;
 	ir_a w, x, xs, sum; /* walking */
 	ir_a beside;        /* the same, through what is unpacked beside weights that are read in place */
 	ir_a ahead;         /* walks through the next segment's weights, which every part asks for a share of */
-	unsigned lines;     /* ... in a turn */
-	ir_s turns;         /* of this segment; in use when segments differ */
+	unsigned lines;     /* ... in an iteration */
+	ir_s iterations;    /* of this segment; in use when segments differ */
 };
 
 static inline bool wide_unpacks(const struct wide *m) { return m->format != m->packed; }
 static inline bool wide_unpacks_segments(const struct wide *m) { return wide_unpacks(m) && !m->whole; }
-static inline bool wide_in_place(const struct wide *m) { return wide_unpacks(m) && m->unpacked.in_place; }
+static inline bool wide_reads_packed(const struct wide *m) { return wide_unpacks(m) && m->unpacked.reads_packed; }
 
 /* Bytes that a row block takes unpacked. */
 static inline int64_t wide_block_unpacked(const struct wide *m)

@@ -56,10 +56,10 @@ static unsigned segment_k(const struct wide *m, uint32_t stretch)
 		return whole < m->span_k ? whole : m->span_k;
 	}
 	unsigned max = stretch / m->format->unit_bytes * m->format->unit_k;
-	for (unsigned n = max - max % m->turn_k; n > m->turn_k; n -= m->turn_k)
+	for (unsigned n = max - max % m->iteration_k; n > m->iteration_k; n -= m->iteration_k)
 		if (m->span_k % n == 0)
 			return n;
-	return m->turn_k;
+	return m->iteration_k;
 }
 
 /* Weights that are not read as they lie: all formats that say bytes and scales. Of Q8_0, which is as good as unpacked,
@@ -131,10 +131,10 @@ void wide_shape_key(struct wide *m, const struct key *key, const struct target *
 	shape(m, target, key->activation == key_type(DTYPE_Q8_0), key->tile_n);
 	m->spans = numerics_spans(key->k);
 	m->span_k = m->kp / m->spans;
-	m->turn_k = m->format->unit_k > 8 ? m->format->unit_k : 8;
+	m->iteration_k = m->format->unit_k > 8 ? m->format->unit_k : 8;
 	/* Two products under way at once; what minima take of the registers leaves no time for it. */
-	if (m->tiles && !m->format->quants->minimum && m->span_k % (2 * m->turn_k) == 0)
-		m->turn_k *= 2;
+	if (m->tiles && !m->format->quants->minimum && m->span_k % (2 * m->iteration_k) == 0)
+		m->iteration_k *= 2;
 	m->segment = segment_k(m, stretch);
 	m->matrices = key->flags & KEY_PAIR ? 2 : 1;
 	m->whole = wide_unpacks(m) && m->int8 && wide_block_unpacked(m) <= WIDE_BLOCK_BYTES;

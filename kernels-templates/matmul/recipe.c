@@ -1,7 +1,7 @@
 /* kernels-templates/matmul/recipe.c - which kernel a matmul becomes: recipe.h. What is refused is refusal.c. */
 #include "kernels-templates/matmul/recipe.h"
 
-#include "kernels-templates/formats/weight_pieces.h"
+#include "kernels-templates/formats/weight_vectors.h"
 #include "kernels-templates/matmul/matmul_dot.h"
 
 static bool has(const struct key *key, uint32_t flag) { return key->flags & flag; }
@@ -62,7 +62,7 @@ static void set_weights(struct matmul_recipe *r, const struct key *key, const st
 		return;
 	r->block_bytes =
 		(int64_t)(lanes ? weight_run_bytes(r->format, kp / weight_element_k(key_dtype(key->activation)))
-	                        : weight_pieces_bytes(r->format, (uint32_t)kp));
+	                        : weight_vectors_bytes(r->format, (uint32_t)kp));
 	r->unpacks = r->engine == MATMUL_PRODUCTS && r->int8 && (r->format->type != DTYPE_Q8_0 || r->awaited) &&
 	             matmul_mma_may_unpack(target, r->format);
 }
@@ -178,7 +178,7 @@ static unsigned together_of(const struct matmul_recipe *r, const struct key *key
 
 static void set_tile(struct matmul_recipe *r, const struct key *key, const struct target *target)
 {
-	enum { FEW = 8 };
+	enum { NARROW = 8 };
 	const bool side = r->engine == MATMUL_SIDE_BY_SIDE;
 
 	r->sides = side ? key->schedule & TEMPLATE_SIDES : 1;
@@ -186,10 +186,10 @@ static void set_tile(struct matmul_recipe *r, const struct key *key, const struc
 	set_operands(r, key, target);
 	r->own = r->unpacks && r->operands == MATMUL_DIRECT ? matmul_mma_own_bytes(r->format) : 0;
 	r->together = together_of(r, key, target);
-	/* Few columns are one tile, but of floats. */
-	r->parts = side || (target->has_parts && key->tile_n > FEW && !matmul_makes_input(r) &&
+	/* A small number of columns is one tile, but of floats. */
+	r->parts = side || (target->has_parts && key->tile_n > NARROW && !matmul_makes_input(r) &&
 	                    r->source != MATMUL_FROM_ROUTES);
-	r->short_last = side && key->tile_n <= FEW;
+	r->short_last = side && key->tile_n <= NARROW;
 }
 
 /* ---- all of it */

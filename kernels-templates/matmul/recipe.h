@@ -91,7 +91,7 @@ struct matmul_widths {
 	unsigned wide_from;    /* from so many columns on KEY_WIDE is faster (0: never), */
 	unsigned wide;         /* with tiles of so many, of which there may be fewer; 0: there are no such kernels */
 	unsigned products;     /* of KEY_MMA where there are enough columns; 0: there are no such kernels */
-	unsigned narrow;       /* and where there are fewer: TEMPLATE_MMA_LEAST, or twice that */
+	unsigned narrow;       /* and where there are fewer: TEMPLATE_MMA_MIN, or twice that */
 	unsigned side_by_side; /* of row blocks side by side, with this schedule; 0: others are faster */
 	uint32_t schedule;
 };

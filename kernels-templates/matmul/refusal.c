@@ -32,11 +32,11 @@ static uint64_t made_bytes(const struct matmul_recipe *r) { return r->floats_byt
 static const char *refuse_staged(const struct question *q)
 {
 	/* Products of matrices have what copies ahead leave, which are of so many bytes of each wave at least. */
-	enum { COPIES_LEAST = 3 << 10, MAX_K = 1 << 16 };
+	enum { COPIES_MIN = 3 << 10, MAX_K = 1 << 16 };
 	const struct target *t = q->target;
 	const bool products = q->r->awaited && by_products(q);
 	uint64_t totals = totals_bytes(q, jobs_of(q), q->r->columns), own = products ? ir_local_size(q->r->own) : 0;
-	const uint64_t max = products ? t->block_bytes - t->waves * COPIES_LEAST : matmul_shared(t);
+	const uint64_t max = products ? t->block_bytes - t->waves * COPIES_MIN : matmul_shared(t);
 
 	/* More of those that have several row blocks side by side. */
 	if (!q->r->int8 && t->has_parts && !q->r->awaited)

@@ -4,7 +4,7 @@
  * Owns: the choice on cards, by what was measured there. How wide tiles of CPUs are cut is matmul_wide_shape.c, which
  * says the width, too. Writes no IR.
  */
-#include "kernels-templates/formats/weight_pieces.h"
+#include "kernels-templates/formats/weight_vectors.h"
 #include "kernels-templates/matmul/matmul_dot.h"
 #include "kernels-templates/matmul/matmul_mma_piped.h"
 #include "kernels-templates/matmul/matmul_mma_shared.h"
@@ -20,7 +20,7 @@ bool matmul_mma_may_unpack(const struct target *target, const struct weight_form
 
 bool matmul_mma_pipes(const struct target *target, const struct weight_format *f, uint64_t k)
 {
-	const unsigned spans = numerics_spans(k), units = (unsigned)(numerics_pad(k) / spans / PIECES_UNIT_K);
+	const unsigned spans = numerics_spans(k), units = (unsigned)(numerics_pad(k) / spans / VECTORS_UNIT_K);
 
 	if (!f || !target->local_operands || target->shared_bytes <= TARGET_SHARED_BYTES * 4 || spans < 2)
 		return false;
@@ -34,16 +34,16 @@ bool matmul_mma_shares(const struct weight_format *f, uint64_t k)
 	const bool as_they_lie = f && (f->type == DTYPE_Q8_0 || f->type == DTYPE_F16 || f->type == DTYPE_BF16);
 
 	return spans >= MMA_HALVES &&
-	       (as_they_lie || mma_may_bring(f, (unsigned)(numerics_pad(k) / spans / PIECES_UNIT_K)));
+	       (as_they_lie || mma_may_bring(f, (unsigned)(numerics_pad(k) / spans / VECTORS_UNIT_K)));
 }
 
 /* ---- and which are used
 
-What a launch of 512 tokens takes on a card with 132 multiprocessors, as many turns as fill it: from so many row
+What a launch of 512 tokens takes on a card with 132 multiprocessors, as many iterations as fill it: from so many row
  * blocks on it has enough tiles of 128 rows and 64 columns. */
 enum { MULTIPROCESSORS = 132, TOKENS = 512, MANY_BLOCKS = 64 };
 
-static uint64_t turns(uint64_t blocks, unsigned columns)
+static uint64_t rounds(uint64_t blocks, unsigned columns)
 {
 	return ((blocks + 3) / 4 * (TOKENS / columns) + MULTIPROCESSORS - 1) / MULTIPROCESSORS;
 }
@@ -60,7 +60,7 @@ static bool widens(const struct target *target, const struct weight_format *f, u
 	const uint64_t blocks = row_blocks_of(target, rows, flags);
 
 	return matmul_mma_pipes(target, f, k) && blocks >= MANY_BLOCKS &&
-	       2 * turns(blocks, TEMPLATE_MMA_WIDE) <= turns(blocks, TEMPLATE_MMA_SHARED);
+	       2 * rounds(blocks, TEMPLATE_MMA_WIDE) <= rounds(blocks, TEMPLATE_MMA_SHARED);
 }
 
 bool matmul_mma_many_rows(const struct target *target, const struct key *key)
@@ -148,10 +148,10 @@ static void set_floats(struct matmul_widths *w, const struct key *of, const stru
 {
 	/* Fewer than 4 tokens are better off with one row block, whose wave has more weights on their way. Tiles of
 	 * many tokens are few sorts, which prompts of all lengths share; a rest of wide ones is cut once more. */
-	static const uint8_t few[] = { 2, 3, 4, 5, 6 }, some[] = { 4, 5, 6, 8 }, many[] = { 8, TEMPLATE_MAX_COLUMNS };
-	enum { FEW = 4, SOME = 17, MANY = 33 };
-	const uint8_t *widths = tokens < SOME ? few : tokens < MANY ? some : many;
-	const unsigned n = tokens < SOME ? sizeof few : tokens < MANY ? sizeof some : sizeof many;
+	static const uint8_t small[] = { 2, 3, 4, 5, 6 }, some[] = { 4, 5, 6, 8 }, many[] = { 8, TEMPLATE_MAX_COLUMNS };
+	enum { SMALL = 4, SOME = 17, MANY = 33 };
+	const uint8_t *widths = tokens < SOME ? small : tokens < MANY ? some : many;
+	const unsigned n = tokens < SOME ? sizeof small : tokens < MANY ? sizeof some : sizeof many;
 	struct key key = { .kind = KEY_MATMUL,
 		           .target = (uint8_t)target->id,
 		           .weight = of->weight,
@@ -163,7 +163,7 @@ static void set_floats(struct matmul_widths *w, const struct key *of, const stru
 		           .schedule = TEMPLATE_SIDE_BY_SIDE | MATMUL_SIDES };
 	uint64_t min = UINT64_MAX;
 
-	if (tokens < FEW || matmul_recipe(&key, target).engine != MATMUL_SIDE_BY_SIDE)
+	if (tokens < SMALL || matmul_recipe(&key, target).engine != MATMUL_SIDE_BY_SIDE)
 		return;
 	for (unsigned i = 0; i < n && widths[i] <= tokens; i++) {
 		key.tile_n = widths[i];

@@ -9,7 +9,7 @@
 #include "kernels-templates/emit/math.h"
 #include "kernels-templates/recurrent/values.h"
 
-enum { ROWS_APART = 16, ROWS_TOGETHER = 4 }; /* of a turn: loaded before any is written, or one after the other */
+enum { ROWS_APART = 16, ROWS_TOGETHER = 4 }; /* of an iteration: loaded before any is written, or one after the other */
 enum { AHEAD = 4 << 10, LINE = 64 };
 
 struct delta {
@@ -76,7 +76,7 @@ static int32_t row_bytes(const struct delta *t, unsigned row, unsigned v)
 	return (int32_t)(row * 128 + v * t->b->lanes * 4);
 }
 
-/* A turn's rows of the state, where their loads stand side by side. */
+/* An iteration's rows of the state, where their loads stand side by side. */
 static void load_rows(const struct delta *t, ir_a at, ir_f s[])
 {
 	for (unsigned i = 0; t->apart && i < t->rows * t->parts; i++)
@@ -183,7 +183,7 @@ static bool sizes_ok(const struct key *key)
 }
 
 /* Where the unit's head begins in columns, and its part of the state. */
-static void place_unit(struct delta *t, ir_s unit)
+static void begin_unit(struct delta *t, ir_s unit)
 {
 	const struct key *key = t->key;
 	struct ir *b = t->b;
@@ -221,7 +221,7 @@ bool delta_build(struct ir *b, const struct key *key, const struct target *targe
 		out = 4 * (int64_t)key->heads * key->rows;
 	ir_s begin = ir_begin(b), i = ir_loop(b, ir_ssub(b, ir_end(b), begin));
 
-	place_unit(&t, ir_sadd(b, begin, i));
+	begin_unit(&t, ir_sadd(b, begin, i));
 	ir_s column = ir_loop(b, ir_sload64(b, t.arg, DELTA_COLUMNS * 8));
 	delta_column(&t, column);
 	ir_set_a(b, t.q, ir_aaddi(b, t.q, in));

@@ -8,7 +8,7 @@
 #include "kernels-templates/emit/math.h"
 #include "kernels-templates/recurrent/values.h"
 
-enum { ROWS_APART = 16, ROWS_TOGETHER = 4 }; /* of a turn: loaded before any is written, or one after the other */
+enum { ROWS_APART = 16, ROWS_TOGETHER = 4 }; /* of an iteration: loaded before any is written, or one after the other */
 
 struct scan {
 	struct ir *b;
@@ -45,7 +45,7 @@ static void column_rates(struct scan *t, ir_s column)
 	t->decay = math_exp(b, ir_fmul(b, number_of(t, SCAN_DECAY, one), t->rate));
 }
 
-/* A turn's rows: each forgets, takes up its part of the values, and is read. */
+/* An iteration's rows: each forgets, takes up its part of the values, and is read. */
 static void scan_rows(const struct scan *t, ir_a at, ir_a to, ir_a key, ir_a query, const ir_f taken[], ir_f sum[])
 {
 	struct ir *b = t->b;
@@ -100,7 +100,7 @@ static bool sizes_ok(const struct key *key)
 }
 
 /* Where the unit's head begins in columns, and its part of the state. */
-static void place_unit(struct scan *t, ir_s unit)
+static void begin_unit(struct scan *t, ir_s unit)
 {
 	const struct key *key = t->key;
 	struct ir *b = t->b;
@@ -137,7 +137,7 @@ bool scan_build(struct ir *b, const struct key *key, const struct target *target
 	int64_t out = 4 * (int64_t)key->heads * key->rows, in = out + 8 * (int64_t)key->kv_heads * key->head_dim;
 	ir_s begin = ir_begin(b), i = ir_loop(b, ir_ssub(b, ir_end(b), begin));
 
-	place_unit(&t, ir_sadd(b, begin, i));
+	begin_unit(&t, ir_sadd(b, begin, i));
 	ir_s column = ir_loop(b, ir_sload64(b, t.arg, SCAN_COLUMNS * 8));
 	scan_column(&t, column);
 	ir_set_a(b, t.keys, ir_aaddi(b, t.keys, in));

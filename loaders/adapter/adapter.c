@@ -86,20 +86,20 @@ static bool check_part(const struct adapter_file *f, const struct adapter_part *
 	const struct adapter_tensor *const each[] = { &f->pair[p->pair].magnitude, &f->pair[p->pair].bias };
 
 	for (int i = 0; i < 2; i++)
-		if (each[i]->name && (each[i]->rows != 1 || each[i]->cols != p->place.all_rows))
+		if (each[i]->name && (each[i]->rows != 1 || each[i]->cols != p->location.all_rows))
 			return error_set(err, ERROR_FORMAT,
 			                 "%s: tensor %s has %" PRIu64 " numbers, expected %" PRIu64
 			                 ", as the model's %s has rows",
 			                 f->weights.label, each[i]->name, each[i]->rows * each[i]->cols,
-			                 p->place.all_rows, p->place.name);
+			                 p->location.all_rows, p->location.name);
 	if (a->cols != p->cols)
 		return error_set(err, ERROR_FORMAT,
 		                 "%s: tensor %s has %" PRIu64 " columns, expected %" PRIu64 ", as the model's %s has",
-		                 f->weights.label, a->name, a->cols, p->cols, p->place.name);
-	if (b->rows != p->place.all_rows)
+		                 f->weights.label, a->name, a->cols, p->cols, p->location.name);
+	if (b->rows != p->location.all_rows)
 		return error_set(err, ERROR_FORMAT,
 		                 "%s: tensor %s has %" PRIu64 " rows, expected %" PRIu64 ", as the model's %s has",
-		                 f->weights.label, b->name, b->rows, p->place.all_rows, p->place.name);
+		                 f->weights.label, b->name, b->rows, p->location.all_rows, p->location.name);
 	return true;
 }
 
@@ -141,12 +141,12 @@ static bool match_layer(struct adapter_file *f, const struct model *m, uint32_t 
 	for (int k = 0; k < MATRIX_SLOTS; k++) {
 		struct adapter_part p = { .layer = layer, .slot = slot_of((enum matrix_slot)k) };
 		struct adapter_pair *pair;
-		if (!model_place_of(m, f->is_gguf, layer, p.slot, &p.place) || !(pair = find_pair(f, p.place.name)) ||
-		    pair->embeds)
+		if (!model_location_of(m, f->is_gguf, layer, p.slot, &p.location) ||
+		    !(pair = find_pair(f, p.location.name)) || pair->embeds)
 			continue;
 		p.pair = (uint32_t)(pair - f->pair);
-		p.rows = p.place.order.rows;
-		p.cols = p.place.order.cols;
+		p.rows = p.location.order.rows;
+		p.cols = p.location.order.cols;
 		p.rank = (uint32_t)pair->a.rows;
 		if (!check_part(f, &p, err) || !add_part(f, &p, room, err))
 			return false;
@@ -170,8 +170,8 @@ static bool match_once(struct adapter_file *f, const struct model *m, enum adapt
 		return true;
 	p.pair = (uint32_t)(pair - f->pair);
 	p.rank = (uint32_t)rank_of(f, pair);
-	p.place.all_rows = t->rows;
-	snprintf(p.place.name, sizeof p.place.name, "%s", name);
+	p.location.all_rows = t->rows;
+	snprintf(p.location.name, sizeof p.location.name, "%s", name);
 	if (m->spec.tied && f->merges)
 		return error_set(
 			err, ERROR_UNSUPPORTED,
@@ -238,7 +238,7 @@ static bool match_whole(struct adapter_file *f, const struct model *m, bool outp
 			                 "%s: tensor %s is of %s, and the model's output matrix is its embedding: "
 			                 "neither can be replaced alone",
 			                 f->weights.label, w->t.name, w->path);
-		snprintf(p.place.name, sizeof p.place.name, "%s", name);
+		snprintf(p.location.name, sizeof p.location.name, "%s", name);
 		if (!append_part(f, &p, room, err))
 			return false;
 	}
@@ -415,8 +415,9 @@ bool adapter_read_whole(const struct adapter_file *f, const struct adapter_part 
 /* Where the file has a row of B. */
 static uint64_t row_of(const struct adapter_part *p, uint64_t r)
 {
-	return p->target == ADAPTER_LAYER ? p->place.first_row + model_source_row(&p->place.order, p->place.head_dim, r)
-	                                  : r;
+	return p->target == ADAPTER_LAYER
+	               ? p->location.first_row + model_source_row(&p->location.order, p->location.head_dim, r)
+	               : r;
 }
 
 /* from: rows of cols; to: cols of rows. */

@@ -55,7 +55,7 @@ struct adapter_part {
 	uint32_t pair; /* or which of those that are whole */
 	uint64_t rows, cols;
 	uint32_t rank; /* 0: it is whole */
-	struct model_place place;
+	struct model_location location;
 };
 
 struct adapter_file {

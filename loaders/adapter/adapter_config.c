@@ -96,7 +96,7 @@ static bool check_field(const struct adapter_config *c, const char *name, const 
 	                 "%s: the field %s is not known and might change what the adapter computes", c->label, shown);
 }
 
-static bool read_number(const struct adapter_config *c, const char *name, double least, double most, double *out,
+static bool read_number(const struct adapter_config *c, const char *name, double min, double max, double *out,
                         struct error *err)
 {
 	const json_t *v = json_object_get(c->root, name);
@@ -104,9 +104,9 @@ static bool read_number(const struct adapter_config *c, const char *name, double
 	if (!v || json_is_null(v))
 		return true;
 	*out = json_number_value(v);
-	if (!json_is_number(v) || !(*out >= least && *out <= most)) {
+	if (!json_is_number(v) || !(*out >= min && *out <= max)) {
 		char range[80];
-		snprintf(range, sizeof range, "a number from %g to %g", least, most);
+		snprintf(range, sizeof range, "a number from %g to %g", min, max);
 		return refuse_value(c, name, v, range, err);
 	}
 	return true;

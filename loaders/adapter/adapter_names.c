@@ -1,18 +1,18 @@
 /* loaders/adapter/adapter_names.c - expressions that name modules, as rank_pattern and alpha_pattern have them
  * (adapter_config.h).
  *
- * An expression is followed through the path with the set of all places it may have come to, so that no expression
+ * An expression is followed through the path with the set of all positions it may have come to, so that no expression
  * takes long: what would take too many steps is refused, as is what this does not know.
  */
 #include <string.h>
 
 #include "loaders/adapter/adapter_config.h"
 
-enum { PATH_MOST = 512, STEPS_MOST = 1 << 16, DEPTH_MOST = 16 };
+enum { MAX_PATH = 512, STEPS_MAX = 1 << 16, DEPTH_MAX = 16 };
 
-/* Places in a path; [n] is its end. */
-struct places {
-	bool at[PATH_MOST + 1];
+/* Positions in a path; [n] is its end. */
+struct positions {
+	bool at[MAX_PATH + 1];
 };
 struct naming {
 	const char *path;
@@ -21,7 +21,8 @@ struct naming {
 	bool bad;
 };
 
-static void follow(struct naming *m, const char *p, const char *end, const struct places *from, struct places *to);
+static void follow(struct naming *m, const char *p, const char *end, const struct positions *from,
+                   struct positions *to);
 
 /* ---- single characters */
 
@@ -96,9 +97,9 @@ static const char *part_end(const char *p, const char *end)
 	return open ? NULL : p;
 }
 
-static void part(struct naming *m, const char *p, const char *end, const struct places *from, struct places *to)
+static void part(struct naming *m, const char *p, const char *end, const struct positions *from, struct positions *to)
 {
-	*to = (struct places){ { false } };
+	*to = (struct positions){ { false } };
 	if (*p == '(') {
 		p += end - p > 3 && p[1] == '?' && p[2] == ':' ? 3 : 1;
 		follow(m, p, end - 1, from, to);
@@ -114,8 +115,8 @@ static void part(struct naming *m, const char *p, const char *end, const struct 
 	is_one(m, p, end, 0);
 }
 
-/* Adds places. Whether any was new. */
-static bool add_places(struct places *to, const struct places *more, size_t n)
+/* Adds positions. Whether any was new. */
+static bool add_positions(struct positions *to, const struct positions *more, size_t n)
 {
 	bool any = false;
 
@@ -127,9 +128,9 @@ static bool add_places(struct places *to, const struct places *more, size_t n)
 }
 
 /* A part as often as `often` says: '*', '+', '?', or once. */
-static void parts(struct naming *m, const char *p, const char *end, char often, struct places *at)
+static void parts(struct naming *m, const char *p, const char *end, char often, struct positions *at)
 {
-	struct places all = *at, one;
+	struct positions all = *at, one;
 
 	if (often == '+' || !often) {
 		part(m, p, end, at, &one);
@@ -138,9 +139,9 @@ static void parts(struct naming *m, const char *p, const char *end, char often, 
 		one = *at;
 	}
 	while (often && !m->bad) {
-		struct places next;
+		struct positions next;
 		part(m, p, end, &one, &next);
-		if (!add_places(&all, &next, m->n) || often == '?')
+		if (!add_positions(&all, &next, m->n) || often == '?')
 			break;
 		one = next;
 	}
@@ -148,11 +149,11 @@ static void parts(struct naming *m, const char *p, const char *end, char often, 
 }
 
 /* One branch of an expression; returns where it ends. */
-static const char *branch(struct naming *m, const char *p, const char *end, struct places *at)
+static const char *branch(struct naming *m, const char *p, const char *end, struct positions *at)
 {
 	while (p < end && *p != '|' && !m->bad) {
 		const char *behind = part_end(p, end);
-		m->bad = m->bad || !behind || ++m->steps > STEPS_MOST;
+		m->bad = m->bad || !behind || ++m->steps > STEPS_MAX;
 		if (m->bad)
 			break;
 		const bool repeats = behind < end && strchr("*+?", *behind) != NULL;
@@ -163,14 +164,14 @@ static const char *branch(struct naming *m, const char *p, const char *end, stru
 	return p;
 }
 
-static void follow(struct naming *m, const char *p, const char *end, const struct places *from, struct places *to)
+static void follow(struct naming *m, const char *p, const char *end, const struct positions *from, struct positions *to)
 {
-	*to = (struct places){ { false } };
-	m->bad = m->bad || ++m->depth > DEPTH_MOST;
+	*to = (struct positions){ { false } };
+	m->bad = m->bad || ++m->depth > DEPTH_MAX;
 	for (bool more = true; more && !m->bad;) {
-		struct places at = *from;
+		struct positions at = *from;
 		p = branch(m, p, end, &at);
-		add_places(to, &at, m->n);
+		add_positions(to, &at, m->n);
 		more = p < end && *p == '|';
 		p += more;
 	}
@@ -180,9 +181,9 @@ static void follow(struct naming *m, const char *p, const char *end, const struc
 bool adapter_names(const char *expression, const char *path, bool *bad)
 {
 	struct naming m = { .path = path, .n = strlen(path) };
-	struct places from = { { true } }, to = { { false } };
+	struct positions from = { { true } }, to = { { false } };
 
-	*bad = m.n > PATH_MOST;
+	*bad = m.n > MAX_PATH;
 	for (size_t i = 0; !*bad && i < m.n; i++)
 		from.at[i + 1] = path[i] == '.';
 	if (!*bad)

@@ -259,11 +259,11 @@ static bool take_coding(struct file *f, struct error *err)
 	return true;
 }
 
-bool file_text(struct file *f, uint64_t most, struct error *err)
+bool file_text(struct file *f, uint64_t max, struct error *err)
 {
-	if (f->size > most)
+	if (f->size > max)
 		return error_set(err, ERROR_FORMAT, "%s: has %" PRIu64 " bytes, expected at most %" PRIu64, f->label,
-		                 f->size, most);
+		                 f->size, max);
 	bool ok = file_reach(f, f->size, err) && file_same(f, err) && take_coding(f, err) &&
 	          !file_is_stand_in(f->base, f->size, f->label, err);
 	file_rest(f);

@@ -52,7 +52,7 @@ void file_label(char out[200], const char *path);
 bool file_reach(struct file *f, uint64_t n, struct error *err);
 /* The whole of a text in UTF-8, without a byte order mark, which may have so many bytes; the descriptor is closed. What
  * stands in for a file that was not downloaded is refused. */
-bool file_text(struct file *f, uint64_t most, struct error *err);
+bool file_text(struct file *f, uint64_t max, struct error *err);
 /* Gives back what the copy has beyond n bytes. */
 void file_trim(struct file *f, uint64_t n);
 

@@ -98,13 +98,13 @@ static bool array_too_long(struct parser *p, const struct gguf_kv *kv, uint64_t 
 
 static bool walk_array(struct parser *p, const struct gguf_kv *kv, enum gguf_type item, uint64_t count, unsigned depth)
 {
-	unsigned least = item == GGUF_STRING ? 8 : item == GGUF_ARRAY ? 12 : scalar_bytes[item];
+	unsigned min = item == GGUF_STRING ? 8 : item == GGUF_ARRAY ? 12 : scalar_bytes[item];
 	struct gguf_str s;
 
-	if (count > cursor_left(&p->c) / least)
+	if (count > cursor_left(&p->c) / min)
 		return array_too_long(p, kv, count);
 	if (item != GGUF_STRING && item != GGUF_ARRAY)
-		return cursor_skip(&p->c, count * least);
+		return cursor_skip(&p->c, count * min);
 	for (uint64_t i = 0; i < count; i++) {
 		enum gguf_type inner;
 		uint64_t n;
@@ -233,9 +233,9 @@ static bool read_tensor(struct parser *p, struct gguf_tensor *t)
 }
 
 /* May an array of `count` items, described by at least `least` bytes each, be allocated? */
-static bool may_index(const struct parser *p, uint64_t count, uint64_t most, uint64_t least, uint64_t item_bytes)
+static bool may_index(const struct parser *p, uint64_t count, uint64_t max, uint64_t min, uint64_t item_bytes)
 {
-	return count <= most && count <= cursor_left(&p->c) / least &&
+	return count <= max && count <= cursor_left(&p->c) / min &&
 	       (count <= ALWAYS_INDEXED || count <= 2 * p->g->size / item_bytes);
 }
 
@@ -363,7 +363,7 @@ static bool read_tensors(struct parser *p)
 	return true;
 }
 
-static bool place_tensor(struct parser *p, struct gguf_tensor *t)
+static bool check_tensor_range(struct parser *p, struct gguf_tensor *t)
 {
 	struct gguf *g = p->g;
 	uint64_t end;
@@ -421,13 +421,13 @@ static bool check_overlap(struct parser *p)
 	return ok;
 }
 
-static bool place_tensors(struct parser *p)
+static bool check_tensor_ranges(struct parser *p)
 {
 	struct gguf *g = p->g;
 
 	g->data_start = (p->c.at + g->alignment - 1) & ~(g->alignment - 1);
 	for (uint64_t i = 0; i < g->n_tensors; i++)
-		if (!place_tensor(p, &g->tensor[i]))
+		if (!check_tensor_range(p, &g->tensor[i]))
 			return false;
 	return g->n_tensors < 2 || check_overlap(p);
 }
@@ -442,7 +442,7 @@ static bool parse(struct gguf *g, struct file *f, const char *path, bool header_
 	g->private = calloc(1, sizeof(struct gguf_index));
 	if (!g->private)
 		return no_memory(&p, "tensors", 0);
-	if (read_header(&p) && read_keys(&p) && read_alignment(&p) && read_tensors(&p) && place_tensors(&p)) {
+	if (read_header(&p) && read_keys(&p) && read_alignment(&p) && read_tensors(&p) && check_tensor_ranges(&p)) {
 		g->header_bytes = p.c.at;
 		file_trim(f, p.c.at);
 		return true;

@@ -12,7 +12,7 @@
 
 #include "loaders/files/gguf.h"
 
-enum { MAX_NAME = 256, LEAST_ENTRY = 4 + 1 + 4 + 4 + 4 };
+enum { MAX_NAME = 256, MIN_ENTRY = 4 + 1 + 4 + 4 + 4 };
 static const char sums[] = ".in_sum2", counts[] = ".counts";
 
 void imatrix_free(struct imatrix *m)
@@ -164,14 +164,14 @@ static bool cut(struct old *o, const char *field)
 	                 o->label, o->c.file->size, field, o->number);
 }
 
-static bool old_number(struct old *o, const char *field, uint64_t most, uint32_t *out)
+static bool old_number(struct old *o, const char *field, uint64_t max, uint32_t *out)
 {
 	if (!cursor_u32(&o->c, out))
 		return cut(o, field);
-	if (*out == 0 || *out > most)
+	if (*out == 0 || *out > max)
 		return error_set(o->c.err, ERROR_FORMAT,
 		                 "%s: the %s of entry %" PRIu32 " is %" PRIu32 ", expected 1 to %" PRIu64 "", o->label,
-		                 field, o->number, *out, most);
+		                 field, o->number, *out, max);
 	return true;
 }
 
@@ -206,7 +206,7 @@ static bool read_old(struct imatrix *m, struct file *f, struct error *err)
 	struct old o = { .c = { .file = f, .err = err }, .label = f->label };
 	uint32_t n, chunks;
 
-	if (!cursor_u32(&o.c, &n) || n == 0 || n > f->size / LEAST_ENTRY)
+	if (!cursor_u32(&o.c, &n) || n == 0 || n > f->size / MIN_ENTRY)
 		return error_set(err, ERROR_FORMAT,
 		                 "%s: is no importance matrix: it begins neither with \"GGUF\" nor with a number of "
 		                 "entries that its size can hold",

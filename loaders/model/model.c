@@ -133,13 +133,13 @@ static bool open_parts(struct model_file *f, struct model_paths *paths, struct e
 	return true;
 }
 
-static bool open_beside(struct file *f, const char *dir, const char *name, bool required, uint64_t most,
+static bool open_beside(struct file *f, const char *dir, const char *name, bool required, uint64_t max,
                         struct error *err)
 {
 	if (!required && !model_exists(dir, name))
 		return true;
 	char *path = model_join(dir, name, err);
-	bool ok = path && file_open(f, path, err) && file_text(f, most, err);
+	bool ok = path && file_open(f, path, err) && file_text(f, max, err);
 	free(path);
 	return ok;
 }
@@ -394,7 +394,7 @@ void model_close(struct model *m)
 			free(numbers[i]);
 		free(f->dense);
 		free(f->layer_is_sliding);
-		free(f->places);
+		free(f->locations);
 		model_free_quants(f);
 		free(f->layer_rotation);
 		free(f->layer_mixer);
@@ -443,8 +443,8 @@ static bool read_experts(const struct model *m, const struct model_tensor *t, ui
 			bytes -= n;
 			continue;
 		}
-		uint32_t part = t->place ? t->place[e].part : t->part;
-		uint64_t from = t->place ? t->place[e].offset : t->offset + e * t->expert_stride;
+		uint32_t part = t->location ? t->location[e].part : t->part;
+		uint64_t from = t->location ? t->location[e].offset : t->offset + e * t->expert_stride;
 		if (!file_read(&m->file->part[part].file, from + at, n, out, err))
 			return false;
 		offset += n;
@@ -484,7 +484,7 @@ void model_describe(const struct model *m, char *out, size_t cap)
 {
 	const struct model_spec *s = &m->spec;
 	uint64_t bytes[DTYPE_COUNT] = { 0 };
-	int most = (int)s->embed.type;
+	int max = (int)s->embed.type;
 
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct model_layer *l = &s->layer[i];
@@ -492,8 +492,8 @@ void model_describe(const struct model *m, char *out, size_t cap)
 			bytes[l->matrix[k].type] += l->matrix[k].bytes;
 	}
 	for (int t = 0; t < DTYPE_COUNT; t++)
-		if (bytes[t] > bytes[most])
-			most = t;
+		if (bytes[t] > bytes[max])
+			max = t;
 	snprintf(out, cap, "%s %" PRIu32 " layers, hidden %" PRIu32 ", %s", s->arch_name, s->layers, s->hidden,
-	         dtype_table[most].name);
+	         dtype_table[max].name);
 }

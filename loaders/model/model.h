@@ -83,7 +83,7 @@ struct model_rope {
 	const float *freq_factors; /* dims/2 divisors of inv_freq, or NULL: GGUF's rope_freqs.weight, which replaces
 	                              llama3; of long, those of sessions of up to original_context positions */
 	/* Of pictures' tokens, pairs rotate by time, row or column: so many by each; 0: all have one position.
-	 * interleaved: pairs take turns, else sections lie one behind the other. */
+	 * interleaved: pairs alternate, else sections lie one behind the other. */
 	uint32_t sections[3];
 	bool interleaved;
 	const float *long_factors; /* long: those of longer sessions; NULL with MODEL_HEADER_ONLY, as freq_factors */
@@ -129,21 +129,21 @@ struct model_tensor {
 	uint32_t heads, own_rows, own_file_rows, own_first;
 	bool transposed, own_apart; /* own_apart: of a matrix that is one, its rows are neighbours in the file */
 	/* Of a mixture's experts, rows and cols being one's: how many, 0 for other tensors; and where each lies, in
-	 * bytes from one to the next, or anywhere (place, experts entries). bytes: of all. With own_file_rows each has
-	 * so many rows, or elements of a vector, in the file, of which those from own_first on are meant that lie
+	 * bytes from one to the next, or anywhere (location, experts entries). bytes: of all. With own_file_rows each
+	 * has so many rows, or elements of a vector, in the file, of which those from own_first on are meant that lie
 	 * equally far apart; MXFP4 with a group has its scales apart, and floats may be transposed
 	 * (model_columns.c). */
 	uint32_t experts;
 	uint64_t expert_stride;
-	const struct expert_place *place;
+	const struct expert_location *location;
 };
 
-struct expert_place {
+struct expert_location {
 	uint32_t part;
 	uint64_t offset;
 };
 
-/* Each tensor by its name in tensor_slots.h, and by its place among those of its sort. */
+/* Each tensor by its name in tensor_slots.h, and by its position among those of its sort. */
 struct model_layer {
 	union {
 		struct {
@@ -400,7 +400,7 @@ enum model_source_role {
 	MODEL_SOURCE_ROPE_FACTORS, /* of a GGUF file, f32: model_rope.freq_factors */
 	MODEL_SOURCE_LONG_FACTORS, /* and long_factors */
 	MODEL_SOURCE_CHAT_JSON,
-	MODEL_SOURCE_NAMED_TEMPLATES, /* names and texts in turn, a 0 behind each */
+	MODEL_SOURCE_NAMED_TEMPLATES, /* names and texts alternately, a 0 behind each */
 	MODEL_SOURCE_POOLING,
 	MODEL_SOURCE_CLASSIFIER, /* of a GGUF file, f32: model_classifier */
 	MODEL_SOURCE_DENSE,      /* model_dense.c says what is in it */
@@ -440,7 +440,7 @@ uint64_t model_source_row(const struct model_tensor *t, uint32_t head_dim, uint6
 /* Copies some of a tensor's bytes, which must be within it. From any thread. */
 bool model_read(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out,
                 struct error *err);
-/* Whether rows are read quicker the more of them are read at once, since the file has them turned. */
+/* Whether rows are read quicker the more of them are read at once, since the file has them transposed. */
 bool model_rows_lie_apart(const struct model_tensor *t);
 /* All that was wanted has been read: whether it was the files that model_open() saw. Closes them; should more be read,
  * they are opened again. */

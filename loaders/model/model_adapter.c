@@ -7,7 +7,7 @@
 
 #include "loaders/model/model_bind.h"
 
-_Static_assert((int)MODEL_PLACE_NAME >= (int)NAME_CAP, "a name has room");
+_Static_assert((int)MODEL_LOCATION_NAME >= (int)NAME_CAP, "a name has room");
 
 static const struct model_tensor *tensor_of(const struct model *m, uint32_t layer, enum tensor_slot slot)
 {
@@ -43,7 +43,8 @@ static struct part_rows rows_of(const struct binder *b, uint32_t layer, enum ten
 	return part;
 }
 
-bool model_place_of(const struct model *m, bool gguf, uint32_t layer, enum tensor_slot slot, struct model_place *out)
+bool model_location_of(const struct model *m, bool gguf, uint32_t layer, enum tensor_slot slot,
+                       struct model_location *out)
 {
 	static const char end[] = ".weight";
 	const struct model_tensor *t = tensor_of(m, layer, slot);

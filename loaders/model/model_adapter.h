@@ -7,9 +7,9 @@
 
 #include "loaders/model/model.h"
 
-enum { MODEL_PLACE_NAME = 96 };
-struct model_place {
-	char name[MODEL_PLACE_NAME]; /* "layers.3.self_attn.q_proj", "blk.3.attn_q" */
+enum { MODEL_LOCATION_NAME = 96 };
+struct model_location {
+	char name[MODEL_LOCATION_NAME]; /* "layers.3.self_attn.q_proj", "blk.3.attn_q" */
 	uint64_t first_row,
 		all_rows; /* of the tensor of that name, from which row on this matrix has its own, as order says */
 	struct model_tensor order;
@@ -17,7 +17,8 @@ struct model_place {
 };
 /* Of a matrix with its rows by themselves or in a row of others; gguf: in GGUF files, else in safetensors. False: files
  * of that kind have it in no such form (experts, matrices by head), or the model has no such matrix. */
-bool model_place_of(const struct model *m, bool gguf, uint32_t layer, enum tensor_slot slot, struct model_place *out);
+bool model_location_of(const struct model *m, bool gguf, uint32_t layer, enum tensor_slot slot,
+                       struct model_location *out);
 /* "llama": what GGUF calls the architecture; NULL: nothing. */
 const char *model_gguf_name(const struct model *m);
 

@@ -8,7 +8,7 @@
  * NAME.weight_packed or NAME.weight, NAME.weight_scale, perhaps NAME.weight_zero_point (integers of rows, eight in a
  * word) and NAME.weight_g_idx; scale * (q - zero). FP8: scale * number. NAME.weight_shape says again what the model
  * says. FP8 of others: NAME.weight and NAME.weight_scale_inv, which is a scale all the same. GPTQ, AWQ: NAME.qweight,
- * NAME.qzeros, NAME.scales, all of them turned; GPTQ's NAME.g_idx is the group of each column. model_affine_read.c
+ * NAME.qzeros, NAME.scales, all of them transposed; GPTQ's NAME.g_idx is the group of each column. model_affine_read.c
  * makes blocks of them: what a larger group has is there again in each.
  */
 #include <inttypes.h>
@@ -101,7 +101,7 @@ static void flatten(const struct binding *b, struct found_tensor *t)
 	t->rank = 2;
 }
 
-static bool find_beside(const struct binding *b, const char *end, struct found_tensor *out, struct expert_place *at)
+static bool find_beside(const struct binding *b, const char *end, struct found_tensor *out, struct expert_location *at)
 {
 	char beside[NAME_CAP];
 
@@ -110,7 +110,7 @@ static bool find_beside(const struct binding *b, const char *end, struct found_t
 		                 b->f->part[0].file.label, beside, b->name);
 	b->f->used[out->entry] = true;
 	flatten(b, out);
-	*at = (struct expert_place){ out->part, out->offset };
+	*at = (struct expert_location){ out->part, out->offset };
 	return true;
 }
 

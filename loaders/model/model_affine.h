@@ -44,7 +44,7 @@ struct model_quants {
 	bool check_half;                      /* zero points are there, and must be half of 2^bits */
 	uint32_t group, group_rows;           /* a multiple of 32; at least 1 */
 	uint64_t groups, all_rows, first_row; /* in a row; in the tensors; of the rows that are meant */
-	struct expert_place quants, scales, others, order_of_columns; /* others: minima or zero points */
+	struct expert_location quants, scales, others, order_of_columns; /* others: minima or zero points */
 	bool has_order;
 };
 

@@ -29,7 +29,7 @@ struct rows {
 	struct error *err;
 };
 
-static bool fetch(const struct rows *r, const struct expert_place *at, uint64_t offset, uint64_t bytes)
+static bool fetch(const struct rows *r, const struct expert_location *at, uint64_t offset, uint64_t bytes)
 {
 	return file_read(&r->part[at->part].file, at->offset + offset, bytes, r->raw, r->err);
 }
@@ -42,9 +42,9 @@ static unsigned number_bytes(const struct model_quants *q) { return dtype_table[
 static uint64_t raw_bytes(const struct model_tensor *t, const struct model_quants *q, uint64_t n)
 {
 	uint64_t quants = n * t->cols, numbers = (n + 8) * q->groups * 4, order = t->cols * 4;
-	uint64_t most = quants > numbers ? quants : numbers;
+	uint64_t max = quants > numbers ? quants : numbers;
 
-	return (most > order ? most : order) + 64;
+	return (max > order ? max : order) + 64;
 }
 
 bool model_rows_lie_apart(const struct model_tensor *t) { return t->quants && t->quants->order != QUANTS_IN_ROWS; }
@@ -107,8 +107,8 @@ static bool quants_by_columns(const struct rows *r)
 /* Where of a word of AWQ's the integer of a row lies, in bits. */
 static unsigned awq_shift(uint64_t row)
 {
-	static const uint8_t place[8] = { 0, 4, 1, 5, 2, 6, 3, 7 };
-	return 4u * place[row % 8];
+	static const uint8_t order[8] = { 0, 4, 1, 5, 2, 6, 3, 7 };
+	return 4u * order[row % 8];
 }
 
 static bool quants_by_rows(const struct rows *r)
@@ -178,7 +178,7 @@ static uint32_t widened(enum dtype type, uint32_t bits)
 }
 
 /* Numbers that lie as the quants do, in rows: those of the first row's, and on. */
-static bool numbers_in_rows(const struct rows *r, const struct expert_place *at, bool scales)
+static bool numbers_in_rows(const struct rows *r, const struct expert_location *at, bool scales)
 {
 	unsigned bytes = number_bytes(r->q);
 	uint64_t each = r->q->group_rows, from = r->first / each, groups = r->q->groups,
@@ -210,7 +210,7 @@ static bool scales_in_columns(const struct rows *r)
 	return true;
 }
 
-/* Zero points of GPTQ and AWQ, those of eight rows in a word, or four; those of compressed-tensors are turned. */
+/* Zero points of GPTQ and AWQ, those of eight rows in a word, or four; those of compressed-tensors are transposed. */
 static bool read_zeros(const struct rows *r)
 {
 	const struct model_quants *q = r->q;

@@ -34,7 +34,7 @@ struct arch_name {
 	enum tensor_slot slot;
 	const char *gguf, *hf; /* NULL: the usual one; both: no entry */
 };
-enum { ARCH_NAMES_MOST = 32, ARCH_NORM_NAMES = 4 };
+enum { ARCH_NAMES_MAX = 32, ARCH_NORM_NAMES = 4 };
 
 /* Matrices that one tensor of the file holds, row after row. */
 enum arch_fused {
@@ -46,34 +46,34 @@ enum arch_fused {
 	FUSED_DELTA = 32, /* of the delta rule: what goes through the convolution and the gate, by heads of keys */
 	FUSED_RATES = 64, /* its two matrices with a row for each head of values, by heads of keys */
 	FUSED_BY_COLUMNS =
-		128,        /* experts' rows of gate and up in turn, and of floats columns as rows (model_columns.c) */
-	FUSED_SCAN = 256,   /* of the selective scan: the gate, what goes through the convolution, and the steps */
-	FUSED_SHARED = 512, /* gate and up of the shared expert */
+		128, /* experts' rows of gate and up alternately, and of floats columns as rows (model_columns.c) */
+	FUSED_SCAN = 256,     /* of the selective scan: the gate, what goes through the convolution, and the steps */
+	FUSED_SHARED = 512,   /* gate and up of the shared expert */
 	FUSED_BY_HEADS = 1024 /* with FUSED_QKV: of each head its queries, keys and values */
 };
 
 /* What a family has beyond llama, where tensors alone do not show it. */
 enum arch_switch {
-	SWITCH_SCALES = 1,             /* of embeddings, of what is added to the stream, of scores and logits */
-	SWITCH_QUERY_SCALE = 2,        /* of queries, by position */
-	SWITCH_PARTIAL = 4,            /* a part of a head may rotate */
-	SWITCH_LONG = 8,               /* rotary factors for short and for long contexts */
-	SWITCH_NO_ROPE_LAYERS = 16,    /* one layer of four does not rotate, or as no_rope_layers says */
-	SWITCH_WINDOWS_ROTATE = 32,    /* where some layers have a window, the others do not rotate */
-	SWITCH_WINDOW_ROPE = 64,       /* layers with a window rotate without scaling, perhaps by a base of their own */
-	SWITCH_EMBED_ROOT = 128,       /* embeddings are scaled by sqrt(hidden) */
-	SWITCH_PLUS_ONE = 256,         /* safetensors hold norms' weights less 1 */
-	SWITCH_QUERY_SCALAR = 512,     /* the scores' scale is 1/sqrt(query_pre_attn_scalar) */
-	SWITCH_YARN_FACTOR = 1024,     /* GGUF's yarn_attn_factor is the whole attention factor */
-	SWITCH_CAPS = 4096,            /* scores and logits are bounded */
-	SWITCH_NORMS_ROTATED = 2048,   /* norms of Q's and K's heads stand behind the rotation */
-	SWITCH_LAYER_NORM = 8192,      /* norms subtract the mean */
-	SWITCH_PARALLEL = 16384,       /* attention and the feed-forward layer read one norm */
-	SWITCH_LOGIT_SCALE = 32768,    /* logits are multiplied by logit_scale */
-	SWITCH_LAYER_SIZES = 65536,    /* layers differ in sizes; some attend to others' keys and values */
-	SWITCH_SCORES_PLAIN = 131072,  /* scores have no scale */
-	SWITCH_VALUE_NORMS = 262144,   /* each head's values are normed, without weights */
-	SWITCH_TILED = 1 << 19,        /* GGUF has heads of values in turns of those of keys (model_recurrent.tiled) */
+	SWITCH_SCALES = 1,            /* of embeddings, of what is added to the stream, of scores and logits */
+	SWITCH_QUERY_SCALE = 2,       /* of queries, by position */
+	SWITCH_PARTIAL = 4,           /* a part of a head may rotate */
+	SWITCH_LONG = 8,              /* rotary factors for short and for long contexts */
+	SWITCH_NO_ROPE_LAYERS = 16,   /* one layer of four does not rotate, or as no_rope_layers says */
+	SWITCH_WINDOWS_ROTATE = 32,   /* where some layers have a window, the others do not rotate */
+	SWITCH_WINDOW_ROPE = 64,      /* layers with a window rotate without scaling, perhaps by a base of their own */
+	SWITCH_EMBED_ROOT = 128,      /* embeddings are scaled by sqrt(hidden) */
+	SWITCH_PLUS_ONE = 256,        /* safetensors hold norms' weights less 1 */
+	SWITCH_QUERY_SCALAR = 512,    /* the scores' scale is 1/sqrt(query_pre_attn_scalar) */
+	SWITCH_YARN_FACTOR = 1024,    /* GGUF's yarn_attn_factor is the whole attention factor */
+	SWITCH_CAPS = 4096,           /* scores and logits are bounded */
+	SWITCH_NORMS_ROTATED = 2048,  /* norms of Q's and K's heads stand behind the rotation */
+	SWITCH_LAYER_NORM = 8192,     /* norms subtract the mean */
+	SWITCH_PARALLEL = 16384,      /* attention and the feed-forward layer read one norm */
+	SWITCH_LOGIT_SCALE = 32768,   /* logits are multiplied by logit_scale */
+	SWITCH_LAYER_SIZES = 65536,   /* layers differ in sizes; some attend to others' keys and values */
+	SWITCH_SCORES_PLAIN = 131072, /* scores have no scale */
+	SWITCH_VALUE_NORMS = 262144,  /* each head's values are normed, without weights */
+	SWITCH_TILED = 1 << 19, /* GGUF has heads of values round-robin over those of keys (model_recurrent.tiled) */
 	SWITCH_LATER_LAYERS = 1 << 23, /* layers that predict further tokens may stand behind the others */
 	SWITCH_ONE_PART = 1 << 25,     /* a layer is a mixer or a feed-forward layer, not both */
 	SWITCH_NO_ROPE = 1 << 22,      /* whether layers rotate the file says */
@@ -160,10 +160,10 @@ struct arch_row {
 	                                         attention's output, of the feed-forward layer; NULL: never */
 	bool qkv_bias;                        /* Q, K and V have one, unless config.json says otherwise by `bias` */
 	uint32_t head_dim;                    /* where config.json leaves it out; 0: hidden size / heads */
-	struct arch_name renamed[ARCH_NAMES_MOST]; /* tensors under other names than tensor_slots.h says */
-	bool tied;                                 /* tie_word_embeddings where config.json leaves it out */
-	uint32_t routing;                          /* enum arch_routing */
-	enum arch_window window;                   /* what sliding_window of config.json means */
+	struct arch_name renamed[ARCH_NAMES_MAX]; /* tensors under other names than tensor_slots.h says */
+	bool tied;                                /* tie_word_embeddings where config.json leaves it out */
+	uint32_t routing;                         /* enum arch_routing */
+	enum arch_window window;                  /* what sliding_window of config.json means */
 	const char *stated; /* of config.json, which must be there: the class has no default that works */
 	const char *fields; /* of config.json, which its class does not use */
 	/* Fields of config.json by other names: "THEIRS=USUAL", or "THEIRS==USUAL" where the class reads nothing under

@@ -61,17 +61,17 @@ static bool group_of_mixer(const struct model_spec *s, enum tensor_group group, 
 	}
 }
 
-enum { LEAST_IN_LAYER = 3 /* a norm and two matrices; a model that lacks one of more tensors hears its name */ };
+enum { MIN_IN_LAYER = 3 /* a norm and two matrices; a model that lacks one of more tensors hears its name */ };
 
 static bool check_layers(struct binder *b)
 {
 	const struct model_spec *s = &b->m->spec;
 
-	if (s->layers > b->f->n_entries / LEAST_IN_LAYER)
+	if (s->layers > b->f->n_entries / MIN_IN_LAYER)
 		return error_set(b->err, ERROR_FORMAT,
 		                 "%s: the number of layers is %" PRIu32 ", but there are only %" PRIu32
 		                 " tensors, expected at least %d in a layer",
-		                 b->label, s->layers, b->f->n_entries, LEAST_IN_LAYER);
+		                 b->label, s->layers, b->f->n_entries, MIN_IN_LAYER);
 	/* what describes a layer here is less than the layer takes in the file, but for a few tiny ones, or a file cut
 	 * on purpose */
 	if (s->layers > 16 && !(b->f->flags & MODEL_HEADER_ONLY) &&
@@ -406,7 +406,7 @@ bool model_bind(struct model *m, const char *label, struct error *err)
 	f->strings = malloc(f->strings_size);
 	if (!s->layer || !f->strings)
 		return error_set(err, ERROR_MEMORY, "%s: no memory to describe %" PRIu32 " layers", label, s->layers);
-	if (!bind_outer(&b) || !model_make_places(m, label, err))
+	if (!bind_outer(&b) || !model_make_locations(m, label, err))
 		return false;
 	for (uint32_t i = 0; i < s->layers; i++)
 		if (!bind_layer(&b, i))

@@ -15,7 +15,7 @@ struct binder {
 	bool taps;               /* the tensor that is bound is the taps of a convolution */
 	bool flat;               /* ... or may be a matrix in the file */
 	bool norms_whole;        /* norms that others have less 1 are there as they are */
-	size_t places_used;
+	size_t locations_used;
 	struct model_quants *quants_of_expert; /* where the matrix that is bound has its description; NULL: a new one */
 };
 
@@ -66,12 +66,12 @@ void bind_changed_name(const struct binder *b, uint32_t layer, enum tensor_slot 
  * of its rows. */
 bool bind_whole_name(const struct binder *b, uint32_t layer, enum tensor_slot k, char name[NAME_CAP],
                      struct part_rows *part);
-/* The matrices of all experts, rows by cols each; a star in the name stands for an expert's number. turned: as
+/* The matrices of all experts, rows by cols each; a star in the name stands for an expert's number. by_columns: as
  * bind_columns() finds them. */
 bool bind_experts(struct binder *b, const char *name, uint64_t rows, uint64_t cols, const struct part_rows *part,
                   bool by_columns, struct model_tensor *t);
-/* The same where rows do not lie one behind the other (FUSED_BY_COLUMNS); and vectors of all experts. part, turned:
- * rows, or elements, of the tensor's that these take turns with others in, NULL: they do not. */
+/* The same where rows do not lie one behind the other (FUSED_BY_COLUMNS); and vectors of all experts. part, by_columns:
+ * rows, or elements, of the tensor's in which these alternate with others, NULL: they do not. */
 bool bind_columns(struct binder *b, const char *name, const struct part_rows *part, struct model_tensor *out);
 /* The same where rows of a matrix are neighbours; if that is how the tensor lies. */
 bool bind_lies_by_columns(const struct binder *b, const char *name, const struct part_rows *part,

@@ -69,18 +69,18 @@ static bool bind_each(struct binder *b, const char *pattern, struct model_tensor
 {
 	const struct model_spec *s = &b->m->spec;
 	const char *star = strchr(pattern, '*');
-	struct expert_place *place = b->f->places + b->places_used;
+	struct expert_location *location = b->f->locations + b->locations_used;
 	struct model_tensor one = { 0 };
 	char name[NAME_CAP];
 	struct model_quants *quants = NULL;
 
-	b->places_used += s->experts;
-	if (b->f->quants.form != QUANTS_WHOLE && b->places_used <= b->f->n_places &&
+	b->locations_used += s->experts;
+	if (b->f->quants.form != QUANTS_WHOLE && b->locations_used <= b->f->n_locations &&
 	    !(quants = model_keep_quants(b->f, s->experts, b->err)))
 		return false;
 	for (uint32_t e = 0; e < s->experts; e++) {
 		snprintf(name, sizeof name, "%.*s%" PRIu32 "%s", (int)(star - pattern), pattern, e, star + 1);
-		if (b->places_used > b->f->n_places)
+		if (b->locations_used > b->f->n_locations)
 			return error_set(b->err, ERROR_FORMAT,
 			                 "%s: the tensor %s is missing, or others of %" PRIu32 " experts",
 			                 b->f->part[0].file.label, name, s->experts);
@@ -105,11 +105,11 @@ static bool bind_each(struct binder *b, const char *pattern, struct model_tensor
 		out->type = one.type;
 		out->row_bytes = one.row_bytes;
 		out->quants = e > 0 ? out->quants : one.quants;
-		place[e] = (struct expert_place){ one.part, one.offset };
+		location[e] = (struct expert_location){ one.part, one.offset };
 	}
-	out->part = place[0].part;
-	out->offset = place[0].offset;
-	out->place = place;
+	out->part = location[0].part;
+	out->offset = location[0].offset;
+	out->location = location;
 	return true;
 }
 

@@ -53,7 +53,7 @@ static const char *own_name(const struct model_file *f, enum tensor_slot slot)
 	for (int i = 0; f->two_norms && i < ARCH_NORM_NAMES; i++)
 		if (f->two_norms[i].slot == slot)
 			return f->format == MODEL_GGUF ? f->two_norms[i].gguf : f->two_norms[i].hf;
-	for (int i = 0; i < ARCH_NAMES_MOST; i++) {
+	for (int i = 0; i < ARCH_NAMES_MAX; i++) {
 		const struct arch_name *own = &f->arch->renamed[i];
 		const char *name = f->format == MODEL_GGUF ? own->gguf : own->hf;
 		if (own->slot == slot && name)

@@ -106,7 +106,7 @@ static bool from_json(struct model *m, const struct file *json, struct error *er
 	return ok;
 }
 
-/* Names and texts in turn, a 0 behind each: what gather() makes of the files, and packed models hold. */
+/* Names and texts alternately, a 0 behind each: what gather() makes of the files, and packed models hold. */
 static bool from_named(struct model *m, const struct file *named, struct error *err)
 {
 	m->file->chat_label = named->label;

@@ -11,19 +11,19 @@ struct checked {
 	struct error *err;
 };
 
-bool hparam_range(const char *label, const char *key, double value, double least, double most, struct error *err)
+bool hparam_range(const char *label, const char *key, double value, double min, double max, struct error *err)
 {
-	if (value >= least && value <= most) /* false for NaN */
+	if (value >= min && value <= max) /* false for NaN */
 		return true;
-	return error_set(err, ERROR_FORMAT, "%s: %s is %.10g, expected %.10g to %.10g", label, key, value, least, most);
+	return error_set(err, ERROR_FORMAT, "%s: %s is %.10g, expected %.10g to %.10g", label, key, value, min, max);
 }
 
-bool hparam_limit(const char *label, const char *key, double value, double least, double most, struct error *err)
+bool hparam_limit(const char *label, const char *key, double value, double min, double max, struct error *err)
 {
-	if (value >= least && value <= most)
+	if (value >= min && value <= max)
 		return true;
 	return error_set(err, ERROR_UNSUPPORTED, "%s: %s is %.10g, which is not supported: jitrun runs %.10g to %.10g",
-	                 label, key, value, least, most);
+	                 label, key, value, min, max);
 }
 
 double model_yarn_attention(double factor, double mscale)
@@ -196,7 +196,7 @@ static bool check_recurrent(const struct checked *b)
 	if (!attend && !b->m->file->arch->states_alone)
 		return error_set(b->err, ERROR_UNSUPPORTED,
 		                 "%s: none of the layers has attention, expected at least one", b->label);
-	if (!hparam_limit(b->label, "the number of taps of the convolutions", c->taps, MODEL_LEAST_TAPS, MODEL_MAX_TAPS,
+	if (!hparam_limit(b->label, "the number of taps of the convolutions", c->taps, MODEL_MIN_TAPS, MODEL_MAX_TAPS,
 	                  b->err) ||
 	    !hparam_range(b->label, "the number of channels of the convolutions", c->channels, 1, MODEL_MAX_WIDTH,
 	                  b->err))
@@ -214,7 +214,7 @@ bool model_check_hparams(const struct model *m, const char *label, struct error 
 	const struct model_spec *s = &m->spec;
 	const struct {
 		const char *key;
-		double value, most;
+		double value, max;
 	} range[] = {
 		{ "the number of layers", s->layers, MODEL_MAX_LAYERS },
 		{ "the hidden size", s->hidden, MODEL_MAX_WIDTH },
@@ -227,7 +227,7 @@ bool model_check_hparams(const struct model *m, const char *label, struct error 
 	};
 
 	for (size_t i = 0; i < sizeof range / sizeof *range; i++)
-		if (!hparam_range(b->label, range[i].key, range[i].value, 1, range[i].most, b->err))
+		if (!hparam_range(b->label, range[i].key, range[i].value, 1, range[i].max, b->err))
 			return false;
 	if (!hparam_range(b->label, "the norms' epsilon", (double)s->norm_eps, 1e-30, 1, b->err) ||
 	    !check_attention(b) || !check_rope(b, &s->rope) || (s->layer_rotation && !check_rope(b, &s->window_rope)) ||

@@ -118,9 +118,9 @@ static bool read_all(struct model *m, const struct found *f, struct error *err)
 	const struct file *given = &file->classifier_given;
 	const char *label = f->t[OUT].label;
 	const char *const *names = f->names;
-	const float **place[TENSORS] = { &m->classifier.dense, &m->classifier.dense_bias, &m->classifier.norm,
-		                         &m->classifier.out, &m->classifier.out_bias };
-	const uint64_t bytes = f->all * sizeof **place[0];
+	const float **slot[TENSORS] = { &m->classifier.dense, &m->classifier.dense_bias, &m->classifier.norm,
+		                        &m->classifier.out, &m->classifier.out_bias };
+	const uint64_t bytes = f->all * sizeof **slot[0];
 
 	if (file->from_sources && given->size != bytes)
 		return error_set(err, ERROR_FORMAT, "%s: holds %" PRIu64 " bytes of a classifier, expected %" PRIu64,
@@ -138,7 +138,7 @@ static bool read_all(struct model *m, const struct found *f, struct error *err)
 		     !model_read_floats(&file->part[f->t[k].part].file, &f->t[k], f->elements[k], at, err)) ||
 		    !model_check_finite(label, names[k], at, f->elements[k], err))
 			return false;
-		*place[k] = at;
+		*slot[k] = at;
 		at += f->elements[k];
 	}
 	return true;

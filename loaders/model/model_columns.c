@@ -103,7 +103,7 @@ static bool bind_mxfp4(struct binder *b, const char *name, struct model_tensor *
 	take(b, name, &t, out);
 	b->f->used[scale.entry] = true;
 	out->type = DTYPE_MXFP4;
-	q->scales = (struct expert_place){ scale.part, scale.offset };
+	q->scales = (struct expert_location){ scale.part, scale.offset };
 	out->quants = q;
 	out->row_bytes = (size_t)(out->cols / BLOCK_K * BLOCK_BYTES);
 	return true;
@@ -212,10 +212,10 @@ static bool read_floats(const struct model *m, const struct model_tensor *t, con
 	const uint64_t rows = is_vector(t) ? t->cols : t->rows, cols = is_vector(t) ? 1 : t->cols;
 	const uint64_t step = t->own_apart ? 1 : t->own_file_rows / rows, first = is_vector(t) ? 0 : s->first,
 		       end = is_vector(t) ? rows : s->end;
-	const bool few = (end - first) * 8 < rows; /* of each column of the file, these alone are read */
-	const uint64_t from = few ? first * step + (t->own_apart ? t->own_first : 0) : 0,
-		       n = few ? (end - first) * step : t->own_file_rows,
-		       most = few ? 1 : READ_BYTES / (n * element) + 1, at_once = most < cols ? most : cols;
+	const bool sparse = (end - first) * 8 < rows; /* of each column of the file, these alone are read */
+	const uint64_t from = sparse ? first * step + (t->own_apart ? t->own_first : 0) : 0,
+		       n = sparse ? (end - first) * step : t->own_file_rows,
+		       max = sparse ? 1 : READ_BYTES / (n * element) + 1, at_once = max < cols ? max : cols;
 	uint8_t *raw = malloc(at_once * n * element);
 	bool ok = raw || error_set(err, ERROR_MEMORY, "no memory for a part of tensor %s", t->name);
 

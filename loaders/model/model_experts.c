@@ -205,19 +205,19 @@ bool gguf_read_experts(struct gguf_reader *r)
 /* Kernels find the best of a group, or with a sigmoid the best two. */
 static bool check_groups(const struct model_spec *s, const char *label, struct error *err)
 {
-	const uint32_t groups = s->expert_groups, used = s->expert_groups_used, least = s->router_sigmoid ? 2 : 1;
+	const uint32_t groups = s->expert_groups, used = s->expert_groups_used, min = s->router_sigmoid ? 2 : 1;
 
 	if (!groups)
 		return true;
 	if (!hparam_limit(label, "the number of groups of experts", groups, 2, MODEL_MAX_EXPERTS_USED, err) ||
 	    !hparam_range(label, "the number of groups of a token's experts", used, 1, groups, err))
 		return false;
-	if (s->experts % groups || s->experts / groups < least || s->experts_used > used * (s->experts / groups))
+	if (s->experts % groups || s->experts / groups < min || s->experts_used > used * (s->experts / groups))
 		return error_set(err, ERROR_FORMAT,
 		                 "%s: %" PRIu32 " experts are in %" PRIu32 " groups, of which %" PRIu32
 		                 " have a token's %" PRIu32 " experts, expected equal groups of %" PRIu32
 		                 " or more, and enough of them",
-		                 label, s->experts, groups, used, s->experts_used, least);
+		                 label, s->experts, groups, used, s->experts_used, min);
 	return true;
 }
 
@@ -242,7 +242,7 @@ bool model_check_experts(const struct model *m, const char *label, struct error 
 	        hparam_range(label, "the scale of the experts' shares", (double)s->router_scale.value, 1e-6, 1e6, err));
 }
 
-bool model_make_places(struct model *m, const char *label, struct error *err)
+bool model_make_locations(struct model *m, const char *label, struct error *err)
 {
 	const struct model_spec *s = &m->spec;
 	struct model_file *f = m->file;
@@ -252,10 +252,10 @@ bool model_make_places(struct model *m, const char *label, struct error *err)
 		n += model_layer_routes(s, i) ? s->experts * (f->needs.group[GROUP_GATE] == NEED_NOT ? 2u : 3u) : 0;
 	if (!s->experts || f->format == MODEL_GGUF)
 		return true;
-	if (n > f->n_entries) /* or they are in tensors of their own, which need no places */
+	if (n > f->n_entries) /* or they are in tensors of their own, which need no locations */
 		n = 0;
-	f->places = calloc(n ? n : 1, sizeof *f->places);
-	f->n_places = n;
-	return f->places ||
-	       error_set(err, ERROR_MEMORY, "%s: no memory for the places of %" PRIu64 " matrices", label, n);
+	f->locations = calloc(n ? n : 1, sizeof *f->locations);
+	f->n_locations = n;
+	return f->locations ||
+	       error_set(err, ERROR_MEMORY, "%s: no memory for the locations of %" PRIu64 " matrices", label, n);
 }

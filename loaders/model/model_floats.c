@@ -112,10 +112,10 @@ static int two_bits(const uint8_t *p, int i) { return p[i / 128 * 32 + i % 32] >
 
 static void of_q2_k(const uint8_t *p, float *x)
 {
-	const float d = half_at(p + 80), least = half_at(p + 82);
+	const float d = half_at(p + 80), min = half_at(p + 82);
 
 	for (int i = 0; i < 256; i++)
-		x[i] = d * (float)(p[i / 16] & 15) * (float)two_bits(p + 16, i) - least * (float)(p[i / 16] >> 4);
+		x[i] = d * (float)(p[i / 16] & 15) * (float)two_bits(p + 16, i) - min * (float)(p[i / 16] >> 4);
 }
 
 static void of_q3_k(const uint8_t *p, float *x)
@@ -148,7 +148,7 @@ static const struct {
 	      { DTYPE_Q6_K, of_q6_k } };
 enum { KNOWN = sizeof known / sizeof *known };
 
-static int place_of(enum dtype type)
+static int row_of(enum dtype type)
 {
 	int k = 0;
 
@@ -157,11 +157,11 @@ static int place_of(enum dtype type)
 	return k;
 }
 
-bool model_floats_known(enum dtype type) { return place_of(type) < KNOWN; }
+bool model_floats_known(enum dtype type) { return row_of(type) < KNOWN; }
 
 void model_floats(enum dtype type, const uint8_t *bytes, uint64_t n, float *out)
 {
-	const int k = place_of(type);
+	const int k = row_of(type);
 	const struct dtype_facts *f = &dtype_table[type];
 
 	assert(k < KNOWN && n % f->block == 0);

@@ -74,6 +74,6 @@ bool gguf_read_layers(struct gguf_reader *r)
 	s->window_rope.dims = window_dim;
 	if (!model_share_keys(r->m, shared, r->g->path, r->err))
 		return false;
-	model_sizes_most(s);
+	model_sizes_max(s);
 	return true;
 }

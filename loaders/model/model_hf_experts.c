@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Layers with and without experts in turn are not done. */
+/* Layers with and without experts alternately are not done. */
 static bool check_step(struct hf_reader *r)
 {
 	uint32_t step = 1;
@@ -159,7 +159,7 @@ static bool read_spread(struct hf_reader *r)
 	struct model_spec *s = &r->m->spec;
 	const json_t *end = hf_get(r, r->root, "moe_layer_end_index");
 	uint32_t interval = 1, last = s->layers - 1;
-	double least = 0;
+	double min = 0;
 
 	if (!(r->row->routing & ROUTING_CHOICE_BIAS))
 		return true;
@@ -167,8 +167,8 @@ static bool read_spread(struct hf_reader *r)
 	    !hparam_range(r->label, "moe_layer_interval", interval, 1, UINT32_MAX, r->err) ||
 	    (end && !(json_is_integer(end) && json_integer_value(end) == -1) &&
 	     !hf_get_u32(r, r->root, "moe_layer_end_index", OPTIONAL, UINT32_MAX, &last)) ||
-	    !hf_get_f64(r, r->root, "moe_norm_min", &least) ||
-	    !hparam_range(r->label, "moe_norm_min", least, 0, 1e-6, r->err))
+	    !hf_get_f64(r, r->root, "moe_norm_min", &min) ||
+	    !hparam_range(r->label, "moe_norm_min", min, 0, 1e-6, r->err))
 		return false;
 	for (uint32_t i = s->dense_layers; i < s->layers; i++)
 		if (i <= last && (i + 1) % interval == 0 && !model_route_layer(r->m, i, r->label, r->err))

@@ -33,7 +33,7 @@ bool hf_get_f64(struct hf_reader *r, const json_t *object, const char *key, doub
 	       error_set(r->err, ERROR_FORMAT, "%s: %s is %g, expected a finite number", r->label, key, *out);
 }
 
-bool hf_get_u32(struct hf_reader *r, const json_t *object, const char *key, enum presence presence, uint32_t most,
+bool hf_get_u32(struct hf_reader *r, const json_t *object, const char *key, enum presence presence, uint32_t max,
                 uint32_t *out)
 {
 	const json_t *v = hf_get(r, object, key);
@@ -44,7 +44,7 @@ bool hf_get_u32(struct hf_reader *r, const json_t *object, const char *key, enum
 	if (!json_is_number(v))
 		return hf_wrong_kind(r, key, v, "an integer");
 	value = json_number_value(v);
-	if (!hparam_range(r->label, key, value, 0, most, r->err))
+	if (!hparam_range(r->label, key, value, 0, max, r->err))
 		return false;
 	if (value != floor(value))
 		return error_set(r->err, ERROR_FORMAT, "%s: %s is %.9g, expected an integer", r->label, key, value);

@@ -24,7 +24,7 @@ enum presence { OPTIONAL, REQUIRED };
 /* NULL when absent. */
 json_t *hf_get(struct hf_reader *r, const json_t *object, const char *key);
 bool hf_get_f64(struct hf_reader *r, const json_t *object, const char *key, double *out); /* finite */
-bool hf_get_u32(struct hf_reader *r, const json_t *object, const char *key, enum presence presence, uint32_t most,
+bool hf_get_u32(struct hf_reader *r, const json_t *object, const char *key, enum presence presence, uint32_t max,
                 uint32_t *out);
 bool hf_get_bool(struct hf_reader *r, const json_t *object, const char *key, bool *out);
 /* Of the root: where null is as good as false. */

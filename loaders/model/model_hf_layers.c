@@ -94,6 +94,6 @@ bool hf_read_layers(struct hf_reader *r)
 		return false;
 	for (uint32_t i = s->layers - shared; wide && i < s->layers; i++)
 		r->m->file->layer_sizes[i].ffn *= 2;
-	model_sizes_most(s);
+	model_sizes_max(s);
 	return true;
 }

@@ -123,18 +123,18 @@ static bool read_factors(struct hf_reader *r, const json_t *o, const char *name,
 /* Attention factors of their own for shorter and longer sessions, which must be one: files have no others. */
 static bool read_mscales(struct hf_reader *r, const json_t *o, struct model_rope *rope)
 {
-	double few = 0, many = 0;
+	double near = 0, far = 0;
 
 	if (!(r->row->routing & ROUTING_NEAR))
 		return true;
-	if (!hf_get_f64(r, o, "short_mscale", &few) || !hf_get_f64(r, o, "long_mscale", &many))
+	if (!hf_get_f64(r, o, "short_mscale", &near) || !hf_get_f64(r, o, "long_mscale", &far))
 		return false;
-	if (few != many)
+	if (near != far)
 		return error_set(r->err, ERROR_UNSUPPORTED,
-		                 "%s: short_mscale is %.9g and long_mscale %.9g, expected the same", r->label, few,
-		                 many);
-	if (few != 0)
-		rope->attention_factor = few;
+		                 "%s: short_mscale is %.9g and long_mscale %.9g, expected the same", r->label, near,
+		                 far);
+	if (near != 0)
+		rope->attention_factor = near;
 	return true;
 }
 

@@ -156,13 +156,13 @@ static bool read_head_dim(struct hf_reader *r, const char *name)
 static bool read_one_part(struct hf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
-	double least = 0.001;
+	double min = 0.001;
 
 	if (!has_word(r, "mamba_hidden_act", "silu") || !has_word(r, "mlp_hidden_act", "relu2") ||
-	    !hf_get_f64(r, r->root, "time_step_min", &least) ||
-	    !hparam_range(r->label, "time_step_min", least, 0, 1e3, r->err))
+	    !hf_get_f64(r, r->root, "time_step_min", &min) ||
+	    !hparam_range(r->label, "time_step_min", min, 0, 1e3, r->err))
 		return false;
-	s->recurrent.floor = (float)least;
+	s->recurrent.floor = (float)min;
 	return hf_get(r, r->root, "head_dim") ||
 	       hf_get_u32(r, r->root, "attention_head_dim", OPTIONAL, MODEL_MAX_HEAD_DIM, &s->head_dim);
 }
@@ -172,21 +172,21 @@ static bool read_one_part(struct hf_reader *r)
 static bool read_step_limit(struct hf_reader *r)
 {
 	struct model_recurrent *c = &r->m->spec.recurrent;
-	const json_t *v = hf_get(r, r->root, "time_step_limit"), *least = json_array_get(v, 0),
-		     *most = json_array_get(v, 1), *written = json_object_get(most, "__float__");
-	const char *word = json_is_text(written) ? json_string_value(written) : json_not_finite(most);
+	const json_t *v = hf_get(r, r->root, "time_step_limit"), *min = json_array_get(v, 0),
+		     *max = json_array_get(v, 1), *written = json_object_get(max, "__float__");
+	const char *word = json_is_text(written) ? json_string_value(written) : json_not_finite(max);
 	const bool endless = word && strcmp(word, "Infinity") == 0;
 
 	if (!v)
 		return true;
-	if (json_array_size(v) != 2 || !json_is_number(least) || !(endless || json_is_number(most)))
+	if (json_array_size(v) != 2 || !json_is_number(min) || !(endless || json_is_number(max)))
 		return hf_wrong_kind(r, "time_step_limit", v, "a list of the least and the greatest step");
-	if (!hparam_range(r->label, "the least of time_step_limit", json_number_value(least), 0, 1e6, r->err) ||
+	if (!hparam_range(r->label, "the least of time_step_limit", json_number_value(min), 0, 1e6, r->err) ||
 	    (!endless &&
-	     !hparam_range(r->label, "the greatest of time_step_limit", json_number_value(most), 1e-6, 1e6, r->err)))
+	     !hparam_range(r->label, "the greatest of time_step_limit", json_number_value(max), 1e-6, 1e6, r->err)))
 		return false;
-	c->floor = (float)json_number_value(least);
-	c->ceiling = endless ? 0 : (float)json_number_value(most);
+	c->floor = (float)json_number_value(min);
+	c->ceiling = endless ? 0 : (float)json_number_value(max);
 	return true;
 }
 

@@ -61,7 +61,7 @@ uint32_t model_main_dim(const struct model_spec *s)
 	return s->head_dim;
 }
 
-void model_sizes_most(struct model_spec *s)
+void model_sizes_max(struct model_spec *s)
 {
 	s->kv_heads = s->head_dim = s->ffn = 0;
 	for (uint32_t i = 0; i < s->layers; i++) {

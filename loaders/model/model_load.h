@@ -88,11 +88,11 @@ struct model_file {
 	void *dense; /* as MODEL_SOURCE_DENSE */
 	size_t dense_bytes;
 	uint8_t *layer_is_sliding, *layer_rotation, *layer_mixer, *layer_routes;
-	bool ranks;                  /* HF: the class is one that ranks texts */
-	bool rotates;                /* with SWITCH_NO_ROPE: whether layers rotate */
-	bool windowed;               /* there is a window, though perhaps no layer has it */
-	struct expert_place *places; /* of experts that are tensors of their own */
-	size_t n_places;
+	bool ranks;                        /* HF: the class is one that ranks texts */
+	bool rotates;                      /* with SWITCH_NO_ROPE: whether layers rotate */
+	bool windowed;                     /* there is a window, though perhaps no layer has it */
+	struct expert_location *locations; /* of experts that are tensors of their own */
+	size_t n_locations;
 	struct model_sizes *layer_sizes;
 	bool delta_fused;   /* GGUF: files of Qwen 3 Next from before its matrices had tensors of their own */
 	bool experts_fused; /* GGUF: gate and up of experts are in one tensor, whatever the architecture's row says */
@@ -200,14 +200,14 @@ void model_one_group(struct model_spec *s);
 void model_need_experts(struct model_file *f, const struct model_spec *s);
 /* Where there might be some: what is shared is the feed-forward layer. */
 void model_no_experts(struct model_spec *s);
-/* Room for the places of all experts' matrices; false: there are fewer tensors than that. */
-bool model_make_places(struct model *m, const char *label, struct error *err);
+/* Room for the locations of all experts' matrices; false: there are fewer tensors than that. */
+bool model_make_locations(struct model *m, const char *label, struct error *err);
 /* model_layers.c. model_sizes_make: all layers as the model; model_share_keys: the last `shared` ones attend to keys
- * and values of the last one before them with a window, or without one, as they have; model_sizes_most: the model's
+ * and values of the last one before them with a window, or without one, as they have; model_sizes_max: the model's
  * sizes become the largest. */
 bool model_sizes_make(struct model *m, const char *label, struct error *err);
 bool model_share_keys(struct model *m, uint32_t shared, const char *label, struct error *err);
-void model_sizes_most(struct model_spec *s);
+void model_sizes_max(struct model_spec *s);
 /* The head dimension of layers without a window, where those with one may have another. */
 uint32_t model_main_dim(const struct model_spec *s);
 /* Whether a layer attends to another one's keys and values, and the slot is of these; whether a layer has a slot. */
@@ -279,9 +279,9 @@ bool model_bind(struct model *m, const char *label, struct error *err);
  * embedding is used instead must be the same: engines disagree on which of the two counts. */
 bool model_check_tied_head(struct model_file *f, const char *head_name, const char *embed_name, struct error *err);
 bool model_check_left_over(const struct model *m, struct error *err);
-bool hparam_range(const char *label, const char *key, double value, double least, double most, struct error *err);
+bool hparam_range(const char *label, const char *key, double value, double min, double max, struct error *err);
 /* The same where the limits are jitrun's own, and not the file's fault. */
-bool hparam_limit(const char *label, const char *key, double value, double least, double most, struct error *err);
+bool hparam_limit(const char *label, const char *key, double value, double min, double max, struct error *err);
 enum {
 	MODEL_MAX_LAYERS = 1024,
 	MODEL_MAX_WIDTH = 1 << 24,
@@ -289,7 +289,7 @@ enum {
 	MODEL_MAX_HEAD_DIM = 1 << 12,
 	MODEL_MAX_LAYER_INPUT = 1 << 10
 };
-enum { MODEL_LEAST_TAPS = 2, MODEL_MAX_TAPS = 8 };
+enum { MODEL_MIN_TAPS = 2, MODEL_MAX_TAPS = 8 };
 double model_yarn_attention(double factor, double mscale);
 
 /* As model_read() does, of experts with own_file_rows (model_columns.c). */

@@ -115,7 +115,7 @@ static bool take_act(struct hf_reader *r, enum host_act *act)
 }
 
 /* Which of a text's vectors the layer reads and writes. */
-static bool check_place(struct hf_reader *r, const char *field)
+static bool check_name(struct hf_reader *r, const char *field)
 {
 	static const char usual[] = "sentence_embedding";
 	const char *name = NULL;
@@ -156,7 +156,7 @@ static bool take_config(struct hf_reader *r, struct model_dense *out)
 	       hparam_range(r->label, "in_features", out->in, 1, MODEL_MAX_WIDTH, r->err) &&
 	       hparam_range(r->label, "out_features", out->out, 1, MODEL_MAX_WIDTH, r->err) &&
 	       hf_get_bool(r, r->root, "bias", &out->biased) && take_act(r, &out->act) &&
-	       check_place(r, "module_input_name") && check_place(r, "module_output_name") && check_others(r);
+	       check_name(r, "module_input_name") && check_name(r, "module_output_name") && check_others(r);
 }
 
 bool model_read_dense_config(const struct file *file, struct model_dense *out, struct error *err)

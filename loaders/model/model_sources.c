@@ -25,7 +25,7 @@ static const char *const role_name[MODEL_SOURCE_ROLES] = {
 
 const char *model_source_name(enum model_source_role role) { return role_name[role]; }
 
-static struct file *place_of(struct model_file *f, enum model_source_role role)
+static struct file *file_of(struct model_file *f, enum model_source_role role)
 {
 	switch (role) {
 	case MODEL_SOURCE_CONFIG: return &f->config;
@@ -91,7 +91,7 @@ struct model_source *model_sources(const struct model *m, size_t *n, struct erro
 			                             .n = p.header_bytes };
 	}
 	for (int role = MODEL_SOURCE_CONFIG; role < MODEL_SOURCE_ROLES; role++) {
-		const struct file *text = place_of(f, (enum model_source_role)role);
+		const struct file *text = file_of(f, (enum model_source_role)role);
 		if (text->base && !is_floats((enum model_source_role)role))
 			out[(*n)++] = (struct model_source){ (enum model_source_role)role, text->base, text->size };
 	}
@@ -111,7 +111,7 @@ struct model_source *model_sources(const struct model *m, size_t *n, struct erro
 
 static bool take(struct model_file *f, const struct model_source *s, const char *path, struct error *err)
 {
-	struct file *to = is_part(s->role) ? &f->part[f->n_parts++].file : place_of(f, s->role);
+	struct file *to = is_part(s->role) ? &f->part[f->n_parts++].file : file_of(f, s->role);
 	char label[sizeof to->label];
 
 	file_label(label, path);

@@ -204,7 +204,7 @@ enum tensor_slot {
 		TENSOR_SLOTS
 };
 
-/* The places in arrays of matrices or vectors alone. */
+/* The positions in arrays of matrices or vectors alone. */
 enum matrix_slot {
 #define X(name, ...) MATRIX_##name,
 	MATRIX_SLOTS_EACH(X)

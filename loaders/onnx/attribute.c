@@ -78,15 +78,15 @@ bool op_is(struct op *o, const char *name, const char *usual, const char *word)
 	return a->s.len == strlen(word) && memcmp(a->s.data, word, a->s.len) == 0;
 }
 
-bool op_ints(struct op *o, const char *name, int64_t *out, unsigned most, unsigned *n)
+bool op_ints(struct op *o, const char *name, int64_t *out, unsigned max, unsigned *n)
 {
 	const struct onnx_attribute *a = of_type(o, name, IS_INTS, "integers");
 
 	*n = 0;
 	if (!a)
 		return false;
-	if (a->n_ints > most) {
-		op_refuse(o, "attribute %s has %zu numbers, expected at most %u", name, a->n_ints, most);
+	if (a->n_ints > max) {
+		op_refuse(o, "attribute %s has %zu numbers, expected at most %u", name, a->n_ints, max);
 		return false;
 	}
 	*n = (unsigned)a->n_ints;
@@ -95,7 +95,7 @@ bool op_ints(struct op *o, const char *name, int64_t *out, unsigned most, unsign
 	return true;
 }
 
-bool op_list(struct op *o, const char *name, int64_t *out, unsigned n, int64_t usual, int64_t least)
+bool op_list(struct op *o, const char *name, int64_t *out, unsigned n, int64_t usual, int64_t min)
 {
 	unsigned given;
 
@@ -104,7 +104,7 @@ bool op_list(struct op *o, const char *name, int64_t *out, unsigned n, int64_t u
 	if (op_ints(o, name, out, n, &given) && given != n)
 		op_refuse(o, "attribute %s has %u numbers, expected %u", name, given, n);
 	for (unsigned i = 0; i < n && !op_failed(o); i++)
-		if (out[i] < least || out[i] > 1 << 24)
+		if (out[i] < min || out[i] > 1 << 24)
 			op_refuse(o, "attribute %s has the number %" PRId64, name, out[i]);
 	return !op_failed(o);
 }
@@ -122,7 +122,7 @@ const struct tensor *op_known(struct op *o, unsigned input)
 	return t;
 }
 
-bool op_known_ints(struct op *o, unsigned input, int64_t *out, unsigned most, unsigned *n)
+bool op_known_ints(struct op *o, unsigned input, int64_t *out, unsigned max, unsigned *n)
 {
 	const struct tensor *t = op_known(o, input);
 	const uint64_t elements = t ? shape_elements(&t->shape) : 0;
@@ -130,9 +130,9 @@ bool op_known_ints(struct op *o, unsigned input, int64_t *out, unsigned most, un
 	*n = 0;
 	if (!t)
 		return false;
-	if (elements > most || t->shape.rank > 1) {
+	if (elements > max || t->shape.rank > 1) {
 		op_refuse(o, "input %u has %" PRIu64 " elements, expected at most %u in one dimension", input + 1,
-		          elements, most);
+		          elements, max);
 		return false;
 	}
 	for (uint64_t i = 0; i < elements; i++)
@@ -154,9 +154,9 @@ int64_t op_known_int(struct op *o, unsigned input, int64_t usual)
 	return op_failed(o) ? usual : x;
 }
 
-bool op_ints_of(struct op *o, unsigned input, const char *attribute, int64_t *out, unsigned most, unsigned *n)
+bool op_ints_of(struct op *o, unsigned input, const char *attribute, int64_t *out, unsigned max, unsigned *n)
 {
-	return op_in(o, input) ? op_known_ints(o, input, out, most, n) : op_ints(o, attribute, out, most, n);
+	return op_in(o, input) ? op_known_ints(o, input, out, max, n) : op_ints(o, attribute, out, max, n);
 }
 
 unsigned op_axis(struct op *o, int64_t axis, unsigned rank)

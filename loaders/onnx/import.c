@@ -37,11 +37,11 @@ static bool check_node(struct op *o)
 {
 	const struct operator_row *row = o->row;
 
-	if (o->inputs < row->least || o->inputs > row->most) {
-		op_refuse(o, "there are %u inputs, expected %u to %u", o->inputs, row->least, row->most);
+	if (o->inputs < row->min || o->inputs > row->max) {
+		op_refuse(o, "there are %u inputs, expected %u to %u", o->inputs, row->min, row->max);
 		return false;
 	}
-	for (unsigned i = 0; i < row->least; i++)
+	for (unsigned i = 0; i < row->min; i++)
 		if (!o->in[i]) {
 			op_refuse(o, "input %u is left out", i + 1);
 			return false;

@@ -60,8 +60,8 @@ typedef void op_rule(struct op *o);
 struct operator_row {
 	const char *domain, *name, *attributes;
 	op_rule *rule;
-	uint16_t least, most; /* inputs */
-	int user;             /* for the rule: which of its operators it is */
+	uint16_t min, max; /* inputs */
+	int user;          /* for the rule: which of its operators it is */
 };
 /* NULL: no operator of that name is known in the domain, which is empty for ONNX's own. */
 const struct operator_row *operator_find(const char *domain, const char *name);
@@ -94,9 +94,9 @@ double op_float(struct op *o, const char *name, double usual);
 /* Whether the attribute, or what is usual, is that word. */
 bool op_is(struct op *o, const char *name, const char *usual, const char *word);
 /* The integers of an attribute: *n of them; false: the node has no such attribute, or err. */
-bool op_ints(struct op *o, const char *name, int64_t *out, unsigned most, unsigned *n);
+bool op_ints(struct op *o, const char *name, int64_t *out, unsigned max, unsigned *n);
 /* Exactly n integers of at least `least`; without the attribute all are `usual`. */
-bool op_list(struct op *o, const char *name, int64_t *out, unsigned n, int64_t usual, int64_t least);
+bool op_list(struct op *o, const char *name, int64_t *out, unsigned n, int64_t usual, int64_t min);
 /* Refuses the node: one sentence without the node's name. */
 void op_refuse(struct op *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static inline bool op_failed(const struct op *o) { return o->err->code != ERROR_NONE; }
@@ -107,11 +107,11 @@ static inline bool op_wants(const struct op *o, unsigned i)
 }
 /* An input whose value shapes the graph; NULL: it is left out, or an error. */
 const struct tensor *op_known(struct op *o, unsigned input);
-bool op_known_ints(struct op *o, unsigned input, int64_t *out, unsigned most, unsigned *n);
+bool op_known_ints(struct op *o, unsigned input, int64_t *out, unsigned max, unsigned *n);
 /* The same of one integer, or what is usual. */
 int64_t op_known_int(struct op *o, unsigned input, int64_t usual);
 /* Integers that later versions have as an input, and earlier ones as an attribute. */
-bool op_ints_of(struct op *o, unsigned input, const char *attribute, int64_t *out, unsigned most, unsigned *n);
+bool op_ints_of(struct op *o, unsigned input, const char *attribute, int64_t *out, unsigned max, unsigned *n);
 /* An axis of `rank` dimensions, counted from the end if it is negative. */
 unsigned op_axis(struct op *o, int64_t axis, unsigned rank);
 /* The set of axes that integers are. */

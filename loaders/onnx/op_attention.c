@@ -179,8 +179,8 @@ static tensor_value shares(struct op *o, const struct attention *a, tensor_value
 	if (a->bias) {
 		const struct shape s = draw_shape(d, x);
 		const tensor_value bias = draw_broadcast(d, a->bias, &s);
-		const tensor_value most = draw_reduce(d, OP_reduce_max, bias, 8, true);
-		y = draw_select(d, draw_with(d, OP_eq, most, -(double)INFINITY), draw_scalar(d, 0, type), y);
+		const tensor_value max = draw_reduce(d, OP_reduce_max, bias, 8, true);
+		y = draw_select(d, draw_with(d, OP_eq, max, -(double)INFINITY), draw_scalar(d, 0, type), y);
 	}
 	return y;
 }

@@ -10,8 +10,8 @@
 
 struct suppression {
 	const struct tensor *boxes, *scores;
-	uint64_t batches, classes, n, most; /* most: of each class */
-	float overlap, least;
+	uint64_t batches, classes, n, max; /* most: of each class */
+	float overlap, min;
 	bool centred;  /* boxes are centre and size, not two corners */
 	uint64_t work; /* comparisons that are left */
 	int64_t *kept; /* rows of batch, class and box */
@@ -95,11 +95,11 @@ static bool select_boxes(struct op *o, struct suppression *s, struct candidate *
 
 	for (uint64_t i = 0; i < s->n; i++) {
 		const float score = tensor_get(s->scores, (batch * s->classes + class) * s->n + i).f;
-		if (score > s->least)
+		if (score > s->min)
 			c[n++] = (struct candidate){ score, i };
 	}
 	qsort(c, n, sizeof *c, by_score);
-	for (uint64_t i = 0; i < n && s->rows - first < s->most; i++) {
+	for (uint64_t i = 0; i < n && s->rows - first < s->max; i++) {
 		const struct box b = box_of(s, batch, c[i].box);
 		bool apart = true;
 		if (s->work < s->rows - first + 1) {
@@ -129,7 +129,7 @@ static float threshold(struct op *o, unsigned input, float usual)
 
 static bool read_boxes(struct op *o, struct suppression *s)
 {
-	const int64_t centred = op_int(o, "center_point_box", 0), most = op_known_int(o, 2, 0);
+	const int64_t centred = op_int(o, "center_point_box", 0), max = op_known_int(o, 2, 0);
 
 	*s = (struct suppression){ .boxes = op_known(o, 0), .scores = op_known(o, 1), .work = UINT64_C(1) << 28 };
 	if (op_failed(o))
@@ -143,10 +143,10 @@ static bool read_boxes(struct op *o, struct suppression *s)
 	s->batches = b.dim[0];
 	s->n = b.dim[1];
 	s->classes = k.dim[1];
-	s->most = most > 0 ? (uint64_t)most : 0;
+	s->max = max > 0 ? (uint64_t)max : 0;
 	s->centred = centred == 1;
 	s->overlap = threshold(o, 3, 0);
-	s->least = threshold(o, 4, -INFINITY);
+	s->min = threshold(o, 4, -INFINITY);
 	return !op_failed(o);
 }
 
@@ -159,7 +159,7 @@ void op_non_max_suppression(struct op *o)
 	struct candidate *c = calloc(s.n + 1, sizeof *c);
 	if (!c)
 		op_refuse(o, "there is no memory for %" PRIu64 " boxes", s.n);
-	for (uint64_t i = 0; i < s.batches && s.most && !op_failed(o); i++)
+	for (uint64_t i = 0; i < s.batches && s.max && !op_failed(o); i++)
 		for (uint64_t k = 0; k < s.classes; k++)
 			if (!select_boxes(o, &s, c, i, k))
 				break;
@@ -211,7 +211,7 @@ static void count_samples(struct op *o, struct align *a, unsigned axis, tensor_v
 }
 
 /* start + step * (bin + (sample + 0.5) / samples) */
-static void place_samples(struct op *o, struct align *a, unsigned axis)
+static void sample_points(struct op *o, struct align *a, unsigned axis)
 {
 	struct draw *d = &o->d;
 	const struct shape s = { .rank = 3, .dim = { a->rois, a->pooled[axis], a->samples[axis] } };
@@ -267,7 +267,7 @@ static bool read_align(struct op *o, struct align *a)
 		count_samples(o, a, i, size);
 		if (op_failed(o))
 			return false;
-		place_samples(o, a, i);
+		sample_points(o, a, i);
 	}
 	return !op_failed(o);
 }
@@ -336,8 +336,8 @@ static tensor_value pool_samples(struct op *o, const struct align *a, tensor_val
 	if (!a->by_max)
 		return draw_binary(d, OP_div, draw_reduce(d, OP_reduce_sum, samples, 48, false),
 		                   draw_expand(d, each, 0));
-	const tensor_value most = draw_reduce(d, OP_reduce_max, samples, 48, false);
-	return draw_select(d, draw_with(d, OP_eq, most, -(double)INFINITY), draw_scalar(d, 0, draw_type(d, x)), most);
+	const tensor_value max = draw_reduce(d, OP_reduce_max, samples, 48, false);
+	return draw_select(d, draw_with(d, OP_eq, max, -(double)INFINITY), draw_scalar(d, 0, draw_type(d, x)), max);
 }
 
 /* Each bin of a region is the mean of samples between elements, or the greatest of what their four corners add. */
@@ -412,9 +412,9 @@ void op_max_roi_pool(struct op *o)
 	                                    (const uint64_t[]){ rois, 1, high, s.dim[2], 1 });
 	/* [rois,channels,y,bins], then [rois,channels,bins,bins] */
 	const tensor_value rows = draw_reduce(d, OP_reduce_max, draw_select(d, in_x, x, low), 16, false);
-	const tensor_value most =
+	const tensor_value max =
 		draw_reduce(d, OP_reduce_max, draw_select(d, in_y, draw_expand(d, rows, 2), low), 8, false);
-	const tensor_value y = draw_select(d, draw_with(d, OP_eq, most, -(double)INFINITY),
-	                                   draw_scalar(d, 0, draw_type(d, most)), most);
+	const tensor_value y =
+		draw_select(d, draw_with(d, OP_eq, max, -(double)INFINITY), draw_scalar(d, 0, draw_type(d, max)), max);
 	o->out[0] = draw_convert(d, y, draw_type(d, o->in[0]));
 }

@@ -108,7 +108,7 @@ static bool is_true(struct op *o, tensor_value v, bool *out)
 	return true;
 }
 
-enum { MOST_ROUNDS = 1 << 14 };
+enum { MAX_ROUNDS = 1 << 14 };
 struct loop {
 	const struct onnx_graph *body;
 	uint32_t carried, scans;
@@ -157,8 +157,8 @@ void op_loop(struct op *o)
 	const int64_t rounds = op_in(o, 0) ? op_known_int(o, 0, 0) : INT64_MAX;
 	bool goes_on = true;
 
-	if (rounds > MOST_ROUNDS && !op_in(o, 1) && !op_failed(o))
-		op_refuse(o, "it runs %" PRId64 " times, expected at most %d", rounds, MOST_ROUNDS);
+	if (rounds > MAX_ROUNDS && !op_in(o, 1) && !op_failed(o))
+		op_refuse(o, "it runs %" PRId64 " times, expected at most %d", rounds, MAX_ROUNDS);
 	if (op_failed(o) || o->outputs < l.carried) {
 		op_refuse(o, "it carries %u values and gives %u", l.carried, o->outputs);
 		return;

@@ -67,17 +67,17 @@ void op_where(struct op *o) { o->out[0] = draw_select(&o->d, o->in[0], o->in[1],
 void op_clip(struct op *o)
 {
 	const tensor_value x = o->in[0];
-	tensor_value least = op_in(o, 1), most = op_in(o, 2);
+	tensor_value min = op_in(o, 1), max = op_in(o, 2);
 
 	if (op_attribute(o, "min"))
-		least = draw_scalar(&o->d, op_float(o, "min", 0), draw_type(&o->d, x));
+		min = draw_scalar(&o->d, op_float(o, "min", 0), draw_type(&o->d, x));
 	if (op_attribute(o, "max"))
-		most = draw_scalar(&o->d, op_float(o, "max", 0), draw_type(&o->d, x));
+		max = draw_scalar(&o->d, op_float(o, "max", 0), draw_type(&o->d, x));
 	o->out[0] = x;
-	if (least) /* NaN stays: the row gives its second operand */
-		o->out[0] = draw_binary(&o->d, OP_max, least, o->out[0]);
-	if (most)
-		o->out[0] = draw_binary(&o->d, OP_min, most, o->out[0]);
+	if (min) /* NaN stays: the row gives its second operand */
+		o->out[0] = draw_binary(&o->d, OP_max, min, o->out[0]);
+	if (max)
+		o->out[0] = draw_binary(&o->d, OP_min, max, o->out[0]);
 }
 
 /* ---- powers and remainders */

@@ -5,7 +5,7 @@
 
 #include "loaders/onnx/operators.h"
 
-enum { IN_QUERY, IN_KEY, IN_VALUE, IN_STATE, IN_DECAY, IN_BETA, MOST_STEPS = 4096 };
+enum { IN_QUERY, IN_KEY, IN_VALUE, IN_STATE, IN_DECAY, IN_BETA, MAX_STEPS = 4096 };
 
 struct recurrence {
 	tensor_value q, k, v, decay, beta; /* [batch,heads,time,size] of f32 */
@@ -93,8 +93,8 @@ static bool read_inputs(struct op *o, struct recurrence *r, uint64_t heads, uint
 	r->scale = op_float(o, "scale", 0);
 	if (r->scale == 0)
 		r->scale = 1 / sqrt((double)k.dim[3]);
-	if (r->time == 0 || r->time > MOST_STEPS)
-		op_refuse(o, "there are %" PRIu64 " steps, expected 1 to %d", r->time, MOST_STEPS);
+	if (r->time == 0 || r->time > MAX_STEPS)
+		op_refuse(o, "there are %" PRIu64 " steps, expected 1 to %d", r->time, MAX_STEPS);
 	return !op_failed(o);
 }
 

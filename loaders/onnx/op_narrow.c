@@ -10,8 +10,8 @@
 static const struct narrow_type {
 	int64_t number;
 	uint8_t bits, mantissa;
-	int8_t least;
-	float most;
+	int8_t min;
+	float max;
 	bool has_infinity, has_two_zeros, has_nan;
 } types[] = {
 	{ ONNX_E4M3FN, 8, 3, -6, 448, false, true, true }, { ONNX_E4M3FNUZ, 8, 3, -7, 240, false, false, true },
@@ -59,8 +59,8 @@ static float float_of(const struct narrow_type *t, unsigned code)
 	else if (t->number == ONNX_E4M3FN && rest == 0x7f)
 		x = NAN;
 	else
-		x = field ? ldexpf((float)((1U << m) + part), (int)field - 1 + t->least - (int)m)
-		          : ldexpf((float)part, t->least - (int)m);
+		x = field ? ldexpf((float)((1U << m) + part), (int)field - 1 + t->min - (int)m)
+		          : ldexpf((float)part, t->min - (int)m);
 	return sign ? -x : x;
 }
 
@@ -96,7 +96,7 @@ static tensor_value low_bits(struct op *o, const struct narrow_type *t, tensor_v
 			   y = draw_convert(d, whole, type);
 
 	if (type == JIT_TYPE_U8)
-		return draw_with(d, OP_and, y, (double)t->most);
+		return draw_with(d, OP_and, y, (double)t->max);
 	return draw_with(d, OP_shift_right, draw_with(d, OP_shift_left, y, 8.0 - t->bits), 8.0 - t->bits);
 }
 
@@ -105,7 +105,7 @@ static tensor_value rounded(struct op *o, const struct narrow_type *t, tensor_va
 {
 	struct draw *d = &o->d;
 	const tensor_value exponent = draw_with(d, OP_and, bits_of(o, x, JIT_TYPE_U32), (double)0x7f800000),
-			   low = draw_with(d, OP_max, exponent, (double)((uint32_t)(127 + t->least) << 23)),
+			   low = draw_with(d, OP_max, exponent, (double)((uint32_t)(127 + t->min) << 23)),
 			   step = bits_of(o, draw_with(d, OP_sub, low, (double)((uint32_t)t->mantissa << 23)),
 	                                  JIT_TYPE_F32);
 
@@ -115,13 +115,13 @@ static tensor_value rounded(struct op *o, const struct narrow_type *t, tensor_va
 static tensor_value to_float(struct op *o, const struct narrow_type *t, tensor_value x, bool saturates)
 {
 	struct draw *d = &o->d;
-	const double most = (double)t->most;
+	const double max = (double)t->max;
 	tensor_value y = rounded(o, t, x);
 
 	if (saturates || !t->has_nan) {
-		y = draw_from(d, OP_min, most, draw_from(d, OP_max, -most, y));
+		y = draw_from(d, OP_min, max, draw_from(d, OP_max, -max, y));
 	} else {
-		const tensor_value over = draw_with(d, OP_gt, draw_unary(d, OP_abs, y), most);
+		const tensor_value over = draw_with(d, OP_gt, draw_unary(d, OP_abs, y), max);
 		const tensor_value far =
 			t->has_infinity ? draw_with(d, OP_mul, y, (double)INFINITY) : draw_number(d, (double)NAN, y);
 		y = draw_select(d, over, far, y);
@@ -180,10 +180,10 @@ void op_cast_to(struct op *o, int64_t number)
 	o->narrow_out[0] = onnx_narrow_bits(number) ? (uint8_t)number : 0;
 }
 
-void op_narrow_range(int64_t number, double *least, double *most)
+void op_narrow_range(int64_t number, double *min, double *max)
 {
 	const struct narrow_type *t = find(number);
 
-	*most = (double)t->most;
-	*least = number == ONNX_INT4 || number == ONNX_INT2 ? -*most - 1 : 0;
+	*max = (double)t->max;
+	*min = number == ONNX_INT4 || number == ONNX_INT2 ? -*max - 1 : 0;
 }

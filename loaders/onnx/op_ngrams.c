@@ -6,8 +6,8 @@
 
 struct grams {
 	const struct onnx_attribute *pool, *counts, *columns;
-	uint64_t rows, places; /* of the input */
-	int64_t least, most, skips;
+	uint64_t rows, positions; /* of the input */
+	int64_t min, max, skips;
 	int64_t width; /* columns of the result */
 };
 
@@ -28,24 +28,23 @@ static bool read_grams(struct op *o, struct grams *g)
 	*g = (struct grams){ .pool = list_of(o, "pool_int64s"),
 		             .counts = list_of(o, "ngram_counts"),
 		             .columns = list_of(o, "ngram_indexes"),
-		             .least = op_int(o, "min_gram_length", 1),
-		             .most = op_int(o, "max_gram_length", 1),
+		             .min = op_int(o, "min_gram_length", 1),
+		             .max = op_int(o, "max_gram_length", 1),
 		             .skips = op_int(o, "max_skip_count", 0) };
 	if (op_failed(o))
 		return false;
 	if (s.rank < 1 || s.rank > 2 || (type != JIT_TYPE_I32 && type != JIT_TYPE_I64))
 		op_refuse(o, "the input has %u dimensions of %s, expected 1 or 2 of int32 or int64", s.rank,
 		          tensor_type_name(type));
-	else if (g->least < 1 || g->most < g->least || g->most > 64 || g->skips < 0 || g->skips > 1 << 10)
-		op_refuse(o, "runs of %" PRId64 " to %" PRId64 " numbers, %" PRId64 " apart", g->least, g->most,
-		          g->skips);
+	else if (g->min < 1 || g->max < g->min || g->max > 64 || g->skips < 0 || g->skips > 1 << 10)
+		op_refuse(o, "runs of %" PRId64 " to %" PRId64 " numbers, %" PRId64 " apart", g->min, g->max, g->skips);
 	for (size_t i = 0; i < g->columns->n_ints && !op_failed(o); i++)
 		if (g->columns->ints[i] < 0 || g->columns->ints[i] >= 1 << 24)
 			op_refuse(o, "attribute ngram_indexes has the number %" PRId64, g->columns->ints[i]);
 		else if (g->columns->ints[i] >= g->width)
 			g->width = g->columns->ints[i] + 1;
 	g->rows = s.rank == 2 ? s.dim[0] : 1;
-	g->places = s.rank ? s.dim[s.rank - 1] : 0;
+	g->positions = s.rank ? s.dim[s.rank - 1] : 0;
 	return !op_failed(o);
 }
 
@@ -61,7 +60,8 @@ static bool part_of(struct op *o, const struct grams *g, int64_t n, uint64_t *fi
 		      to = i + 1 < g->counts->n_ints ? g->counts->ints[i + 1] : (int64_t)g->pool->n_ints;
 	if (from < 0 || to < from || to > (int64_t)g->pool->n_ints || (to - from) % n) {
 		op_refuse(o,
-		          "attribute ngram_counts gives runs of %" PRId64 " numbers the places %" PRId64 " to %" PRId64,
+		          "attribute ngram_counts gives runs of %" PRId64 " numbers the positions %" PRId64
+		          " to %" PRId64,
 		          n, from, to);
 		return false;
 	}
@@ -70,7 +70,7 @@ static bool part_of(struct op *o, const struct grams *g, int64_t n, uint64_t *fi
 	return true;
 }
 
-/* How often each of the runs stands in each row, its numbers `apart`: [rows,runs]. x: [rows,places] of i64, pool:
+/* How often each of the runs stands in each row, its numbers `apart`: [rows,runs]. x: [rows,positions] of i64, pool:
  * [n,runs,1]; 0: they do not fit in a row. */
 static tensor_value count_runs(struct op *o, const struct grams *g, tensor_value x, tensor_value pool, uint64_t n,
                                uint64_t apart)
@@ -78,9 +78,9 @@ static tensor_value count_runs(struct op *o, const struct grams *g, tensor_value
 	struct draw *d = &o->d;
 	tensor_value all = 0;
 
-	if (apart * (n - 1) >= g->places)
+	if (apart * (n - 1) >= g->positions)
 		return 0;
-	const uint64_t starts = g->places - apart * (n - 1);
+	const uint64_t starts = g->positions - apart * (n - 1);
 	for (uint64_t k = 0; k < n; k++) {
 		const tensor_value seen = draw_expand(d, draw_slice(d, x, 1, apart * k, apart * k + starts, 1), 1),
 				   run = draw_squeeze(d, draw_slice(d, pool, 0, k, k + 1, 1), 0);
@@ -151,18 +151,18 @@ void op_tf_idf(struct op *o)
 	if (!read_grams(o, &g))
 		return;
 	const tensor_value x =
-		draw_dims(d, draw_convert(d, o->in[0], JIT_TYPE_I64), 2, (const uint64_t[]){ g.rows, g.places });
+		draw_dims(d, draw_convert(d, o->in[0], JIT_TYPE_I64), 2, (const uint64_t[]){ g.rows, g.positions });
 	const uint64_t width = (uint64_t)g.width;
 	tensor_value y =
 		graph_full(d->g, 0, JIT_TYPE_F32, &(struct shape){ .rank = 2, .dim = { g.rows, width } }, o->err);
-	for (int64_t k = 1; k <= g.most && !op_failed(o); k++) {
+	for (int64_t k = 1; k <= g.max && !op_failed(o); k++) {
 		if (!part_of(o, &g, k, &first, &numbers))
 			return;
 		const uint64_t runs = numbers / (uint64_t)k;
 		if (id + runs > g.columns->n_ints) {
 			op_refuse(o, "attribute ngram_indexes has %zu numbers, and there are more runs",
 			          g.columns->n_ints);
-		} else if (runs && k >= g.least) {
+		} else if (runs && k >= g.min) {
 			const struct shape part = { .rank = 2, .dim = { g.rows, runs } };
 			const tensor_value to = draw_broadcast(d, op_constant_ints(o, g.columns->ints + id, runs),
 			                                       &part),

@@ -8,7 +8,7 @@
 #include "loaders/onnx/operators.h"
 
 /* Constants of that many numbers at most are made for indices and positions. */
-enum { MOST_NUMBERS = 1 << 24 };
+enum { MAX_NUMBERS = 1 << 24 };
 
 /* ---- Col2Im */
 
@@ -58,7 +58,7 @@ static tensor_value taps_at(struct op *o, const struct windows *w, const struct 
 	for (unsigned i = 0; i < w->n; i++)
 		window.dim[i] = (uint64_t)w->size[i];
 	const uint64_t taps = shape_elements(&window);
-	int64_t *index = elements && taps <= MOST_NUMBERS / elements ? calloc(elements * taps, sizeof *index) : NULL;
+	int64_t *index = elements && taps <= MAX_NUMBERS / elements ? calloc(elements * taps, sizeof *index) : NULL;
 	if (!index) {
 		op_refuse(o, "there are %" PRIu64 " taps of %" PRIu64 " elements", taps, elements);
 		return 0;
@@ -83,7 +83,7 @@ static bool known_sizes(struct op *o, unsigned input, unsigned rank, int64_t *ou
 	if (*n == 0 || (rank && *n != rank))
 		op_refuse(o, "input %u has %u numbers, expected %u", input + 1, *n, rank ? rank : 2);
 	for (unsigned i = 0; i < *n && !op_failed(o); i++)
-		if (out[i] < 1 || out[i] > MOST_NUMBERS)
+		if (out[i] < 1 || out[i] > MAX_NUMBERS)
 			op_refuse(o, "input %u has the number %" PRId64, input + 1, out[i]);
 	return !op_failed(o);
 }
@@ -217,7 +217,7 @@ static tensor_value plain_positions(struct op *o, const struct deform *f, unsign
 
 	for (unsigned a = 0; a < f->w.n; a++)
 		window.dim[a] = (uint64_t)f->w.size[a];
-	double *x = f->positions && f->taps <= MOST_NUMBERS / f->positions
+	double *x = f->positions && f->taps <= MAX_NUMBERS / f->positions
 	                    ? calloc(f->taps * f->positions, sizeof *x)
 	                    : NULL;
 	if (!x) {
@@ -250,7 +250,7 @@ static bool read_deform(struct op *o, struct deform *f)
 	f->taps = shape_part(&k, 2, k.rank);
 	for (unsigned i = 0; i + 2 < k.rank; i++)
 		f->w.size[i] = (int64_t)k.dim[2 + i];
-	if (f->taps > MOST_NUMBERS || !op_windows(o, &f->in, true, &f->w))
+	if (f->taps > MAX_NUMBERS || !op_windows(o, &f->in, true, &f->w))
 		return false;
 	f->channels = f->in.dim[1];
 	if (groups < 1 || offset_groups < 1 || f->channels % (uint64_t)groups ||

@@ -193,7 +193,7 @@ static void arrange(struct op *o, struct labelled *x, const struct labelled *out
 /* How many dimensions "..." stands for: those that letters leave, in the term where they are most. */
 static unsigned dots_of(struct op *o, const char *text)
 {
-	unsigned most = 0;
+	unsigned max = 0;
 	const char *p = text;
 
 	for (uint32_t i = 0; i < o->inputs; i++, p += *p == ',') {
@@ -205,11 +205,11 @@ static unsigned dots_of(struct op *o, const char *text)
 			dots = dots || p[k] == '.';
 		}
 		const unsigned rank = draw_rank(&o->d, o->in[i]);
-		if (dots && rank > letters && rank - letters > most)
-			most = rank - letters;
+		if (dots && rank > letters && rank - letters > max)
+			max = rank - letters;
 		p += length;
 	}
-	return most;
+	return max;
 }
 
 static void drop_missing_dots(struct labelled *x, unsigned rank, unsigned dots)

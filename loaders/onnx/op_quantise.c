@@ -42,11 +42,11 @@ static tensor_value saturated(struct op *o, tensor_value x, tensor_value zero, i
 	struct draw *d = &o->d;
 	const unsigned bits = 8 * tensor_type_bytes(type);
 	const bool has_sign = tensor_is_signed(type);
-	double least = has_sign ? -(double)(1ULL << (bits - 1)) : 0,
-	       most = (double)((1ULL << (has_sign ? bits - 1 : bits)) - 1);
+	double min = has_sign ? -(double)(1ULL << (bits - 1)) : 0,
+	       max = (double)((1ULL << (has_sign ? bits - 1 : bits)) - 1);
 
 	if (narrow)
-		op_narrow_range(narrow, &least, &most);
+		op_narrow_range(narrow, &min, &max);
 
 	if (!tensor_is_integer(type) || bits > 16) {
 		op_refuse(o, "numbers are quantised to %s, expected integers of 8 or 16 bits", tensor_type_name(type));
@@ -55,7 +55,7 @@ static tensor_value saturated(struct op *o, tensor_value x, tensor_value zero, i
 	x = draw_unary(d, OP_round, x);
 	if (zero)
 		x = draw_binary(d, OP_add, x, draw_convert(d, zero, draw_type(d, x)));
-	return draw_convert(d, draw_from(d, OP_min, most, draw_from(d, OP_max, least, x)), type);
+	return draw_convert(d, draw_from(d, OP_min, max, draw_from(d, OP_max, min, x)), type);
 }
 
 static int type_named(struct op *o, const char *attribute, int usual)
@@ -116,11 +116,11 @@ void op_dynamic_quantize(struct op *o)
 	struct draw *d = &o->d;
 	const tensor_value x = o->in[0];
 	const unsigned all = (1U << draw_rank(d, x)) - 1;
-	const tensor_value least = draw_from(d, OP_min, 0, draw_reduce(d, OP_reduce_min, x, all, false)),
-			   most = draw_from(d, OP_max, 0, draw_reduce(d, OP_reduce_max, x, all, false));
-	const tensor_value scale = draw_with(d, OP_div, draw_binary(d, OP_sub, most, least), 255);
+	const tensor_value min = draw_from(d, OP_min, 0, draw_reduce(d, OP_reduce_min, x, all, false)),
+			   max = draw_from(d, OP_max, 0, draw_reduce(d, OP_reduce_max, x, all, false));
+	const tensor_value scale = draw_with(d, OP_div, draw_binary(d, OP_sub, max, min), 255);
 	const tensor_value zero =
-		saturated(o, draw_binary(d, OP_div, draw_unary(d, OP_neg, least), scale), 0, JIT_TYPE_U8, 0);
+		saturated(o, draw_binary(d, OP_div, draw_unary(d, OP_neg, min), scale), 0, JIT_TYPE_U8, 0);
 
 	o->out[0] = saturated(o, draw_binary(d, OP_div, x, scale), zero, JIT_TYPE_U8, 0);
 	if (o->outputs > 1)

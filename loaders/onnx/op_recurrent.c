@@ -5,7 +5,7 @@
 
 #include "loaders/onnx/operators.h"
 
-enum { MOST_STEPS = 4096 };
+enum { MAX_STEPS = 4096 };
 
 /* A layer in one direction. Values have time first: x [time,batch,in]. */
 struct layer {
@@ -110,8 +110,8 @@ static bool check_inputs(struct op *o, struct layer *l, bool batch_first)
 	}
 	l->time = x.dim[batch_first ? 1 : 0];
 	l->batch = x.dim[batch_first ? 0 : 1];
-	if (l->time > MOST_STEPS) {
-		op_refuse(o, "there are %" PRIu64 " steps, expected at most %d", l->time, MOST_STEPS);
+	if (l->time > MAX_STEPS) {
+		op_refuse(o, "there are %" PRIu64 " steps, expected at most %d", l->time, MAX_STEPS);
 		return false;
 	}
 	const uint64_t state[] = { batch_first ? l->batch : dirs, batch_first ? dirs : l->batch, h };

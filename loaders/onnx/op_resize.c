@@ -6,7 +6,7 @@
 
 #include "loaders/onnx/operators.h"
 
-enum { BY_NEAREST, BY_LINEAR, BY_CUBIC, MOST_TAPS = 512 };
+enum { BY_NEAREST, BY_LINEAR, BY_CUBIC, MAX_TAPS = 512 };
 enum transform { HALF_PIXEL, HALF_PIXEL_SYMMETRIC, PYTORCH_HALF_PIXEL, ALIGN_CORNERS, ASYMMETRIC, CROP, TRANSFORMS };
 static const char *const transform_names[TRANSFORMS] = {
 	"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_crop_and_resize"
@@ -77,7 +77,7 @@ static unsigned taps_of(const struct resize *r, double scale)
 	const double reach = r->mode == BY_CUBIC ? 2 : 1, narrow = r->antialias && scale < 1 ? scale : 1;
 	const double first = floor(-reach / narrow) + 1;
 
-	return 2 - 2 * first > MOST_TAPS ? 0 : (unsigned)(2 - 2 * first);
+	return 2 - 2 * first > MAX_TAPS ? 0 : (unsigned)(2 - 2 * first);
 }
 
 /* Elements and weights of one position. Elements beside the axis are those at its ends. */
@@ -146,8 +146,8 @@ static tensor_value resize_axis(struct op *o, const struct resize *r, const stru
 {
 	const unsigned taps = r->mode == BY_NEAREST ? 1 : taps_of(r, a->scale);
 	int64_t *index = taps && a->to < (1 << 24) / taps ? calloc(a->to * taps + 1, sizeof *index) : NULL,
-		one[MOST_TAPS];
-	double *weight = index ? calloc(a->to * taps + 1, sizeof *weight) : NULL, w[MOST_TAPS];
+		one[MAX_TAPS];
+	double *weight = index ? calloc(a->to * taps + 1, sizeof *weight) : NULL, w[MAX_TAPS];
 	tensor_value y = 0;
 
 	if (!weight || a->n == 0)
@@ -174,13 +174,13 @@ static tensor_value resize_axis(struct op *o, const struct resize *r, const stru
 
 /* ---- which sizes */
 
-static bool read_reals(struct op *o, unsigned input, double *out, unsigned most, unsigned *n)
+static bool read_reals(struct op *o, unsigned input, double *out, unsigned max, unsigned *n)
 {
 	const struct tensor *t = op_in(o, input) ? op_known(o, input) : NULL;
 
 	*n = t ? (unsigned)shape_elements(&t->shape) : 0;
-	if (*n > most)
-		op_refuse(o, "input %u has %u numbers, expected at most %u", input + 1, *n, most);
+	if (*n > max)
+		op_refuse(o, "input %u has %u numbers, expected at most %u", input + 1, *n, max);
 	for (unsigned i = 0; i < *n && !op_failed(o); i++)
 		out[i] = number_of(t, i);
 	return *n > 0 && !op_failed(o);

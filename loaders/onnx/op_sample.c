@@ -7,7 +7,7 @@
 
 enum { BY_NEAREST, BY_LINEAR, BY_CUBIC };
 enum { PAD_ZEROS, PAD_BORDER, PAD_REFLECTION };
-enum { MOST_TAPS = 4 };
+enum { MAX_TAPS = 4 };
 
 /* A tap of one dimension, [batch,positions]: which element, its weight, and (where others are 0) whether it exists. */
 struct tap {
@@ -17,7 +17,7 @@ struct sampler {
 	int mode, padding;
 	bool corners;
 	unsigned n, taps; /* dimensions of space; taps of each */
-	struct tap tap[TENSOR_MAX_RANK][MOST_TAPS];
+	struct tap tap[TENSOR_MAX_RANK][MAX_TAPS];
 };
 
 /* Reflects x by both ends until it lies between them. */
@@ -34,7 +34,7 @@ static tensor_value reflect(struct draw *d, tensor_value x, double low, double h
 }
 
 /* An element's number as an index that exists. */
-static void place(struct op *o, const struct sampler *s, uint64_t n, tensor_value at, struct tap *t)
+static void set_tap(struct op *o, const struct sampler *s, uint64_t n, tensor_value at, struct tap *t)
 {
 	struct draw *d = &o->d;
 	const double last = (double)n - 1;
@@ -71,9 +71,9 @@ static void read_position(struct op *o, struct sampler *s, unsigned i, uint64_t 
 	for (int k = 0; k < (int)s->taps; k++) {
 		struct tap *t = &s->tap[i][k];
 		if (s->mode == BY_NEAREST)
-			place(o, s, n, draw_unary(d, OP_round, x), t);
+			set_tap(o, s, n, draw_unary(d, OP_round, x), t);
 		else
-			place(o, s, n, draw_with(d, OP_add, low, s->mode == BY_CUBIC ? k - 1 : k), t);
+			set_tap(o, s, n, draw_with(d, OP_add, low, s->mode == BY_CUBIC ? k - 1 : k), t);
 		if (s->mode == BY_LINEAR)
 			t->weight = k ? part : draw_from(d, OP_sub, 1, part);
 		else if (s->mode == BY_CUBIC)

@@ -284,17 +284,17 @@ void op_split(struct op *o)
 {
 	const struct shape s = draw_shape(&o->d, o->in[0]);
 	const unsigned axis = op_axis(o, op_int(o, "axis", 0), s.rank);
-	enum { MOST = 4096 };
-	int64_t *size = calloc(MOST, sizeof *size);
+	enum { MAX = 4096 };
+	int64_t *size = calloc(MAX, sizeof *size);
 	unsigned n = 0;
 	uint64_t at = 0;
 
-	if (!size || o->outputs > MOST || op_failed(o)) {
-		op_refuse(o, "there are %u outputs, expected at most %d", o->outputs, MOST);
+	if (!size || o->outputs > MAX || op_failed(o)) {
+		op_refuse(o, "there are %u outputs, expected at most %d", o->outputs, MAX);
 		free(size);
 		return;
 	}
-	const bool given = op_ints_of(o, 1, "split", size, MOST, &n);
+	const bool given = op_ints_of(o, 1, "split", size, MAX, &n);
 	const uint64_t parts = (uint64_t)op_int(o, "num_outputs", o->outputs),
 		       each = parts ? (s.dim[axis] + parts - 1) / parts : 0;
 	if (given ? n != o->outputs : parts != o->outputs)
@@ -310,7 +310,7 @@ void op_split(struct op *o)
 	free(size);
 }
 
-static int64_t within(int64_t x, int64_t least, int64_t most) { return x < least ? least : x > most ? most : x; }
+static int64_t within(int64_t x, int64_t min, int64_t max) { return x < min ? min : x > max ? max : x; }
 
 static tensor_value slice_axis(struct op *o, tensor_value x, unsigned axis, int64_t start, int64_t end, int64_t step)
 {

@@ -9,9 +9,9 @@
 #include "loaders/onnx/operators.h"
 
 enum { LEQ, LT, GTE, GT, EQ, NEQ, MEMBER, LEAF, MODES };
-enum { MOST_LEVELS = 256, MOST_TREES = 1 << 20 };
+enum { MAX_LEVELS = 256, MAX_TREES = 1 << 20 };
 
-/* Nodes of all trees, leaves behind the others. Children are places of nodes. */
+/* Nodes of all trees, leaves behind the others. Children are positions of nodes. */
 struct forest {
 	uint64_t nodes, trees, targets, set; /* set: the most numbers that a node's set has */
 	int64_t *feature, *yes, *no, *mode, *track, *root;
@@ -26,7 +26,7 @@ static bool make_forest(struct op *o, struct forest *f)
 	const uint64_t n = f->nodes;
 
 	if (f->targets < 1 || f->targets > 1 << 16 || n > 1 << 24 || n * f->targets > 1 << 26 || f->trees < 1 ||
-	    f->trees > MOST_TREES) {
+	    f->trees > MAX_TREES) {
 		op_refuse(o, "%" PRIu64 " nodes of %" PRIu64 " trees for %" PRIu64 " targets", n, f->trees, f->targets);
 		return false;
 	}
@@ -75,8 +75,8 @@ static bool measure(struct op *o, struct forest *f)
 				goes_on = true;
 			}
 		memcpy(at, next, f->nodes);
-		if (goes_on && ++f->levels > MOST_LEVELS)
-			op_refuse(o, "a tree has more than %d levels, or no end", MOST_LEVELS);
+		if (goes_on && ++f->levels > MAX_LEVELS)
+			op_refuse(o, "a tree has more than %d levels, or no end", MAX_LEVELS);
 	}
 	free(at);
 	free(next);
@@ -163,7 +163,7 @@ static tensor_value find_leaves(struct op *o, const struct forest *f, tensor_val
 	return node;
 }
 
-enum { SUM, AVERAGE, LEAST, GREATEST };
+enum { SUM, AVERAGE, MIN, GREATEST };
 
 static int aggregate_of(struct op *o)
 {
@@ -188,7 +188,7 @@ static void draw_forest(struct op *o, struct forest *f)
 
 	if (draw_rank(d, x) != 2)
 		op_refuse(o, "input 1 has %u dimensions, expected rows of features", draw_rank(d, x));
-	else if (by >= LEAST && f->targets > 1)
+	else if (by >= MIN && f->targets > 1)
 		op_refuse(o, "attribute aggregate_function is MIN or MAX with %" PRIu64 " targets, expected one",
 		          f->targets);
 	f->type = type;
@@ -197,7 +197,7 @@ static void draw_forest(struct op *o, struct forest *f)
 	const tensor_value weights =
 		draw_take(d, reals(o, f->weight, f->nodes, f->targets, type), find_leaves(o, f, x), 0);
 	tensor_value y = draw_reduce(d,
-	                             by == LEAST      ? OP_reduce_min
+	                             by == MIN        ? OP_reduce_min
 	                             : by == GREATEST ? OP_reduce_max
 	                                              : OP_reduce_sum,
 	                             weights, 2, false);
@@ -213,7 +213,7 @@ static void draw_forest(struct op *o, struct forest *f)
 	o->out[0] = y;
 }
 
-/* ---- TreeEnsemble of ai.onnx.ml 5: leaves have places of their own */
+/* ---- TreeEnsemble of ai.onnx.ml 5: leaves have positions of their own */
 
 static const struct onnx_attribute *ints_of(struct op *o, const char *name, size_t n)
 {
@@ -286,13 +286,13 @@ static bool read_sets(struct op *o, struct forest *f, uint64_t inner)
 }
 
 /* Children are leaves where the attribute says so; these stand behind the inner nodes. */
-static bool read_children(struct op *o, const char *places, const char *leaves, int64_t *out, uint64_t inner)
+static bool read_children(struct op *o, const char *positions, const char *leaves, int64_t *out, uint64_t inner)
 {
-	const struct onnx_attribute *at = ints_of(o, places, inner), *leaf = ints_of(o, leaves, inner);
+	const struct onnx_attribute *at = ints_of(o, positions, inner), *leaf = ints_of(o, leaves, inner);
 
 	for (uint64_t i = 0; !op_failed(o) && i < inner; i++) {
 		if (at->ints[i] < 0 || at->ints[i] > 1 << 24)
-			op_refuse(o, "attribute %s has the number %" PRId64, places, at->ints[i]);
+			op_refuse(o, "attribute %s has the number %" PRId64, positions, at->ints[i]);
 		else
 			out[i] = at->ints[i] + (leaf->ints[i] ? (int64_t)inner : 0);
 	}
@@ -355,22 +355,22 @@ void op_tree_ensemble(struct op *o)
 
 /* ---- TreeEnsembleRegressor: nodes by the numbers of their tree and in it */
 
-struct place {
+struct position {
 	int64_t tree, node, at;
 };
 
 static int by_numbers(const void *x, const void *y)
 {
-	const struct place *a = x, *b = y;
+	const struct position *a = x, *b = y;
 
 	return a->tree != b->tree ? (a->tree > b->tree) - (a->tree < b->tree)
 	                          : (a->node > b->node) - (a->node < b->node);
 }
 
 /* -1: err */
-static int64_t place_of(struct op *o, const struct place *p, uint64_t n, int64_t tree, int64_t node)
+static int64_t position_of(struct op *o, const struct position *p, uint64_t n, int64_t tree, int64_t node)
 {
-	const struct place key = { tree, node, 0 }, *found = bsearch(&key, p, n, sizeof *p, by_numbers);
+	const struct position key = { tree, node, 0 }, *found = bsearch(&key, p, n, sizeof *p, by_numbers);
 
 	if (!found && !op_failed(o))
 		op_refuse(o, "tree %" PRId64 " has no node %" PRId64, tree, node);
@@ -409,7 +409,7 @@ static void find_roots(struct op *o, struct forest *f)
 	free(child);
 }
 
-static bool read_nodes(struct op *o, struct forest *f, struct place *p)
+static bool read_nodes(struct op *o, struct forest *f, struct position *p)
 {
 	const size_t n = (size_t)f->nodes;
 	const struct onnx_attribute *tree = ints_of(o, "nodes_treeids", n), *node = ints_of(o, "nodes_nodeids", n),
@@ -422,7 +422,7 @@ static bool read_nodes(struct op *o, struct forest *f, struct place *p)
 	if (!mode || mode->n_strings != n || !split || split->n_floats != n)
 		op_refuse(o, "attributes nodes_modes and nodes_values are expected to have %zu elements", n);
 	for (uint64_t i = 0; i < n && !op_failed(o); i++) {
-		p[i] = (struct place){ tree->ints[i], node->ints[i], (int64_t)i };
+		p[i] = (struct position){ tree->ints[i], node->ints[i], (int64_t)i };
 		f->feature[i] = feature->ints[i];
 		f->split[i] = (double)split->floats[i];
 		f->mode[i] = mode_of(o, mode, i);
@@ -440,15 +440,15 @@ static bool read_nodes(struct op *o, struct forest *f, struct place *p)
 	}
 	for (uint64_t i = 0; i < n && !op_failed(o); i++) {
 		const bool leaf = f->mode[i] == LEAF;
-		f->yes[i] = leaf ? (int64_t)i : place_of(o, p, n, tree->ints[i], yes->ints[i]);
-		f->no[i] = leaf ? (int64_t)i : place_of(o, p, n, tree->ints[i], no->ints[i]);
+		f->yes[i] = leaf ? (int64_t)i : position_of(o, p, n, tree->ints[i], yes->ints[i]);
+		f->no[i] = leaf ? (int64_t)i : position_of(o, p, n, tree->ints[i], no->ints[i]);
 	}
 	if (!op_failed(o))
 		find_roots(o, f);
 	return !op_failed(o);
 }
 
-static bool read_targets(struct op *o, struct forest *f, const struct place *p)
+static bool read_targets(struct op *o, struct forest *f, const struct position *p)
 {
 	const struct onnx_attribute *w = op_attribute(o, "target_weights");
 	const size_t n = w ? w->n_floats : 0;
@@ -456,7 +456,7 @@ static bool read_targets(struct op *o, struct forest *f, const struct place *p)
 				    *target = ints_of(o, "target_ids", n);
 
 	for (size_t i = 0; i < n && !op_failed(o); i++) {
-		const int64_t at = place_of(o, p, f->nodes, tree->ints[i], node->ints[i]);
+		const int64_t at = position_of(o, p, f->nodes, tree->ints[i], node->ints[i]);
 		if (target->ints[i] < 0 || (uint64_t)target->ints[i] >= f->targets)
 			op_refuse(o, "attribute target_ids has the number %" PRId64, target->ints[i]);
 		else if (at >= 0)
@@ -469,9 +469,9 @@ void op_tree_regressor(struct op *o)
 {
 	const struct onnx_attribute *nodes = ints_of(o, "nodes_nodeids", 0);
 	struct forest f = { .nodes = nodes ? nodes->n_ints : 0, .targets = (uint64_t)op_int(o, "n_targets", 1) };
-	struct place *p = calloc(f.nodes + 1, sizeof *p);
+	struct position *p = calloc(f.nodes + 1, sizeof *p);
 
-	f.trees = f.nodes < MOST_TREES ? f.nodes : MOST_TREES; /* at most, until they are counted */
+	f.trees = f.nodes < MAX_TREES ? f.nodes : MAX_TREES; /* at most, until they are counted */
 	if (!p)
 		op_refuse(o, "there is no memory for %" PRIu64 " nodes", f.nodes);
 	if (!op_failed(o) && make_forest(o, &f) && read_nodes(o, &f, p) && read_targets(o, &f, p)) {

@@ -117,11 +117,11 @@ static tensor_value add_bias(struct op *o, tensor_value y, tensor_value bias)
 	return draw_binary(&o->d, OP_add, y, graph_broadcast(o->d.g, bias, &s, (const unsigned[]){ 1 }, o->err));
 }
 
-static bool has_space(struct op *o, const struct shape *s, unsigned least)
+static bool has_space(struct op *o, const struct shape *s, unsigned min)
 {
-	if (s->rank < least)
-		op_refuse(o, "input 1 has %u dimensions, expected %u or more", s->rank, least);
-	return s->rank >= least;
+	if (s->rank < min)
+		op_refuse(o, "input 1 has %u dimensions, expected %u or more", s->rank, min);
+	return s->rank >= min;
 }
 
 void op_conv(struct op *o)
@@ -311,13 +311,13 @@ static tensor_value column_major(struct op *o, tensor_value flat, const struct s
 	return sum;
 }
 
-static double least_of(int type)
+static double min_of(int type)
 {
 	return type == JIT_TYPE_I8 ? -128 : type == JIT_TYPE_I16 ? -32768 : -(double)INFINITY;
 }
 
 /* Where in the whole tensor the greatest of each window is. */
-static tensor_value places(struct op *o, const struct windows *w, tensor_value y)
+static tensor_value positions(struct op *o, const struct windows *w, tensor_value y)
 {
 	struct draw *d = &o->d;
 	const struct shape s = draw_shape(d, o->in[0]), out = draw_shape(d, y);
@@ -328,7 +328,7 @@ static tensor_value places(struct op *o, const struct windows *w, tensor_value y
 		return 0;
 	const tensor_value x = draw_dims(d, o->in[0], 2, (const uint64_t[]){ rows, space });
 	const tensor_value seen = draw_take(d, x, taps, 1), beside = draw_with(d, OP_lt, taps, 0);
-	const tensor_value low = draw_scalar(d, least_of(draw_type(d, x)), draw_type(d, x));
+	const tensor_value low = draw_scalar(d, min_of(draw_type(d, x)), draw_type(d, x));
 	const tensor_value masked = draw_select(d, beside, low, seen);
 	int64_t axis = 2;
 	const tensor_value best =
@@ -360,7 +360,7 @@ void op_pool(struct op *o)
 	                                                      : root_of_powers(o, x, &w);
 	o->out[0] = draw_convert(&o->d, y, type);
 	if (o->row->user == POOL_MAX && op_wants(o, 1) && y)
-		o->out[1] = places(o, &w, y);
+		o->out[1] = positions(o, &w, y);
 }
 
 void op_global_pool(struct op *o)

@@ -4,9 +4,8 @@
 #include "loaders/onnx/operators.h"
 
 static const struct operator_row rows[] = {
-#define OPERATOR(name, rule, user, least, most, attributes) { "", #name, attributes, rule, least, most, user },
-#define OPERATOR_OF(domain, name, rule, user, least, most, attributes) \
-	{ domain, #name, attributes, rule, least, most, user },
+#define OPERATOR(name, rule, user, min, max, attributes) { "", #name, attributes, rule, min, max, user },
+#define OPERATOR_OF(domain, name, rule, user, min, max, attributes) { domain, #name, attributes, rule, min, max, user },
 #include "loaders/onnx/operators.def"
 #undef OPERATOR
 #undef OPERATOR_OF

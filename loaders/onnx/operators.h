@@ -4,8 +4,8 @@
 
 #include "loaders/onnx/import.h"
 
-#define OPERATOR(name, rule, user, least, most, attributes) op_rule rule;
-#define OPERATOR_OF(domain, name, rule, user, least, most, attributes) op_rule rule;
+#define OPERATOR(name, rule, user, min, max, attributes) op_rule rule;
+#define OPERATOR_OF(domain, name, rule, user, min, max, attributes) op_rule rule;
 #include "loaders/onnx/operators.def"
 #undef OPERATOR
 #undef OPERATOR_OF
@@ -48,7 +48,7 @@ tensor_value op_narrow(struct op *o, tensor_value x, int64_t number);
 /* Output 1 becomes input 1 in that type. */
 void op_cast_to(struct op *o, int64_t number);
 /* Of integers of 4 and 2 bits. */
-void op_narrow_range(int64_t number, double *least, double *most);
+void op_narrow_range(int64_t number, double *min, double *max);
 /* ---- op_shape.c */
 tensor_value op_constant_ints(struct op *o, const int64_t *x, uint64_t n);
 tensor_value op_constant_shaped(struct op *o, const int64_t *x, const struct shape *s);

@@ -15,11 +15,11 @@
 bool tok_spend(struct tok_work *w, uint64_t steps)
 {
 	w->steps += steps;
-	if (!w->most_steps || w->steps <= w->most_steps)
+	if (!w->max_steps || w->steps <= w->max_steps)
 		return true;
 	return error_set(w->err, ERROR_ARGUMENT,
 	                 "the tokenizer takes more than %llu steps for this text, as no published one does",
-	                 (unsigned long long)w->most_steps);
+	                 (unsigned long long)w->max_steps);
 }
 
 /* ---- special tokens in a text */
@@ -82,7 +82,7 @@ static const struct tok_special *special_here(const struct tok_special_set *set,
 static const struct tok_special *next_special(const struct tok_special_set *set, const char *p, size_t n, size_t from,
                                               const char *plain, struct tok_work *w, size_t *begin, size_t *end)
 {
-	for (size_t i = from; set->n && i < n && (!w->most_steps || w->steps <= w->most_steps);) {
+	for (size_t i = from; set->n && i < n && (!w->max_steps || w->steps <= w->max_steps);) {
 		const struct tok_special *s = NULL;
 		size_t skip = 1;
 		unsigned len;
@@ -218,7 +218,7 @@ void tok_work_free(struct tok_work *w)
 static bool encode(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n, int32_t **ids,
                    size_t *n_ids)
 {
-	w->most_steps = TOK_STEPS_MORE + (uint64_t)TOK_STEPS_A_BYTE * n;
+	w->max_steps = TOK_STEPS_MORE + (uint64_t)TOK_STEPS_A_BYTE * n;
 	bool ok = tok_encode_text(t, w, text, n);
 
 	*ids = NULL;

@@ -49,7 +49,7 @@ bool tok_gguf_word_piece(struct tokenizer *t, const struct gguf *g, struct error
 	bool accents = lower;
 	memcpy(t->begin.p, mark, 3);
 	t->begin.n = 3;
-	t->most_characters = 100;
+	t->max_characters = 100;
 	t->drop_first_space = t->cleans_up = true;
 	return flag(g, KEY("normalizer.strip_accents"), &accents, err) && add_norm(t, TOK_NORM_CLEAN) &&
 	       add_norm(t, TOK_NORM_CHINESE) &&
@@ -61,7 +61,7 @@ bool tok_gguf_word_piece(struct tokenizer *t, const struct gguf *g, struct error
 static bool read_scores(struct tokenizer *t, const struct gguf *g, struct error *err)
 {
 	const struct gguf_kv *a = gguf_find(g, KEY("scores"));
-	double least = 0;
+	double min = 0;
 
 	if (!a || a->type != GGUF_ARRAY || (a->item != GGUF_F32 && a->item != GGUF_F64) || a->count != t->n_token)
 		return error_set(err, ERROR_FORMAT, "%s: %s is not an array of a float for each of the %zu tokens",
@@ -73,10 +73,10 @@ static bool read_scores(struct tokenizer *t, const struct gguf *g, struct error 
 		if (!isfinite(t->score[i]))
 			return error_set(err, ERROR_FORMAT, "%s: %s of token %zu is not finite", g->path, KEY("scores"),
 			                 i);
-		if (t->type[i] == TOK_NORMAL && (double)t->score[i] < least)
-			least = (double)t->score[i];
+		if (t->type[i] == TOK_NORMAL && (double)t->score[i] < min)
+			min = (double)t->score[i];
 	}
-	t->unknown_score = least - 10;
+	t->unknown_score = min - 10;
 	return true;
 }
 

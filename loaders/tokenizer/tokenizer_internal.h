@@ -164,7 +164,7 @@ struct tokenizer {
 	int32_t bos, eos, unknown;
 	int32_t role[TOK_ROLES];      /* -1: none */
 	struct tok_mark begin, inner; /* TOK_WORD_PIECE */
-	size_t most_characters;       /* ... of a word; a longer one is unknown */
+	size_t max_characters;        /* ... of a word; a longer one is unknown */
 	float *score;                 /* TOK_UNIGRAM */
 	double unknown_score;
 	struct tok_charsmap charsmap; /* TOK_NORM_CHARSMAP */
@@ -234,7 +234,7 @@ struct tok_work {
 	size_t n_id, id_cap;
 	bool at_start; /* the part begins the text */
 	unsigned flags;
-	uint64_t steps, most_steps; /* work done that a file could make superlinear, and its bound (0: none) for the
+	uint64_t steps, max_steps; /* work done that a file could make superlinear, and its bound (0: none) for the
 	                               whole text */
 	uint64_t weight;
 	size_t position; /* of the expression being matched: steps a character takes, and where it has come to */
@@ -320,7 +320,7 @@ int tok_match(const pcre2_code *re, const char *text, size_t size, size_t from, 
               struct tok_work *w);
 extern const char tok_gpt2_pattern[];
 
-/* ---- all stages (tokenizer.c): the ids of a text to w->id, within w->most_steps */
+/* ---- all stages (tokenizer.c): the ids of a text to w->id, within w->max_steps */
 bool tok_encode_text(const struct tokenizer *t, struct tok_work *w, const char *text, size_t n);
 
 /* ---- the merge engine (tokenizer_merge.c): one word -> w->id */

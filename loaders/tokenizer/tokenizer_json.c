@@ -168,11 +168,11 @@ static bool read_decoder(struct tok_reader *r, json_t *decoder, size_t limit)
 static bool normalise_specials(struct tok_reader *r)
 {
 	struct tok_special_set *set = &r->t->special[1];
-	struct tok_work w = { .most_steps = TOK_STEPS_MORE, .err = r->err };
+	struct tok_work w = { .max_steps = TOK_STEPS_MORE, .err = r->err };
 	bool ok = true;
 
 	for (size_t i = 0; i < set->n; i++)
-		w.most_steps += (uint64_t)TOK_STEPS_A_BYTE * set->row[i].n;
+		w.max_steps += (uint64_t)TOK_STEPS_A_BYTE * set->row[i].n;
 	for (size_t i = 0; ok && r->t->n_norm && i < set->n; i++) {
 		struct tok_special *s = &set->row[i];
 		w.text.n = 0;

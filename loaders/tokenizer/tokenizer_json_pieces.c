@@ -10,12 +10,12 @@ enum { UNKNOWN_BELOW = 10 /* as much less than the least score an unknown charac
 bool tok_json_word_piece(struct tok_reader *r, const json_t *model)
 {
 	const json_t *prefix = json_object_get(model, "continuing_subword_prefix"),
-		     *most = json_object_get(model, "max_input_chars_per_word");
+		     *max = json_object_get(model, "max_input_chars_per_word");
 	struct tokenizer *t = r->t;
 
 	memcpy(t->inner.p, "##", 2);
 	t->inner.n = 2;
-	t->most_characters = 100;
+	t->max_characters = 100;
 	if (prefix && !json_is_null(prefix)) {
 		if (!json_is_text(prefix) || json_string_length(prefix) > TOK_MARK_BYTES)
 			return tok_json_refuse(r, "model.continuing_subword_prefix", prefix,
@@ -23,18 +23,18 @@ bool tok_json_word_piece(struct tok_reader *r, const json_t *model)
 		t->inner.n = (unsigned)json_string_length(prefix);
 		memcpy(t->inner.p, json_string_value(prefix), t->inner.n);
 	}
-	if (!most || json_is_null(most))
+	if (!max || json_is_null(max))
 		return true;
-	if (!json_is_integer(most) || json_integer_value(most) < 1 || json_integer_value(most) > INT32_MAX)
-		return tok_json_refuse(r, "model.max_input_chars_per_word", most, "a number from 1 on");
-	t->most_characters = (size_t)json_integer_value(most);
+	if (!json_is_integer(max) || json_integer_value(max) < 1 || json_integer_value(max) > INT32_MAX)
+		return tok_json_refuse(r, "model.max_input_chars_per_word", max, "a number from 1 on");
+	t->max_characters = (size_t)json_integer_value(max);
 	return true;
 }
 
 bool tok_json_scores(struct tok_reader *r, const json_t *vocab, size_t limit)
 {
 	struct tokenizer *t = r->t;
-	double least = 0;
+	double min = 0;
 	const json_t *item;
 	size_t i, n;
 
@@ -50,10 +50,10 @@ bool tok_json_scores(struct tok_reader *r, const json_t *vocab, size_t limit)
 		t->token[i] = (struct gguf_str){ p, n };
 		t->type[i] = TOK_NORMAL;
 		t->score[i] = (float)json_number_value(score);
-		least = (double)t->score[i] < least ? (double)t->score[i] : least;
+		min = (double)t->score[i] < min ? (double)t->score[i] : min;
 		t->n_token = i + 1;
 	}
-	t->unknown_score = least - UNKNOWN_BELOW;
+	t->unknown_score = min - UNKNOWN_BELOW;
 	return true;
 }
 

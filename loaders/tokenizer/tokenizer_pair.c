@@ -31,12 +31,12 @@ static void put(struct made *m, const int32_t *ids, size_t n, int32_t type)
 static bool assemble(const struct tokenizer *t, int32_t *const text[2], const size_t n[2], struct made *m,
                      struct error *err)
 {
-	const size_t most = n[0] + n[1] + t->n_pair + 1;
+	const size_t max = n[0] + n[1] + t->n_pair + 1;
 
-	m->ids = malloc(most * sizeof *m->ids);
-	m->types = malloc(most * sizeof *m->types);
+	m->ids = malloc(max * sizeof *m->ids);
+	m->types = malloc(max * sizeof *m->types);
 	if (!m->ids || !m->types)
-		return error_set(err, ERROR_MEMORY, "no memory for %zu tokens", most);
+		return error_set(err, ERROR_MEMORY, "no memory for %zu tokens", max);
 	for (unsigned i = 0; i < t->n_pair; i++) {
 		const struct tok_pair_part *p = &t->pair[i];
 		if (p->what < 0)

@@ -26,13 +26,13 @@ static int32_t longest(const struct tokenizer *t, struct tok_work *w, const stru
                        size_t n, size_t *len)
 {
 	char text[TOK_MAX_PIECE + TOK_MARK_BYTES];
-	const size_t most = t->max_token > mark->n ? t->max_token - mark->n : 0;
+	const size_t max = t->max_token > mark->n ? t->max_token - mark->n : 0;
 
 	memcpy(text, mark->p, mark->n);
 	/* the mark of a piece that begins a word is none where the text itself has it within one */
 	if (mark == &t->inner && t->begin.n && n >= t->begin.n && !memcmp(p, t->begin.p, t->begin.n))
 		return -1;
-	for (size_t k = n < most ? n : most; k > 0; k = tok_last_char(p, k)) {
+	for (size_t k = n < max ? n : max; k > 0; k = tok_last_char(p, k)) {
 		if (k > TOK_MAX_PIECE || !tok_spend(w, 1 + k / 8))
 			continue;
 		memcpy(text + mark->n, p, k);
@@ -50,7 +50,7 @@ bool tok_word_piece(const struct tokenizer *t, struct tok_work *w, const char *p
 	const size_t before = w->n_id;
 	size_t len = 0;
 
-	if (characters(p, n) > t->most_characters)
+	if (characters(p, n) > t->max_characters)
 		return tok_emit(w, t->unknown);
 	for (size_t at = 0; at < n; at += len) {
 		const int32_t id = longest(t, w, at ? &t->inner : &t->begin, p + at, n - at, &len);

@@ -12,12 +12,12 @@
 #define BAR "\357\275\234"
 #define MARK "\342\226\201"
 
-enum { MOST_KEYS = 2, MAX_TEXTS = 12 };
+enum { MAX_KEYS = 2, MAX_TEXTS = 12 };
 /* texts: the first that is a token, and no normal one; behind "" also one that is: a text so long is a single token
  * only where the vocabulary's makers put it there. */
 static const struct {
 	const char *name, *field;
-	const char *key[MOST_KEYS]; /* tokenizer.ggml.KEY_token_id */
+	const char *key[MAX_KEYS]; /* tokenizer.ggml.KEY_token_id */
 	const char *text[MAX_TEXTS];
 } roles[TOK_ROLES] = {
 	[TOK_ROLE_BOS] = { "bos", NULL, { NULL }, { NULL } },
@@ -73,7 +73,7 @@ const char *tok_role_field(size_t number) { return roles[number].field; }
 void tok_roles_of_gguf(struct tokenizer *t, const struct gguf *g)
 {
 	for (size_t i = 0; i < TOK_ROLES; i++)
-		for (size_t k = 0; k < MOST_KEYS && roles[i].key[k]; k++) {
+		for (size_t k = 0; k < MAX_KEYS && roles[i].key[k]; k++) {
 			struct error unused = { 0 };
 			uint64_t value = 0;
 			bool found = false;

@@ -200,7 +200,7 @@ static const char *without_revision(const char *name, char out[NAME_LENGTH_MAX])
 	return out;
 }
 
-static int fit(const char *whole, const struct model_place *p)
+static int fit(const char *whole, const struct model_location *p)
 {
 	char quoted[NAME_LENGTH_MAX], plain[NAME_LENGTH_MAX];
 	const char *name = without_store(p->name, p->source);
@@ -220,13 +220,13 @@ static int fit(const char *whole, const struct model_place *p)
 /* ---- those that fit best */
 
 struct fitting {
-	const struct model_place **place;
+	const struct model_location **place;
 	size_t n;
 	int fit;
 };
 
 /* What a repository has besides its model: projectors of pictures, and links that lead nowhere. */
-static bool is_no_model(const struct model_place *p)
+static bool is_no_model(const struct model_location *p)
 {
 	struct error ignored = { 0 };
 	struct model_facts f;
@@ -235,7 +235,7 @@ static bool is_no_model(const struct model_place *p)
 	                   (model_facts_read(&f, p->path, &ignored) && strcmp(f.architecture, "clip") == 0));
 }
 
-static bool is_same_file(const struct model_place *a, const struct model_place *b)
+static bool is_same_file(const struct model_location *a, const struct model_location *b)
 {
 	struct stat x, y;
 
@@ -389,7 +389,7 @@ static bool looks_like_path(const char *word)
 
 static bool take(struct model_named *out, const char *word, const struct fitting *f, struct error *err)
 {
-	const struct model_place *p = f->place[0];
+	const struct model_location *p = f->place[0];
 
 	if (f->n > 1) {
 		say_choices(word, f, err);
@@ -433,9 +433,9 @@ bool model_named(struct model_named *out, const char *word, struct error *err)
 	return ok;
 }
 
-size_t model_name_among(const char *word, const struct model_place *p, size_t n)
+size_t model_name_among(const char *word, const struct model_location *p, size_t n)
 {
-	const struct model_search s = { .found = (struct model_place *)(uintptr_t)p, .n = n };
+	const struct model_search s = { .found = (struct model_location *)(uintptr_t)p, .n = n };
 	struct fitting f = { 0 };
 	const bool one = strlen(word) < NAME_LENGTH_MAX && find_fitting(&f, &s, word) && f.n == 1;
 	const size_t which = one ? (size_t)(f.place[0] - p) : n;
@@ -468,7 +468,7 @@ bool model_path(const char **word, struct error *err)
 
 /* ---- names that several have */
 
-static bool rename_place(struct model_place *p, bool later)
+static bool rename_place(struct model_location *p, bool later)
 {
 	char *name = NULL;
 
@@ -483,7 +483,7 @@ static bool rename_place(struct model_place *p, bool later)
 	return true;
 }
 
-bool model_names_unique(struct model_place *p, size_t n)
+bool model_names_unique(struct model_location *p, size_t n)
 {
 	bool ok = true, several = n > 1 && strcmp(p[0].source, p[n - 1].source) != 0;
 

@@ -48,7 +48,7 @@ static bool note(struct model_search *s, char *sentence)
 	return keep(&s->note, &s->n_notes, &s->notes_room, sentence);
 }
 
-static void free_place(struct model_place *p)
+static void free_place(struct model_location *p)
 {
 	free(p->name);
 	free(p->path);
@@ -57,7 +57,7 @@ static void free_place(struct model_place *p)
 }
 
 /* Takes over its texts, of which all but the name may be NULL. */
-static bool add(struct model_search *s, struct model_place p)
+static bool add(struct model_search *s, struct model_location p)
 {
 	bool full = s->n == FOUND_MAX;
 
@@ -149,7 +149,7 @@ struct tree {
 static bool add_file(const struct tree *t, char *name, char *path)
 {
 	return add(t->search,
-	           (struct model_place){
+	           (struct model_location){
 			   .source = t->source, .name = name, .path = path, .old_revision = t->old_revision });
 }
 
@@ -324,7 +324,7 @@ static bool see_manifest(struct model_search *s, const char *root, const char *p
 
 	json_decref(m);
 	file_close(&file);
-	struct model_place p = {
+	struct model_location p = {
 		.source = "ollama", .name = name, .path = blob, .trouble = trouble, .manifest = strdup(path)
 	};
 	if (memory && p.manifest)
@@ -431,7 +431,7 @@ static bool look(struct model_search *s, const struct root *r, struct seen *seen
 
 static int by_source(const void *a, const void *b)
 {
-	const struct model_place *x = a, *y = b;
+	const struct model_location *x = a, *y = b;
 	int c = strcmp(x->source, y->source);
 
 	return c ? c : strcmp(x->name, y->name);
@@ -439,7 +439,7 @@ static int by_source(const void *a, const void *b)
 
 static int by_name(const void *a, const void *b)
 {
-	const struct model_place *x = a, *y = b;
+	const struct model_location *x = a, *y = b;
 	int c = strcmp(x->name, y->name);
 
 	c = c ? c : strcmp(x->source, y->source);

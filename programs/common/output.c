@@ -132,10 +132,10 @@ int output_known_columns(FILE *out)
 
 int output_columns(FILE *out)
 {
-	enum { USUAL = 80, LEAST = 40 };
+	enum { USUAL = 80, MIN = 40 };
 	int n = output_known_columns(out);
 
-	return n == 0 ? USUAL : n < LEAST ? LEAST : n;
+	return n == 0 ? USUAL : n < MIN ? MIN : n;
 }
 
 /* Bytes of the characters that fit, and of them those before the last space, if there is one. */

@@ -8,7 +8,7 @@
 #include "programs/jitgraph/jitgraph.h"
 #include "runtime/host/system.h"
 
-enum { RUNS_LEAST = 5, RUNS_MAX = 100000 };
+enum { RUNS_MIN = 5, RUNS_MAX = 100000 };
 #define SECONDS_OF_RUNS 0.5
 
 static int in_order(const void *a, const void *b)
@@ -45,7 +45,7 @@ static bool run_all(struct jitgraph_run *r, struct times *t, jit_error *err)
 	}
 	if (!run_once(r, &t->first, err))
 		return false;
-	while (t->n < max && (jitgraph.times || t->n < RUNS_LEAST || all < SECONDS_OF_RUNS)) {
+	while (t->n < max && (jitgraph.times || t->n < RUNS_MIN || all < SECONDS_OF_RUNS)) {
 		if (!run_once(r, &t->run[t->n], err))
 			return false;
 		all += t->run[t->n++];

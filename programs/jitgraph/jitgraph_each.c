@@ -12,16 +12,16 @@ enum { RUNS = 5 };
 static double run_some(jit_executable *x, const struct jitgraph_values *in, struct jitgraph_values *out, jit_error *err)
 {
 	const int runs = jitgraph.times ? (int)jitgraph.times : RUNS;
-	double least = -1;
+	double min = -1;
 
 	for (int i = 0; i < runs; i++) {
 		const double begin = system_seconds();
 		if (jit_executable_run(x, (const void *const *)in->data, in->n, out->data, out->n, err) != JIT_OK)
 			return -1;
 		const double took = system_seconds() - begin;
-		least = least < 0 || took < least ? took : least;
+		min = min < 0 || took < min ? took : min;
 	}
-	return least;
+	return min;
 }
 
 static bool run_set(jit_specialiser *s, int i, int *status)
@@ -30,7 +30,7 @@ static bool run_set(jit_specialiser *s, int i, int *status)
 	struct jitgraph_values in = { .n = 0 }, out = { .n = 0 };
 	jit_error err = { 0 };
 	struct error e = { 0 };
-	double least = -1;
+	double min = -1;
 	jit_executable *x = jit_specialiser_get(s, each->value[i], &err);
 	jit_graph *g = x ? jitgraph_open_more(each->value[i], &err) : NULL;
 
@@ -38,11 +38,11 @@ static bool run_set(jit_specialiser *s, int i, int *status)
 		*status = jitgraph_fail_error(&err);
 	else if (!jitgraph_inputs(&in, g, &e) || !jitgraph_outputs(&out, g, &e))
 		*status = jitgraph_fail(e.text);
-	else if ((least = run_some(x, &in, &out, &err)) < 0)
+	else if ((min = run_some(x, &in, &out, &err)) < 0)
 		*status = jitgraph_fail_error(&err);
 	else
 		printf("%s: least of %d runs %.4f ms\n", each->value[i], jitgraph.times ? (int)jitgraph.times : RUNS,
-		       least * 1e3);
+		       min * 1e3);
 	jitgraph_values_close(&in);
 	jitgraph_values_close(&out);
 	jit_graph_close(g);

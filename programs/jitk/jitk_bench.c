@@ -7,7 +7,7 @@
 
 #include "programs/jitk/jitk.h"
 
-enum { RUNS_LEAST = 5, RUNS_MAX = 100000, COPIED = 1 << 24, CHAINS = 1 << 17, TURNS = 512, LIMIT_RUNS = 7 };
+enum { RUNS_MIN = 5, RUNS_MAX = 100000, COPIED = 1 << 24, CHAINS = 1 << 17, TURNS = 512, LIMIT_RUNS = 7 };
 #define SECONDS_OF_RUNS 0.5
 
 static const char limits[] =
@@ -118,7 +118,7 @@ static bool run_all(struct timed *t, struct times *x, jit_error *err)
 	}
 	if (!once(t, err)) /* memory that is touched for the first time takes longer */
 		return false;
-	while (x->n < x->runs && (jitk.times || x->n < RUNS_LEAST || (double)all * 1e-9 < SECONDS_OF_RUNS)) {
+	while (x->n < x->runs && (jitk.times || x->n < RUNS_MIN || (double)all * 1e-9 < SECONDS_OF_RUNS)) {
 		if (!(x->ns[x->n] = once(t, err)))
 			return false;
 		all += x->ns[x->n++];

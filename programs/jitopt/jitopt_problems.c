@@ -49,13 +49,13 @@ static int one_function(int function, int n)
 	jit_optimiser *o = !start          ? NULL
 	                   : jitopt.resume ? jit_optimiser_load(jitopt.state, &err)
 	                                   : jit_optimiser_open(&p, &err);
-	const double least = bbob_least(u.b);
-	int status = o && jitopt_fits(o, n, 1, &err) ? jitopt_go(o, bbob_values, &u, least, &reached)
+	const double min = bbob_min(u.b);
+	int status = o && jitopt_fits(o, n, 1, &err) ? jitopt_go(o, bbob_values, &u, min, &reached)
 	                                             : jitopt_fail_error(&err);
 	if (o && status == JITOPT_DONE) {
 		snprintf(name, sizeof name, "f%d %s, %d dimensions, instance %ld", function, bbob_name(function), n,
 		         jitopt.instance);
-		status = jitopt_print(o, name, least, reached);
+		status = jitopt_print(o, name, min, reached);
 	}
 	jit_optimiser_close(o);
 	free(low);

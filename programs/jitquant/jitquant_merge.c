@@ -84,17 +84,17 @@ void quant_merge_row(const struct quant_merge *m, uint64_t row, float *x, double
 
 /* The tensor of the model's file that a part is for, and where its rows are there. NULL: err. */
 static struct quant_tensor *tensor_of(const struct quant_plan *p, const struct model *m,
-                                      const struct adapter_part *part, struct model_place *place, struct error *err)
+                                      const struct adapter_part *part, struct model_location *place, struct error *err)
 {
-	char name[MODEL_PLACE_NAME + 16];
+	char name[MODEL_LOCATION_NAME + 16];
 
-	*place = (struct model_place){ 0 };
+	*place = (struct model_location){ 0 };
 	if (part->target != ADAPTER_LAYER)
 		snprintf(name, sizeof name, "%s",
 		         part->target == ADAPTER_OUTPUT || part->target == ADAPTER_WHOLE_OUTPUT
 		                 ? "output.weight"
 		                 : "token_embd.weight");
-	else if (model_place_of(m, true, part->layer, part->slot, place))
+	else if (model_location_of(m, true, part->layer, part->slot, place))
 		snprintf(name, sizeof name, "%s.weight", place->name);
 	else
 		name[0] = 0;
@@ -104,7 +104,7 @@ static struct quant_tensor *tensor_of(const struct quant_plan *p, const struct m
 			return &p->tensor[i];
 	}
 	error_set(err, ERROR_UNSUPPORTED, "%s: there is no tensor that %s of the adapter can be added to", p->gguf.path,
-	          part->place.name);
+	          part->location.name);
 	return NULL;
 }
 
@@ -125,7 +125,7 @@ static bool check_tensor(const struct quant_plan *p, const struct quant_tensor *
 }
 
 static bool fill(struct quant_merge *m, const struct adapter_file *f, const struct adapter_part *part,
-                 const struct model_place *place, struct error *err)
+                 const struct model_location *place, struct error *err)
 {
 	const bool layered = part->target == ADAPTER_LAYER, dora = f->pair[part->pair].magnitude.name;
 
@@ -140,7 +140,7 @@ static bool fill(struct quant_merge *m, const struct adapter_file *f, const stru
 			layered ? place->first_row + model_source_row(&place->order, place->head_dim, r) : r;
 		if (at >= m->rows)
 			return error_set(err, ERROR_FORMAT, "%s: row %" PRIu64 " of %s is beyond the model's",
-			                 f->weights.label, at, part->place.name);
+			                 f->weights.label, at, part->location.name);
 		m->row[at] = (uint32_t)r + 1;
 	}
 	return adapter_read(f, part, m->a, m->b, err) && (!dora || adapter_read_magnitude(f, part, m->magnitude, err));
@@ -161,7 +161,7 @@ static bool fill_whole(struct quant_merge *m, const struct adapter_file *f, cons
 static bool add_part(struct quant_plan *p, const struct model *model, const struct adapter_file *f,
                      const struct adapter_part *part, float scale, struct error *err)
 {
-	struct model_place place;
+	struct model_location place;
 	struct quant_tensor *t = tensor_of(p, model, part, &place, err);
 	struct quant_merge *m, **last;
 

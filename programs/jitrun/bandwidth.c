@@ -14,7 +14,7 @@ enum {
 	FAR = 8192,
 	SLACK = FAR + LINE,
 	BYTES = 256 << 20,
-	LEAST = 4 << 20,
+	MIN = 4 << 20,
 	CACHES = 4,
 	MEMORY = 4
 };
@@ -151,7 +151,7 @@ uint64_t bandwidth_bytes(uint64_t caches, uint64_t available)
 	                                         : max;
 
 	bytes = bytes < max ? bytes : max;
-	return bytes > LEAST ? bytes / 4096 * 4096 : LEAST;
+	return bytes > MIN ? bytes / 4096 * 4096 : MIN;
 }
 
 static size_t bytes_to_read(void)
@@ -160,7 +160,7 @@ static size_t bytes_to_read(void)
 	uint64_t usual = bandwidth_bytes(system_cache_bytes(), system_available_memory()),
 		 bytes = requested ? strtoull(requested, NULL, 10) : usual;
 
-	return bytes < LEAST ? LEAST : bytes > usual ? usual : bytes;
+	return bytes < MIN ? MIN : bytes > usual ? usual : bytes;
 }
 
 static struct bandwidth *open_with(int threads, int calibration)

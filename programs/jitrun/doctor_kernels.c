@@ -233,7 +233,7 @@ static bool compare_buffer(struct comparison *c, const struct pass *pass, size_t
 }
 
 /* What kernels write that has the same layout everywhere. A choice of experts has no forms but such. */
-static bool is_common(enum plan_form form) { return form < FORM_TURNED; }
+static bool is_common(enum plan_form form) { return form < FORM_INTERLEAVED; }
 
 static size_t element_bytes(enum plan_form form)
 {

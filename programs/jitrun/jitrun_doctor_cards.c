@@ -116,12 +116,12 @@ static void tell_driver(struct doctor *d)
 		return;
 	doctor_tell(d, "AMD driver", "amd_driver", json_sprintf("%u.%u", v.major, v.minor), "amdkfd %u.%u", v.major,
 	            v.minor);
-	if (v.major != KFD_MAJOR || v.minor < KFD_MINOR_LEAST)
+	if (v.major != KFD_MAJOR || v.minor < KFD_MINOR_MIN)
 		doctor_advise(
 			d,
 			"the compute driver's interface is %u.%u, expected %d.%d or a later %d.x: Linux 5.19 or a "
 			"later one has it",
-			v.major, v.minor, KFD_MAJOR, KFD_MINOR_LEAST, KFD_MAJOR);
+			v.major, v.minor, KFD_MAJOR, KFD_MINOR_MIN, KFD_MAJOR);
 }
 
 static void tell_amd(struct doctor *d)

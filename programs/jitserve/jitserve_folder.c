@@ -27,7 +27,7 @@ static struct {
 	struct served *model;
 } fetched_as[SERVE_MAX_MODELS]; /* names by which models were fetched */
 static size_t n_fetched;
-static struct model_place found[SERVE_MAX_MODELS]; /* of those found in folders, what is known; name NULL: another */
+static struct model_location found[SERVE_MAX_MODELS]; /* of those found in folders, what is known; name NULL: another */
 
 static bool is_known(const struct models *all, const char *path)
 {
@@ -49,18 +49,18 @@ static bool is_model(const char *path)
 }
 
 /* An entry of the list keeps the name by which it was found: what people write for it is judged by that. */
-static void keep_name(struct models *all, const struct model_place *p)
+static void keep_name(struct models *all, const struct model_location *p)
 {
 	for (size_t i = 0; i < all->n; i++)
 		if (!all->list[i].made && strcmp(all->list[i].path, p->path) == 0) {
 			char *name = found[i].name ? NULL : strdup(p->name);
 			if (!name)
 				return;
-			found[i] = (struct model_place){ .source = p->source,
-				                         .name = name,
-				                         .path = (char *)(uintptr_t)all->list[i].path,
-				                         .order = p->order,
-				                         .old_revision = p->old_revision };
+			found[i] = (struct model_location){ .source = p->source,
+				                            .name = name,
+				                            .path = (char *)(uintptr_t)all->list[i].path,
+				                            .order = p->order,
+				                            .old_revision = p->old_revision };
 		}
 }
 
@@ -91,7 +91,7 @@ static bool add(struct models *all, const struct model_search *s)
 	bool any = false;
 
 	for (size_t i = 0; i < s->n; i++) {
-		const struct model_place *p = &s->found[i];
+		const struct model_location *p = &s->found[i];
 		if (!p->path || p->trouble)
 			continue;
 		any |= add_one(all, p->path, p->name, model_name_stem(p->name));
@@ -147,7 +147,7 @@ static void refresh(struct models *all)
 static struct served *guess(struct models *all, const char *name)
 {
 	struct served *m = NULL;
-	struct model_place place[SERVE_MAX_MODELS];
+	struct model_location place[SERVE_MAX_MODELS];
 	size_t at[SERVE_MAX_MODELS], n = 0;
 
 	pthread_mutex_lock(&lock);

@@ -22,7 +22,7 @@ enum {
 	KINDS = sizeof kinds / sizeof *kinds,
 	SAMPLES = 8,
 	CONFIRMED = 24 /* of each schedule, at least */,
-	PASSES_LEAST = 8,
+	PASSES_MIN = 8,
 	SWEEPS = 2,
 	WARM_UP = 2
 };
@@ -116,7 +116,7 @@ static bool run_round(struct search *s, struct error *err)
 	if (!t)
 		return ok;
 	unsigned passes = (s->confirm ? CONFIRMED : SAMPLES) * tuner_rounds(t);
-	tuner_set_passes(t, passes > PASSES_LEAST ? passes : PASSES_LEAST);
+	tuner_set_passes(t, passes > PASSES_MIN ? passes : PASSES_MIN);
 	ok = session_prepare(s->session, s->plan, err);
 	for (bool over = false; ok && !over && (!time_is_up(s) || s->confirm); s->progress.passes++) {
 		tuner_before(t);

@@ -75,7 +75,7 @@ struct jit_batch {
 	uint64_t fixed_bytes, clock; /* fixed: what a session takes beside pages */
 	struct batch_costs costs;    /* what passes took */
 	double (*now)(void);         /* by which that is told: seconds */
-	size_t turn;                 /* who is first when not all that decode have room */
+	size_t next;                 /* who is first when not all that decode have room */
 	bool showed;                 /* the last pass was one over pictures */
 	bool passed_over;            /* prompts had no place in the last pass */
 	jit_batch_stats stats;

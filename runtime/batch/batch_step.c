@@ -17,9 +17,9 @@
 #include "runtime/model/sized.h"
 
 enum {
-	FEW = 16,          /* tokens that are no prompt, where a pass has room for so many */
-	PROMPT_LEAST = 16, /* tokens of prompts in a pass, whatever it takes */
-	PROMPT_FIRST = 32  /* before anything was measured */
+	SMALL = 16,       /* tokens that are no prompt, where a pass has room for so many */
+	PROMPT_MIN = 16,  /* tokens of prompts in a pass, whatever it takes */
+	PROMPT_FIRST = 32 /* before anything was measured */
 };
 
 /* ---- what sessions are waiting for */
@@ -236,14 +236,14 @@ static bool is_full(const struct step *step)
 }
 
 /* Few tokens are computed together, and fit into a pass that has nothing else. */
-static bool is_few(const struct jit_batch *b, uint32_t tokens)
+static bool fits(const struct jit_batch *b, uint32_t tokens)
 {
-	return tokens <= (b->engine.batch < FEW ? b->engine.batch : FEW);
+	return tokens <= (b->engine.batch < SMALL ? b->engine.batch : SMALL);
 }
 
-static bool is_decoding(const struct batch_member *m) { return m->takes_part && is_few(m->batch, waiting(m->session)); }
+static bool is_decoding(const struct batch_member *m) { return m->takes_part && fits(m->batch, waiting(m->session)); }
 
-static bool is_prompt(const struct batch_member *m) { return m->takes_part && !is_few(m->batch, waiting(m->session)); }
+static bool is_prompt(const struct batch_member *m) { return m->takes_part && !fits(m->batch, waiting(m->session)); }
 
 /* What is to be computed without drafts. */
 static void count_decoding(struct step *step)
@@ -262,7 +262,7 @@ static void count_decoding(struct step *step)
 static void add_decoding(struct step *step)
 {
 	struct jit_batch *b = step->batch;
-	size_t first = b->turn % (b->n ? b->n : 1);
+	size_t first = b->next % (b->n ? b->n : 1);
 
 	for (size_t k = 0; k < b->n; k++) {
 		struct batch_member *m = b->member[(first + k) % b->n];
@@ -271,7 +271,7 @@ static void add_decoding(struct step *step)
 			continue;
 		n = session_adapted_alike(m->session, batch_begins_at(m->session), waiting(m->session));
 		if (is_full(step) || step->tokens + n > b->engine.batch) {
-			b->turn = first + k;
+			b->next = first + k;
 			return;
 		}
 		step->still--;
@@ -288,8 +288,8 @@ static uint32_t prompt_room(const struct step *step)
 
 	if (batch_costs_of(&b->costs, 1) > 0)
 		fit = batch_costs_fit(&b->costs, step->tokens, room, b->max_pass_seconds);
-	if (fit < PROMPT_LEAST)
-		fit = PROMPT_LEAST;
+	if (fit < PROMPT_MIN)
+		fit = PROMPT_MIN;
 	return fit < room ? fit : room;
 }
 
@@ -336,7 +336,7 @@ static void add_all(struct step *step)
 
 	count_decoding(step);
 	if (b->passed_over)
-		add_prompts(step, PROMPT_LEAST);
+		add_prompts(step, PROMPT_MIN);
 	add_decoding(step);
 	add_prompts(step, UINT32_MAX);
 	b->passed_over = passes_over_prompts(step);
@@ -447,7 +447,7 @@ static bool compute_pictures(struct jit_batch *b)
 }
 
 /* Pictures take turns with what else is to be computed. */
-static bool is_turn_of_pictures(struct jit_batch *b)
+static bool pictures_are_next(struct jit_batch *b)
 {
 	bool others = false;
 
@@ -469,7 +469,7 @@ static bool step_once(struct jit_batch *b, jit_session **ready, size_t max, size
 	if (*n)
 		return true;
 	step.alone = jit_batch_pending(b) == 1;
-	if (is_turn_of_pictures(b) && compute_pictures(b)) {
+	if (pictures_are_next(b) && compute_pictures(b)) {
 		tell_ready(b, ready, max, n);
 		return true;
 	}

@@ -14,7 +14,7 @@
 #include "runtime/session/session_kv.h"
 
 /* With what templates begin an answer, which the next prompt may not repeat; a beginning that is worth a copy. */
-enum { BEGINS_ANSWER = 16, LEAST_WORTH = NUMERICS_CHUNK };
+enum { BEGINS_ANSWER = 16, MIN_WORTH = NUMERICS_CHUNK };
 
 static void copy_marks(struct batch_member *m)
 {
@@ -26,7 +26,7 @@ void batch_mark_turn(struct batch_member *m, size_t n)
 {
 	size_t at = m->session->length - (n < BEGINS_ANSWER ? n : BEGINS_ANSWER);
 
-	if (!m->batch->fixed_bytes || n <= BEGINS_ANSWER || at < LEAST_WORTH)
+	if (!m->batch->fixed_bytes || n <= BEGINS_ANSWER || at < MIN_WORTH)
 		return;
 	m->mark[MARK_TURN] = at;
 	if (m->admitted)
@@ -38,7 +38,7 @@ void batch_mark_fork(struct batch_member *m, const struct batch_found *from)
 {
 	size_t at = from->same - from->tokens > BEGINS_ANSWER ? from->same : from->tokens;
 
-	m->mark[MARK_FORK] = m->batch->fixed_bytes && at >= LEAST_WORTH && at < m->mark[MARK_TURN] ? at : 0;
+	m->mark[MARK_FORK] = m->batch->fixed_bytes && at >= MIN_WORTH && at < m->mark[MARK_TURN] ? at : 0;
 	copy_marks(m);
 }
 

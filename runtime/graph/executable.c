@@ -82,7 +82,7 @@ static void need(const struct executable *x, tensor_value v)
 /* Which constants are needed, and how much memory steps work in. */
 static void find_needs(struct executable *x)
 {
-	uint64_t most[PREPARED_MOST] = { 0 };
+	uint64_t max[PREPARED_MAX] = { 0 };
 
 	for (uint32_t i = 0; i < x->p.groups; i++) {
 		const struct source *s = &x->step[i].source;
@@ -94,15 +94,15 @@ static void find_needs(struct executable *x)
 		for (unsigned k = 0; k < s->n_prepared; k++) {
 			const tensor_value from = partition_root(&x->p, &x->g, s->prepared[k].from);
 			const uint64_t bytes = is_constant(x, from) ? 0 : rounded(prepared_bytes(x, &s->prepared[k]));
-			most[k] = bytes > most[k] ? bytes : most[k];
+			max[k] = bytes > max[k] ? bytes : max[k];
 		}
 	}
 	for (uint32_t i = 0; i < x->g.outputs; i++)
 		need(x, x->g.output[i]);
 	x->memory_bytes = x->arena.bytes;
-	for (unsigned k = 0; k < PREPARED_MOST; k++) {
+	for (unsigned k = 0; k < PREPARED_MAX; k++) {
 		x->scratch_at[k] = x->memory_bytes;
-		x->memory_bytes += most[k];
+		x->memory_bytes += max[k];
 	}
 }
 
@@ -340,7 +340,7 @@ void executable_close(struct executable *x)
 		launch_list_close(step->list);
 		close_part(&step->main);
 		looping_close(step->loop);
-		for (unsigned k = 0; k < PREPARED_MOST; k++) {
+		for (unsigned k = 0; k < PREPARED_MAX; k++) {
 			close_part(&step->prepare[k]);
 			if (!step->borrowed[k])
 				jit_buffer_close(step->made[k]);

@@ -79,7 +79,7 @@ void executable_make_kernels(struct executable *x)
 	struct making m = { .x = x };
 	bool ok = true;
 
-	if (!compute_in_place(x->compute) || pool_threads(x->compute->pool) < 2 ||
+	if (!compute_host_runs(x->compute) || pool_threads(x->compute->pool) < 2 ||
 	    registry_in_order(x->compute->registry))
 		return;
 	for (uint32_t i = 0; ok && i < x->p.groups; i++) {
@@ -88,7 +88,7 @@ void executable_make_kernels(struct executable *x)
 		for (unsigned k = 0; ok && k < s->n_prepared; k++)
 			ok = find(x, s->prepared[k].text, NULL);
 	}
-	pthread_mutex_lock(&x->compute->turn);
+	pthread_mutex_lock(&x->compute->stream_lock);
 	pool_run(x->compute->pool, make_some, &m);
-	pthread_mutex_unlock(&x->compute->turn);
+	pthread_mutex_unlock(&x->compute->stream_lock);
 }

@@ -72,7 +72,7 @@ static bool is_listed(const struct step *s)
 	bool ok = s->main.launch && !s->loop && !s->group->host && (!s->source.is_users || s->source.is_whole) &&
 	          launch_list_takes(s->main.launch);
 
-	for (unsigned k = 0; k < PREPARED_MOST; k++)
+	for (unsigned k = 0; k < PREPARED_MAX; k++)
 		ok = ok && (!s->prepare[k].launch || launch_list_takes(s->prepare[k].launch));
 	return ok;
 }
@@ -83,7 +83,7 @@ static size_t put_launches(const struct executable *x, uint32_t first, uint32_t 
 	size_t n = 0;
 
 	for (uint32_t i = first; i < behind; i++) {
-		for (unsigned k = 0; k < PREPARED_MOST; k++)
+		for (unsigned k = 0; k < PREPARED_MAX; k++)
 			if (x->step[i].prepare[k].launch)
 				launch[n++] = x->step[i].prepare[k].launch;
 		launch[n++] = x->step[i].main.launch;
@@ -93,7 +93,7 @@ static size_t put_launches(const struct executable *x, uint32_t first, uint32_t 
 
 bool executable_list_steps(struct executable *x, struct error *err)
 {
-	jit_launch **launch = calloc((size_t)x->p.groups * (PREPARED_MOST + 1) + 1, sizeof(jit_launch *));
+	jit_launch **launch = calloc((size_t)x->p.groups * (PREPARED_MAX + 1) + 1, sizeof(jit_launch *));
 	bool ok = launch || error_set(err, ERROR_MEMORY, "there is no memory for a graph");
 	uint32_t behind;
 
@@ -117,7 +117,7 @@ static bool run_step(struct executable *x, const struct step *step, struct error
 	const struct tensor_node *n = &x->g.node[step->group->node];
 	jit_error e = { 0 };
 
-	for (unsigned k = 0; k < PREPARED_MOST; k++)
+	for (unsigned k = 0; k < PREPARED_MAX; k++)
 		if (step->prepare[k].launch && !executable_took(jit_launch_run(step->prepare[k].launch, &e), &e, err))
 			return false;
 	if (step->source.is_users && !step->source.is_whole && !clear(x, n, err))

@@ -22,10 +22,10 @@ struct opened {
 struct step {
 	const struct group *group;
 	struct source source; /* of its kernels; none where there is nothing to compute */
-	struct part main, prepare[PREPARED_MOST];
-	jit_buffer *made[PREPARED_MOST]; /* what was prepared of constants, when the executable was opened */
-	bool borrowed[PREPARED_MOST];    /* by an earlier step */
-	struct looping *loop;            /* of a scan, which has no kernel of its own */
+	struct part main, prepare[PREPARED_MAX];
+	jit_buffer *made[PREPARED_MAX]; /* what was prepared of constants, when the executable was opened */
+	bool borrowed[PREPARED_MAX];    /* by an earlier step */
+	struct looping *loop;           /* of a scan, which has no kernel of its own */
 	struct launch_list *list; /* of this step and of those behind it, up to `behind`; NULL: it is run by itself */
 	uint32_t behind;
 };
@@ -46,12 +46,12 @@ struct executable {
 	struct opened *opened;
 	size_t n_opened, opened_room;
 	jit_buffer *memory, *constants;
-	bool is_lent;                                     /* memory is */
-	bool aside;                                       /* opened by one thread */
-	uint64_t *constant_at;                            /* of each value, in `constants` */
-	struct binding *binding;                          /* of each value */
-	bool *constant_needed;                            /* as it is, by a kernel, the host, or the caller */
-	uint64_t scratch_at[PREPARED_MOST], memory_bytes; /* in `memory`, behind the arena: operands in another order */
+	bool is_lent;                                    /* memory is */
+	bool aside;                                      /* opened by one thread */
+	uint64_t *constant_at;                           /* of each value, in `constants` */
+	struct binding *binding;                         /* of each value */
+	bool *constant_needed;                           /* as it is, by a kernel, the host, or the caller */
+	uint64_t scratch_at[PREPARED_MAX], memory_bytes; /* in `memory`, behind the arena: operands in another order */
 	uint64_t constant_bytes, generated, code_ns, last_ns;
 };
 

@@ -22,7 +22,7 @@ const struct tensor_graph *graph_of(const jit_graph *g) { return &g->g; }
 const struct executable *executable_of(const jit_executable *x) { return x->x; }
 
 /* Bytes of a text, and of an ONNX file, which protobuf has no longer ones of. */
-enum { TEXT_MOST = 1 << 28, ONNX_MOST = INT32_MAX };
+enum { TEXT_MAX = 1 << 28, ONNX_MAX = INT32_MAX };
 
 bool graph_is_onnx(const char *bytes, size_t n) { return n > 2 && bytes[0] == 8; }
 
@@ -49,9 +49,9 @@ char *graph_read_file(const char *path, size_t *n, struct error *err)
 		*n += fread(text + *n, 1, room - *n, f);
 		if (*n < room)
 			break;
-		const int most = graph_is_onnx(text, *n) ? ONNX_MOST : TEXT_MOST;
-		if (*n >= (size_t)most) {
-			error_set(err, ERROR_FORMAT, "%.300s has more than %d bytes", path, most);
+		const int max = graph_is_onnx(text, *n) ? ONNX_MAX : TEXT_MAX;
+		if (*n >= (size_t)max) {
+			error_set(err, ERROR_FORMAT, "%.300s has more than %d bytes", path, max);
 			break;
 		}
 		room *= 2;
@@ -79,8 +79,8 @@ bool graph_read_sizes(struct graph_sizes *s, const char *text, struct error *err
 		const unsigned long long value = is && is[1] >= '0' && is[1] <= '9' ? strtoull(is + 1, &end, 10) : 0;
 		if (!end || *end || errno || is == word)
 			return error_set(err, ERROR_ARGUMENT, "sizes: \"%.64s\", expected name=number", word);
-		if (s->n == GRAPH_SIZES_MOST)
-			return error_set(err, ERROR_ARGUMENT, "sizes: more than %d", GRAPH_SIZES_MOST);
+		if (s->n == GRAPH_SIZES_MAX)
+			return error_set(err, ERROR_ARGUMENT, "sizes: more than %d", GRAPH_SIZES_MAX);
 		*is = 0;
 		for (size_t i = 0; i < s->n; i++)
 			if (strcmp(s->size[i].name, word) == 0)

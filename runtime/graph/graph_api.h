@@ -6,10 +6,10 @@
 #include "include/jitrun_graph.h"
 #include "runtime/graph/executable.h"
 
-enum { GRAPH_SIZES_MOST = 32 };
+enum { GRAPH_SIZES_MAX = 32 };
 struct graph_sizes {
 	char text[4096];
-	struct graph_size size[GRAPH_SIZES_MOST];
+	struct graph_size size[GRAPH_SIZES_MAX];
 	size_t n;
 };
 

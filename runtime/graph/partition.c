@@ -6,12 +6,12 @@
 #include "base/dtype.h"
 
 enum {
-	WEIGHT_MOST = 48,    /* operations of an expression: what is larger is slower to compile than to store */
+	WEIGHT_MAX = 48,     /* operations of an expression: what is larger is slower to compile than to store */
 	WEIGHT_FUNCTION = 8, /* of exp and its kind, and of divisions */
 	WEIGHT_CHEAP = 2,    /* what is computed again rather than stored, when several groups read it */
-	READS_MOST = 16,     /* arrays that an expression reads */
-	JOINED_MOST = 8,     /* operands of a concatenation that is an expression */
-	FINISH_MOST = 10     /* operations of an expression of a product's sum, of which a tile has a copy for each */
+	READS_MAX = 16,      /* arrays that an expression reads */
+	JOINED_MAX = 8,      /* operands of a concatenation that is an expression */
+	FINISH_MAX = 10      /* operations of an expression of a product's sum, of which a tile has a copy for each */
 };
 
 struct weighing {
@@ -79,7 +79,7 @@ bool partition_is_element(const struct tensor_graph *g, const struct tensor_node
 	case KIND_TAKE:
 	case KIND_TAKE_ALONG:
 	case KIND_GATHER_ND: return true;
-	case KIND_CONCATENATE: return n->operands <= JOINED_MOST;
+	case KIND_CONCATENATE: return n->operands <= JOINED_MAX;
 	default: return false;
 	}
 }
@@ -200,7 +200,7 @@ static void settle_operands(struct weighing *w, const struct tensor_node *n)
 			w->p->home[v] = HOME_STORED;
 	}
 	weigh(w, n);
-	for (uint32_t k = 0; k < n->operands && (w->weight[n->first] > WEIGHT_MOST || w->reads[n->first] > READS_MOST);
+	for (uint32_t k = 0; k < n->operands && (w->weight[n->first] > WEIGHT_MAX || w->reads[n->first] > READS_MAX);
 	     k++) {
 		if (w->p->home[n->operand[k]] == HOME_INLINE &&
 		    w->reads[n->operand[k]] + w->weight[n->operand[k]] > 2) {
@@ -223,7 +223,7 @@ static void settle_products(struct weighing *w, const struct tensor_node *n)
 		const tensor_value x = n->operand[k];
 		if (w->p->home[x] != HOME_INLINE || !w->p->product[x])
 			continue;
-		if (has_one || !tensor_op_is_elementwise(n->op) || w->weight[v] > FINISH_MOST) {
+		if (has_one || !tensor_op_is_elementwise(n->op) || w->weight[v] > FINISH_MAX) {
 			w->p->home[x] = HOME_STORED;
 			weigh(w, n);
 			continue;

@@ -70,22 +70,22 @@ static bool measure(struct attention *a)
  * with queries that are computed again. */
 static bool choose_block(struct attention *a, const struct tensor_graph *g, unsigned lanes)
 {
-	enum { CARDS = 4, LEAST = 4, CHAINS = 8, BYTES = 256 << 10 };
+	enum { CARDS = 4, MIN = 4, CHAINS = 8, BYTES = 256 << 10 };
 	const uint64_t bytes = tensor_type_bytes(g->value[a->scores].type),
-		       most = (lanes == 0    ? CARDS
-	                       : lanes >= 16 ? 14
-	                                     : 12) *
-	                      4 / (lanes ? bytes : 4);
-	uint64_t tiles = 0, least = UINT64_MAX;
+		       max = (lanes == 0    ? CARDS
+	                      : lanes >= 16 ? 14
+	                                    : 12) *
+	                     4 / (lanes ? bytes : 4);
+	uint64_t tiles = 0, min = UINT64_MAX;
 
 	for (uint32_t i = 0; i < a->rows.nodes; i++)
 		tiles += partition_rows_tile(g, &a->rows, i);
 	a->block = 0;
-	for (uint64_t r = LEAST < most ? LEAST : most; r <= most && r <= a->queries; r++) {
+	for (uint64_t r = MIN < max ? MIN : max; r <= max && r <= a->queries; r++) {
 		const uint64_t cost = (a->queries + r - 1) / r * (r < CHAINS && lanes ? CHAINS + 2 : r + 2);
-		if ((r + tiles) * a->keys * bytes > BYTES || cost > least)
+		if ((r + tiles) * a->keys * bytes > BYTES || cost > min)
 			continue;
-		least = cost;
+		min = cost;
 		a->block = (unsigned)r;
 	}
 	return a->block != 0;
@@ -124,7 +124,7 @@ static bool has_them_alone(const struct row_view *v, const struct attention *a)
 static bool reads_few(const struct row_view *v, const struct attention *a)
 {
 	enum { OPERANDS = 4 };
-	uint32_t most = 0, reads = OPERANDS + v->reads[a->scores];
+	uint32_t max = 0, reads = OPERANDS + v->reads[a->scores];
 
 	for (uint32_t i = 0; i < a->rows.nodes; i++) {
 		const struct tensor_node *n = &v->g->node[a->rows.node[i]];
@@ -132,9 +132,9 @@ static bool reads_few(const struct row_view *v, const struct attention *a)
 			reads += v->home[n->operand[k]] == HOME_INLINE ? v->reads[n->operand[k]] : 1;
 	}
 	for (tensor_value x = 1; x < v->g->values; x++)
-		if (v->product[x] == v->g->value[a->by_values->first].node + 1 && v->reads[x] > most)
-			most = v->reads[x];
-	return reads + most <= SOURCE_ARRAYS_MOST;
+		if (v->product[x] == v->g->value[a->by_values->first].node + 1 && v->reads[x] > max)
+			max = v->reads[x];
+	return reads + max <= SOURCE_ARRAYS_MAX;
 }
 
 /* Whether nothing but the rows reads the scores, as they are or in another shape. */

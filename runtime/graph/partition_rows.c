@@ -116,7 +116,7 @@ static bool visit(struct row_trace *t, const struct row_view *v, tensor_value x,
 			t->used[i]++;
 			return t->is_row[i] == is_row;
 		}
-	if (t->nodes == ROW_NODES_MOST)
+	if (t->nodes == ROW_NODES_MAX)
 		return false;
 	t->is_row[t->nodes] = is_row;
 	t->used[t->nodes] = 1;
@@ -151,7 +151,7 @@ bool partition_rows_trace(struct row_trace *t, const struct row_view *v, uint32_
 		return false;
 	t->columns = columns;
 	t->rows = shape_elements(s) / columns;
-	if (!visit(t, v, n->first, false) || t->reads > ROW_READS_MOST)
+	if (!visit(t, v, n->first, false) || t->reads > ROW_READS_MAX)
 		return false;
 	sort(t);
 	return true;
@@ -190,7 +190,7 @@ bool partition_rows_tile(const struct tensor_graph *g, const struct row_trace *t
 /* Bans what others read, too. False: nothing was. */
 static bool ban(const struct row_view *v, const struct row_trace *t)
 {
-	bool bad[ROW_NODES_MOST] = { false }, any = false;
+	bool bad[ROW_NODES_MAX] = { false }, any = false;
 
 	for (uint32_t i = t->nodes - 1; i-- > 0;) {
 		const tensor_value x = v->g->node[t->node[i]].first;
@@ -218,8 +218,8 @@ static bool is_worth(const struct row_view *v, const struct row_trace *t, unsign
 
 	for (uint32_t i = 0; i < t->nodes; i++)
 		tiles += partition_rows_tile(v->g, t, i);
-	const uint64_t most = lanes == 0 ? WIDE_ON_CARDS : tiles ? WIDE_TILES : WIDE;
-	return t->reductions && t->stored && tiles <= TILES && t->columns >= NARROW && t->columns <= most &&
+	const uint64_t max = lanes == 0 ? WIDE_ON_CARDS : tiles ? WIDE_TILES : WIDE;
+	return t->reductions && t->stored && tiles <= TILES && t->columns >= NARROW && t->columns <= max &&
 	       (t->rows >= FEW || t->rows * t->columns <= SMALL);
 }
 
@@ -248,7 +248,7 @@ static uint64_t columns_before(const struct row_view *v, uint32_t end, uint64_t 
 {
 	const uint64_t all = shape_elements(shape_of(v, v->g->node[end].first));
 
-	for (uint32_t i = end; i-- > 0 && end - i < ROW_NODES_MOST;) {
+	for (uint32_t i = end; i-- > 0 && end - i < ROW_NODES_MAX;) {
 		const struct tensor_node *n = &v->g->node[i];
 		if (!is_reduction(n) || shape_elements(shape_of(v, n->operand[0])) != all || !all)
 			continue;

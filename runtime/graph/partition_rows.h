@@ -9,14 +9,14 @@
 
 #include "runtime/graph/partition.h"
 
-enum { ROW_NODES_MOST = 40, ROW_READS_MOST = 20 };
+enum { ROW_NODES_MAX = 40, ROW_READS_MAX = 20 };
 
 /* Nodes behind the result at its end, in the order of the graph; the last one is that end. */
 struct row_trace {
 	uint64_t rows, columns;
-	uint32_t node[ROW_NODES_MOST], nodes;
-	bool is_row[ROW_NODES_MOST]; /* its value has one element for each row; else it has a row of elements */
-	uint32_t used[ROW_NODES_MOST];
+	uint32_t node[ROW_NODES_MAX], nodes;
+	bool is_row[ROW_NODES_MAX]; /* its value has one element for each row; else it has a row of elements */
+	uint32_t used[ROW_NODES_MAX];
 	uint32_t reads, reductions, stored; /* stored: nodes whose values are in memory */
 };
 

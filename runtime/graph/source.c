@@ -131,7 +131,7 @@ static const char *array_of(struct source *s, tensor_value v, bool pairs)
 	while (i < s->reads && (partition_root(s->p, s->g, s->read[i]) != root || s->pairs[i] != pairs ||
 	                        s->g->value[s->read[i]].type != s->g->value[v].type))
 		i++;
-	if (i == SOURCE_ARRAYS_MOST) {
+	if (i == SOURCE_ARRAYS_MAX) {
 		s->lost = true;
 		return "a0";
 	}
@@ -222,7 +222,7 @@ static bool write_users(struct source *s, const struct tensor_node *n, struct er
 	s->kernel = attribute_text(n, ATTRIBUTE_kernel);
 	s->constants = attribute_text(n, ATTRIBUTE_constants);
 	for (size_t i = 0; i < jk_parameters(k) && !s->lost; i++) {
-		if (s->reads == SOURCE_ARRAYS_MOST)
+		if (s->reads == SOURCE_ARRAYS_MAX)
 			s->lost = true;
 		else
 			s->read[s->reads++] =
@@ -232,7 +232,7 @@ static bool write_users(struct source *s, const struct tensor_node *n, struct er
 	jk_kernel_close(k);
 	jk_file_close(file);
 	return (!s->lost && !s->text.lost) ||
-	       error_set(err, ERROR_UNSUPPORTED, "a kernel of more than %d arrays", SOURCE_ARRAYS_MOST);
+	       error_set(err, ERROR_UNSUPPORTED, "a kernel of more than %d arrays", SOURCE_ARRAYS_MAX);
 }
 
 bool source_write(struct source *s, const struct tensor_graph *g, const struct partition *p, const struct group *group,
@@ -279,9 +279,9 @@ const char *source_element_at(struct source *s, tensor_value v, const char *flat
 	return source_element(s, v, (struct position){ .flat = flat });
 }
 
-uint64_t source_divisor(uint64_t n, uint64_t most)
+uint64_t source_divisor(uint64_t n, uint64_t max)
 {
-	while (most > 1 && n % most)
-		most--;
-	return most;
+	while (max > 1 && n % max)
+		max--;
+	return max;
 }

@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "runtime/graph/partition.h"
 
-enum { SOURCE_ARRAYS_MOST = 28, PREPARED_MOST = 2, SOURCE_ROWS_MOST = 44 };
+enum { SOURCE_ARRAYS_MAX = 28, PREPARED_MAX = 2, SOURCE_ROWS_MAX = 44 };
 
 /* An operand of a product in another order of its elements, made by a kernel of its own. */
 struct prepared {
@@ -28,24 +28,24 @@ struct source_row {
 struct source {
 	const struct tensor_graph *g;
 	const struct partition *p;
-	unsigned lanes;                          /* of a CPU's vectors; 0: a card, whose products are plain loops */
-	struct bytes text;                       /* the kernel, 0 behind its end */
-	struct prepared prepared[PREPARED_MOST]; /* parameters behind read[], p0 and p1 */
+	unsigned lanes;                         /* of a CPU's vectors; 0: a card, whose products are plain loops */
+	struct bytes text;                      /* the kernel, 0 behind its end */
+	struct prepared prepared[PREPARED_MAX]; /* parameters behind read[], p0 and p1 */
 	unsigned n_prepared;
-	const char *kernel, *constants;        /* of a user's text, of which read[] are all parameters; NULL: of none */
-	bool is_users, is_whole;               /* is_whole: it promises to write every element */
-	unsigned remainders;                   /* functions that the text begins with: 1 of f32, 2 of f64 */
-	const char *access;                    /* of the result: "out", or "inout" */
-	const char *out;                       /* the result's dimensions as a text; NULL: it is flat */
-	const struct tensor_node *end;         /* of the group: whose elements are stored */
-	tensor_value product;                  /* that the group begins with, 0: none */
-	const char *sum;                       /* its element that is being finished, as a text */
-	tensor_value read[SOURCE_ARRAYS_MOST]; /* values in memory, in the order of the kernel's parameters */
-	uint64_t behind[SOURCE_ARRAYS_MOST];   /* elements that are read behind them, and do not count */
-	bool pairs[SOURCE_ARRAYS_MOST];        /* two elements of 32 bits are read as one u64 */
-	unsigned reads, names;                 /* names: of locals, which are counted */
+	const char *kernel, *constants;       /* of a user's text, of which read[] are all parameters; NULL: of none */
+	bool is_users, is_whole;              /* is_whole: it promises to write every element */
+	unsigned remainders;                  /* functions that the text begins with: 1 of f32, 2 of f64 */
+	const char *access;                   /* of the result: "out", or "inout" */
+	const char *out;                      /* the result's dimensions as a text; NULL: it is flat */
+	const struct tensor_node *end;        /* of the group: whose elements are stored */
+	tensor_value product;                 /* that the group begins with, 0: none */
+	const char *sum;                      /* its element that is being finished, as a text */
+	tensor_value read[SOURCE_ARRAYS_MAX]; /* values in memory, in the order of the kernel's parameters */
+	uint64_t behind[SOURCE_ARRAYS_MAX];   /* elements that are read behind them, and do not count */
+	bool pairs[SOURCE_ARRAYS_MAX];        /* two elements of 32 bits are read as one u64 */
+	unsigned reads, names;                /* names: of locals, which are counted */
 	struct bytes head, body;
-	struct source_row row[SOURCE_ROWS_MOST];
+	struct source_row row[SOURCE_ROWS_MAX];
 	unsigned rows;
 	bool inlines; /* statements may not be written now: all is one expression */
 	bool lost;    /* there was no memory, or there are too many arrays */
@@ -102,7 +102,7 @@ const char *source_computed(struct source *s, const struct tensor_node *n, struc
 /* The same of the element with that number, a text. */
 const char *source_element_at(struct source *s, tensor_value v, const char *flat);
 /* The greatest divisor of n that is at most `most`. */
-uint64_t source_divisor(uint64_t n, uint64_t most);
+uint64_t source_divisor(uint64_t n, uint64_t max);
 /* Results that an instance of a plain loop has side by side: they share what it reads of the other operand. */
 enum { SOURCE_ROWS = 8 };
 /* What is stored of the group's last node, where the sum of its product is `sum`. */

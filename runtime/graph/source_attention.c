@@ -11,7 +11,7 @@
 
 struct attending {
 	struct attention a;
-	const char *type, *query[SOURCE_ROWS_MOST]; /* the number of each of a block's queries, as a text */
+	const char *type, *query[SOURCE_ROWS_MAX]; /* the number of each of a block's queries, as a text */
 };
 
 /* Where an operand has [batch][sum][own], so that lanes read neighbours: the operand, or a copy. */
@@ -62,7 +62,7 @@ static void put_scores(struct source *s, const struct attending *t)
 	const struct attention *a = &t->a;
 	const struct side *q = &a->key[0];
 	const struct lines keys = find_lines(s, a->by_keys->operand[1], &a->key[1]);
-	const char *array = source_array(s, a->by_keys->operand[0]), *x[SOURCE_ROWS_MOST],
+	const char *array = source_array(s, a->by_keys->operand[0]), *x[SOURCE_ROWS_MAX],
 		   *step = through_distance(s, &q->sum, "k");
 
 	for (unsigned r = 0; r < a->block; r++) {
@@ -108,7 +108,7 @@ static void put_values(struct source *s, const struct attending *t)
 {
 	const struct attention *a = &t->a;
 	const struct lines values = find_lines(s, a->by_values->operand[1], &a->value[1]);
-	const char *x[SOURCE_ROWS_MOST];
+	const char *x[SOURCE_ROWS_MAX];
 
 	for (unsigned r = 0; r < a->block; r++)
 		x[r] = source_text(s, "c[%u][k]", r);

@@ -36,7 +36,7 @@ struct conv conv_of(const struct tensor_graph *g, const struct tensor_node *n)
 		const uint64_t reach = (x->window - 1) * x->dilation, last = (x->out - 1) * x->stride + reach;
 		x->cut = last / x->stride + 1;
 		x->phases = reach < x->stride ? reach + 1 : x->stride;
-		x->most = reach / x->stride;
+		x->max = reach / x->stride;
 		step *= x->cut;
 	}
 	for (unsigned d = c.dims; d-- > 0 && c.dims <= CONV_DIMS;) {
@@ -138,10 +138,10 @@ static const char *input_as_it_is(struct source *s, const struct conv *c, uint64
 
 /* ---- taps */
 
-/* number * by divided by another number: the whole, or the rest. least: number * by is less. */
-static const char *share(struct source *s, const char *number, uint64_t by, uint64_t divisor, uint64_t least, bool rest)
+/* number * by divided by another number: the whole, or the rest. min: number * by is less. */
+static const char *share(struct source *s, const char *number, uint64_t by, uint64_t divisor, uint64_t min, bool rest)
 {
-	if (least <= divisor)
+	if (min <= divisor)
 		return rest ? source_text(s, "%s * %" PRIu64, number, by) : "0";
 	if (by % divisor == 0)
 		return rest ? "0" : source_text(s, "%s * %" PRIu64, number, by / divisor);
@@ -155,13 +155,13 @@ static const char *tap_position(struct source *s, const struct conv *c)
 
 	for (unsigned d = 0; d < c->dims; d++) {
 		const struct space *x = &c->of[d];
-		const uint64_t least = (x->window - 1) * x->dilation + 1;
+		const uint64_t min = (x->window - 1) * x->dilation + 1;
 		const char *w = source_text(s, "w%u", d);
 		if (x->window == 1)
 			continue;
 		sum = source_text(s, "%s + %s * %" PRIu64 " + %s * %" PRIu64, sum,
-		                  share(s, w, x->dilation, x->stride, least, true), x->phase_step,
-		                  share(s, w, x->dilation, x->stride, least, false), x->step);
+		                  share(s, w, x->dilation, x->stride, min, true), x->phase_step,
+		                  share(s, w, x->dilation, x->stride, min, false), x->step);
 	}
 	return sum;
 }
@@ -232,7 +232,7 @@ static uint64_t elements_of(const struct conv *c, const struct tile *t)
 	else
 		last += tile_column_blocks(t) * tile_width(t) - 1;
 	for (unsigned d = 0; d < c->dims; d++)
-		last += (c->of[d].phases - 1) * c->of[d].phase_step + c->of[d].most * c->of[d].step;
+		last += (c->of[d].phases - 1) * c->of[d].phase_step + c->of[d].max * c->of[d].step;
 	const uint64_t copy = c->batches * c->groups * c->channels * c->channel;
 	return copy > last + 1 ? copy : last + 1;
 }

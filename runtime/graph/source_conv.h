@@ -11,7 +11,7 @@ struct space {
 	uint64_t in, window, out;
 	uint64_t cut;              /* elements of a phase */
 	uint64_t phase_step, step; /* elements to the next phase, and to the next element of a phase */
-	uint64_t phases, most;     /* that taps meet; of a tap: the furthest element */
+	uint64_t phases, max;      /* that taps meet; of a tap: the furthest element */
 };
 
 struct conv {

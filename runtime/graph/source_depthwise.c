@@ -44,12 +44,12 @@ bool depthwise_takes(const struct tensor_graph *g, const struct conv *c, unsigne
 	const int type = g->value[c->n->operand[0]].type;
 	const bool plain = x->stride == 1 && (type == JIT_TYPE_F32 || type == JIT_TYPE_F64),
 		   pairs = x->stride == 2 && x->dilation == 1 && x->in % 2 == 0 && type == JIT_TYPE_F32;
-	const uint64_t most = INT32_MAX;
+	const uint64_t max = INT32_MAX;
 
 	return lanes && c->dims == 2 && c->channels == 1 && c->each == 1 && c->groups > 1 && (plain || pairs) &&
 	       x->low <= x->in && y->low <= y->in && c->taps <= TAPS && y->input == 1 && x->input == 1 && x->out &&
 	       y->out && reach(y, 1) * width(x) * x->stride * tensor_type_bytes(type) <= BYTES &&
-	       c->batches * c->groups * larger(y->in * x->in, y->out * x->out) <= most;
+	       c->batches * c->groups * larger(y->in * x->in, y->out * x->out) <= max;
 }
 
 /* The lines of the input: a0[(i * lines + row) * width + x], where there are such. */

@@ -171,13 +171,13 @@ static struct tile tile_of(const struct tensor_graph *g, const struct tensor_nod
 		          .turned = rows == 1,
 		          .position = position,
 		          .user = side };
-	const uint64_t most = INT32_MAX;
+	const uint64_t max = INT32_MAX;
 
 	if (!lanes || !t.depth || !t.batches)
 		return t;
 	tile_choose(&t, (t.columns + t.lanes - 1) / t.lanes, tensor_wide_type(g->value[n->first].type));
-	if (t.r && (t.batches * tile_row_blocks(&t) * t.r * t.depth > most ||
-	            t.batches * tile_column_blocks(&t) * tile_width(&t) * t.depth > most))
+	if (t.r && (t.batches * tile_row_blocks(&t) * t.r * t.depth > max ||
+	            t.batches * tile_column_blocks(&t) * tile_width(&t) * t.depth > max))
 		t.r = 0;
 	return t;
 }

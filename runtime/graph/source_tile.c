@@ -12,8 +12,8 @@ static int wide_of(const struct source *s, const struct tile *t)
 /* ---- shapes */
 
 enum {
-	ROWS_MOST = 14,
-	VECTORS_MOST = 8,
+	ROWS_MAX = 14,
+	VECTORS_MAX = 8,
 	CHAINS = 8, /* that keep a core's multipliers busy */
 	AT_WORK = 1 /* registers beside sums and columns: an element of a row */
 };
@@ -30,19 +30,19 @@ uint64_t tile_choose(struct tile *t, uint64_t vectors, int wide)
 {
 	const unsigned wides = tensor_type_bytes(wide) == 8 ? 2 : 1, sums = (t->lanes >= 16 ? 28u : 12u) / wides,
 		       registers = (t->lanes >= 16 ? 32u : 16u) / wides - AT_WORK;
-	uint64_t least = UINT64_MAX;
+	uint64_t min = UINT64_MAX;
 
-	for (unsigned j = 1; j <= VECTORS_MOST && j <= sums && (j == 1 || j <= vectors); j++)
-		for (unsigned r = 1; r <= ROWS_MOST && r * j <= sums && r * j + j <= registers && r <= t->rows; r++) {
+	for (unsigned j = 1; j <= VECTORS_MAX && j <= sums && (j == 1 || j <= vectors); j++)
+		for (unsigned r = 1; r <= ROWS_MAX && r * j <= sums && r * j + j <= registers && r <= t->rows; r++) {
 			const uint64_t cost =
 				(vectors + j - 1) / j * (t->rows / r * turns(r, j) + turns(t->rows % r, j));
-			if (cost < least) {
-				least = cost;
+			if (cost < min) {
+				min = cost;
 				t->r = r;
 				t->j = j;
 			}
 		}
-	return least;
+	return min;
 }
 
 /* ---- the kernel */
@@ -79,7 +79,7 @@ static void products(struct source *s, const struct tile *t, uint64_t rows, cons
 
 static void store(struct source *s, const struct tile *t, uint64_t rows, const char *block)
 {
-	const char *at[VECTORS_MOST];
+	const char *at[VECTORS_MAX];
 
 	for (unsigned j = 0; j < t->j; j++)
 		at[j] = t->place(s, t, j);

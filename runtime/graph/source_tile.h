@@ -9,7 +9,7 @@
 
 #include "runtime/graph/source.h"
 
-enum { TILE_LOOPS_MOST = 2 + TENSOR_MAX_RANK };
+enum { TILE_LOOPS_MAX = 2 + TENSOR_MAX_RANK };
 
 struct tile {
 	const struct tensor_node *n;
@@ -24,7 +24,7 @@ struct tile {
 		const char *array, *base, *depth;
 		uint64_t block, step;
 	} row, column;
-	const char *loop[TILE_LOOPS_MOST]; /* over the depth, in front of their bodies: "for (k in 0..9)" */
+	const char *loop[TILE_LOOPS_MAX]; /* over the depth, in front of their bodies: "for (k in 0..9)" */
 	unsigned loops;
 	/* The result's subscripts behind those of batch and row, of number j of a tile's vectors: "[y][x]". */
 	const char *(*place)(struct source *s, const struct tile *t, unsigned j);

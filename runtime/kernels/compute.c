@@ -119,7 +119,7 @@ jit_compute *jit_compute_open(const jit_compute_options *options, jit_error *err
 	if (!c) {
 		error_set(&e, ERROR_MEMORY, "no memory for a device of kernels");
 	} else {
-		pthread_mutex_init(&c->turn, NULL);
+		pthread_mutex_init(&c->stream_lock, NULL);
 		pthread_mutex_init(&c->lock, NULL);
 		if (options_compute(&own, options, &e))
 			open_parts(c, &own, &e);
@@ -163,7 +163,7 @@ void jit_compute_close(jit_compute *c)
 		fclose(c->dump_ir);
 	if (c->dump_asm && c->dump_asm != stdout)
 		fclose(c->dump_asm);
-	pthread_mutex_destroy(&c->turn);
+	pthread_mutex_destroy(&c->stream_lock);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
@@ -179,7 +179,7 @@ int jit_compute_get_info(const jit_compute *c, jit_compute_info *out, jit_error 
 			.device = c->device->facts.name,
 			.target = c->device->facts.target->name,
 			.threads = pool_threads(c->pool),
-			.in_place = compute_in_place(c),
+			.in_place = compute_host_runs(c),
 			.generated = count.generated,
 			.from_disk = count.from_disk,
 			.from_pack = count.from_pack,
@@ -239,9 +239,9 @@ int jit_buffer_write(jit_buffer *b, uint64_t at, const void *from, uint64_t byte
 
 	if (NEEDED(b, &e) && NEEDED_LIST(from, bytes, &e) && within(b, at, bytes, &e) && bytes) {
 		struct device *d = b->compute->device;
-		pthread_mutex_lock(&b->compute->turn);
+		pthread_mutex_lock(&b->compute->stream_lock);
 		d->upload(d, b->at + at, from, (size_t)bytes, &e);
-		pthread_mutex_unlock(&b->compute->turn);
+		pthread_mutex_unlock(&b->compute->stream_lock);
 	}
 	return model_report(err, &e);
 }
@@ -252,9 +252,9 @@ int jit_buffer_read(const jit_buffer *b, uint64_t at, void *to, uint64_t bytes, 
 
 	if (NEEDED(b, &e) && NEEDED_LIST(to, bytes, &e) && within(b, at, bytes, &e) && bytes) {
 		struct device *d = b->compute->device;
-		pthread_mutex_lock(&b->compute->turn);
+		pthread_mutex_lock(&b->compute->stream_lock);
 		d->read(d, to, b->at + at, (size_t)bytes, &e);
-		pthread_mutex_unlock(&b->compute->turn);
+		pthread_mutex_unlock(&b->compute->stream_lock);
 	}
 	return model_report(err, &e);
 }

@@ -27,8 +27,8 @@ struct jit_compute {
 	struct pool *pool;
 	struct stream *stream;
 	struct cancel cancel;
-	pthread_mutex_t turn; /* of the stream and the pool */
-	pthread_mutex_t lock; /* of the list of kernels */
+	pthread_mutex_t stream_lock; /* of the stream and the pool */
+	pthread_mutex_t lock;        /* of the list of kernels */
 	jit_kernel *kernels;
 	struct compile_builder builder;
 };
@@ -79,7 +79,7 @@ jit_kernel *kernel_source_open(jit_compute *c, const jit_kernel_options *o, size
 void kernel_source_close(struct source_kernel *s);
 
 /* Whether kernels work on the caller's memory. */
-static inline bool compute_in_place(const jit_compute *c) { return c->device->facts.host_runs; }
+static inline bool compute_host_runs(const jit_compute *c) { return c->device->facts.host_runs; }
 
 struct jit_buffer {
 	jit_compute *compute;

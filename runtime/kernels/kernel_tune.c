@@ -13,7 +13,7 @@
 
 /* Runs of each combination, behind one that warms up; a gain below this is luck. */
 enum { TRIALS = 3 };
-#define LEAST_GAIN 1.02
+#define MIN_GAIN 1.02
 
 struct tuning {
 	jit_launch *like;
@@ -176,7 +176,7 @@ static bool tune(jit_launch *l, struct error *err)
 	if (!ok)
 		return false;
 	struct tune_result r = { .key = s->tuning, .gain = (double)first / (double)best, .samples = TRIALS };
-	if (r.gain < LEAST_GAIN) {
+	if (r.gain < MIN_GAIN) {
 		r.gain = 1;
 		fastest = 0;
 	}

@@ -25,7 +25,7 @@ static bool prepare(jit_launch *l, struct error *err)
 	const struct launch_shape shape = {
 		.key = k->key,
 		.units = k->is.units,
-		.in_turn = k->is.fault != NULL,
+		.serial = k->is.fault != NULL,
 		.args = (uint32_t)k->is.parameters + (k->is.fault != NULL),
 		.moves = (double)k->is.bytes_read + (double)k->is.bytes_written,
 		.operations = (double)k->is.operations,
@@ -40,9 +40,9 @@ static bool prepare(jit_launch *l, struct error *err)
 	if (k->is.fault &&
 	    !(l->fault = c->device->alloc(c->device, KERNEL_FAULT_WORDS * sizeof *l->fault, DEVICE_ARRAYS, err)))
 		return false;
-	pthread_mutex_lock(&c->turn);
+	pthread_mutex_lock(&c->stream_lock);
 	l->prepared = c->stream->prepare(c->stream, &l->plan.plan, c->pool, err);
-	pthread_mutex_unlock(&c->turn);
+	pthread_mutex_unlock(&c->stream_lock);
 	return l->prepared;
 }
 
@@ -80,10 +80,10 @@ void jit_launch_close(jit_launch *l)
 		return;
 	jit_compute *c = l->kernel->compute;
 	struct device *d = c->device;
-	pthread_mutex_lock(&c->turn);
+	pthread_mutex_lock(&c->stream_lock);
 	if (l->prepared && c->stream->forget)
 		c->stream->forget(c->stream, &l->plan.plan);
-	pthread_mutex_unlock(&c->turn);
+	pthread_mutex_unlock(&c->stream_lock);
 	for (size_t i = 0; l->argument && i < l->kernel->is.parameters; i++)
 		drop_copy(l, i);
 	if (l->fault)
@@ -160,7 +160,7 @@ int jit_launch_set_memory(jit_launch *l, size_t parameter, void *p, uint64_t byt
 	next.from = (uint64_t)(uintptr_t)p;
 	next.to = next.from + parameter_of(l, parameter)->bytes;
 	next.caller = NULL;
-	if (compute_in_place(l->kernel->compute) || next.from == next.to) {
+	if (compute_host_runs(l->kernel->compute) || next.from == next.to) {
 		next.bits = next.from;
 	} else if (next.copy ||
 	           (next.copy = d->alloc(d, (size_t)parameter_of(l, parameter)->bytes, DEVICE_ARRAYS, &e))) {
@@ -348,7 +348,7 @@ static bool check_fault(const jit_launch *l, struct error *err)
 	return !is->fault(is->user, fault, text, sizeof text) || error_set(err, ERROR_ARGUMENT, "%s", text);
 }
 
-/* With the turn. */
+/* With the stream's lock. */
 static bool run(jit_launch *l, struct error *err)
 {
 	jit_compute *c = l->kernel->compute;
@@ -374,12 +374,12 @@ int jit_launch_run(jit_launch *l, jit_error *err)
 	if (!NEEDED(l, &e) || !launch_has_arguments(l, &e))
 		return model_report(err, &e);
 	jit_compute *c = l->kernel->compute;
-	pthread_mutex_lock(&c->turn);
+	pthread_mutex_lock(&c->stream_lock);
 	launch_plan_set_args(&l->plan);
 	if (cancel_any(&c->cancel))
 		cancel_error(&e);
 	else
 		run(l, &e);
-	pthread_mutex_unlock(&c->turn);
+	pthread_mutex_unlock(&c->stream_lock);
 	return model_report(err, &e);
 }

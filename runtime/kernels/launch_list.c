@@ -18,15 +18,15 @@ struct launch_list {
 
 bool launch_list_takes(const jit_launch *l)
 {
-	return compute_in_place(l->kernel->compute) && !l->fault && l->kernel->is.units;
+	return compute_host_runs(l->kernel->compute) && !l->fault && l->kernel->is.units;
 }
 
 /* So little that threads would wait for each other longer than they work. */
 static bool is_small(const struct launch_shape *s)
 {
-	const double few = 1 << 15;
+	const double small = 1 << 15;
 
-	return s->moves + s->operations < few;
+	return s->moves + s->operations < small;
 }
 
 static void add(struct launch_list *list, size_t i, jit_launch *launch)
@@ -70,9 +70,9 @@ static bool make(struct launch_list *list, jit_launch *const launch[], size_t n,
 	for (size_t i = 0; i < n; i++)
 		add(list, i, launch[i]);
 	p->n_stages = ops;
-	pthread_mutex_lock(&list->compute->turn);
+	pthread_mutex_lock(&list->compute->stream_lock);
 	list->prepared = list->compute->stream->prepare(list->compute->stream, p, list->compute->pool, err);
-	pthread_mutex_unlock(&list->compute->turn);
+	pthread_mutex_unlock(&list->compute->stream_lock);
 	return list->prepared;
 }
 
@@ -94,9 +94,9 @@ void launch_list_close(struct launch_list *list)
 		return;
 	struct plan *p = &list->plan;
 	if (list->prepared && list->compute->stream->forget) {
-		pthread_mutex_lock(&list->compute->turn);
+		pthread_mutex_lock(&list->compute->stream_lock);
 		list->compute->stream->forget(list->compute->stream, p);
-		pthread_mutex_unlock(&list->compute->turn);
+		pthread_mutex_unlock(&list->compute->stream_lock);
 	}
 	free(list->of);
 	free(p->kernel);
@@ -141,13 +141,13 @@ bool launch_list_run(struct launch_list *list, struct error *err)
 	jit_compute *c = list->compute;
 	bool ok;
 
-	pthread_mutex_lock(&c->turn);
+	pthread_mutex_lock(&c->stream_lock);
 	if (cancel_any(&c->cancel))
 		ok = cancel_error(err);
 	else
 		ok = give(list, err) && c->stream->run(c->stream, &list->plan, c->pool, err);
 	if (ok)
 		note(list);
-	pthread_mutex_unlock(&c->turn);
+	pthread_mutex_unlock(&c->stream_lock);
 	return ok;
 }

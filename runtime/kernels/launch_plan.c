@@ -22,7 +22,7 @@ static uint64_t ops_of(const struct launch_shape *s)
 	                                               : LAUNCH_OPS_MAX / 4,
 		 by_units = (s->units + UNITS_OF_OP - 1) / UNITS_OF_OP;
 
-	if (s->in_turn)
+	if (s->serial)
 		return s->units < LAUNCH_OPS_MAX ? s->units ? s->units : 1 : LAUNCH_OPS_MAX;
 	by_work = by_work < s->units ? by_work : s->units;
 	return by_work > by_units ? by_work : by_units ? by_units : 1;
@@ -48,7 +48,7 @@ static void fill(struct launch_plan *l, uint64_t n)
 			.arg = p->args + i * LAUNCH_ARGS_MAX,
 			.barrier = true,
 			.unit_cost = 1,
-			.serial = s->in_turn,
+			.serial = s->serial,
 			.moves = s->moves / (double)n,
 			.operations = s->operations / (double)n
 		};

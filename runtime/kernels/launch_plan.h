@@ -14,7 +14,7 @@ struct launch_shape {
 	struct key key;
 	uint64_t units;
 	uint32_t args;
-	bool in_turn;             /* units are done one after the other, as far as a launch may have parts */
+	bool serial;              /* units are done one after the other, as far as a launch may have parts */
 	double moves, operations; /* bytes that a launch moves, and operations that it does, roughly */
 	double arithmetic;        /* operations a second of a real card (struct device_facts), or 0 */
 };

@@ -70,7 +70,7 @@ static bool read_piece(struct piece *p, const struct adapter_file *f, const jit_
 		return error_set(err, ERROR_MEMORY, "no memory for the matrices of an adapter");
 	if (!p->matrix->site)
 		return error_set(err, ERROR_UNSUPPORTED, "%s: nothing can be added to %s here", f->weights.label,
-		                 part->place.name);
+		                 part->location.name);
 	if (!adapter_read(f, part, p->a, p->b, err))
 		return false;
 	p->type = piece_narrowest(p);

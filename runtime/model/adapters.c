@@ -10,7 +10,7 @@
 #include "runtime/model/adapter_open.h"
 #include "runtime/model/sized.h"
 
-enum { RANKS_USUAL = 256, RANKS_MOST = 1 << 14 };
+enum { RANKS_USUAL = 256, RANKS_MAX = 1 << 14 };
 enum { FACTS_BYTES = ADAPTERS_MOST * sizeof(struct adapt_fact), TABLE_BYTES = ADAPTERS_MOST * 8 };
 enum { SITE_BYTES = FACTS_BYTES + 2 * TABLE_BYTES };
 
@@ -122,9 +122,9 @@ int jit_model_adapters(jit_model *m, int ranks, jit_error *err)
 
 	if (!NEEDED(m, &e))
 		return model_report(err, &e);
-	if (ranks < 0 || ranks > RANKS_MOST || ranks % ADAPT_RANKS)
+	if (ranks < 0 || ranks > RANKS_MAX || ranks % ADAPT_RANKS)
 		error_set(&e, ERROR_ARGUMENT, "ranks is %d, expected a multiple of %d up to %d, or 0", ranks,
-		          ADAPT_RANKS, RANKS_MOST);
+		          ADAPT_RANKS, RANKS_MAX);
 	else
 		adapters_enable(m, (uint32_t)ranks, &e);
 	return model_report(err, &e);

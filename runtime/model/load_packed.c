@@ -126,7 +126,7 @@ static bool point(struct weights *w, const struct model *m, enum weight_layout l
 	if (!e)
 		return error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", m->spec.layers);
 	size_t n = weights_list(e, &m->spec, w);
-	w->packed_bytes = weights_place(e, n, layout);
+	w->packed_bytes = weights_lay(e, n, layout);
 	weights_point(w, &m->spec, e, n, w->arena);
 	free(e);
 	return true;

@@ -312,7 +312,7 @@ static bool assign_matrices(struct weights *w, const struct model_spec *s, struc
 	p->n_jobs = weights_list(e, s, w);
 	if (!weights_check_types(e, p->n_jobs, err))
 		return false;
-	p->bytes_total = w->packed_bytes = weights_place(e, p->n_jobs, p->layout);
+	p->bytes_total = w->packed_bytes = weights_lay(e, p->n_jobs, p->layout);
 	w->arena_bytes = w->packed_bytes + WEIGHTS_SLACK;
 	if (!(w->arena = weights_arena(w->device, s, p->layout, w->arena_bytes, err)))
 		return false;

@@ -32,7 +32,7 @@ static graph_ref attention(const struct arch *a, graph_ref in)
 	if (l->q_a.packed)
 		q = graph_matmul(a->g, graph_keep(a->g, graph_norm(a->g, q, l->q_a_norm, MODEL_LATENT_EPS)), &l->q_b,
 		                 NULL);
-	const graph_ref turned =
+	const graph_ref rotated =
 		graph_node(a->g, &(struct graph_node){ .kind = NODE_ROTATE, .in = { [IN_X] = q } }, heads * apart);
 	const graph_ref rest = graph_result(a->g, heads * numerics_pad(latent->rest));
 	const struct graph_node store = { .kind = NODE_STORE,
@@ -40,7 +40,7 @@ static graph_ref attention(const struct arch *a, graph_ref in)
 		                                  [IN_W] = graph_vector(a->g, l->kv_a_norm, latent->rank),
 		                                  [IN_INTO] = graph_kept(a->g, GRAPH_CACHE, a->layer) } };
 	const graph_ref cache = graph_node(a->g, &store, 0);
-	const graph_ref queries = by_head(a, &l->k_b, latent->rank, rest, turned, (uint32_t)apart);
+	const graph_ref queries = by_head(a, &l->k_b, latent->rank, rest, rotated, (uint32_t)apart);
 	const graph_ref mixed =
 		graph_node(a->g,
 	                   &(struct graph_node){ .kind = NODE_ATTEND, .in = { [IN_X] = queries, [IN_W] = cache } },

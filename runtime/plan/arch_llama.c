@@ -58,7 +58,7 @@ graph_ref arch_attention(const struct arch *a, graph_ref in)
 		v = v == k ? normed : v;
 		k = normed;
 	}
-	const graph_ref turned =
+	const graph_ref rotated =
 		graph_node(a->g,
 	                   &(struct graph_node){ .kind = NODE_ROTATE,
 	                                         .in = { [IN_X] = q, [IN_W] = graph_vector(a->g, l->q_norm, dim) } },
@@ -66,7 +66,7 @@ graph_ref arch_attention(const struct arch *a, graph_ref in)
 	const graph_ref cache = store(a, k, v);
 	const struct graph_node attend = {
 		.kind = NODE_ATTEND,
-		.in = { [IN_X] = turned,
+		.in = { [IN_X] = rotated,
 		        [IN_W] = cache,
 		        [IN_BIAS] = graph_vector(a->g, l->sinks, a->spec->heads),
 		        [IN_BIAS2] = graph_vector(a->g, a->w->score_bias, a->spec->heads) }

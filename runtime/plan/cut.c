@@ -7,7 +7,7 @@
 static bool is_shared(const struct weights_entry *e, const struct model_spec *s)
 {
 	return !e->tensor->experts && e->tensor != &s->embed && e->tensor != &s->input_embed &&
-	       e->place != WEIGHTS_SECOND_OF_TWO; /* which lies among the first one's */
+	       e->pairing != WEIGHTS_SECOND_OF_TWO; /* which lies among the first one's */
 }
 
 bool cut_weights(const struct model_spec *s, enum weight_layout layout, struct cut_share **out, size_t *n,
@@ -24,7 +24,7 @@ bool cut_weights(const struct model_spec *s, enum weight_layout layout, struct c
 		ok = error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);
 	const size_t entries = ok ? weights_list(e, s, &w) : 0;
 	if (ok)
-		weights_place(e, entries, layout);
+		weights_lay(e, entries, layout);
 	for (size_t i = 0; i < entries; i++)
 		if (is_shared(&e[i], s))
 			(*out)[(*n)++] = (struct cut_share){ e[i].at, e[i].stride, e[i].blocks };

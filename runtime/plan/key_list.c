@@ -163,12 +163,12 @@ static bool add_schedules(struct key_set *set, struct key key)
 static bool add_parts(struct key_set *set, struct error *err)
 {
 	for (size_t i = 0, n = set->n; i < n; i++) {
-		struct key fewer = set->key[i];
-		if (fewer.kind != KEY_ATTENTION || (fewer.tile_n > 1 && !(fewer.flags & KEY_AWAITED)))
+		struct key less = set->key[i];
+		if (less.kind != KEY_ATTENTION || (less.tile_n > 1 && !(less.flags & KEY_AWAITED)))
 			continue;
-		while (fewer.rows > 1) {
-			fewer.rows /= 2;
-			if (!set_add(set, &fewer))
+		while (less.rows > 1) {
+			less.rows /= 2;
+			if (!set_add(set, &less))
 				return error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", set->n);
 		}
 	}
@@ -216,14 +216,14 @@ static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dt
 static bool add_plain_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
                              const struct plan_options *opt, bool schedules, struct error *err)
 {
-	const uint32_t few = tokens < PLAN_HANDED_MAX ? tokens : PLAN_HANDED_MAX;
+	const uint32_t small = tokens < PLAN_HANDED_MAX ? tokens : PLAN_HANDED_MAX;
 	struct plan_options plain = *opt;
 
 	plain.handed = false;
 	if (opt->handed)
-		return add_passes(set, m, kv, few, &plain, schedules, err);
+		return add_passes(set, m, kv, small, &plain, schedules, err);
 	plain.context = PLAN_WHOLE;
-	return (opt->context == PLAN_WHOLE || add_passes(set, m, kv, few, &plain, schedules, err)) &&
+	return (opt->context == PLAN_WHOLE || add_passes(set, m, kv, small, &plain, schedules, err)) &&
 	       add_pair(set, m, kv, &plain, schedules, err);
 }
 
@@ -362,9 +362,9 @@ static bool add_other_kv(struct key_set *set, size_t from, unsigned kv, struct e
 static uint32_t max_tokens(const struct model_spec *spec, const struct warm_options *opt)
 {
 	const uint32_t context = spec->context_train < PLAN_ENCODED_MAX ? spec->context_train : PLAN_ENCODED_MAX,
-		       min = !spec->encodes                 ? SPECULATE_MAX
-	                     : context > PLAN_ENCODED_LEAST ? context
-	                                                    : PLAN_ENCODED_LEAST,
+		       min = !spec->encodes               ? SPECULATE_MAX
+	                     : context > PLAN_ENCODED_MIN ? context
+	                                                  : PLAN_ENCODED_MIN,
 		       wanted = opt->tokens ? opt->tokens : PLAN_TOKENS_MAX;
 
 	return wanted > min ? wanted : min;

@@ -37,7 +37,7 @@ struct live {
 	struct plan_layout *l;
 	uint32_t *sum;       /* as plan_find_sums() says */
 	uint32_t *section;   /* by node */
-	struct group *group; /* by value, two each: its forms, and those turned */
+	struct group *group; /* by value, two each: its forms, and those interleaved */
 	uint32_t words;      /* of a set */
 	uint64_t *sets;      /* two by node, then three by group */
 };
@@ -145,8 +145,8 @@ static bool reads_int8(const struct live *v, const struct weights_matrix *w)
 	return plan_activation(&opt, w->type) == DTYPE_Q8_0;
 }
 
-/* What a matrix reads of a value; turned: it may want that laid out anew. */
-static void want_for(struct live *v, graph_ref ref, const struct weights_matrix *w, bool turned)
+/* What a matrix reads of a value; interleaved: it may want that laid out anew. */
+static void want_for(struct live *v, graph_ref ref, const struct weights_matrix *w, bool interleaved)
 {
 	const uint64_t width = w ? numerics_pad(graph_value(v->g, ref)->width) : 0;
 
@@ -154,13 +154,13 @@ static void want_for(struct live *v, graph_ref ref, const struct weights_matrix 
 		want(v, ref, FORM_INT8, width);
 		want(v, ref, FORM_SCALES, width / 32 * sizeof(struct activation_block));
 	}
-	if (!w || !turned)
+	if (!w || !interleaved)
 		return;
 	if (reads_int8(v, w)) {
-		want(v, ref, FORM_TURNED_INT8, width);
-		want(v, ref, FORM_TURNED_SCALES, width / 32 * sizeof(struct activation_block));
+		want(v, ref, FORM_INTERLEAVED_INT8, width);
+		want(v, ref, FORM_INTERLEAVED_SCALES, width / 32 * sizeof(struct activation_block));
 	} else {
-		want(v, ref, FORM_TURNED, width * sizeof(float));
+		want(v, ref, FORM_INTERLEAVED, width * sizeof(float));
 	}
 }
 
@@ -177,7 +177,7 @@ static void want_choice(struct live *v, graph_ref choice)
 
 	want(v, choice, (enum plan_form)CHOICE_CHOSEN, ROUTE_MAX * sizeof(int32_t));
 	want(v, choice, (enum plan_form)CHOICE_SHARES, ROUTE_MAX * sizeof(float));
-	want(v, choice, (enum plan_form)CHOICE_PLACES, ROUTE_MAX * sizeof(int32_t));
+	want(v, choice, (enum plan_form)CHOICE_POSITIONS, ROUTE_MAX * sizeof(int32_t));
 	want(v, choice, (enum plan_form)CHOICE_GROUPS, (used + 1) * sizeof(struct route_group));
 }
 
@@ -210,10 +210,10 @@ static void find_room(struct live *v)
 /* ---- live ranges */
 
 /* Nodes come in the order of sections. */
-static void touch(struct live *v, graph_ref ref, bool turned, uint32_t node)
+static void touch(struct live *v, graph_ref ref, bool interleaved, uint32_t node)
 {
 	const uint32_t section = v->section[node], bit = node - v->g->section[section];
-	struct group *p = &v->group[2 * v->l->same[ref] + turned];
+	struct group *p = &v->group[2 * v->l->same[ref] + interleaved];
 
 	if (p->first > p->last)
 		p->first = section;
@@ -298,7 +298,7 @@ static int by_offset(const void *a, const void *b)
 }
 
 /* Those of several sections first, then section by section, the largest first. */
-static int by_turn(const void *a, const void *b)
+static int by_node(const void *a, const void *b)
 {
 	const struct block *x = a, *y = b;
 	const bool one = x->first == x->last, other = y->first == y->last;
@@ -327,7 +327,7 @@ static uint64_t lowest(const struct live *v, const struct block *b, const struct
 }
 
 /* Blocks of other sections than a block's own meet it only if they have several. placed: room for all. */
-static void place(struct live *v, struct block *block, uint32_t n, struct block *placed)
+static void assign(struct live *v, struct block *block, uint32_t n, struct block *placed)
 {
 	struct plan_layout *l = v->l;
 	uint32_t several = 0, n_placed = 0;
@@ -355,10 +355,11 @@ static uint32_t list_blocks(const struct live *v, struct block *out)
 
 	for (graph_ref i = 1; i < l->n_values; i++)
 		for (uint32_t form = 0; form < PLAN_FORMS; form++) {
-			const bool turned = form >= FORM_TURNED && form <= FORM_TURNED_SCALES && !is_choice(v->g, i);
-			const struct group *p = &v->group[2 * i + turned];
+			const bool interleaved =
+				form >= FORM_INTERLEAVED && form <= FORM_INTERLEAVED_SCALES && !is_choice(v->g, i);
+			const struct group *p = &v->group[2 * i + interleaved];
 			if (l->room[i][form] && out)
-				out[n] = (struct block){ .group = 2 * i + turned,
+				out[n] = (struct block){ .group = 2 * i + interleaved,
 					                 .form = form,
 					                 .first = p->first,
 					                 .last = p->last,
@@ -368,7 +369,7 @@ static uint32_t list_blocks(const struct live *v, struct block *out)
 	return n;
 }
 
-static bool place_all(struct live *v)
+static bool assign_all(struct live *v)
 {
 	struct plan_layout *l = v->l;
 	const uint32_t n = list_blocks(v, NULL);
@@ -377,8 +378,8 @@ static bool place_all(struct live *v)
 	if (!block)
 		return false;
 	list_blocks(v, block);
-	qsort(block, n, sizeof *block, by_turn);
-	place(v, block, n, block + n);
+	qsort(block, n, sizeof *block, by_node);
+	assign(v, block, n, block + n);
 	free(block);
 	for (graph_ref i = 1; i < l->n_values; i++) {
 		memcpy(l->at[i], l->at[l->same[i]], sizeof l->at[i]);
@@ -455,7 +456,7 @@ bool plan_layout_of(struct plan_layout *l, const struct graph *g, const struct p
 		find_room(&v);
 		find_touched(&v);
 		find_before(&v);
-		ok = place_all(&v);
+		ok = assign_all(&v);
 	}
 	close_live(&v);
 	if (!ok) {

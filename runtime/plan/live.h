@@ -17,14 +17,14 @@ enum plan_form {
 	FORM_FLOATS,
 	FORM_INT8,
 	FORM_SCALES, /* of int8 */
-	FORM_TURNED,
-	FORM_TURNED_INT8,
-	FORM_TURNED_SCALES,
+	FORM_INTERLEAVED,
+	FORM_INTERLEAVED_INT8,
+	FORM_INTERLEAVED_SCALES,
 	PLAN_FORMS,
 	/* of a choice of experts: which, their shares, where slots lie when they are sorted, and groups of those */
 	CHOICE_CHOSEN = 0,
 	CHOICE_SHARES,
-	CHOICE_PLACES,
+	CHOICE_POSITIONS,
 	CHOICE_GROUPS
 };
 #define PLAN_NOWHERE UINT64_MAX

@@ -143,7 +143,7 @@ static void find_norms(struct plan_builder *b)
 
 static void find_ways(struct plan_builder *b)
 {
-	const bool awaited = plan_hands(b), parts = awaited || plan_is_few(b);
+	const bool awaited = plan_hands(b), parts = awaited || plan_is_small(b);
 
 	for (uint32_t i = 0; i < b->g->n_nodes; i++)
 		b->node[i] = (struct plan_node){ .awaited = awaited, .parts = parts };

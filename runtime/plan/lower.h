@@ -30,13 +30,14 @@
 
 enum { PLAN_CUTS_MAX = 5 /* sorts of tiles that a matmul's tokens are cut into */ };
 
-/* An op that turns inputs, whole: two that are the same write the same bytes. */
-struct plan_turn {
+/* An op that interleaves inputs, whole: two that are the same write the same bytes. */
+struct plan_interleave {
 	struct key key;
 	int64_t units;
 	uint64_t arg[INTERLEAVE_ARGS];
 };
-_Static_assert(sizeof(struct plan_turn) == sizeof(struct key) + 8 + 8 * INTERLEAVE_ARGS, "turns are compared as bytes");
+_Static_assert(sizeof(struct plan_interleave) == sizeof(struct key) + 8 + 8 * INTERLEAVE_ARGS,
+               "interleavings are compared as bytes");
 
 /* What lowering knows of a value. */
 struct plan_value {
@@ -72,10 +73,10 @@ struct plan_builder {
 	/* Whose they are; and of which of them ops are added, `spans` outside of a loop over plan_span_at(). */
 	const struct plan_span *span;
 	uint32_t spans, sequence;
-	/* The ops that wrote what the buffers of turned inputs hold, and how many ops there were behind each. */
-	struct plan_turn turned[PLAN_CUTS_MAX];
-	size_t turned_end[PLAN_CUTS_MAX];
-	unsigned n_turned;
+	/* The ops that wrote what the buffers of interleaved inputs hold, and how many ops there were behind each. */
+	struct plan_interleave interleaved[PLAN_CUTS_MAX];
+	size_t interleaved_end[PLAN_CUTS_MAX];
+	unsigned n_interleaved;
 	uint64_t handed_used; /* bytes of plan_buffers.handed, where what ops give lies */
 };
 
@@ -171,9 +172,9 @@ struct activations {
 	struct activation_block *s;
 	const float *norm;
 	/* where it lies when it is laid out anew for wide tiles */
-	float *turned;
-	int8_t *turned_q;
-	struct activation_block *turned_s;
+	float *interleaved;
+	int8_t *interleaved_q;
+	struct activation_block *interleaved_s;
 };
 /* Where a value lies in a form; NULL: it has none. */
 void *plan_at(const struct plan_builder *b, graph_ref v, enum plan_form form);
@@ -264,7 +265,7 @@ struct plan_attention {
 /* That of a node of rotation, of storing, or of attention itself. */
 struct plan_attention plan_attention_of(const struct plan_builder *b, const struct graph_node *n);
 /* Whether passes of a few tokens by launches have their context in parts. */
-bool plan_is_few(const struct plan_builder *b);
+bool plan_is_small(const struct plan_builder *b);
 /* Whether attention of the pass's several tokens can rotate, store, and have parts. */
 bool plan_attends_several(const struct plan_builder *b, uint32_t layer);
 bool plan_quantises_inside(const struct plan_builder *b, struct plan_attention a);

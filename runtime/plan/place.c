@@ -28,32 +28,29 @@ struct activations plan_operand(const struct plan_builder *b, graph_ref v)
 		.x = plan_floats(b, inside ? by->in[IN_X] : v),
 		.q = plan_at(b, v, FORM_INT8),
 		.s = plan_at(b, v, FORM_SCALES),
-		.turned = plan_at(b, v, FORM_TURNED),
-		.turned_q = plan_at(b, v, FORM_TURNED_INT8),
-		.turned_s = plan_at(b, v, FORM_TURNED_SCALES),
+		.interleaved = plan_at(b, v, FORM_INTERLEAVED),
+		.interleaved_q = plan_at(b, v, FORM_INTERLEAVED_INT8),
+		.interleaved_s = plan_at(b, v, FORM_INTERLEAVED_SCALES),
 		.norm = inside ? graph_vector_of(b->g, by->in[IN_W]) : NULL
 	};
 }
 
-static struct plan_value *place_of(const struct plan_builder *b, graph_ref v)
-{
-	return &b->of[b->buf->layout->same[v]];
-}
+static struct plan_value *slot_of(const struct plan_builder *b, graph_ref v) { return &b->of[b->buf->layout->same[v]]; }
 
 void plan_put(struct plan_builder *b, graph_ref v, uint32_t node)
 {
-	struct plan_value *place = place_of(b, v);
-	const struct graph_value *old = graph_value(b->g, place->holds);
+	struct plan_value *slot = slot_of(b, v);
+	const struct graph_value *old = graph_value(b->g, slot->holds);
 
-	assert(!place->holds || !old->users || old->last_user <= node);
-	place->holds = v;
+	assert(!slot->holds || !old->users || old->last_user <= node);
+	slot->holds = v;
 	plan_handed_put(b, v);
 }
 
-bool plan_has_int8(const struct plan_builder *b, graph_ref v) { return place_of(b, v)->holds_int8 == v; }
+bool plan_has_int8(const struct plan_builder *b, graph_ref v) { return slot_of(b, v)->holds_int8 == v; }
 
 void plan_put_int8(struct plan_builder *b, graph_ref v)
 {
 	assert(plan_at(b, v, FORM_INT8));
-	place_of(b, v)->holds_int8 = v;
+	slot_of(b, v)->holds_int8 = v;
 }

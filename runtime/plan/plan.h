@@ -99,7 +99,7 @@ uint64_t plan_cache_keys(enum dtype type, const struct model_spec *s, uint32_t l
 uint64_t plan_cache_bytes(enum dtype type, const struct model_spec *s, uint32_t layer);
 /* Where a layer's keys begin in a page. Layers of an encoder have them in one place: its passes are over whole texts,
  * and nobody reads a layer's keys when it is done. */
-uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer);
+uint64_t plan_cache_offset(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer);
 
 /* The passes that plans are made for: of 1 to PLAN_TOKENS_MAX tokens, with no logits, with those of the last
  * token, or with the final hidden states instead: all tokens after the final norm (plan_layout.normed). Passes of up to
@@ -107,7 +107,7 @@ uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *
 enum { PLAN_TOKENS_MAX = 1024, PLAN_ALL_LOGITS_MAX = 32 };
 /* Passes over texts that are encoded: of so many tokens together, where nobody asks for more, and of a text as long as
  * a context that nobody asks to be longer. */
-enum { PLAN_ENCODED_LEAST = 512, PLAN_ENCODED_MAX = 8192 };
+enum { PLAN_ENCODED_MIN = 512, PLAN_ENCODED_MAX = 8192 };
 enum plan_logits { PLAN_NO_LOGITS, PLAN_LAST_LOGITS, PLAN_ALL_NORMED, PLAN_ALL_LOGITS };
 
 /* How the attention of a pass of one token goes through its context: a unit goes through all that a head of keys sees;

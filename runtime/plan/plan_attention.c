@@ -163,9 +163,9 @@ static struct key parts_key(const struct plan_builder *b, struct plan_attention 
 	return key;
 }
 
-/* Whether a layer's attention can be that of plan_is_few(), without taking longer where the context is short: a unit
+/* Whether a layer's attention can be that of plan_is_small(), without taking longer where the context is short: a unit
  * goes through its rows, so that they are few, or columns lie apart. */
-static bool few_attend(const struct plan_builder *b, uint32_t layer)
+static bool attends_small(const struct plan_builder *b, uint32_t layer)
 {
 	enum { ROWS = 12 };
 	const struct plan_attention a = in_parts(b, layer);
@@ -179,14 +179,14 @@ static bool few_attend(const struct plan_builder *b, uint32_t layer)
 }
 
 /* Of several sequences each has one token: others are too many sorts of passes to have kernels of. */
-bool plan_is_few(const struct plan_builder *b)
+bool plan_is_small(const struct plan_builder *b)
 {
 	bool all = b->n > 1 && b->n <= PLAN_HANDED_MAX && !b->spec->encodes && b->n <= b->buf->record_tokens &&
 	           b->buf->records && b->opt->target->lane_bytes && b->opt->context != PLAN_WHOLE && !b->opt->general &&
 	           (b->spans == 1 || b->n == b->spans);
 
 	for (uint32_t i = 0; all && i < b->spec->layers; i++)
-		all = few_attend(b, i);
+		all = attends_small(b, i);
 	return all;
 }
 

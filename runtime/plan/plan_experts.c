@@ -70,7 +70,7 @@ static void scatter(struct plan_builder *b, const struct graph_node *n, bool int
 	uint64_t *a = plan_add_op(b, &key, 0, b->n);
 	a[SCATTER_X] = int8 ? plan_address(in.q) : plan_address(in.x);
 	a[SCATTER_XS] = int8 ? plan_address(in.s) : 0;
-	a[SCATTER_PLACES] = choice_at(b, n->in[IN_INTO], CHOICE_PLACES);
+	a[SCATTER_POSITIONS] = choice_at(b, n->in[IN_INTO], CHOICE_POSITIONS);
 	a[SCATTER_OUT] = int8 ? plan_address(out.q) : plan_address(out.x);
 	a[SCATTER_OUTS] = int8 ? plan_address(out.s) : 0;
 }
@@ -89,7 +89,7 @@ static struct activations sort(struct plan_builder *b, const struct graph_node *
 	uint64_t *a = plan_add_op(b, &key, 0, 1);
 	a[DISPATCH_CHOSEN] = choice_at(b, choice, CHOICE_CHOSEN);
 	a[DISPATCH_TOKENS] = b->n;
-	a[DISPATCH_PLACES] = choice_at(b, choice, CHOICE_PLACES);
+	a[DISPATCH_POSITIONS] = choice_at(b, choice, CHOICE_POSITIONS);
 	a[DISPATCH_GROUPS] = choice_at(b, choice, CHOICE_GROUPS);
 	a[DISPATCH_GROUP_COUNT] = group_count(b);
 	plan_last_op(b)->serial = true;
@@ -186,7 +186,7 @@ void lower_combine(struct plan_builder *b, const struct graph_node *n)
 	a[COMBINE_IN] = plan_address(plan_floats(b, n->in[IN_X]));
 	a[COMBINE_SHARES] =
 		plan_address(sigmoid ? plan_floats(b, n->in[IN_W]) : plan_at(b, n->in[IN_W], CHOICE_SHARES));
-	a[COMBINE_PLACES] = sorts ? choice_at(b, n->in[IN_W], CHOICE_PLACES) : 0;
+	a[COMBINE_POSITIONS] = sorts ? choice_at(b, n->in[IN_W], CHOICE_POSITIONS) : 0;
 	a[COMBINE_OUT] = plan_address(plan_floats(b, to ? to : n->out[0]));
 	plan_last_op(b)->serial = b->n * numerics_pad(s->hidden) * slots <= 1 << 14;
 }

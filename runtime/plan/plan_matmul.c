@@ -1,7 +1,8 @@
 /* runtime/plan/plan_matmul.c - rules of matrix products: an op for each sort of tiles, behind those that prepare its
  * inputs.
  *
- * Owns: what the buffers of turned inputs hold (plan_builder.turned), so that matrices with one input share it.
+ * Owns: what the buffers of interleaved inputs hold (plan_builder.interleaved), so that matrices with one input share
+ * it.
  */
 #include <assert.h>
 #include <string.h>
@@ -9,36 +10,37 @@
 #include "runtime/plan/order.h"
 #include "runtime/plan/lower.h"
 
-static struct plan_turn turn_of(const struct plan_builder *b, const struct matmul *m, enum dtype act,
-                                struct plan_tiles t)
+static struct plan_interleave interleave_of(const struct plan_builder *b, const struct matmul *m, enum dtype act,
+                                            struct plan_tiles t)
 {
 	uint64_t kp = numerics_pad(m->w->k);
-	struct plan_turn turn = { .key = plan_key(b, KEY_INTERLEAVE), .units = (int64_t)(t.tiles * (kp / 32)) };
+	struct plan_interleave interleave = { .key = plan_key(b, KEY_INTERLEAVE),
+		                              .units = (int64_t)(t.tiles * (kp / 32)) };
 
-	turn.key.k = (uint32_t)m->w->k;
-	turn.key.activation = key_type(act);
-	turn.key.tile_n = t.width;
-	turn.key.row_blocks = 1;
+	interleave.key.k = (uint32_t)m->w->k;
+	interleave.key.activation = key_type(act);
+	interleave.key.tile_n = t.width;
+	interleave.key.row_blocks = 1;
 	if (t.flags == KEY_WIDE) {
 		const struct key key = plan_matmul_key(b->opt, m->w, KEY_WIDE, t.width);
 		const struct matmul_recipe r = matmul_recipe(&key, b->opt->target);
-		turn.key.row_blocks = (uint8_t)r.panel;
-		turn.key.flags = r.offset ? KEY_UNSIGNED : 0;
+		interleave.key.row_blocks = (uint8_t)r.panel;
+		interleave.key.flags = r.offset ? KEY_UNSIGNED : 0;
 	}
 	if (act == DTYPE_Q8_0) {
-		turn.arg[INTERLEAVE_X] = plan_address(m->in.q + t.first * kp);
-		turn.arg[INTERLEAVE_XS] = plan_address(m->in.s + t.first * (kp / 32));
-		turn.arg[INTERLEAVE_OUT] = plan_address(m->in.turned_q + t.first * kp);
-		turn.arg[INTERLEAVE_OUTS] = plan_address(m->in.turned_s + t.first * (kp / 32));
+		interleave.arg[INTERLEAVE_X] = plan_address(m->in.q + t.first * kp);
+		interleave.arg[INTERLEAVE_XS] = plan_address(m->in.s + t.first * (kp / 32));
+		interleave.arg[INTERLEAVE_OUT] = plan_address(m->in.interleaved_q + t.first * kp);
+		interleave.arg[INTERLEAVE_OUTS] = plan_address(m->in.interleaved_s + t.first * (kp / 32));
 	} else if (act == DTYPE_BF16) {
-		turn.key.numerics = NUMERICS_BOUNDED;
-		turn.arg[INTERLEAVE_X] = plan_address(m->in.x + t.first * kp);
-		turn.arg[INTERLEAVE_OUT] = plan_address(m->in.turned) + t.first * kp * 2;
+		interleave.key.numerics = NUMERICS_BOUNDED;
+		interleave.arg[INTERLEAVE_X] = plan_address(m->in.x + t.first * kp);
+		interleave.arg[INTERLEAVE_OUT] = plan_address(m->in.interleaved) + t.first * kp * 2;
 	} else {
-		turn.arg[INTERLEAVE_X] = plan_address(m->in.x + t.first * kp);
-		turn.arg[INTERLEAVE_OUT] = plan_address(m->in.turned + t.first * kp);
+		interleave.arg[INTERLEAVE_X] = plan_address(m->in.x + t.first * kp);
+		interleave.arg[INTERLEAVE_OUT] = plan_address(m->in.interleaved + t.first * kp);
 	}
-	return turn;
+	return interleave;
 }
 
 /* act: what in holds. F16 and BF16 lie where f32 else does, in half the bytes. */
@@ -93,63 +95,67 @@ static void matmul_launch(struct plan_builder *b, const struct matmul *m, const 
 }
 
 /* Whether an op has written this, and its input is what it was. */
-static bool is_there(const struct plan_builder *b, const struct plan_turn *turn, unsigned i)
+static bool is_there(const struct plan_builder *b, const struct plan_interleave *interleave, unsigned i)
 {
-	const uint64_t x = turn->arg[INTERLEAVE_X];
+	const uint64_t x = interleave->arg[INTERLEAVE_X];
 
-	if (i >= b->n_turned || memcmp(turn, &b->turned[i], sizeof *turn) != 0)
+	if (i >= b->n_interleaved || memcmp(interleave, &b->interleaved[i], sizeof *interleave) != 0)
 		return false;
-	const struct kernel_extent e = plan_touched(&turn->key, turn->arg, INTERLEAVE_X, 0, turn->units, 0);
-	return !plan_written_since(b->p, b->turned_end[i], x + e.begin, x + e.end,
+	const struct kernel_extent e =
+		plan_touched(&interleave->key, interleave->arg, INTERLEAVE_X, 0, interleave->units, 0);
+	return !plan_written_since(b->p, b->interleaved_end[i], x + e.begin, x + e.end,
 	                           (uint64_t)b->n * b->spec->experts_used);
 }
 
-/* Makes sure that the buffers of turned inputs hold what these ops write, which are of all tokens. Formats of weights
- * differ in what they want, and any tile may be the one by which they do: so ops are compared whole. One that was made
- * before has written the tokens it was to write then, and those before and behind it write others. */
-static void prepare(struct plan_builder *b, const struct plan_turn turn[], unsigned n)
+/* Makes sure that the buffers of interleaved inputs hold what these ops write, which are of all tokens. Formats of
+ * weights differ in what they want, and any tile may be the one by which they do: so ops are compared whole. One that
+ * was made before has written the tokens it was to write then, and those before and behind it write others. */
+static void prepare(struct plan_builder *b, const struct plan_interleave interleave[], unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		if (is_there(b, &turn[i], i))
+		if (is_there(b, &interleave[i], i))
 			continue;
-		memcpy(plan_add_op(b, &turn[i].key, 0, turn[i].units), turn[i].arg, sizeof turn[i].arg);
-		b->turned[i] = turn[i];
-		b->turned_end[i] = b->p->n_ops;
+		memcpy(plan_add_op(b, &interleave[i].key, 0, interleave[i].units), interleave[i].arg,
+		       sizeof interleave[i].arg);
+		b->interleaved[i] = interleave[i];
+		b->interleaved_end[i] = b->p->n_ops;
 	}
-	b->n_turned = n;
+	b->n_interleaved = n;
 }
 
 /* What `m` reads, tile by tile; of tiles that are not wide each column by itself. */
-static void turn(struct plan_builder *b, const struct matmul *m, enum dtype act, const struct plan_tiles t[],
-                 unsigned n)
+static void interleave(struct plan_builder *b, const struct matmul *m, enum dtype act, const struct plan_tiles t[],
+                       unsigned n)
 {
-	struct plan_turn turn[PLAN_CUTS_MAX];
+	struct plan_interleave interleave[PLAN_CUTS_MAX];
 
 	for (unsigned i = 0; i < n; i++) {
 		const struct plan_tiles columns = { .first = t[i].first, .width = 1, .tiles = t[i].width * t[i].tiles };
-		turn[i] = turn_of(b, m, act, t[i].flags == KEY_WIDE ? t[i] : columns);
+		interleave[i] = interleave_of(b, m, act, t[i].flags == KEY_WIDE ? t[i] : columns);
 	}
-	prepare(b, turn, n);
+	prepare(b, interleave, n);
 }
 
 /* The same of f32 inputs rounded to the weights' type. */
 static void narrow(struct plan_builder *b, const struct matmul *m, uint32_t tokens)
 {
-	struct plan_turn turn = { .key = plan_key(b, KEY_INTERLEAVE),
-		                  .units = (int64_t)(tokens * (numerics_pad(m->w->k) / 32)) };
+	struct plan_interleave interleave = { .key = plan_key(b, KEY_INTERLEAVE),
+		                              .units = (int64_t)(tokens * (numerics_pad(m->w->k) / 32)) };
 
-	turn.key.activation = key_type(m->w->type);
-	turn.key.numerics = NUMERICS_BOUNDED;
-	turn.arg[INTERLEAVE_X] = plan_address(m->in.x);
-	turn.arg[INTERLEAVE_OUT] = plan_address(m->in.turned);
-	prepare(b, &turn, 1);
+	interleave.key.activation = key_type(m->w->type);
+	interleave.key.numerics = NUMERICS_BOUNDED;
+	interleave.arg[INTERLEAVE_X] = plan_address(m->in.x);
+	interleave.arg[INTERLEAVE_OUT] = plan_address(m->in.interleaved);
+	prepare(b, &interleave, 1);
 }
 
 void plan_multiply(struct plan_builder *b, const struct matmul *m)
 {
 	enum dtype act = plan_matmul_activation(b->opt, m->w, m->flags);
-	const struct activations turned = { .x = m->in.turned, .q = m->in.turned_q, .s = m->in.turned_s },
-				 narrowed = { .x = m->in.turned };
+	const struct activations interleaved = { .x = m->in.interleaved,
+		                                 .q = m->in.interleaved_q,
+		                                 .s = m->in.interleaved_s },
+				 narrowed = { .x = m->in.interleaved };
 	bool floats = act == DTYPE_F32;
 	struct plan_tiles t[PLAN_CUTS_MAX];
 	unsigned n = plan_cut_matmul(b->opt, b->p->logits, m->w, m->flags, m->tokens, t), i = 0, by_matrices = 0;
@@ -162,11 +168,11 @@ void plan_multiply(struct plan_builder *b, const struct matmul *m)
 		narrow(b, m, plan_tiles_end(&t[by_matrices - 1]));
 	for (; i < by_matrices; i++)
 		matmul_launch(b, m, floats ? &narrowed : &m->in, floats ? m->w->type : act, t[i]);
-	bool turns = i < n && (t[i].flags == KEY_WIDE || act == DTYPE_BF16);
-	if (turns)
-		turn(b, m, act, t + i, n - i);
+	bool interleaves = i < n && (t[i].flags == KEY_WIDE || act == DTYPE_BF16);
+	if (interleaves)
+		interleave(b, m, act, t + i, n - i);
 	for (; i < n; i++)
-		matmul_launch(b, m, turns ? &turned : &m->in, act, t[i]);
+		matmul_launch(b, m, interleaves ? &interleaved : &m->in, act, t[i]);
 }
 
 /* What adapters add: to one matrix, or to both of a pair. Where a pair has them for one alone, the other gets what adds

@@ -32,7 +32,7 @@ void plan_set_cache(struct plan_builder *b, uint32_t layer, const struct plan_ca
 	uint32_t of = model_sizes_of(b->spec, layer).kv_layer;
 	bool window = kv->window_page_bytes && plan_layer_slides(b->spec, layer);
 
-	*slots->keys = plan_cache_place(kv, b->spec, of);
+	*slots->keys = plan_cache_offset(kv, b->spec, of);
 	if (slots->values)
 		*slots->values = *slots->keys + plan_cache_keys(kv->type, b->spec, of);
 	plan_changing_slot(b, slots->pages, window ? PLAN_WINDOW_PAGES : PLAN_PAGES, 0);

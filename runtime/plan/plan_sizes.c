@@ -31,7 +31,7 @@ uint64_t plan_cache_bytes(enum dtype type, const struct model_spec *s, uint32_t 
 	return plan_cache_keys(type, s, layer) * (s->latent.rank ? 1 : 2);
 }
 
-uint64_t plan_cache_place(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer)
+uint64_t plan_cache_offset(const struct plan_cache *kv, const struct model_spec *s, uint32_t layer)
 {
 	uint64_t at = 0;
 

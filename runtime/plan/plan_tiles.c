@@ -90,8 +90,8 @@ static unsigned cut_columns(uint32_t first, uint32_t tokens, uint32_t width, uin
 static unsigned cut_for_matrices(const struct plan_options *opt, const struct matmul_widths *widths, uint32_t flags,
                                  uint32_t tokens, struct plan_tiles out[PLAN_CUTS_MAX - 2])
 {
-	uint32_t all = tokens / TEMPLATE_MMA_LEAST * TEMPLATE_MMA_LEAST, width = widths->products,
-		 narrow = widths->narrow, done = 0;
+	uint32_t all = tokens / TEMPLATE_MMA_MIN * TEMPLATE_MMA_MIN, width = widths->products, narrow = widths->narrow,
+		 done = 0;
 	unsigned n = 0;
 
 	if (!all || opt->general || flags & KEY_BY_HEAD || !width)
@@ -104,7 +104,7 @@ static unsigned cut_for_matrices(const struct plan_options *opt, const struct ma
 			done += (all - done) / width * width;
 		}
 	if ((all - done) % narrow)
-		narrow = TEMPLATE_MMA_LEAST;
+		narrow = TEMPLATE_MMA_MIN;
 	if (all > done)
 		out[n++] = (struct plan_tiles){
 			.first = done, .width = narrow, .tiles = (all - done) / narrow, .flags = KEY_MMA

@@ -69,17 +69,17 @@ float rope_frequencies(float *inv_freq, const struct model_rope *r)
 	return r->scaling == ROPE_YARN || r->scaling == ROPE_LONG ? (float)r->attention_factor : 1.0f;
 }
 
-void rope_rows(float *cos, float *sin, const float *inv_freq, uint32_t half, uint32_t turned, float factor,
+void rope_rows(float *cos, float *sin, const float *inv_freq, uint32_t half, uint32_t rotated, float factor,
                uint64_t pos0, uint32_t n)
 {
 	for (uint32_t c = 0; c < n; c++)
 		for (uint32_t i = 0; i < half; i++) {
 			double s = 0, k = 1;
-			bool turns = i < turned;
-			if (turns)
+			bool rotates = i < rotated;
+			if (rotates)
 				math_host_sincos((float)(pos0 + c) * inv_freq[i], &s, &k);
-			cos[(uint64_t)c * half + i] = (float)k * (turns ? factor : 1.0f);
-			sin[(uint64_t)c * half + i] = (float)s * (turns ? factor : 1.0f);
+			cos[(uint64_t)c * half + i] = (float)k * (rotates ? factor : 1.0f);
+			sin[(uint64_t)c * half + i] = (float)s * (rotates ? factor : 1.0f);
 		}
 }
 
@@ -95,7 +95,7 @@ static bool open_one(struct rope *r, enum model_rotation which, const struct mod
 {
 	struct model_rope rope = *of;
 
-	r->turned[which] = of->dims / 2;
+	r->rotated[which] = of->dims / 2;
 	r->inv_freq[which] = calloc(of->dims / 2 + 1, sizeof *r->inv_freq[which]);
 	if (!r->inv_freq[which])
 		return error_set(err, ERROR_MEMORY, "no memory for %u rotary frequencies", of->dims / 2);
@@ -157,7 +157,7 @@ uint64_t rope_checksum(const struct rope *r, uint64_t sum)
 {
 	for (int i = 0; i < ROTATION_NONE; i++)
 		if (r->inv_freq[i]) {
-			sum = record_checksum(r->inv_freq[i], r->turned[i] * sizeof *r->inv_freq[i], sum);
+			sum = record_checksum(r->inv_freq[i], r->rotated[i] * sizeof *r->inv_freq[i], sum);
 			sum = record_checksum(&r->factor[i], sizeof r->factor[i], sum);
 		}
 	return sum;
@@ -177,7 +177,7 @@ static void scale_queries(const struct rope *r, float *to, const float *from, ui
 static void fill_rows(const struct rope *r, float *cos, float *sin, enum model_rotation which, uint64_t pos0,
                       uint32_t n)
 {
-	rope_rows(cos, sin, r->inv_freq[which], r->row[which], r->turned[which], r->factor[which], pos0, n);
+	rope_rows(cos, sin, r->inv_freq[which], r->row[which], r->rotated[which], r->factor[which], pos0, n);
 }
 
 void rope_fill(const struct rope *r, float *cos, float *sin, uint32_t capacity, uint32_t first, uint64_t pos0,
@@ -198,16 +198,16 @@ void rope_fill(const struct rope *r, float *cos, float *sin, uint32_t capacity, 
 	scale_queries(r, sin + queries, sin + (uint64_t)first * r->half, pos0, n);
 }
 
-void rope_fill_three(const struct rope *r, float *cos, float *sin, uint32_t token, const uint64_t place[3])
+void rope_fill_three(const struct rope *r, float *cos, float *sin, uint32_t token, const uint64_t position[3])
 {
-	const uint32_t row = r->row[ROTATION_MAIN], turned = r->turned[ROTATION_MAIN];
+	const uint32_t row = r->row[ROTATION_MAIN], rotated = r->rotated[ROTATION_MAIN];
 	const float *freq = r->inv_freq[ROTATION_MAIN];
 	double s, k;
 
-	rope_rows(cos + (uint64_t)token * row, sin + (uint64_t)token * row, freq, row, turned, r->factor[ROTATION_MAIN],
-	          0, 1);
-	for (uint32_t i = 0; i < turned; i++) {
-		math_host_sincos((double)((float)place[r->part[i]] * freq[i]), &s, &k);
+	rope_rows(cos + (uint64_t)token * row, sin + (uint64_t)token * row, freq, row, rotated,
+	          r->factor[ROTATION_MAIN], 0, 1);
+	for (uint32_t i = 0; i < rotated; i++) {
+		math_host_sincos((double)((float)position[r->part[i]] * freq[i]), &s, &k);
 		cos[(uint64_t)token * row + i] = (float)k * r->factor[ROTATION_MAIN];
 		sin[(uint64_t)token * row + i] = (float)s * r->factor[ROTATION_MAIN];
 	}

@@ -11,8 +11,8 @@
 float rope_frequencies(float *inv_freq, const struct model_rope *r);
 
 /* cos and sin rows [n][half] for positions pos0 .. pos0+n-1: angle = (float)position * inv_freq in f32, its cosine
- * rounded once, times factor. The pairs from `turned` on do not rotate: 1 and 0. */
-void rope_rows(float *cos, float *sin, const float *inv_freq, uint32_t half, uint32_t turned, float factor,
+ * rounded once, times factor. The pairs from `rotated` on do not rotate: 1 and 0. */
+void rope_rows(float *cos, float *sin, const float *inv_freq, uint32_t half, uint32_t rotated, float factor,
                uint64_t pos0, uint32_t n);
 
 /* The tables that a model's layers read: one, or ROPE_TABLES of them, each for all tokens of a pass, one behind the
@@ -24,9 +24,9 @@ uint32_t rope_tables(const struct model_spec *s);
 uint32_t rope_half(const struct model_spec *s);
 
 struct rope {
-	uint32_t half, tables;          /* half: pairs of the largest head, by which tables lie apart */
-	uint32_t row[ROTATION_NONE];    /* pairs of a token's row */
-	uint32_t turned[ROTATION_NONE]; /* pairs */
+	uint32_t half, tables;           /* half: pairs of the largest head, by which tables lie apart */
+	uint32_t row[ROTATION_NONE];     /* pairs of a token's row */
+	uint32_t rotated[ROTATION_NONE]; /* pairs */
 	float *inv_freq[ROTATION_NONE], factor[ROTATION_NONE];
 	double query_scale;
 	uint32_t query_scale_length;
@@ -38,8 +38,8 @@ bool rope_open(struct rope *r, const struct model_spec *s, uint64_t context, str
 void rope_close(struct rope *r);
 /* A checksum over what decides its tables, which goes on from `sum`. */
 uint64_t rope_checksum(const struct rope *r, uint64_t sum);
-/* Fills a token's row, where it has a place of each of the three parts. */
-void rope_fill_three(const struct rope *r, float *cos, float *sin, uint32_t token, const uint64_t place[3]);
+/* Fills a token's row, where it has a position of each of the three parts. */
+void rope_fill_three(const struct rope *r, float *cos, float *sin, uint32_t token, const uint64_t position[3]);
 /* Fills n tokens' rows of all tables, each with room for `capacity` tokens, from token `first` on, for positions pos0
  * .. pos0+n-1. */
 void rope_fill(const struct rope *r, float *cos, float *sin, uint32_t capacity, uint32_t first, uint64_t pos0,

@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* Gate and up of a layer whose gate has a factor are two kernels' (arch.c). */
-static enum weights_place place_of(const struct model_spec *s, const struct model_layer *l,
-                                   const struct model_tensor *t)
+static enum weights_pairing pairing_of(const struct model_spec *s, const struct model_layer *l,
+                                       const struct model_tensor *t)
 {
 	const struct model_tensor *const pair[][2] = {
 		{ &l->gate, &l->up }, { &l->expert_gate, &l->expert_up }, { &l->shared_gate, &l->shared_up }
@@ -41,14 +41,14 @@ size_t weights_list(struct weights_entry *e, const struct model_spec *s, struct 
 			if (l->matrix[k].bytes)
 				e[n++] = (struct weights_entry){ .tensor = &l->matrix[k],
 					                         .matrix = &wl->matrix[k],
-					                         .place = place_of(s, l, &l->matrix[k]) };
+					                         .pairing = pairing_of(s, l, &l->matrix[k]) };
 	}
 	e[n++] = (struct weights_entry){ .tensor = s->tied ? &s->embed : &s->lm_head, .matrix = &w->lm_head };
 	return n;
 }
 
 /* Each begins at a page. Two matrices of one kernel alternate block by block. */
-uint64_t weights_place(struct weights_entry *e, size_t n, enum weight_layout layout)
+uint64_t weights_lay(struct weights_entry *e, size_t n, enum weight_layout layout)
 {
 	enum { ALIGN = 4096 };
 	uint64_t at = 0;
@@ -58,9 +58,9 @@ uint64_t weights_place(struct weights_entry *e, size_t n, enum weight_layout lay
 		uint64_t bytes;
 		e[i].blocks = (t->rows / 32 + (t->rows % 32 != 0)) * (t->experts ? t->experts : 1);
 		e[i].block_bytes = weight_block_bytes(t->type, layout, t->cols);
-		e[i].stride = e[i].block_bytes * (e[i].place == WEIGHTS_ALONE ? 1 : 2);
-		e[i].at = at + (e[i].place == WEIGHTS_SECOND_OF_TWO ? e[i].block_bytes : 0);
-		if (e[i].place == WEIGHTS_FIRST_OF_TWO)
+		e[i].stride = e[i].block_bytes * (e[i].pairing == WEIGHTS_ALONE ? 1 : 2);
+		e[i].at = at + (e[i].pairing == WEIGHTS_SECOND_OF_TWO ? e[i].block_bytes : 0);
+		if (e[i].pairing == WEIGHTS_FIRST_OF_TWO)
 			continue;
 		if (__builtin_mul_overflow(e[i].blocks, e[i].stride, &bytes) || bytes > INT64_MAX - ALIGN ||
 		    at > INT64_MAX - ALIGN - bytes) /* a header alone can say so */

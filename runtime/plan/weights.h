@@ -88,8 +88,8 @@ void weights_close(struct weights *w);
 struct weights_entry {
 	const struct model_tensor *tensor;
 	struct weights_matrix *matrix;
-	enum weights_place { WEIGHTS_ALONE, WEIGHTS_FIRST_OF_TWO, WEIGHTS_SECOND_OF_TWO } place; /* in one kernel */
-	/* Where it lies among them, as weights_place() says: its first block, and bytes from a block to the next. */
+	enum weights_pairing { WEIGHTS_ALONE, WEIGHTS_FIRST_OF_TWO, WEIGHTS_SECOND_OF_TWO } pairing; /* in one kernel */
+	/* Where it lies among them, as weights_lay() says: its first block, and bytes from a block to the next. */
 	uint64_t at, stride, blocks, block_bytes;
 };
 /* e: layers * MATRIX_SLOTS + WEIGHTS_OUTSIDE. Returns how many. */
@@ -97,7 +97,7 @@ enum { WEIGHTS_OUTSIDE = 6 };
 size_t weights_list(struct weights_entry *e, const struct model_spec *s, struct weights *w);
 /* Where each matrix lies, one behind the other. Returns how many bytes they take together; INT64_MAX when that is more
  * than can be. */
-uint64_t weights_place(struct weights_entry *e, size_t n, enum weight_layout layout);
+uint64_t weights_lay(struct weights_entry *e, size_t n, enum weight_layout layout);
 /* What a kernel sees of them when they lie at `arena`, NULL when nobody knows where yet. */
 void weights_point(struct weights *w, const struct model_spec *s, const struct weights_entry *e, size_t n,
                    const uint8_t *arena);

@@ -153,7 +153,7 @@ bool weights_layout(const struct model_spec *s, enum weight_layout layout, struc
 	if (ok) {
 		size_t n = weights_list(e, s, &w);
 		ok = weights_check_types(e, n, err);
-		out->matrix_bytes = ok ? weights_place(e, n, layout) : 0;
+		out->matrix_bytes = ok ? weights_lay(e, n, layout) : 0;
 		if (ok)
 			weights_point(&w, s, e, n, NULL);
 		out->token_bytes = w.token_bytes;

@@ -150,11 +150,11 @@ static void gather(struct candidates *c, const float *logits, int32_t k)
 /* By key, then id. */
 static void sort_by_key(struct candidates *c)
 {
-	enum { FEW = 48 };
+	enum { SHORT = 48 };
 
 	for (int32_t i = 0; i < c->n; i++)
 		c->word[i] = (struct candidate_word){ ordered_bits(c->key[i]), i };
-	if (c->n <= FEW) {
+	if (c->n <= SHORT) {
 		insertion_sort(c, c->word, c->n);
 	} else {
 		if (!ids_ascend(c))
@@ -252,11 +252,11 @@ static void take_first(struct candidates *c, const float *logits, int32_t k)
 }
 
 /* So many of a list; more are sooner sorted with all of it. */
-static bool are_few(int32_t k, int32_t n) { return k <= n / 16; }
+static bool is_small_part(int32_t k, int32_t n) { return k <= n / 16; }
 
 void candidates_keep_first(struct candidates *c, int32_t k)
 {
-	if (!c->sorted && are_few(k, c->n)) {
+	if (!c->sorted && is_small_part(k, c->n)) {
 		take_first(c, c->logit, k);
 		return;
 	}
@@ -266,7 +266,7 @@ void candidates_keep_first(struct candidates *c, int32_t k)
 
 void candidates_load_first(struct candidates *c, const float *logits, int32_t n, int32_t k)
 {
-	if (!are_few(k, n)) {
+	if (!is_small_part(k, n)) {
 		candidates_load(c, logits, n);
 		candidates_keep_first(c, k);
 		return;

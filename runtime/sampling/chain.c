@@ -7,7 +7,7 @@
 #include "runtime/sampling/filters.h"
 #include "runtime/sampling/greatest.h"
 
-enum { MIROSTAT_COUNTED = 100, BIASES_FEW = 64 };
+enum { MIROSTAT_COUNTED = 100, BIASES_SMALL = 64 };
 
 struct chain {
 	struct chain_options o; /* without what it points to */
@@ -64,7 +64,7 @@ static bool open_memory(struct chain *c, const struct chain_options *o, int32_t 
 	c->tally = calloc((size_t)vocab, sizeof *c->tally);
 	if (!c->tally || !candidates_open(&c->list, vocab) || !open_dry(c, o, context, pieces))
 		return false;
-	c->lowers = o->n_logit_bias <= BIASES_FEW;
+	c->lowers = o->n_logit_bias <= BIASES_SMALL;
 	for (int32_t i = 0; i < o->n_logit_bias; i++)
 		c->lowers &= o->logit_bias[i].bias <= 0;
 	if (o->n_logit_bias == 0)

@@ -149,8 +149,8 @@ static bool check_texts(const struct pooling *p, const jit_embedding_text *texts
 }
 
 /* One after the other, each in an empty session. */
-static int embed_in_turn(jit_session *s, const jit_embedding_text *texts, size_t n, const struct pooling *p, float *out,
-                         jit_error *err)
+static int embed_one_by_one(jit_session *s, const jit_embedding_text *texts, size_t n, const struct pooling *p,
+                            float *out, jit_error *err)
 {
 	int status = JIT_OK;
 
@@ -179,7 +179,7 @@ int jit_session_embed_texts(jit_session *s, const jit_embedding_text *texts, siz
 		return model_report(err, &e);
 	}
 	const int status = s->model->file.spec.encodes ? session_encode(s, texts, n, &p, out, err)
-	                                               : embed_in_turn(s, texts, n, &p, out, err);
+	                                               : embed_one_by_one(s, texts, n, &p, out, err);
 	pooling_close(&p);
 	return status;
 }

@@ -391,9 +391,9 @@ static bool read_states(struct restoring *r, struct error *err)
 
 static bool read_pictures(struct restoring *r, struct error *err)
 {
-	const struct pictures_place place = { r->path, r->fd, r->at, r->picture_bytes, r->length };
+	const struct pictures_location location = { r->path, r->fd, r->at, r->picture_bytes, r->length };
 
-	return !r->picture_bytes || session_file_read_pictures(r->session, &place, &r->sum, err);
+	return !r->picture_bytes || session_file_read_pictures(r->session, &location, &r->sum, err);
 }
 
 static bool restore(struct restoring *r, struct error *err)

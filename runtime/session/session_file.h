@@ -53,13 +53,14 @@ void session_file_forget_pictures(struct saved_pictures *v);
 /* 1 + n parts more, and their checksum; none without pictures. */
 void session_file_add_pictures(const struct saved_pictures *v, struct safefile_part *part, int *parts, uint64_t *sum);
 
-struct pictures_place {
+struct pictures_location {
 	const char *path;
 	int fd;
 	uint64_t at, bytes; /* of the file */
 	uint32_t length;    /* tokens */
 };
 /* The session, which has none, has them then. *sum goes on with them. */
-bool session_file_read_pictures(jit_session *s, const struct pictures_place *place, uint64_t *sum, struct error *err);
+bool session_file_read_pictures(jit_session *s, const struct pictures_location *location, uint64_t *sum,
+                                struct error *err);
 
 #endif

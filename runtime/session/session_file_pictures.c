@@ -91,7 +91,7 @@ void session_file_forget_pictures(struct saved_pictures *v)
 /* ---- restoring */
 
 struct reading {
-	const struct pictures_place *place;
+	const struct pictures_location *location;
 	uint64_t at, left, *sum;
 	uint32_t runs, pictures;
 	uint8_t *table; /* of the runs, and then of the pictures */
@@ -101,15 +101,16 @@ struct reading {
 static bool damaged(const struct reading *r, struct error *err)
 {
 	return error_set(err, ERROR_FORMAT,
-	                 "%s: the numbers of its pictures contradict each other; the file is damaged", r->place->path);
+	                 "%s: the numbers of its pictures contradict each other; the file is damaged",
+	                 r->location->path);
 }
 
 static bool take(struct reading *r, void *out, uint64_t n, struct error *err)
 {
 	if (n > r->left)
 		return damaged(r, err);
-	if (!safefile_read(r->place->fd, out, n, (off_t)r->at))
-		return error_set(err, ERROR_IO, "%s: cannot be read at byte %llu: %s", r->place->path,
+	if (!safefile_read(r->location->fd, out, n, (off_t)r->at))
+		return error_set(err, ERROR_IO, "%s: cannot be read at byte %llu: %s", r->location->path,
 		                 (unsigned long long)r->at, errno ? strerror(errno) : "it ends there");
 	r->at += n;
 	r->left -= n;
@@ -170,15 +171,16 @@ static bool put_run(struct reading *r, jit_session *s, uint32_t i, uint64_t *end
 	const uint8_t *p = r->table + COUNTS + (size_t)i * RUN;
 	const uint32_t first = record_get32(p), n = record_get32(p + 4), which = record_get32(p + 12);
 
-	if (first < *end || !n || (uint64_t)first + n > r->place->length || which >= r->pictures)
+	if (first < *end || !n || (uint64_t)first + n > r->location->length || which >= r->pictures)
 		return damaged(r, err);
 	*end = (uint64_t)first + n;
 	return session_pictures_put(s, &(struct session_picture){ first, n, record_get32(p + 8), r->of[which] }, err);
 }
 
-bool session_file_read_pictures(jit_session *s, const struct pictures_place *place, uint64_t *sum, struct error *err)
+bool session_file_read_pictures(jit_session *s, const struct pictures_location *location, uint64_t *sum,
+                                struct error *err)
 {
-	struct reading r = { .place = place, .at = place->at, .left = place->bytes, .sum = sum };
+	struct reading r = { .location = location, .at = location->at, .left = location->bytes, .sum = sum };
 	uint64_t end = 0;
 	bool ok = read_table(&r, err);
 

@@ -50,7 +50,7 @@ struct session_grammar {
 	void *user;
 };
 
-enum { MARK_LEAST = 3 /* bytes of a control token that may be part of a mark */ };
+enum { MARK_MIN = 3 /* bytes of a control token that may be part of a mark */ };
 
 static const char *piece(void *user, uint32_t id, size_t *n)
 {
@@ -61,7 +61,7 @@ static const char *piece(void *user, uint32_t id, size_t *n)
 	if (*n || !s->marks || tokenizer_is_eog(s->tokenizer, (int32_t)id))
 		return text;
 	text = tokenizer_piece(s->tokenizer, (int32_t)id, false, true, scratch, n);
-	if (*n < MARK_LEAST || !memmem(s->marks, strlen(s->marks), text, *n))
+	if (*n < MARK_MIN || !memmem(s->marks, strlen(s->marks), text, *n))
 		*n = 0;
 	return text;
 }

@@ -80,7 +80,7 @@ void kv_extent_clean(const struct session_memory *m, const struct model_spec *s,
 	const struct plan_cache *kv = &m->kv;
 	const uint32_t dims = model_cache_dim(s, layer);
 	size_t row_bytes = template_kv_row_bytes(kv->type, dims), head = row_bytes * NUMERICS_CHUNK;
-	bool vectors = template_kv_pieces(m->device->facts.target, kv->type, dims);
+	bool vectors = template_kv_octets(m->device->facts.target, kv->type, dims);
 	size_t key = vectors ? 16 : kv->type == DTYPE_F16 ? 2 : 4;
 
 	for (uint32_t h = 0; h < model_sizes_of(s, layer).kv_heads; h++) { /* layouts: docs/kernel-templates.md */

@@ -183,7 +183,7 @@ void session_memory_begin_window(struct session_memory *m, const struct model_sp
 uint8_t *session_memory_chunk(const struct session_memory *m, const struct model_spec *s, uint32_t layer,
                               uint32_t chunk)
 {
-	uint64_t at = plan_cache_place(&m->kv, s, layer);
+	uint64_t at = plan_cache_offset(&m->kv, s, layer);
 
 	if (m->window_chunks && plan_layer_slides(s, layer))
 		return chunk < m->window_first || chunk - m->window_first >= m->window_chunks

@@ -11,7 +11,7 @@
 #include "runtime/model/sized.h"
 
 enum {
-	LEAST_CONTEXT = 4096, /* where nobody asks for a size, memory makes it no smaller */
+	MIN_CONTEXT = 4096, /* where nobody asks for a size, memory makes it no smaller */
 	DEFAULT_BATCH = 264 /* whole tiles of 12 and 24 tokens */,
 	DEFAULT_CARD_BATCH = 512 /* whole tiles of matrix products on cards that fill them with so many */
 };
@@ -23,7 +23,7 @@ enum { SHARE_OF_HOST = 2, SHARE_OF_CARD = 4 };
  * depend on how much memory there is, so that those are for who asks. */
 static uint32_t trained_context(const struct model_spec *s)
 {
-	uint32_t n = s->context_train ? s->context_train : LEAST_CONTEXT;
+	uint32_t n = s->context_train ? s->context_train : MIN_CONTEXT;
 
 	if (s->rope.scaling == ROPE_LONG && s->rope.original_context && s->rope.original_context < n)
 		n = s->rope.original_context;
@@ -32,7 +32,7 @@ static uint32_t trained_context(const struct model_spec *s)
 
 uint32_t session_usual_context(const struct model_spec *s, enum dtype kv, uint64_t memory)
 {
-	const uint32_t trained = trained_context(s), min = trained < LEAST_CONTEXT ? trained : LEAST_CONTEXT;
+	const uint32_t trained = trained_context(s), min = trained < MIN_CONTEXT ? trained : MIN_CONTEXT;
 	struct session_memory m = { .kv.type = kv };
 
 	session_memory_measure(&m, s, DEFAULT_CARD_BATCH, trained);
@@ -45,9 +45,9 @@ uint32_t session_usual_context(const struct model_spec *s, enum dtype kv, uint64
 
 uint32_t session_card_context(const struct model_spec *s, uint32_t context)
 {
-	if (!plan_handed_bytes(s, LEAST_CONTEXT, 1))
+	if (!plan_handed_bytes(s, MIN_CONTEXT, 1))
 		return context;
-	while (context > LEAST_CONTEXT && !plan_handed_bytes(s, context, 1))
+	while (context > MIN_CONTEXT && !plan_handed_bytes(s, context, 1))
 		context -= NUMERICS_CHUNK;
 	return context;
 }
@@ -112,7 +112,7 @@ static void take_options(jit_session *s, const jit_session_options *o)
 		e->batch = s->context;
 	if (encodes) { /* a text is whole in a pass */
 		s->speculate.mode = SPECULATE_OFF;
-		e->batch = o->batch ? (uint32_t)o->batch : PLAN_ENCODED_LEAST;
+		e->batch = o->batch ? (uint32_t)o->batch : PLAN_ENCODED_MIN;
 		e->batch = s->context > e->batch ? s->context : e->batch;
 	}
 	e->speculate = s->speculate.mode;

@@ -198,16 +198,16 @@ static uint64_t steps_of(const struct session_picture *p)
 }
 
 /* Where the token stands. */
-static uint64_t place_of(const jit_session *s, uint64_t position)
+static uint64_t position_of(const jit_session *s, uint64_t position)
 {
-	uint64_t place = position;
+	uint64_t rotary = position;
 
 	for (size_t i = 0; s->model->file.spec.rope.sections[0] && i < s->pictures.n; i++) {
 		const struct session_picture *p = &s->pictures.list[i];
 		if (p->first + p->n <= position)
-			place -= p->n - steps_of(p);
+			rotary -= p->n - steps_of(p);
 	}
-	return place;
+	return rotary;
 }
 
 void session_fill_angles(const jit_session *s, const struct plan_buffers *to, uint32_t slot, uint64_t position,
@@ -217,14 +217,15 @@ void session_fill_angles(const jit_session *s, const struct plan_buffers *to, ui
 	const struct rope *r = &s->engine->rope;
 
 	if (!p || !s->model->file.spec.rope.sections[0]) {
-		rope_fill(r, to->cos, to->sin, to->tokens, slot, place_of(s, position), n);
+		rope_fill(r, to->cos, to->sin, to->tokens, slot, position_of(s, position), n);
 		return;
 	}
-	const uint64_t first = place_of(s, p->first);
+	const uint64_t first = position_of(s, p->first);
 	for (uint32_t i = 0; i < n; i++) {
 		const uint64_t feature = p->at + (position + i - p->first);
-		const uint64_t place[3] = { first, first + feature / p->of->columns, first + feature % p->of->columns };
-		rope_fill_three(r, to->cos, to->sin, slot + i, place);
+		const uint64_t rotary[3] = { first, first + feature / p->of->columns,
+			                     first + feature % p->of->columns };
+		rope_fill_three(r, to->cos, to->sin, slot + i, rotary);
 	}
 }
 

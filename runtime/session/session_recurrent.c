@@ -19,7 +19,7 @@ void states_measure(struct session_states *t, const struct model_spec *s)
 	if (!t->bytes)
 		return;
 	uint64_t fit = STATES_BYTES / t->bytes;
-	t->slots = fit < STATES_LEAST ? STATES_LEAST : fit > STATES_MAX ? STATES_MAX : (uint32_t)fit;
+	t->slots = fit < STATES_MIN ? STATES_MIN : fit > STATES_MAX ? STATES_MAX : (uint32_t)fit;
 }
 
 int states_find(const struct session_states *t, uint64_t max)

@@ -20,7 +20,7 @@ struct device;
 struct model_spec;
 
 /* STATES_MARKS: places in the text whose states stay, so that others can go on from there. */
-enum { STATES_LEAST = 4, STATES_MAX = 16, STATES_MARKS = 2 };
+enum { STATES_MIN = 4, STATES_MAX = 16, STATES_MARKS = 2 };
 
 struct session_states {
 	uint64_t bytes; /* of one; 0: the model has no such layers */

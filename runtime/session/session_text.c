@@ -8,12 +8,12 @@
 /* The bytes a token completes, in s->text. False: no memory, and the token was not taken. */
 static bool spell(jit_session *s, int32_t id, size_t *n)
 {
-	enum { LEAST = 64 };
+	enum { MIN = 64 };
 
 	if (!s->text) {
-		if (!(s->text = malloc(LEAST)))
+		if (!(s->text = malloc(MIN)))
 			return false;
-		s->text_capacity = LEAST;
+		s->text_capacity = MIN;
 	}
 	*n = id < 0 ? tokenizer_stream_end(&s->stream, s->text)
 	     : s->model->file.tokenizer

@@ -6,7 +6,7 @@
 
 #include "jit/store/registry.h"
 
-enum { SAMPLES_MAX = 512, SAMPLES_LEAST = 4, SAMPLES_SURE = 8 };
+enum { SAMPLES_MAX = 512, SAMPLES_MIN = 4, SAMPLES_SURE = 8 };
 /* What a pass runs once, the matrix of logits, may take so many times as many passes. */
 enum { LATE_PASS_FACTOR = 3 };
 
@@ -232,7 +232,7 @@ static unsigned judge(struct tuner *t, struct candidate *c)
 
 	for (unsigned s = 0; s < c->schedules; s++) {
 		v.schedule[s] = c->schedule[s];
-		v.time[s] = c->n[s] >= SAMPLES_LEAST ? typical(c->sample[s], c->n[s]) : 0;
+		v.time[s] = c->n[s] >= SAMPLES_MIN ? typical(c->sample[s], c->n[s]) : 0;
 		v.samples = c->n[s] < v.samples ? c->n[s] : v.samples;
 		if (v.time[s] > 0 && v.time[0] > 0 && v.time[s] < v.time[v.best])
 			v.best = s;

@@ -12,7 +12,7 @@
 #include "runtime/session/session.h"
 #include "server/engine/choice.h"
 
-enum { PART_FIRST = 64, PART_LEAST = 8 };
+enum { PART_FIRST = 64, PART_MIN = 8 };
 
 /* The next one is to take so long. */
 static void adapt(struct choice *c, size_t n, double took, double seconds)
@@ -21,7 +21,7 @@ static void adapt(struct choice *c, size_t n, double took, double seconds)
 	double part = (double)n * (times > 2 ? 2 : times);
 
 	if (n == c->part)
-		c->part = part < PART_LEAST ? PART_LEAST : (size_t)part;
+		c->part = part < PART_MIN ? PART_MIN : (size_t)part;
 }
 
 static struct task_text text_of(const struct choice *c) { return task_text(c->task, c->text); }

@@ -11,7 +11,7 @@
 
 /* What a record costs at least once it is text for a client; the limit counts that, so that it means about as many
  * bytes as the client did not read. */
-enum { LEAST_COST = 256 };
+enum { MIN_COST = 256 };
 
 struct stream {
 	pthread_mutex_t lock;
@@ -79,7 +79,7 @@ static void wake_reader(struct stream *s)
 		wake(s->user);
 }
 
-static size_t cost_of(const struct record *r) { return LEAST_COST + r->n_text + r->n_top * (size_t)LEAST_COST / 4; }
+static size_t cost_of(const struct record *r) { return MIN_COST + r->n_text + r->n_top * (size_t)MIN_COST / 4; }
 
 static void append(struct stream *s, const struct record *r, const jit_logprob *top, const char *text)
 {

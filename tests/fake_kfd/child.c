@@ -65,7 +65,7 @@ static int compute(jit_session *s, size_t vocab, const char *passes)
 
 /* Without the session, models are opened that have no room for it. */
 static bool tells_session = true;
-static const double most_seconds_to_end = 2;
+static const double max_seconds_to_end = 2;
 
 /* `beside`: the device of another model that is open at the same time, and whose session has worked; NULL: none.
  * launch: "0", a JIT_LAUNCH_ value; "0:3": with so many workgroups. */
@@ -93,7 +93,7 @@ static int run(const char *device, const char *path, const char *passes, const c
 	double start = now();
 	jit_session_close(s);
 	jit_model_close(m);
-	if (status && now() - start > most_seconds_to_end)
+	if (status && now() - start > max_seconds_to_end)
 		printf("it took %.1f seconds to end\n", now() - start);
 	return status;
 }

@@ -11,7 +11,7 @@
 
 #include "tests/fake_kfd/fake.h"
 
-enum { EOP_BYTES = 4096, RING_LEAST = 1024, LOOK_NS = 20000, LOOK_MAX_NS = 500000 };
+enum { EOP_BYTES = 4096, RING_MIN = 1024, LOOK_NS = 20000, LOOK_MAX_NS = 500000 };
 static const uint64_t NEVER = ~0ull;
 static pthread_t thread;
 static bool thread_runs;
@@ -27,9 +27,9 @@ static int refuse_numbers(const struct io_create_queue *a)
 		          a->priority);
 	else if (!a->percentage)
 		object_to("CREATE_QUEUE: with 0 %% of the card nothing runs");
-	else if (!a->ring_size || (a->ring_size & (a->ring_size - 1)) || a->ring_size < RING_LEAST)
+	else if (!a->ring_size || (a->ring_size & (a->ring_size - 1)) || a->ring_size < RING_MIN)
 		object_to("CREATE_QUEUE: the ring has %u bytes, expected a power of two from %u on", a->ring_size,
-		          RING_LEAST);
+		          RING_MIN);
 	else
 		return 0;
 	return EINVAL;

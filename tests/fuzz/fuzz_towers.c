@@ -12,7 +12,7 @@
 #include "tests/loaders/gguf_writer.h"
 #include "vision/tower.h"
 
-enum { SIDE = 16, NUMBERS_MOST = 1 << 12, WIDTH_MOST = 64, LAYERS_MOST = 4 };
+enum { SIDE = 16, NUMBERS_MAX = 1 << 12, WIDTH_MAX = 64, LAYERS_MAX = 4 };
 
 static jit_compute *compute;
 
@@ -75,8 +75,8 @@ static void use_pair(struct tower *t)
 		need(err.text[0] != 0);
 		return;
 	}
-	const bool small = image.n_values <= NUMBERS_MOST && s->hidden <= WIDTH_MOST && s->ffn <= WIDTH_MOST &&
-	                   s->layers <= LAYERS_MOST && s->out <= WIDTH_MOST;
+	const bool small = image.n_values <= NUMBERS_MAX && s->hidden <= WIDTH_MAX && s->ffn <= WIDTH_MAX &&
+	                   s->layers <= LAYERS_MAX && s->out <= WIDTH_MAX;
 	processed_image_free(&image);
 	if (!small)
 		return;

@@ -99,7 +99,7 @@ static struct outcome_of_walk walk(const struct bomb *b, unsigned length)
 	return w;
 }
 
-enum { MEMORY_MOST = 256 << 10 }; /* in KiB, with what malloc keeps for itself */
+enum { MEMORY_MAX = 256 << 10 }; /* in KiB, with what malloc keeps for itself */
 
 /* Each in a process of its own, so that its memory shows. */
 static bool walk_apart(const struct bomb *b, unsigned length)
@@ -121,7 +121,7 @@ static bool walk_apart(const struct bomb *b, unsigned length)
 		       (double)w.max / 1e6, (after.ru_maxrss - before.ru_maxrss) / 1024,
 		       w.err.code == ERROR_NONE ? "goes on" : w.err.text);
 		fflush(stdout);
-		if (!SANITIZED && after.ru_maxrss - before.ru_maxrss > MEMORY_MOST)
+		if (!SANITIZED && after.ru_maxrss - before.ru_maxrss > MEMORY_MAX)
 			_exit(2);
 		/* No out of memory, no token that is taken wrongly; only what says how it is. */
 		const bool ok = w.err.code == ERROR_NONE || w.err.code == ERROR_UNSUPPORTED ||

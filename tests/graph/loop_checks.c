@@ -136,13 +136,13 @@ static void lapack(solving *solve, int type, const struct tensor *a, const struc
 /* The greatest difference from x, relative to the greatest number of x. */
 static double apart(const double *x, const double *y, int n)
 {
-	double most = 0, greatest = 1e-300;
+	double max = 0, greatest = 1e-300;
 
 	for (int i = 0; i < n; i++) {
-		most = fmax(most, fabs(x[i] - y[i]));
+		max = fmax(max, fabs(x[i] - y[i]));
 		greatest = fmax(greatest, fabs(x[i]));
 	}
-	return most / greatest;
+	return max / greatest;
 }
 
 /* Numbers that f32 has, too. Without exchanges of rows, the first corner would spoil the solution. */

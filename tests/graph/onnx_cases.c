@@ -126,19 +126,19 @@ bool tensor_close(const struct tensor *got, const struct tensor *expected, doubl
 
 /* ---- one test */
 
-enum { MOST = 32 };
+enum { MAX = 32 };
 struct data_set {
-	struct tensor in[MOST], out[MOST];
-	struct onnx_bind bind[MOST];
+	struct tensor in[MAX], out[MAX];
+	struct onnx_bind bind[MAX];
 	unsigned ins, outs;
 };
 
 static bool read_tensors(const struct archive *a, const char *folder, unsigned set, const char *kind,
-                         struct tensor out[MOST], unsigned *n, struct error *err)
+                         struct tensor out[MAX], unsigned *n, struct error *err)
 {
 	char name[300];
 
-	for (*n = 0; *n < MOST; ++*n) {
+	for (*n = 0; *n < MAX; ++*n) {
 		snprintf(name, sizeof name, "%s/test_data_set_%u/%s_%u.pb", folder, set, kind, *n);
 		const struct archive_file *f = archive_find(a, name);
 		if (!f)
@@ -190,8 +190,8 @@ static void compare(const struct tensor_graph *g, const struct data_set *d, cons
 static void run_set(struct onnx_file *f, struct data_set *d, double rtol, double atol, onnx_runner *run,
                     struct case_outcome *o)
 {
-	const struct tensor *in[MOST];
-	struct tensor out[MOST];
+	const struct tensor *in[MAX];
+	struct tensor out[MAX];
 	struct tensor_graph g;
 	struct error err = { 0 };
 	unsigned n = 0;
@@ -225,7 +225,7 @@ static void run_set(struct onnx_file *f, struct data_set *d, double rtol, double
 
 static void forget(struct data_set *d)
 {
-	for (unsigned i = 0; i < MOST; i++) {
+	for (unsigned i = 0; i < MAX; i++) {
 		tensor_free(&d->in[i]);
 		tensor_free(&d->out[i]);
 	}

@@ -10,7 +10,7 @@
 #include "tests/graph/onnx_plain.h"
 #include "tests/graph/onnx_writer.h"
 
-enum { MOST = 6000 };
+enum { MAX = 6000 };
 
 /* ---- regions of images */
 
@@ -25,13 +25,13 @@ static double pool(const float *r, int c, int ph, int pw, int high, int wide, do
 	const int x0 = (int)floor((double)r[1] * scale + 0.5), y0 = (int)floor((double)r[2] * scale + 0.5),
 		  x1 = (int)floor((double)r[3] * scale + 0.5), y1 = (int)floor((double)r[4] * scale + 0.5);
 	const double h = fmax(y1 - y0 + 1, 1) / high, w = fmax(x1 - x0 + 1, 1) / wide;
-	double most = -INFINITY;
+	double max = -INFINITY;
 
 	for (int y = y0 + (int)floor(ph * h); y < y0 + (int)ceil((ph + 1) * h); y++)
 		for (int x = x0 + (int)floor(pw * w); x < x0 + (int)ceil((pw + 1) * w); x++)
 			if (y >= 0 && y < HIGH && x >= 0 && x < WIDE)
-				most = fmax(most, at((int)r[0], c, y, x));
-	return isinf(most) ? 0 : most;
+				max = fmax(max, at((int)r[0], c, y, x));
+	return isinf(max) ? 0 : max;
 }
 
 void check_roi_pool(void **state)
@@ -75,7 +75,7 @@ static void corners(int b, int c, double y, double x, double out[4])
 	out[3] = v * u * at(b, c, y1, x1);
 }
 
-static double bin_of(const float *r, int b, int c, int ph, int pw, int given, bool half, bool most)
+static double bin_of(const float *r, int b, int c, int ph, int pw, int given, bool half, bool max)
 {
 	const double off = half ? 0.5 : 0, x0 = (double)r[0] - off, y0 = (double)r[1] - off;
 	double w = (double)r[2] - off - x0, h = (double)r[3] - off - y0, sum = 0;
@@ -88,7 +88,7 @@ static double bin_of(const float *r, int b, int c, int ph, int pw, int given, bo
 		for (int k = 0; k < gw; k++) {
 			double part[4];
 			corners(b, c, y0 + h / 2 * (ph + (i + 0.5) / gh), x0 + w / 3 * (pw + (k + 0.5) / gw), part);
-			if (most) {
+			if (max) {
 				const double v = fmax(fmax(part[0], part[1]), fmax(part[2], part[3]));
 				sum = first ? v : fmax(sum, v);
 			} else {
@@ -96,10 +96,10 @@ static double bin_of(const float *r, int b, int c, int ph, int pw, int given, bo
 			}
 			first = false;
 		}
-	return most ? sum : sum / fmax(gh * gw, 1);
+	return max ? sum : sum / fmax(gh * gw, 1);
 }
 
-static void check_align(int given, bool half, bool most)
+static void check_align(int given, bool half, bool max)
 {
 	double want[REGIONS * CHANNELS * 6];
 	int64_t batch[REGIONS];
@@ -116,7 +116,7 @@ static void check_align(int given, bool half, bool most)
 		}
 		for (int c = 0; c < CHANNELS; c++)
 			for (int p = 0; p < 6; p++)
-				want[n++] = bin_of(r + i * 4, (int)batch[i], c, p / 3, p % 3, given, half, most);
+				want[n++] = bin_of(r + i * 4, (int)batch[i], c, p / 3, p % 3, given, half, max);
 	}
 	plain_put(&g, "x", image, INTS(BATCH, CHANNELS, HIGH, WIDE), 4);
 	plain_put(&g, "r", r, INTS(REGIONS, 4), 2);
@@ -124,7 +124,7 @@ static void check_align(int given, bool half, bool most)
 	attribute_int(&a, "output_height", 2);
 	attribute_int(&a, "output_width", 3);
 	attribute_int(&a, "sampling_ratio", given);
-	attribute_of_text(&a, "mode", most ? "max" : "avg");
+	attribute_of_text(&a, "mode", max ? "max" : "avg");
 	attribute_of_text(&a, "coordinate_transformation_mode", half ? "half_pixel" : "output_half_pixel");
 	onnx_put_node(&g, "n", "RoiAlign", "x r b", "y", &a);
 	plain_expect(&g, 18, want, n, 2e-5, "RoiAlign");
@@ -153,7 +153,7 @@ static double sample(const float *plane, int h, int w, double y, double x)
 
 struct deform {
 	int groups, offsets, stride, dilation, pad, oh, ow;
-	float x[2 * 4 * 6 * 5], w[4 * 4 * 2 * 3], offset[MOST], mask[MOST], bias[4];
+	float x[2 * 4 * 6 * 5], w[4 * 4 * 2 * 3], offset[MAX], mask[MAX], bias[4];
 };
 
 /* 2 images of 4 channels, 6 x 5; 4 filters of 2 x 3. */
@@ -179,7 +179,7 @@ static double deformed(const struct deform *d, int b, int o, int i, int k)
 static void check_deform(int groups, int offsets, int stride, int dilation, int pad)
 {
 	static struct deform d;
-	static double want[MOST];
+	static double want[MAX];
 	struct bytes g = { 0 }, a = { 0 };
 	size_t n = 0;
 
@@ -188,8 +188,8 @@ static void check_deform(int groups, int offsets, int stride, int dilation, int 
 	d.ow = (5 + 2 * pad - 2 * dilation - 1) / stride + 1;
 	plain_numbers(d.x, sizeof d.x / sizeof *d.x);
 	plain_numbers(d.w, sizeof d.w / sizeof *d.w);
-	plain_numbers(d.offset, MOST);
-	plain_numbers(d.mask, MOST);
+	plain_numbers(d.offset, MAX);
+	plain_numbers(d.mask, MAX);
 	plain_numbers(d.bias, 4);
 	for (int i = 0; i < 2 * 4 * d.oh * d.ow; i++)
 		want[n++] = deformed(&d, i / (4 * d.oh * d.ow), i / (d.oh * d.ow) % 4, i / d.ow % d.oh, i % d.ow);

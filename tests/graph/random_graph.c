@@ -110,7 +110,7 @@ static tensor_value draw_element(struct draw *d)
 	int64_t type = random_below(d, TENSOR_TYPES);
 	const struct attribute a = { ATTRIBUTE_type, 1, &type, 0 };
 
-	for (unsigned i = 1; i < tensor_ops[op].least; i++)
+	for (unsigned i = 1; i < tensor_ops[op].min; i++)
 		x[i] = random_like(d, x[0]);
 	if (op == OP_select) { /* the condition is a comparison */
 		x[1] = x[0];
@@ -122,7 +122,7 @@ static tensor_value draw_element(struct draw *d)
 	if (op == OP_bitcast && tensor_is_float(random_info(d, x[0])->type))
 		return 0;
 	const bool has_type = op == OP_convert || op == OP_bitcast;
-	return random_add(d, op, x, tensor_ops[op].least, has_type ? &a : NULL, has_type);
+	return random_add(d, op, x, tensor_ops[op].min, has_type ? &a : NULL, has_type);
 }
 
 tensor_value random_broadcast(struct draw *d, tensor_value x)

@@ -10,17 +10,17 @@
 #include "graph/loop.h"
 #include "tests/graph/random_draw.h"
 
-enum { MOST_CARRIED = 3, MOST_STACKED = 2, MOST_SHARED = 2, MOST_ELEMENTS = 2000 };
+enum { MAX_CARRIED = 3, MAX_STACKED = 2, MAX_SHARED = 2, MAX_ELEMENTS = 2000 };
 
 static uint64_t elements(const struct draw *d, tensor_value v) { return shape_elements(&random_info(d, v)->shape); }
 
 /* Operands of a loop: carried, stacked, shared. Stacked ones have one length. */
 static unsigned choose_operands(struct draw *d, struct loop *l, tensor_value *x)
 {
-	const unsigned stacked = random_below(d, MOST_STACKED + 1), shared = random_below(d, MOST_SHARED + 1);
+	const unsigned stacked = random_below(d, MAX_STACKED + 1), shared = random_below(d, MAX_SHARED + 1);
 	unsigned n = 0;
 
-	l->carried = random_below(d, MOST_CARRIED + 1);
+	l->carried = random_below(d, MAX_CARRIED + 1);
 	while (n < l->carried)
 		x[n++] = random_any_value(d);
 	for (unsigned i = 0; i < stacked; i++) {
@@ -38,7 +38,7 @@ static unsigned choose_operands(struct draw *d, struct loop *l, tensor_value *x)
 		x[n++] = random_any_value(d);
 	l->reverse = random_below(d, 2) != 0;
 	for (unsigned i = 0; i < n; i++)
-		if (elements(d, x[i]) > MOST_ELEMENTS)
+		if (elements(d, x[i]) > MAX_ELEMENTS)
 			return 0;
 	return n;
 }
@@ -64,7 +64,7 @@ static bool draw_body(struct draw *d, struct loop *l, const tensor_value *x, uns
 	const unsigned nodes = 1 + random_below(&body, 6);
 	for (unsigned tries = 0; l->body.nodes < nodes && tries < 50; tries++) {
 		const tensor_value v = body.smooth ? smooth_node(&body) : random_node(&body);
-		if (v && elements(&body, v) > MOST_ELEMENTS)
+		if (v && elements(&body, v) > MAX_ELEMENTS)
 			break;
 	}
 	for (unsigned i = 0; i < l->carried; i++) {
@@ -75,7 +75,7 @@ static bool draw_body(struct draw *d, struct loop *l, const tensor_value *x, uns
 	for (unsigned i = 0, more = random_below(&body, 3) + !l->carried; i < more; i++) {
 		char name[3] = { 's', (char)('0' + i), 0 };
 		tensor_value v = random_any_value(&body);
-		tensor_graph_output(&l->body, name, elements(&body, v) > MOST_ELEMENTS ? l->body.input[0] : v, &err);
+		tensor_graph_output(&l->body, name, elements(&body, v) > MAX_ELEMENTS ? l->body.input[0] : v, &err);
 	}
 	d->state = body.state;
 	return err.code == ERROR_NONE;
@@ -83,7 +83,7 @@ static bool draw_body(struct draw *d, struct loop *l, const tensor_value *x, uns
 
 tensor_value random_scan(struct draw *d)
 {
-	tensor_value x[MOST_CARRIED + MOST_STACKED + MOST_SHARED], v = 0;
+	tensor_value x[MAX_CARRIED + MAX_STACKED + MAX_SHARED], v = 0;
 	struct loop l = { .carried = 0 };
 	struct error err = { 0 };
 
@@ -108,7 +108,7 @@ tensor_value random_solve(struct draw *d, tensor_value x)
 	if (s.rank < 2 || !tensor_is_float(random_info(d, x)->type))
 		return 0;
 	s.dim[s.rank - 1] = s.dim[s.rank - 2];
-	if (shape_elements(&s) > MOST_ELEMENTS)
+	if (shape_elements(&s) > MAX_ELEMENTS)
 		return 0;
 	random_constant(d, &t, random_info(d, x)->type, &s);
 	const tensor_value a = tensor_graph_constant(d->g, &t, &err);

@@ -7,7 +7,7 @@
 
 #include "tests/graph/random_draw.h"
 
-enum { ELEMENTS_MOST = 400 };
+enum { ELEMENTS_MAX = 400 };
 
 void smooth_tensor(struct tensor *t, int type, const struct shape *s, uint64_t seed)
 {
@@ -78,7 +78,7 @@ static tensor_value draw_element(struct draw *d, tensor_value x)
 		return random_add(d, op, (tensor_value[]){ two(d, OP_lt, x, y), y, random_like(d, x) }, 3, NULL, 0);
 	case OP_floor: /* alone it would end what flows */
 		return two(d, OP_sub, x, two(d, OP_mul, one(d, op, y), number(d, y, 0.25)));
-	default: return tensor_ops[op].least == 1 ? one(d, op, x) : two(d, op, x, y);
+	default: return tensor_ops[op].min == 1 ? one(d, op, x) : two(d, op, x, y);
 	}
 }
 
@@ -176,7 +176,7 @@ void smooth_graph(struct tensor_graph *g, uint64_t seed, unsigned nodes, bool lo
 	}
 	for (unsigned tries = 0; g->nodes < nodes && tries < 50 * nodes; tries++) {
 		const tensor_value v = smooth_node(&d);
-		if (v && shape_elements(&g->value[v].shape) > ELEMENTS_MOST)
+		if (v && shape_elements(&g->value[v].shape) > ELEMENTS_MAX)
 			break;
 	}
 	for (unsigned i = 0, tries = 0; i < 6; tries++) {

@@ -36,13 +36,13 @@ static bool same_element(const struct tensor *a, const struct tensor *b, uint64_
 static bool run_compiled(const struct tensor_graph *g, const struct tensor *const in[], struct tensor out[],
                          struct error *err)
 {
-	enum { MOST = 64 };
+	enum { MAX = 64 };
 	struct executable *x = executable_open(compute, g, err);
 	struct executable_report r;
-	struct tensor found[MOST];
-	const void *from[MOST];
-	void *to[MOST];
-	bool ok = x != NULL && g->inputs <= MOST && g->outputs <= MOST;
+	struct tensor found[MAX];
+	const void *from[MAX];
+	void *to[MAX];
+	bool ok = x != NULL && g->inputs <= MAX && g->outputs <= MAX;
 
 	if (ok && !tensor_graph_eval(g, in, out, err))
 		fail_msg("%s", err->text);
@@ -230,21 +230,21 @@ static void test_nodes(void **state)
 
 static double greatest_difference(const struct tensor *x, const struct tensor *y)
 {
-	double most = 0;
+	double max = 0;
 
 	assert_true(shape_equal(&x->shape, &y->shape));
 	for (uint64_t i = 0; i < shape_elements(&x->shape); i++)
-		most = fmax(most, fabs(tensor_real(x, i) - tensor_real(y, i)));
-	return most;
+		max = fmax(max, fabs(tensor_real(x, i) - tensor_real(y, i)));
+	return max;
 }
 
 static double greatest_of(const struct tensor *x)
 {
-	double most = 0;
+	double max = 0;
 
 	for (uint64_t i = 0; i < shape_elements(&x->shape); i++)
-		most = fmax(most, fabs(tensor_real(x, i)));
-	return most;
+		max = fmax(max, fabs(tensor_real(x, i)));
+	return max;
 }
 
 static void run_model(const char *path, const char *data, onnx_runner *run)
@@ -312,7 +312,7 @@ static void test_docs(void **state)
 	char *page = (char *)file_bytes(source_path(path, "docs/onnx.md"), &n);
 
 	page[n] = 0;
-#define OPERATOR(name, rule, user, least, most, attributes) \
+#define OPERATOR(name, rule, user, min, max, attributes) \
 	if (!strstr(page, " " #name " ")) \
 		fail_msg("docs/onnx.md does not list %s", #name);
 #define OPERATOR_OF(domain, ...) OPERATOR(__VA_ARGS__)

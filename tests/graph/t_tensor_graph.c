@@ -24,14 +24,14 @@ static void read_graph(struct tensor_graph *g, const char *text, const struct gr
 		fail_msg("%s\n%s", err.text, text);
 }
 
-static char *written(const struct tensor_graph *g, uint64_t most)
+static char *written(const struct tensor_graph *g, uint64_t max)
 {
 	char *text = NULL;
 	size_t n;
 	FILE *f = open_memstream(&text, &n);
 
 	assert_non_null(f);
-	graph_text_write(g, f, most);
+	graph_text_write(g, f, max);
 	fclose(f);
 	return text;
 }
@@ -320,8 +320,8 @@ static void test_docs(void **state)
 			                      (int)length, p);
 			p += length;
 		}
-		snprintf(row, sizeof row, "| `%s` | %u%s | %s |", tensor_ops[op].name, tensor_ops[op].least,
-		         tensor_ops[op].most == TENSOR_MANY ? " or more" : "", attributes);
+		snprintf(row, sizeof row, "| `%s` | %u%s | %s |", tensor_ops[op].name, tensor_ops[op].min,
+		         tensor_ops[op].max == TENSOR_MANY ? " or more" : "", attributes);
 		if (!strstr(page, row))
 			fail_msg("docs/graphs.md has no row that begins \"%s\"", row);
 	}

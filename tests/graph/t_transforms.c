@@ -93,7 +93,7 @@ static void test_operations(void **state)
 			const struct transform_case *c = &transform_cases[i];
 			struct tensor_graph g;
 			char what[40];
-			if (sizes[k] < c->least)
+			if (sizes[k] < c->min)
 				continue;
 			checks_seed(i * 1000 + k + 1);
 			snprintf(what, sizeof what, "case %zu, n=%llu", i, (unsigned long long)sizes[k]);
@@ -137,8 +137,8 @@ static void compile_transformed(const struct tensor_graph *g, jit_compute *c, co
 	struct tensor_graph made[3];
 	struct values in = { .n = 0 };
 	struct error err = { 0 };
-	tensor_value wrt[MOST];
-	int axis[MOST];
+	tensor_value wrt[MAX];
+	int axis[MAX];
 
 	checks_gradient_of(&made[0], g, what);
 	tensor_graph_init(&made[1]);
@@ -258,7 +258,7 @@ static bool check_any_gradient(const struct tensor_graph *g, jit_compute *c, con
 	struct tensor_graph v, j;
 	struct values in = { .n = 0 };
 	struct error err = { 0 };
-	tensor_value wrt[MOST];
+	tensor_value wrt[MAX];
 	const uint32_t n = checks_floats_of(g, wrt, 0);
 
 	tensor_graph_init(&v);

@@ -27,7 +27,7 @@
 			false, 0 \
 	}
 /* Without an element it is infinite, and so are differences. */
-#define MOST(op, axes) \
+#define MAX(op, axes) \
 	{ \
 		"size n\ninput x f64[3,n,2]\ny = " #op " x axes=" axes "\noutput y\n", false, 1 \
 	}
@@ -127,9 +127,9 @@ const struct transform_case transform_cases[] = {
 	REDUCED(reduce_product, "[1]"),
 	REDUCED(reduce_product, "[2,0]"),
 	REDUCED(reduce_product, "[]"),
-	MOST(reduce_max, "[1]"),
-	MOST(reduce_max, "[0,1,2]"),
-	MOST(reduce_min, "[0,2]"),
+	MAX(reduce_max, "[1]"),
+	MAX(reduce_max, "[0,1,2]"),
+	MAX(reduce_min, "[0,2]"),
 	SCANNED(cumsum, ""),
 	SCANNED(cumsum, " reverse=1"),
 	SCANNED(cumsum, " exclusive=1"),

@@ -8,7 +8,7 @@
 struct transform_case {
 	const char *text;
 	bool only_vmap; /* it has no derivative, or none that differences show */
-	unsigned least; /* of n: 1, where there must be an element */
+	unsigned min;   /* of n: 1, where there must be an element */
 };
 extern const struct transform_case transform_cases[];
 extern const size_t n_transform_cases;

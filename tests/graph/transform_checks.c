@@ -55,17 +55,17 @@ void checks_free_values(struct values *v)
 
 void checks_fill_from(const struct tensor_graph *g, uint32_t first, struct values *in)
 {
-	assert_true(g->inputs <= MOST);
+	assert_true(g->inputs <= MAX);
 	for (in->n = first; in->n < g->inputs; in->n++)
 		fill(&in->t[in->n], g->value[g->input[in->n]].type, &g->value[g->input[in->n]].shape);
 }
 
 void checks_run(const struct tensor_graph *g, const struct values *in, struct values *out, const char *what)
 {
-	const struct tensor *of[MOST];
+	const struct tensor *of[MAX];
 	struct error err = { 0 };
 
-	assert_true(in->n >= g->inputs && g->outputs <= MOST);
+	assert_true(in->n >= g->inputs && g->outputs <= MAX);
 	for (uint32_t i = 0; i < g->inputs; i++)
 		of[i] = &in->t[i];
 	if (!tensor_graph_eval(g, of, out->t, &err))
@@ -89,7 +89,7 @@ void checks_must(bool ok, const struct tensor_graph *g, const char *what, const 
 }
 
 /* The inputs that have derivatives. */
-uint32_t checks_floats_of(const struct tensor_graph *g, tensor_value wrt[MOST], uint32_t first)
+uint32_t checks_floats_of(const struct tensor_graph *g, tensor_value wrt[MAX], uint32_t first)
 {
 	uint32_t n = 0;
 
@@ -157,7 +157,7 @@ void checks_beside_differences(const struct tensor_graph *g, const struct tensor
                                struct witnessed *seen, const char *what)
 {
 	struct values out = { .n = 0 };
-	tensor_value wrt[MOST];
+	tensor_value wrt[MAX];
 	const uint32_t n = checks_floats_of(g, wrt, 0);
 	char where[200];
 
@@ -189,7 +189,7 @@ void checks_beside_each_other(const struct tensor_graph *g, const struct tensor_
 {
 	struct tensor_graph j;
 	struct error err = { 0 };
-	tensor_value wrt[MOST];
+	tensor_value wrt[MAX];
 	const uint32_t n = checks_floats_of(g, wrt, 0);
 	struct values with = { .n = 0 }, gradients = { .n = 0 }, tangents = { .n = 0 };
 	double left = 0, right = 0, size = 0;
@@ -222,7 +222,7 @@ void checks_beside_moved(const struct tensor_graph *v, const struct values *in, 
 {
 	struct tensor_graph h;
 	struct error err = { 0 };
-	tensor_value wrt[MOST];
+	tensor_value wrt[MAX];
 	const uint32_t n = checks_floats_of(v, wrt, 0);
 	struct values with = { .n = 0 }, moved = { .n = 0 }, up = { .n = 0 }, down = { .n = 0 }, t = { .n = 0 };
 	const double step = 1e-5;
@@ -301,7 +301,7 @@ bool checks_beside_loop(const struct tensor_graph *g, uint64_t size, const char 
 {
 	struct tensor_graph b;
 	struct error err = { 0 };
-	int axis[MOST];
+	int axis[MAX];
 	struct values in = { .n = 0 }, out = { .n = 0 };
 
 	for (uint32_t i = 0; i < g->inputs; i++)
@@ -347,7 +347,7 @@ bool checks_beside_loop(const struct tensor_graph *g, uint64_t size, const char 
 void checks_gradient_of(struct tensor_graph *v, const struct tensor_graph *g, const char *what)
 {
 	struct error err = { 0 };
-	tensor_value wrt[MOST];
+	tensor_value wrt[MAX];
 	const uint32_t n = checks_floats_of(g, wrt, 0);
 
 	tensor_graph_init(v);
@@ -360,7 +360,7 @@ void checks_batched_gradient(const struct tensor_graph *g, struct witnessed *see
 {
 	struct tensor_graph b, v;
 	struct error err = { 0 };
-	int axis[MOST];
+	int axis[MAX];
 	struct values in = { .n = 0 };
 
 	for (uint32_t i = 0; i < g->inputs; i++)
@@ -379,8 +379,8 @@ void checks_batched_gradient(const struct tensor_graph *g, struct witnessed *see
 
 void checks_beside_compiled(const struct tensor_graph *g, const struct values *in, jit_compute *c, const char *what)
 {
-	const void *from[MOST];
-	void *to[MOST];
+	const void *from[MAX];
+	void *to[MAX];
 	struct values expected = { .n = 0 }, found = { .n = 0 };
 	struct error err = { 0 };
 	struct executable *x = executable_open(c, g, &err);

@@ -6,10 +6,10 @@
 #include "graph/graph.h"
 #include "include/jitrun_kernel.h"
 
-enum { MOST = 32, BATCH = 3 };
+enum { MAX = 32, BATCH = 3 };
 /* What a graph is given, or what it gives. */
 struct values {
-	struct tensor t[MOST];
+	struct tensor t[MAX];
 	uint32_t n;
 };
 /* Elements of gradients, how many are not 0, and how many differences say nothing about: they depend on the step. */
@@ -25,7 +25,7 @@ void checks_free_values(struct values *v);
 void checks_fill_from(const struct tensor_graph *g, uint32_t first, struct values *in);
 void checks_run(const struct tensor_graph *g, const struct values *in, struct values *out, const char *what);
 /* The inputs of floats, from number `first` on. */
-uint32_t checks_floats_of(const struct tensor_graph *g, tensor_value wrt[MOST], uint32_t first);
+uint32_t checks_floats_of(const struct tensor_graph *g, tensor_value wrt[MAX], uint32_t first);
 /* NaNs are equal: which bits they have is the machine's affair. */
 bool checks_same_bits(const struct tensor *a, const struct tensor *b);
 

@@ -67,11 +67,11 @@ static void build_copied(struct ir *b, bool mixed)
 		     mine = ir_aadd(b, from, ir_smuli(b, wave, N * IR_ROW_BYTES)),
 		     theirs = ir_aadd(b, from, ir_smuli(b, next, N * IR_ROW_BYTES));
 		for (unsigned piece = 0; piece < 8; piece += 2)
-			sum = ir_tdot_i8(b, ir_oload_turned(b, mine, 0, piece),
-			                 ir_oload_turned(b, theirs, 0, piece ^ group * 2), sum);
+			sum = ir_tdot_i8(b, ir_oload_swizzled(b, mine, 0, piece),
+			                 ir_oload_swizzled(b, theirs, 0, piece ^ group * 2), sum);
 	}
 	if (mixed)
-		sum = ir_tdot_i8(b, ir_oload(b, in, 32, 48, 1), ir_oload_turned(b, all, 0, 4), sum);
+		sum = ir_tdot_i8(b, ir_oload(b, in, 32, 48, 1), ir_oload_swizzled(b, all, 0, 4), sum);
 	ir_tstore(b, ir_aadd(b, out, ir_smuli(b, wave, TILE_BYTES)), sum, 0, 64, 4);
 }
 

@@ -308,17 +308,17 @@ struct atomic {
 static uint32_t plain_add(uint32_t a, uint32_t b) { return a + b; }
 static uint32_t plain_min(uint32_t a, uint32_t b) { return (int32_t)a < (int32_t)b ? a : b; }
 static uint32_t plain_max(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b ? a : b; }
-static uint32_t plain_least(uint32_t a, uint32_t b) { return a < b ? a : b; }
-static uint32_t plain_most(uint32_t a, uint32_t b) { return a > b ? a : b; }
+static uint32_t plain_min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint32_t plain_max_u32(uint32_t a, uint32_t b) { return a > b ? a : b; }
 static uint32_t plain_and(uint32_t a, uint32_t b) { return a & b; }
 static uint32_t plain_or(uint32_t a, uint32_t b) { return a | b; }
 
 static const struct atomic atomics[] = {
-	{ "add_i32", ir_atomic_add_i32, plain_add },   { "add_u32", ir_atomic_add_u32, plain_add },
-	{ "min_i32", ir_atomic_min_i32, plain_min },   { "max_i32", ir_atomic_max_i32, plain_max },
-	{ "min_u32", ir_atomic_min_u32, plain_least }, { "max_u32", ir_atomic_max_u32, plain_most },
-	{ "and_i32", ir_atomic_and_i32, plain_and },   { "and_u32", ir_atomic_and_u32, plain_and },
-	{ "or_i32", ir_atomic_or_i32, plain_or },      { "or_u32", ir_atomic_or_u32, plain_or },
+	{ "add_i32", ir_atomic_add_i32, plain_add },     { "add_u32", ir_atomic_add_u32, plain_add },
+	{ "min_i32", ir_atomic_min_i32, plain_min },     { "max_i32", ir_atomic_max_i32, plain_max },
+	{ "min_u32", ir_atomic_min_u32, plain_min_u32 }, { "max_u32", ir_atomic_max_u32, plain_max_u32 },
+	{ "and_i32", ir_atomic_and_i32, plain_and },     { "and_u32", ir_atomic_and_u32, plain_and },
+	{ "or_i32", ir_atomic_or_i32, plain_or },        { "or_u32", ir_atomic_or_u32, plain_or },
 };
 static const struct type words = { "i32", 4, 0, NULL, NULL, NULL, NULL };
 enum { ATOMICS = sizeof atomics / sizeof *atomics };

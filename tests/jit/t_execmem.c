@@ -105,7 +105,7 @@ static void test_at_once(void **unused)
 {
 	enum { PIECES = 300 };
 	static uint8_t code[PIECES][400];
-	struct execmem_piece piece[PIECES];
+	struct execmem_block piece[PIECES];
 	struct execmem *m = execmem_open(NULL);
 	char mode[5];
 
@@ -113,7 +113,7 @@ static void test_at_once(void **unused)
 	for (int round = 0; round < 3; round++) {
 		for (uint32_t i = 0; i < PIECES; i++) {
 			write_code(code[i], (uint32_t)round * 1000 + i);
-			piece[i] = (struct execmem_piece){ .code = code[i], .n = 6 + i % 390 };
+			piece[i] = (struct execmem_block){ .code = code[i], .n = 6 + i % 390 };
 		}
 		assert_true(execmem_put_all(m, piece, PIECES, NULL));
 		for (uint32_t i = 0; i < PIECES; i++) {
@@ -182,8 +182,8 @@ static void test_many_together(void **unused)
 		}
 	struct error err = { 0 };
 	uint8_t code[8] = { 0xc3 };
-	const struct execmem_piece huge[2] = { { .code = code, .n = 1 }, { .code = code, .n = SIZE_MAX - 100 } };
-	assert_false(execmem_put_all(a[0].memory, (struct execmem_piece[]){ huge[0], huge[1] }, 2, &err));
+	const struct execmem_block huge[2] = { { .code = code, .n = 1 }, { .code = code, .n = SIZE_MAX - 100 } };
+	assert_false(execmem_put_all(a[0].memory, (struct execmem_block[]){ huge[0], huge[1] }, 2, &err));
 	assert_int_equal(err.code, ERROR_MEMORY);
 	assert_true(execmem_put_all(a[0].memory, NULL, 0, NULL));
 	assert_null(execmem_put(a[0].memory, code, SIZE_MAX / 2, &err));

@@ -141,7 +141,7 @@ static void too_many_registers_are_refused(void **state)
 	assert_false(rdna_regalloc(&l, 2, 0, 0, &used, &err));
 	assert_int_equal(err.code, ERROR_UNSUPPORTED);
 	assert_string_equal(err.text, "the kernel does not fit in 2 vector registers: at instruction 2 of 5 2 are "
-	                              "taken and a tuple of 1 finds no place");
+	                              "taken and a tuple of 1 finds no room");
 	err = (struct error){ 0 };
 	assert_true(rdna_regalloc(&l, 3, 0, 0, &used, &err));
 	assert_int_equal(used.vgprs, 3);
@@ -219,7 +219,7 @@ static void a_wrong_allocation_is_noticed(void **state)
 					fail_msg("seed %u: register %u moved, the program computes something else, and "
 					         "the verifier is content",
 					         seed, (unsigned)r);
-				if (was && rdna_lir_verify_places(&l, NULL) !=
+				if (was && rdna_lir_verify_registers(&l, NULL) !=
 				                   accepted) /* one that nothing writes has no place */
 					fail_msg("seed %u: register %u moved, and the verifier of places says "
 					         "something else than that of all",

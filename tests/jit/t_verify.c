@@ -398,8 +398,8 @@ static void refuse(uint16_t (*emit)(struct ir *b, ir_a p), const char *why)
 
 static uint16_t no_step(struct ir *b, ir_a p) { return ir_oload(b, p, 0, 32, 0).r; }
 static uint16_t odd_strips(struct ir *b, ir_a p) { return ir_oload(b, p, 0, 24, 1).r; }
-static uint16_t odd_piece(struct ir *b, ir_a p) { return ir_oload_turned(b, p, 0, 3).r; }
-static uint16_t far_piece(struct ir *b, ir_a p) { return ir_oload_turned(b, p, 0, 8).r; }
+static uint16_t odd_piece(struct ir *b, ir_a p) { return ir_oload_swizzled(b, p, 0, 3).r; }
+static uint16_t far_piece(struct ir *b, ir_a p) { return ir_oload_swizzled(b, p, 0, 8).r; }
 static uint16_t odd_words(struct ir *b, ir_a p) { return ir_tload(b, p, 0, 6, 4).r; }
 static uint16_t odd_halves(struct ir *b, ir_a p) { return ir_tload_h(b, p, 0, 6, 1).r; }
 static uint16_t overlap(struct ir *b, ir_a p) { return ir_tstore(b, p, ir_tconst(b, 0), 0, 60, 4), 0; }

@@ -39,7 +39,7 @@ void open_scene(struct scene *c, struct shape s, uint64_t capacity)
 		c->slopes
 	};
 	c->pieces = c->cache;
-	if (template_kv_pieces(&target_table[TARGET_GFX1100], s.type, s.dims))
+	if (template_kv_octets(&target_table[TARGET_GFX1100], s.type, s.dims))
 		c->pieces = (struct plain_cache){
 			kernel_buffer(bytes, 0xff),
 			kernel_buffer(bytes, 0xff),

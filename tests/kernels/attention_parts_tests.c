@@ -53,7 +53,7 @@ static void check(const struct parts *p, const struct kernel_way *way, const str
                   unsigned cut)
 {
 	const struct plain_cache *cache =
-		template_kv_pieces(&way->target, c->s.type, c->s.dims) ? &c->pieces : &c->cache;
+		template_kv_octets(&way->target, c->s.type, c->s.dims) ? &c->pieces : &c->cache;
 	size_t bytes = (size_t)c->padded * 4, chunks = w->pos0 / 128 + 1;
 	float *out = kernel_buffer(bytes, 0xff);
 	uint8_t *records = kernel_buffer(chunks * c->heads * template_attention_record(c->s.dims), 0xff);

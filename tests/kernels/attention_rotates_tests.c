@@ -232,7 +232,7 @@ static void store(const struct ops *o, const struct raw *r, const struct scene *
 static void check(const struct ops *o, const struct kernel_way *way, const struct scene *c, const struct variant *v,
                   const struct raw *r, uint64_t position, unsigned cut)
 {
-	bool pieces = template_kv_pieces(&way->target, c->s.type, c->s.dims);
+	bool pieces = template_kv_octets(&way->target, c->s.type, c->s.dims);
 	const struct plain_cache *from = pieces ? &c->pieces : &c->cache,
 				 *want = pieces ? &r->pieces_behind : &r->behind;
 	struct plain_cache cache = clone_cache(from);

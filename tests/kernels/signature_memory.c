@@ -219,8 +219,8 @@ static void fill_routes(struct state *s, unsigned slot, uint8_t *at, uint64_t by
 		fill_numbers(at, bytes, t->matrices);
 	else if (k->kind == KEY_DISPATCH)
 		fill_numbers(at, bytes, k->rows);
-	else if ((k->kind == KEY_SCATTER && slot == SCATTER_PLACES) ||
-	         (k->kind == KEY_COMBINE && slot == COMBINE_PLACES))
+	else if ((k->kind == KEY_SCATTER && slot == SCATTER_POSITIONS) ||
+	         (k->kind == KEY_COMBINE && slot == COMBINE_POSITIONS))
 		fill_places(at, t->columns, k->heads);
 	else
 		fill_floats(at, bytes);

@@ -17,7 +17,7 @@ static void check(const struct scene *c, const struct work *w, const struct kern
                   unsigned cut)
 {
 	const struct plain_cache *cache =
-		template_kv_pieces(&way->target, c->s.type, c->s.dims) ? &c->pieces : &c->cache;
+		template_kv_octets(&way->target, c->s.type, c->s.dims) ? &c->pieces : &c->cache;
 	size_t bytes = (size_t)c->padded * w->columns * 4;
 	float *out = kernel_buffer(bytes, 0xff);
 	unsigned tiles = c->tile > 1 ? (w->columns + 2 * c->tile - 2) / c->tile : w->columns;

@@ -129,7 +129,7 @@ static void check_store(const struct size *s, enum dtype type, uint64_t pos0, co
 		                 .flags = KEY_LATENT };
 	float *x = random_floats((size_t)columns * width), *cosines = random_floats((size_t)columns * angles),
 	      *sines = random_floats((size_t)columns * angles), *norm = random_floats(s->latent), eps = 1e-6f;
-	bool pieces = template_kv_pieces(&way->target, type, dims);
+	bool pieces = template_kv_octets(&way->target, type, dims);
 	struct plain_cache got = make_cache(s, type, 2, pieces), want = make_cache(s, type, 2, pieces);
 	uint64_t *pages_of = plain_pages(&got, 2);
 	kernel_know(pages_of, 3 * sizeof *pages_of);
@@ -282,7 +282,7 @@ static void check_attention(struct scene *c, const struct kernel k[], const stru
 		             q + i / s->heads * q_width + i % s->heads * dims, c->rows, s, pos0 + i / s->heads);
 	for (unsigned w = 0; w < ways; w++) {
 		float *out = kernel_buffer(bytes, 0xff);
-		bool pieces = template_kv_pieces(&way[w].target, c->cache.type, dims);
+		bool pieces = template_kv_octets(&way[w].target, c->cache.type, dims);
 		uint64_t *table = plain_pages(pieces ? &c->pieces : &c->cache, c->cache.pages);
 		kernel_know(table, (c->cache.pages + 1) * sizeof *table);
 		uint64_t arg[ATTENTION_ARGS] = { [ATTENTION_Q] = (uintptr_t)q,         [ATTENTION_KEYS] = PLAIN_KEYS,

@@ -93,7 +93,7 @@ static void check_matrices(unsigned mix, unsigned step)
 		for (unsigned j = 0; j < 2; j++, at++) {
 			uint32_t flags = flag_sets[j ? draw_number(ONE_MATRIX)
 			                             : ONE_MATRIX + draw_number(FLAG_SETS - ONE_MATRIX)];
-			struct problem p = problem(mix, row_counts[draw_number(5)], lengths[i], TEMPLATE_MMA_LEAST,
+			struct problem p = problem(mix, row_counts[draw_number(5)], lengths[i], TEMPLATE_MMA_MIN,
 			                           1 + draw_number(2), 1, KEY_MMA | flags);
 			if (at % 4) /* also where rows are too few for what a tile of so many columns wants */
 				p.key.tile_n = widths_mma_tile_n(&target_table[TARGET_SM90], mixes[mix].weight,
@@ -385,7 +385,7 @@ static void test_greatest(void **unused)
 			p.key.row_blocks = 1;
 			p.key.tile_n = draw_number(2) ? widths_mma_tile_n(&target_table[TARGET_SM90], mixes[mix].weight,
 			                                                  p.key.rows, k, p.key.flags)
-			                              : TEMPLATE_MMA_LEAST;
+			                              : TEMPLATE_MMA_MIN;
 			check(&p);
 		}
 }

@@ -328,7 +328,7 @@ static void test_bound(void **unused)
 	for (unsigned i = 0; i < (test_quick() ? 4 : sizeof lengths / sizeof *lengths); i++)
 		for (unsigned t = 0; t < 2; t++)
 			check(t ? DTYPE_F16 : DTYPE_BF16, 1 + draw(70), lengths[i],
-			      i % 2 ? TEMPLATE_MMA_LEAST : TEMPLATE_MMA_COLUMNS, 1 + draw(2), 0);
+			      i % 2 ? TEMPLATE_MMA_MIN : TEMPLATE_MMA_COLUMNS, 1 + draw(2), 0);
 }
 
 static void test_shared_operands(void **unused)

@@ -131,7 +131,7 @@ static void check_store(const struct heads_data *d, const struct kernel_way *way
 		           .flags = flags };
 	uint64_t chunk = d->heads * plain_cache_row(type, d->dims) * 128 + 192;
 	size_t bytes = CAPACITY / 128 * chunk;
-	bool pieces = template_kv_pieces(&way->target, type, d->dims);
+	bool pieces = template_kv_octets(&way->target, type, d->dims);
 	struct plain_cache want = make_cache(d, type, chunk, pieces), out = make_cache(d, type, chunk, pieces);
 	uint64_t *pages = plain_pages(&out, CAPACITY / 128);
 	kernel_know(pages, (CAPACITY / 128 + 1) * sizeof *pages);

@@ -216,9 +216,8 @@ static void test_xielu(void **unused)
 	memcpy(numbers, by, sizeof by);
 	memcpy(x + 40, odd, sizeof odd);
 	for (unsigned i = 0; i < XIELU_N; i++) {
-		const float line = by[2] * x[i], least = x[i] < by[3] ? x[i] : by[3];
-		want[i] =
-			x[i] > 0 ? fmaf(by[0] * x[i], x[i], line) : fmaf((plain_exp(least) - 1.0f) - x[i], by[1], line);
+		const float line = by[2] * x[i], min = x[i] < by[3] ? x[i] : by[3];
+		want[i] = x[i] > 0 ? fmaf(by[0] * x[i], x[i], line) : fmaf((plain_exp(min) - 1.0f) - x[i], by[1], line);
 	}
 	for (unsigned w = 0; w < ways; w++) {
 		struct key key = { .kind = KEY_GATE, .flags = KEY_SCALED };

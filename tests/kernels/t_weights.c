@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "kernels-templates/formats/codebooks.h"
-#include "kernels-templates/formats/weight_pieces.h"
+#include "kernels-templates/formats/weight_vectors.h"
 #include "tests/kernels/plain_quants.h"
 #include "tests/support/shared.h"
 #include "tests/support/weight_types.h"
@@ -209,7 +209,7 @@ static void test_places(void **unused)
 	for (uint32_t bytes = 1; bytes <= 272; bytes++)
 		for (uint32_t at = 0; at < bytes; at++)
 			for (unsigned lane = 0; lane < 32; lane += 31)
-				assert_int_equal(weight_pieces_place(bytes, at, lane), walk_pieces(bytes, at, lane));
+				assert_int_equal(weight_vectors_offset(bytes, at, lane), walk_pieces(bytes, at, lane));
 }
 
 /* The arrays of a format cover its units without gaps. */
@@ -220,7 +220,7 @@ static void check_arrays(const struct weight_format *f)
 		assert_int_equal(f->array[i].disp, at);
 		at += f->array[i].lane * f->array[i].count * 32u;
 	}
-	assert_int_equal(at, weight_pieces_unit(f) + (f->six ? f->array[0].lane * f->array[0].count * 32u : 0));
+	assert_int_equal(at, weight_vectors_unit(f) + (f->six ? f->array[0].lane * f->array[0].count * 32u : 0));
 	assert_int_equal(f->head_bytes ? f->head_units * 32 : 0, f->head_bytes ? NUMERICS_SEGMENT : 0);
 }
 
@@ -233,7 +233,7 @@ static void check_pieces(enum dtype type, uint64_t k, unsigned lane)
 		 row_bytes = k / dtype_table[type].block * dtype_table[type].bytes, count[2][256] = { 0 };
 	uint64_t max = weight_block_bytes(type, WEIGHT_BY_VECTOR, k);
 	uint64_t units = numerics_pad(k) / 32, span_units = units / numerics_spans(k),
-		 lane_bytes = weight_pieces_lane(f);
+		 lane_bytes = weight_vectors_lane(f);
 	uint8_t *one = malloc(row_bytes), *packed[2] = { malloc(max + 64), malloc(max + 64) }, *none = malloc(bytes);
 	const void *row[32] = { 0 };
 
@@ -259,14 +259,14 @@ static void check_pieces(enum dtype type, uint64_t k, unsigned lane)
 	for (uint64_t u = 0; u < units; u += u % span_units + 8 < span_units ? 8 : span_units - u % span_units) {
 		uint64_t n = span_units - u % span_units < 8 ? span_units - u % span_units : 8;
 		for (uint32_t at = 0; at < n * lane_bytes; at++) {
-			uint64_t place =
-				u * weight_pieces_unit(f) + weight_pieces_place((uint32_t)(n * lane_bytes), at, lane);
+			uint64_t place = u * weight_vectors_unit(f) +
+			                 weight_vectors_offset((uint32_t)(n * lane_bytes), at, lane);
 			packed[1][place] = none[place];
 		}
 	}
 	for (uint64_t h = 0; f->head_bytes && h < units / 8; h++) {
-		uint64_t place = units * weight_pieces_unit(f) + (h * 32 + lane) * weight_pieces_head(f);
-		memcpy(packed[1] + place, none + place, weight_pieces_head(f));
+		uint64_t place = units * weight_vectors_unit(f) + (h * 32 + lane) * weight_vectors_head(f);
+		memcpy(packed[1] + place, none + place, weight_vectors_head(f));
 	}
 	assert_memory_equal(packed[1], none, bytes);
 	free(none);
@@ -311,8 +311,8 @@ static void test_shares(void **unused)
 		}
 		if (!f)
 			continue;
-		unsigned all = 8 * weight_pieces_lane(f) + weight_pieces_head(f),
-			 whole = 8 * weight_pieces_lane(f) / 16 * 16 + weight_pieces_head(f) / 16 * 16;
+		unsigned all = 8 * weight_vectors_lane(f) + weight_vectors_head(f),
+			 whole = 8 * weight_vectors_lane(f) / 16 * 16 + weight_vectors_head(f) / 16 * 16;
 		if (whole * 100 < min * all)
 			fail_msg("%s: %u of %u bytes", dtype_table[t].name, whole, all);
 	}

@@ -128,7 +128,7 @@ static void touch_matrices(const struct interp_ins *in, const char *frame)
 		for (unsigned r = 0; r < strips(in->row); r++)
 			touch_each(at + r * in->stride, 2, in->lanes * 16u, 16, write, false);
 		break;
-	case IR_oload_turned: touch(at, 16 * 128, false, false); break;
+	case IR_oload_swizzled: touch(at, 16 * 128, false, false); break;
 	default: break;
 	}
 }

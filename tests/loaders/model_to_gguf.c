@@ -81,12 +81,12 @@ static void decode_row(const struct model_tensor *t, const uint8_t *data, uint64
 
 static void encode_q8_0(struct bytes *b, const float *x)
 {
-	float most = 0;
+	float max = 0;
 	int8_t q[32];
 
 	for (int i = 0; i < 32; i++)
-		most = fmaxf(most, fabsf(x[i]));
-	float scale = most / 127, inverse = scale > 0 ? 1 / scale : 0; /* the inverse, as every writer of Q8_0 has it */
+		max = fmaxf(max, fabsf(x[i]));
+	float scale = max / 127, inverse = scale > 0 ? 1 / scale : 0; /* the inverse, as every writer of Q8_0 has it */
 	uint16_t half = float_to_half(scale);
 	for (int i = 0; i < 32; i++)
 		q[i] = (int8_t)roundf(x[i] * inverse);

@@ -83,12 +83,12 @@ static void test_same_logits(void **state)
 	for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
 		tiny_write_hf(dir, &models[i]);
 		float *want = logits_of(dir, models[i].vocab);
-		float least = want[0], most = want[0];
+		float min = want[0], max = want[0];
 		for (uint32_t k = 1; k < models[i].vocab; k++) {
-			least = want[k] < least ? want[k] : least;
-			most = want[k] > most ? want[k] : most;
+			min = want[k] < min ? want[k] : min;
+			max = want[k] > max ? want[k] : max;
 		}
-		assert_true(most > least); /* a model that computes nothing would agree with itself */
+		assert_true(max > min); /* a model that computes nothing would agree with itself */
 		compare(&models[i], dir, models[i].type, want);
 		compare(&models[i], dir, DTYPE_F32, want);
 		free(want);

@@ -345,7 +345,7 @@ static void test_texts_without_end(void **state)
 {
 	static const struct {
 		const char *name;
-		unsigned most;
+		unsigned max;
 	} text[] = { { "generation_config.json", 1048576 },
 		     { "tokenizer_config.json", 134217728 },
 		     { "tokenizer.json", 134217728 },
@@ -370,7 +370,7 @@ static void test_texts_without_end(void **state)
 			model_close(&m);
 		}
 		snprintf(expected, sizeof expected, "/%s: has 200000000 bytes, expected at most %u", text[i].name,
-		         text[i].most);
+		         text[i].max);
 		if (!strstr(err.text, expected))
 			fail_msg("expected \"%s\", got \"%s\"", expected, err.text);
 		if (i < 3)

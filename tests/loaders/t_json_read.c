@@ -164,11 +164,11 @@ static void test_reads_as_python(void **state)
 
 /* ---- bounds of ours, and what messages say */
 
-static void check_refused(const char *text, size_t n, uint64_t most, const char *says)
+static void check_refused(const char *text, size_t n, uint64_t max, const char *says)
 {
 	struct error err = { 0 };
 
-	assert_null(json_read(text, n, most, "some.json", &err));
+	assert_null(json_read(text, n, max, "some.json", &err));
 	if (!strstr(err.text, says))
 		fail_msg("says: %s", err.text);
 }

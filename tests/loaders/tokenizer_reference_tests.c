@@ -113,15 +113,15 @@ static size_t reference_word(const struct tokenizer *t, const struct rank *ranks
 		symbol[i][tokenizer_spell_byte((unsigned char)p[i], symbol[i])] = 0;
 	for (;;) {
 		size_t best = 0;
-		uint32_t least = UINT32_MAX;
+		uint32_t min = UINT32_MAX;
 		for (size_t i = 0; i + 1 < count; i++) {
 			uint32_t rank = rank_of(ranks, n_ranks, symbol[i], symbol[i + 1]);
-			if (rank < least) {
-				least = rank;
+			if (rank < min) {
+				min = rank;
 				best = i;
 			}
 		}
-		if (least == UINT32_MAX)
+		if (min == UINT32_MAX)
 			break;
 		memmove(symbol[best] + strlen(symbol[best]), symbol[best + 1], strlen(symbol[best + 1]) + 1);
 		memmove(symbol[best + 1], symbol[best + 2], (count - best - 2) * sizeof *symbol);

@@ -28,7 +28,7 @@
 static bool count_steps(const struct tokenizer *t, const char *unit, size_t n, uint64_t *steps, struct error *err)
 {
 	char *text = malloc(n + strlen(unit));
-	struct tok_work w = { .most_steps = TOK_STEPS_MORE + (uint64_t)TOK_STEPS_A_BYTE * n, .err = err };
+	struct tok_work w = { .max_steps = TOK_STEPS_MORE + (uint64_t)TOK_STEPS_A_BYTE * n, .err = err };
 
 	assert_non_null(text);
 	memset(err, 0, sizeof *err);
@@ -36,7 +36,7 @@ static bool count_steps(const struct tokenizer *t, const char *unit, size_t n, u
 		memcpy(text + i, unit, strlen(unit));
 	bool ok = tok_encode_text(t, &w, text, n);
 	*steps = w.steps;
-	assert_true(w.steps <= (ok ? 1 : 2) * w.most_steps); /* the last piece of work may go beyond */
+	assert_true(w.steps <= (ok ? 1 : 2) * w.max_steps); /* the last piece of work may go beyond */
 	tok_work_free(&w);
 	free(text);
 	return ok;

@@ -27,11 +27,11 @@ static double by_subsets(const double *points, int count, int m, const double *r
 	for (int set = 1; set < 1 << count; set++) {
 		double volume = 1;
 		for (int k = 0; k < m; k++) {
-			double most = -(double)INFINITY;
+			double max = -(double)INFINITY;
 			for (int i = 0; i < count; i++)
 				if (set >> i & 1)
-					most = fmax(most, points[i * m + k]);
-			volume *= fmax(0, reference[k] - most);
+					max = fmax(max, points[i * m + k]);
+			volume *= fmax(0, reference[k] - max);
 		}
 		sum += __builtin_popcount((unsigned)set) % 2 ? volume : -volume;
 	}

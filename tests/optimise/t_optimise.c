@@ -47,7 +47,7 @@ static void test_draw(void **state)
 
 static const struct {
 	int function, dimension, instance, k;
-	double least, value;
+	double min, value;
 } bbob_values[] = {
 #define ROW(...) { __VA_ARGS__ },
 #include "tests/optimise/bbob_values.def"
@@ -69,8 +69,8 @@ static void test_bbob(void **state)
 		if (!(fabs(value - want) <= 2e-11 * fmax(1, fabs(want))))
 			fail_msg("function %d in %d dimensions: %.17g, expected %.17g", bbob_values[c].function, n,
 			         value, want);
-		assert_true(bbob_least(b) == bbob_values[c].least);
-		assert_true(fabs(bbob_value(b, bbob_optimum(b)) - bbob_least(b)) < 1e-9);
+		assert_true(bbob_min(b) == bbob_values[c].min);
+		assert_true(fabs(bbob_value(b, bbob_optimum(b)) - bbob_min(b)) < 1e-9);
 		bbob_close(b);
 	}
 	assert_null(bbob_open(0, 4, 1, &err));
@@ -125,7 +125,7 @@ static double solve(int function, int n, int instance)
 		evaluate(b, x, n, count, values);
 		assert_true(restarts_tell(r, values, &err));
 		s = restarts_look(r);
-	} while (!(s.best_value - bbob_least(b) <= 1e-8) && !s.over);
+	} while (!(s.best_value - bbob_min(b) <= 1e-8) && !s.over);
 	assert_true(bbob_value(b, s.best) == s.best_value);
 	const double evaluations = s.over ? (double)INFINITY : (double)s.evaluations;
 	restarts_close(r);

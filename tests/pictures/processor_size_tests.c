@@ -64,13 +64,13 @@ void test_all_sizes(void **state)
 		  "{\"spatial_merge_size\": 2}", 0x1c5afa1b5a5ed3d1 },
 		{ "Gemma4ImageProcessor", "", NULL, 0xf196c35dc8beddd7 },
 	};
-	static const uint32_t most[] = { 64, 1024, 8192 };
+	static const uint32_t max[] = { 64, 1024, 8192 };
 	for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
 		struct image_processor p = processor_of(rows[r].class, rows[r].members, rows[r].config);
 		uint64_t hash = 0xcbf29ce484222325u;
 		for (uint64_t k = 0; k < 3000; k++) {
-			uint32_t width = (uint32_t)(splitmix(2 * k) % most[k % 3]) + 1;
-			uint32_t height = (uint32_t)(splitmix(2 * k + 1) % most[k % 3]) + 1;
+			uint32_t width = (uint32_t)(splitmix(2 * k) % max[k % 3]) + 1;
+			uint32_t height = (uint32_t)(splitmix(2 * k + 1) % max[k % 3]) + 1;
 			struct processed_image image;
 			if (!processor_plan(&p, width, height, &image, NULL)) {
 				hash = hash_u32(hash, 0);

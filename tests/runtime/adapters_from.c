@@ -281,7 +281,7 @@ static void test_shared(void **unused)
 		JIT_BATCH_OPTIONS(.threads = 2, .tokens = 64, .context = 512, .speculate = JIT_SPECULATE_OFF);
 	static const struct {
 		bool adapts;
-		size_t from, least, most;
+		size_t from, min, max;
 	} turns[] = { { false, 0, 0, 0 },           { true, AT, 64, AT }, { true, AT, AT + 1, LONG },
 		      { true, AT + 1, 64, AT + 1 }, { true, 0, 0, 0 },    { false, 0, AT + 1, LONG },
 		      { true, LONG, AT + 1, LONG } };
@@ -299,9 +299,9 @@ static void test_shared(void **unused)
 		if (turns[i].adapts)
 			set_from(s, v.a, 1, turns[i].from);
 		assert_int_equal(jit_session_submit(s, ids, LONG, &reused, NULL), JIT_OK);
-		if (reused < turns[i].least || reused > turns[i].most)
-			fail_msg("turn %zu: %zu tokens were taken over, expected %zu to %zu", i, reused, turns[i].least,
-			         turns[i].most);
+		if (reused < turns[i].min || reused > turns[i].max)
+			fail_msg("turn %zu: %zu tokens were taken over, expected %zu to %zu", i, reused, turns[i].min,
+			         turns[i].max);
 		while (jit_batch_pending(b))
 			assert_int_equal(jit_batch_step(b, ready, 1, &n, NULL), JIT_OK);
 		jit_session_close(s);

@@ -208,11 +208,11 @@ static void tell(jit_session *s, struct told *out)
 
 static double distance(const float *a, const float *b, size_t n)
 {
-	double most = 0;
+	double max = 0;
 
 	for (size_t i = 0; i < n; i++)
-		most = fmax(most, fabs((double)a[i] - (double)b[i]));
-	return most;
+		max = fmax(max, fabs((double)a[i] - (double)b[i]));
+	return max;
 }
 
 static jit_model *open_made(const char *name, const char *device) { return open_model(inside(name), device, true); }

@@ -33,17 +33,17 @@ static void check(const char *path, const char *what, float *rows)
 	for (size_t k = 0; k < 3; k++) {
 		const jit_embedding_text text = { ids, types, lengths[k] };
 		const size_t n = lengths[k] * JINA_HIDDEN;
-		double most = 0, worst = 0;
+		double max = 0, worst = 0;
 		if (jit_session_embed_texts(s, &text, 1, &JIT_EMBEDDING_OPTIONS(.pooling = JIT_POOL_NONE), rows, n,
 		                            &err) != JIT_OK)
 			fail_msg("%s: %s", what, err.message);
 		jina_plain(ids, types, lengths[k], want);
 		for (size_t i = 0; i < n; i++) {
-			most = fmax(most, fabs(want[i]));
+			max = fmax(max, fabs(want[i]));
 			worst = fmax(worst, fabs(want[i] - (double)rows[i]));
 		}
-		if (!(worst <= 1e-5 * most))
-			fail_msg("%s, %zu tokens: it differs by %g of %g", what, lengths[k], worst, most);
+		if (!(worst <= 1e-5 * max))
+			fail_msg("%s, %zu tokens: it differs by %g of %g", what, lengths[k], worst, max);
 	}
 	free(want);
 	jit_session_close(s);

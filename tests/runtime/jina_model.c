@@ -247,15 +247,15 @@ static void attend(double *y, const double *q, const double *k, const double *v,
 
 	for (int h = 0; h < HEADS; h++)
 		for (size_t t = 0; t < n; t++) {
-			double most = -INFINITY, sum = 0;
+			double max = -INFINITY, sum = 0;
 			for (size_t s = 0; s < n; s++) {
 				p[s] = -slope(h) * fabs((double)t - (double)s);
 				for (int i = h * DIM; i < (h + 1) * DIM; i++)
 					p[s] += q[t * HIDDEN + (size_t)i] * k[s * HIDDEN + (size_t)i] / sqrt(DIM);
-				most = fmax(most, p[s]);
+				max = fmax(max, p[s]);
 			}
 			for (size_t s = 0; s < n; s++)
-				sum += p[s] = exp(p[s] - most);
+				sum += p[s] = exp(p[s] - max);
 			for (int i = h * DIM; i < (h + 1) * DIM; i++) {
 				y[t * HIDDEN + (size_t)i] = 0;
 				for (size_t s = 0; s < n; s++)

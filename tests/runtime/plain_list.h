@@ -83,7 +83,7 @@ static inline float random_logit(int kind)
 static struct candidates list;
 static struct plain want;
 
-/* A list of n of the tokens 0 .. MOST-1, the same for both; shuffled: in any order, and not of all tokens. */
+/* A list of n of the tokens 0 .. MAX-1, the same for both; shuffled: in any order, and not of all tokens. */
 static inline void make(int32_t n, int kind, bool shuffled)
 {
 	static float logits[MAX];

@@ -50,7 +50,7 @@ bool plan_areas_for(struct plan_areas *a, const struct target *target, struct er
 	bool ok = e && weights_allocate(&a->weights, s, err);
 	if (ok) {
 		const size_t n = weights_list(e, s, &a->weights);
-		a->weights_bytes = weights_place(e, n, weight_layout_of(target));
+		a->weights_bytes = weights_lay(e, n, weight_layout_of(target));
 		weights_point(&a->weights, s, e, n, area_of(AREA_WEIGHTS));
 		a->vectors_bytes = weights_point_vectors(&a->weights, s, area_of(AREA_VECTORS)) * sizeof(float);
 	}

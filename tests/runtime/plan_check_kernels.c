@@ -254,8 +254,7 @@ static void check_matmul_key(struct checker *c, const struct key *k, const struc
 	plan_require(c, !mma || widths_mma(o->target, m->w->type, act, o->bounded && c->p->logits != PLAN_ALL_LOGITS),
 	             "products of matrices");
 	plan_require(c,
-	             !mma || k->tile_n == TEMPLATE_MMA_LEAST ||
-	                     k->tile_n == widths_mma_narrow_n(m->w->k, m->epilogue) ||
+	             !mma || k->tile_n == TEMPLATE_MMA_MIN || k->tile_n == widths_mma_narrow_n(m->w->k, m->epilogue) ||
 	                     (k->tile_n >= TEMPLATE_MMA_SHARED &&
 	                      k->tile_n <= widths_mma_tile_n(o->target, m->w->type, m->w->rows, m->w->k, m->epilogue)),
 	             "tokens of matrices");

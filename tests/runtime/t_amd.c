@@ -90,7 +90,7 @@ static void test_copies(void **state)
 		if (!o)
 			fail_msg("%s: %s", target_table[t].name, err.text);
 		assert_true(sim_map(sim, from, ROOM, "from", false, &err) && sim_map(sim, to, ROOM, "to", true, &err));
-		check_copies(sim, sim_find(o, RDNA_COPY_PIECES), from, to, 16);
+		check_copies(sim, sim_find(o, RDNA_COPY_VECTORS), from, to, 16);
 		check_copies(sim, sim_find(o, RDNA_COPY_BYTES), from, to, 1);
 		sim_unload(o);
 		sim_close(sim);
@@ -106,7 +106,7 @@ static void test_copies(void **state)
  * but an address outside of it. */
 static void test_code(void **state)
 {
-	const char *const names[] = { RDNA_COPY_PIECES, RDNA_COPY_BYTES };
+	const char *const names[] = { RDNA_COPY_VECTORS, RDNA_COPY_BYTES };
 	struct amd_code code = { .buffer = { .address = (void *)(uintptr_t)0x10000000, .bytes = 1 << 20 } };
 	struct error err = { 0 };
 	uint8_t *elf;

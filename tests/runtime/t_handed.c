@@ -270,7 +270,7 @@ static void test_several(void **state)
  * half an operand's columns and one of the rest. */
 static void test_two_tiles(void **state)
 {
-	enum { HALF = 8, LEAST = 44 << 10, MAX = 124 << 10, STEP = 4 << 10 };
+	enum { HALF = 8, MIN = 44 << 10, MAX = 124 << 10, STEP = 4 << 10 };
 	enum dtype types[DTYPE_COUNT];
 	unsigned n = weight_types(types), turn = 0, whole = 0, cut[PLAN_HANDED_MAX + 1] = { 0 }, products = 0;
 	struct target target = target_table[TARGET_SM90];
@@ -278,7 +278,7 @@ static void test_two_tiles(void **state)
 	(void)state;
 
 	for (uint32_t tokens = HALF + 1; tokens <= PLAN_HANDED_MAX; tokens++)
-		for (target.block_bytes = LEAST; target.block_bytes <= MAX; target.block_bytes += STEP, turn++) {
+		for (target.block_bytes = MIN; target.block_bytes <= MAX; target.block_bytes += STEP, turn++) {
 			struct plan_span one[PLAN_HANDED_MAX];
 			struct plan_space s;
 			struct plan p;

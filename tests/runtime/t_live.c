@@ -181,8 +181,8 @@ static void find_ranges(const struct graph *g, const struct plan_layout *l, stru
 
 static bool have_common(const struct plan_layout *l, graph_ref v, graph_ref w)
 {
-	for (unsigned f = 0; f < FORM_TURNED; f++)
-		for (unsigned of = 0; of < FORM_TURNED; of++)
+	for (unsigned f = 0; f < FORM_INTERLEAVED; f++)
+		for (unsigned of = 0; of < FORM_INTERLEAVED; of++)
 			if (l->room[v][f] && l->room[w][of] && l->at[v][f] < l->at[w][of] + l->room[w][of] &&
 			    l->at[w][of] < l->at[v][f] + l->room[v][f])
 				return true;

@@ -271,7 +271,7 @@ static void test_choices(void **state)
 		a = add(&m, (struct key){ .kind = KEY_SCATTER, .k = 32, .heads = 2, .activation = key_type(DTYPE_F32) },
 		        2);
 		a[SCATTER_X] = at(20);
-		a[SCATTER_PLACES] = at(24);
+		a[SCATTER_POSITIONS] = at(24);
 		a[SCATTER_OUT] = at(1);
 		scale(&m, row, 30, 1);
 		end_plan(&m, 4);

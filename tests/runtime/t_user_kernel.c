@@ -461,7 +461,7 @@ static void test_parts(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		const struct launch_shape shape = { .units = cases[i].units,
 			                            .args = 1,
-			                            .in_turn = cases[i].in_turn,
+			                            .serial = cases[i].in_turn,
 			                            .operations = cases[i].operations,
 			                            .arithmetic = cases[i].arithmetic };
 		struct launch_plan l;

@@ -286,7 +286,7 @@ static void test_shares(void **state)
 	batcher_close(e);
 }
 
-static void test_most_of_client(void **state)
+static void test_max_of_client(void **state)
 {
 	struct batcher *e = open_batcher(20, 0);
 	struct asker *a = ask(e, 0, 1, 16, TOKENS);
@@ -317,7 +317,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_alone),  cmocka_unit_test(test_connections),
 		cmocka_unit_test(test_keys),   cmocka_unit_test(test_little_memory),
-		cmocka_unit_test(test_shares), cmocka_unit_test(test_most_of_client),
+		cmocka_unit_test(test_shares), cmocka_unit_test(test_max_of_client),
 	};
 
 	return cmocka_run_group_tests(tests, open_model, close_model);

@@ -71,7 +71,7 @@ static const struct run runs[] = {
 	            2.6712730, 2.2653835 } },
 };
 
-static bool close_to(double x, double expected, double most) { return fabs(x - expected) <= most * fabs(expected); }
+static bool close_to(double x, double expected, double max) { return fabs(x - expected) <= max * fabs(expected); }
 
 static json_t *read_json(const char *path)
 {
@@ -401,7 +401,7 @@ static void round_as_torch(struct net *n, enum model_rotation which, const struc
 	}
 	if (frequency)
 		rope_rows(n->angle[which], n->angle[which] + (size_t)n->o.tokens * half, frequency, half,
-		          n->rope.turned[which], n->rope.factor[which], 0, n->o.tokens);
+		          n->rope.rotated[which], n->rope.factor[which], 0, n->o.tokens);
 }
 
 static jit_train *open_torch_run(const char *base, json_t *j)
@@ -428,7 +428,7 @@ static jit_train *open_torch_run(const char *base, json_t *j)
 	return t;
 }
 
-static void learn_as_torch(const char *name, const char *base, double most)
+static void learn_as_torch(const char *name, const char *base, double max)
 {
 	char relative[256], path[1024];
 	double worst = 0, torch = 0;
@@ -451,8 +451,8 @@ static void learn_as_torch(const char *name, const char *base, double most)
 		if (s == 0) {
 			const double far = with_file(t, name, GRADIENTS);
 			printf("# %s: loss %.1e and gradients %.1e from float64 at step 1\n", name, worst, far);
-			assert_true(worst < 1e-5 && far < most);
-			assert_true(close_to(r.norm, number_at(j, "float64", "gradient_norm", 0), most));
+			assert_true(worst < 1e-5 && far < max);
+			assert_true(close_to(r.norm, number_at(j, "float64", "gradient_norm", 0), max));
 		}
 	}
 	printf("# %s: %u losses, at most %.1e from float64, PyTorch's float32 %.1e\n", name, steps, worst, torch);

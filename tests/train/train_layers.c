@@ -100,10 +100,10 @@ static void check_layer(const struct model *m, uint32_t layer, const char *name,
 	struct layer_graph l;
 	struct tensor_graph g, back;
 	struct error err = { 0 };
-	struct tensor in[LAYER_INPUTS_MOST + 1], out[LAYER_INPUTS_MOST];
-	const struct tensor *at[LAYER_INPUTS_MOST + 1];
-	tensor_value wrt[LAYER_INPUTS_MOST];
-	uint32_t n = 0, which[LAYER_INPUTS_MOST];
+	struct tensor in[LAYER_INPUTS_MAX + 1], out[LAYER_INPUTS_MAX];
+	const struct tensor *at[LAYER_INPUTS_MAX + 1];
+	tensor_value wrt[LAYER_INPUTS_MAX];
+	uint32_t n = 0, which[LAYER_INPUTS_MAX];
 	double worst = 0;
 
 	if (!layer_draw(&l, m, layer, TOKENS, a, &err))

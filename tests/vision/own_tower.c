@@ -153,9 +153,9 @@ static void remove_folder(const char *path)
 
 /* ---- the same in plain loops */
 
-enum { PATCHES_MOST = 64 };
-static double stream[PATCHES_MOST][WIDTH], normal[PATCHES_MOST][WIDTH], qkv[PATCHES_MOST][3 * WIDTH],
-	mixed[PATCHES_MOST][WIDTH];
+enum { PATCHES_MAX = 64 };
+static double stream[PATCHES_MAX][WIDTH], normal[PATCHES_MAX][WIDTH], qkv[PATCHES_MAX][3 * WIDTH],
+	mixed[PATCHES_MAX][WIDTH];
 
 static void linear(const float *w, const float *b, const double *x, double *y, unsigned rows, unsigned columns)
 {
@@ -310,7 +310,7 @@ void test_own_tower(void **state)
 	static const struct {
 		uint32_t height, width;
 	} sizes[] = { { 4, 6 }, { 2, 2 }, { 6, 4 }, { 8, 8 }, { 2, 14 }, { 4, 4 }, { 4, 6 } };
-	static float pixels[2 * PATCHES_MOST * NUMBERS], wanted[PATCHES_MOST * OUT];
+	static float pixels[2 * PATCHES_MAX * NUMBERS], wanted[PATCHES_MAX * OUT];
 	char path[1024];
 	struct error err = { 0 };
 	(void)state;
@@ -366,7 +366,7 @@ static void refuse(jit_compute *c, const char *fields, int without, const char *
 
 void test_refused(void **state)
 {
-	static float pixels[PATCHES_MOST * NUMBERS];
+	static float pixels[PATCHES_MAX * NUMBERS];
 	static const struct tower_pixels wrong[] = {
 		{ pixels, 1, 3, 4 }, { pixels, 1, 4, 5 }, { pixels, 0, 4, 4 },
 		{ pixels, 1, 0, 4 }, { NULL, 1, 4, 4 },   { pixels, 1, TOWER_MAX_SIDE + 2, 2 }

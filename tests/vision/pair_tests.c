@@ -99,7 +99,7 @@ static void compare_types(const char *model, jit_compute *c)
 {
 	static const struct {
 		enum dtype type;
-		double most; /* 0: the same bits */
+		double max; /* 0: the same bits */
 	} types[] = { { DTYPE_F32, 0 }, { DTYPE_BF16, 0 }, { DTYPE_F16, 1e-4 }, { DTYPE_Q8_0, 0.05 } };
 	char folder[1024], path[1024];
 	struct reference r;
@@ -117,7 +117,7 @@ static void compare_types(const char *model, jit_compute *c)
 		assert_int_equal(g.tokens, f.tokens);
 		assert_int_equal(g.levels, f.levels);
 		const double apart = tower_difference(g.values, f.values, n);
-		if (types[i].most == 0 ? memcmp(f.values, g.values, n * sizeof(float)) != 0 : apart > types[i].most)
+		if (types[i].max == 0 ? memcmp(f.values, g.values, n * sizeof(float)) != 0 : apart > types[i].max)
 			fail_msg("%s as %s: %.1e apart", model, dtype_table[types[i].type].name, apart);
 		if (types[i].type == DTYPE_Q8_0)
 			assert_true(apart > 1e-6);

@@ -16,10 +16,10 @@
 #include "tests/vision/tower_tests.h"
 #include "vision/prompt.h"
 
-enum { PROMPT_MOST = 200, NEW = 16 };
+enum { PROMPT_MAX = 200, NEW = 16 };
 
 struct run {
-	int32_t prompt[PROMPT_MOST], greedy[NEW];
+	int32_t prompt[PROMPT_MAX], greedy[NEW];
 	double margin[NEW];
 	unsigned n;
 	struct image_features *image;
@@ -50,7 +50,7 @@ static void read_run(struct model_seen *s, unsigned i, const json_t *o)
 	struct error err = { 0 };
 
 	r->n = (unsigned)json_array_size(member(o, "prompt"));
-	assert_in_range(r->n, 1, PROMPT_MOST);
+	assert_in_range(r->n, 1, PROMPT_MAX);
 	for (unsigned k = 0; k < r->n; k++)
 		r->prompt[k] = (int32_t)json_integer_value(json_array_get(member(o, "prompt"), k));
 	assert_int_equal(json_array_size(member(o, "greedy")), NEW);
@@ -139,7 +139,7 @@ static void feed_prompt(jit_session *x, const struct run *r, const char *name)
 	assert_int_equal(feature, r->image->tokens);
 }
 
-static void compare_logits(jit_session *x, const struct model_seen *s, unsigned i, double most)
+static void compare_logits(jit_session *x, const struct model_seen *s, unsigned i, double max)
 {
 	jit_model_info info = JIT_MODEL_INFO();
 	jit_error e = { 0 };
@@ -149,16 +149,16 @@ static void compare_logits(jit_session *x, const struct model_seen *s, unsigned 
 	assert_int_equal(jit_model_get_info(s->model, &info, &e), JIT_OK);
 	const double apart = tower_difference(own, s->run[i].logits, (uint64_t)info.vocab);
 	printf("# %s, picture %u: logits %.1e\n", s->name, i, apart);
-	assert_true(apart < most);
+	assert_true(apart < max);
 }
 
 /* Ids are compared as long as rounding cannot have chosen another one. */
-static void compare_ids(jit_session *x, const struct model_seen *s, unsigned i, double least)
+static void compare_ids(jit_session *x, const struct model_seen *s, unsigned i, double min)
 {
 	const struct run *r = &s->run[i];
 	jit_error e = { 0 };
 
-	for (unsigned k = 0; k < NEW && r->margin[k] > least; k++) {
+	for (unsigned k = 0; k < NEW && r->margin[k] > min; k++) {
 		int32_t id;
 		if (jit_session_next(x, &id, &e) != JIT_OK)
 			fail_msg("%s: %s", s->name, e.message);

@@ -63,13 +63,13 @@ const char *const tower_models[TOWER_MODELS] = {
 
 double tower_difference(const float *x, const float *y, uint64_t n)
 {
-	double most = 0, apart = 0;
+	double max = 0, apart = 0;
 
 	for (uint64_t i = 0; i < n; i++) {
-		most = fmax(most, fabs((double)y[i]));
+		max = fmax(max, fabs((double)y[i]));
 		apart = fmax(apart, fabs((double)x[i] - (double)y[i]));
 	}
-	return apart / most;
+	return apart / max;
 }
 
 static void compare_model(const char *model, jit_compute *c)

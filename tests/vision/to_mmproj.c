@@ -143,13 +143,13 @@ static void put_numbers(struct bytes *b, enum dtype type, const float *x, uint64
 			bytes_put(b, &half, 2);
 	}
 	for (uint64_t i = 0; type == DTYPE_Q8_0 && i < n; i += 32) {
-		float most = 0;
+		float max = 0;
 		for (unsigned k = 0; k < 32; k++)
-			most = fmaxf(most, fabsf(x[i + k]));
-		const uint16_t scale = float_to_half(most / 127);
+			max = fmaxf(max, fabsf(x[i + k]));
+		const uint16_t scale = float_to_half(max / 127);
 		bytes_put(b, &scale, 2);
 		for (unsigned k = 0; k < 32; k++) {
-			const int8_t q = (int8_t)lrintf(most > 0 ? x[i + k] * 127 / most : 0);
+			const int8_t q = (int8_t)lrintf(max > 0 ? x[i + k] * 127 / max : 0);
 			bytes_put(b, &q, 1);
 		}
 	}

@@ -78,7 +78,7 @@ struct amd {
 	struct amd_queue queue;
 	struct amd_staging staging;
 	struct amd_code copy_code;
-	struct amd_kernel copy_pieces, copy_bytes;
+	struct amd_kernel copy_vectors, copy_bytes;
 	struct amd_region *regions;
 	struct kfd_buffer flush;        /* of what the host wrote into VRAM; no address: it writes there never */
 	struct kfd_buffer sync, mirror; /* struct rdna_program_sync, and what the host reads of it */

@@ -13,24 +13,24 @@
 #include "runtime/device/amd/amd.h"
 #include "runtime/host/system.h"
 
-enum { STAGING_BYTES = 16 << 20, ROOM_FOR_CODE = 16 << 20, COPY_GROUPS_A_UNIT = 4, MAX_PIECES = RDNA_COPY_MAX };
+enum { STAGING_BYTES = 16 << 20, ROOM_FOR_CODE = 16 << 20, COPY_GROUPS_A_UNIT = 4, MAX_VECTORS = RDNA_COPY_MAX };
 #define COPY_BYTES_A_SECOND 1e9
 
 static struct amd *amd_of(struct device *d) { return (struct amd *)d; }
 
 /* ---- packets that copy */
 
-static void put_part(struct amd *d, uint64_t to, uint64_t from, uint64_t n, bool pieces, bool last)
+static void put_part(struct amd *d, uint64_t to, uint64_t from, uint64_t n, bool vectors, bool last)
 {
 	uint64_t groups = (n + RDNA_COPY_ITEMS - 1) / RDNA_COPY_ITEMS, max = d->card.units * COPY_GROUPS_A_UNIT;
 	struct rdna_copy_args *a = amd_queue_kernarg(d);
 
 	groups = groups < max ? groups : max;
 	*a = (struct rdna_copy_args){ to, from, (uint32_t)n, (uint32_t)groups * RDNA_COPY_ITEMS };
-	amd_queue_put(d, pieces ? &d->copy_pieces : &d->copy_bytes, (uint32_t)groups, last);
+	amd_queue_put(d, vectors ? &d->copy_vectors : &d->copy_bytes, (uint32_t)groups, last);
 }
 
-/* At most 2^27 pieces of 16 bytes; what is not aligned goes byte by byte, in a packet more. */
+/* At most 2^27 vectors of 16 bytes; what is not aligned goes byte by byte, in a packet more. */
 void amd_put_copy(struct amd *d, uint64_t to, uint64_t from, uint64_t bytes, bool last)
 {
 	bool aligned = !((to | from) & 15);
@@ -49,7 +49,7 @@ static bool run_copies(struct amd *d, uint64_t bytes, struct error *err)
 	return amd_wait(d, &l, err);
 }
 
-/* What waits in the staging buffer goes to its places. */
+/* What waits in the staging buffer goes where it belongs. */
 static bool send(struct amd *d, struct error *err)
 {
 	struct amd_staging *s = &d->staging;
@@ -66,7 +66,7 @@ static bool send(struct amd *d, struct error *err)
 	return ok;
 }
 
-/* Into the staging buffer, at an address that is aligned as its place is. */
+/* Into the staging buffer, at an address that is aligned as its target is. */
 static bool stage(struct amd *d, uint64_t to, const uint8_t *from, size_t bytes, struct error *err)
 {
 	struct amd_staging *s = &d->staging;
@@ -131,7 +131,7 @@ static bool clear(struct amd *d, const struct kfd_buffer *b, struct error *err)
 	memset(d->staging.buffer.address, 0, done);
 	amd_put_copy(d, at, (uint64_t)(uintptr_t)d->staging.buffer.address, done, done == b->bytes);
 	while (done < b->bytes) {
-		uint64_t max = done < MAX_PIECES * UINT64_C(16) ? done : MAX_PIECES * UINT64_C(16),
+		uint64_t max = done < MAX_VECTORS * UINT64_C(16) ? done : MAX_VECTORS * UINT64_C(16),
 			 n = b->bytes - done < max ? b->bytes - done : max;
 		amd_put_copy(d, at + done, at, n, done + n == b->bytes);
 		done += n;
@@ -336,7 +336,7 @@ static bool load_copies(struct amd *d, struct error *err)
 	bool ok = rdna_copy_make(&elf, &size, d->card.target, err);
 
 	ok = ok && amd_code_load(d, &d->copy_code, elf, size, err) &&
-	     amd_code_find(&d->copy_code, elf, size, RDNA_COPY_PIECES, &d->copy_pieces, err) &&
+	     amd_code_find(&d->copy_code, elf, size, RDNA_COPY_VECTORS, &d->copy_vectors, err) &&
 	     amd_code_find(&d->copy_code, elf, size, RDNA_COPY_BYTES, &d->copy_bytes, err);
 	free(elf);
 	return ok;

@@ -20,7 +20,7 @@ static const struct {
 	      .seconds = 5e-6,
 	      .position = 16384 };
 
-enum { LANES_A_UNIT = 64, LEAST_BITS_A_WEIGHT = 4, HEADS_A_GROUP = 4 };
+enum { LANES_A_UNIT = 64, MIN_BITS_A_WEIGHT = 4, HEADS_A_GROUP = 4 };
 
 double amd_predict(const struct amd_card *card, const struct plan *p, size_t op)
 {
@@ -29,7 +29,7 @@ double amd_predict(const struct amd_card *card, const struct plan *p, size_t op)
 	uint64_t units = (uint64_t)(l->end - l->begin), columns = kernel_columns(key, l->arg, p->tokens);
 	const struct template_reads reads = template_reads(key, units, assumed.position, columns);
 	double bytes = (double)template_traffic(key, units, assumed.position, columns) + l->moves,
-	       products = (double)columns * ((double)reads.weights * 8 / LEAST_BITS_A_WEIGHT +
+	       products = (double)columns * ((double)reads.weights * 8 / MIN_BITS_A_WEIGHT +
 	                                     (double)reads.cache * HEADS_A_GROUP) +
 	                  l->operations,
 	       bandwidth = card->bandwidth ? (double)card->bandwidth : assumed.bandwidth,

@@ -49,10 +49,10 @@ static bool check_version(struct error *err)
 
 	if (e)
 		return error_set(err, ERROR_DEVICE, KFD_PATH " does not tell its version: %s", strerror(e));
-	if (v.major == KFD_MAJOR && v.minor >= KFD_MINOR_LEAST)
+	if (v.major == KFD_MAJOR && v.minor >= KFD_MINOR_MIN)
 		return true;
 	return error_set(err, ERROR_UNSUPPORTED, KFD_PATH " has version %u.%u, expected %d.%d or a later %d.x", v.major,
-	                 v.minor, KFD_MAJOR, KFD_MINOR_LEAST, KFD_MAJOR);
+	                 v.minor, KFD_MAJOR, KFD_MINOR_MIN, KFD_MAJOR);
 }
 
 static bool open_driver(struct error *err)

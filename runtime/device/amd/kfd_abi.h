@@ -17,7 +17,7 @@
 
 enum {
 	KFD_MAJOR = 1,
-	KFD_MINOR_LEAST = 11,         /* Linux 5.19 */
+	KFD_MINOR_MIN = 11,           /* Linux 5.19 */
 	KFD_MINOR_RUNTIME_ENABLE = 13 /* from here on: KFD_RUNTIME_ENABLE */
 };
 

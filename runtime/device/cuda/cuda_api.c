@@ -23,7 +23,7 @@ static bool find_functions(struct cuda_api *api, void *file, struct error *err)
 			return error_set(err, ERROR_DEVICE,
 			                 "%s has no %s: the NVIDIA driver is too old, one for CUDA %d.%d or later is "
 			                 "needed",
-			                 SONAME, names[i], CUDA_LEAST_DRIVER / 1000, CUDA_LEAST_DRIVER % 1000 / 10);
+			                 SONAME, names[i], CUDA_MIN_DRIVER / 1000, CUDA_MIN_DRIVER % 1000 / 10);
 		memcpy((char *)api + i * sizeof p, &p, sizeof p);
 	}
 	return true;
@@ -51,11 +51,11 @@ static bool start(const struct cuda_api *api, struct error *err)
 	if (result)
 		return error_set(err, ERROR_DEVICE, "the NVIDIA driver does not start: %s",
 		                 cuda_result_text(api, result, text, sizeof text));
-	if (api->driver_version(&version) || version < CUDA_LEAST_DRIVER)
+	if (api->driver_version(&version) || version < CUDA_MIN_DRIVER)
 		return error_set(err, ERROR_DEVICE,
 		                 "the NVIDIA driver is too old: it is for CUDA %d.%d, one for %d.%d or later is needed",
-		                 version / 1000, version % 1000 / 10, CUDA_LEAST_DRIVER / 1000,
-		                 CUDA_LEAST_DRIVER % 1000 / 10);
+		                 version / 1000, version % 1000 / 10, CUDA_MIN_DRIVER / 1000,
+		                 CUDA_MIN_DRIVER % 1000 / 10);
 	return true;
 }
 

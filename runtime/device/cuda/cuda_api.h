@@ -173,7 +173,7 @@ enum {
 	CUDA_FUNCTION_SHARED = 8, /* bytes of shared memory a launch may ask for */
 	CUDA_LAUNCH_TOGETHER = 2, /* all blocks live at once */
 	CUDA_LAUNCH_OVERLAPS = 6, /* the next launch may begin before this one has ended */
-	CUDA_LEAST_DRIVER = 12000,
+	CUDA_MIN_DRIVER = 12000,
 	CUDA_OVERLAPS_IN_GRAPHS = 12030
 };
 

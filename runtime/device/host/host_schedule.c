@@ -123,7 +123,7 @@ bool device_make_plan(struct registry *r, const struct plan *p, struct pool *poo
 enum {
 	STATIC_SHARE_USUAL = HOST_SCHEDULE_SHARE_ONE * 3 / 4,
 	EVEN_CARE = HOST_SCHEDULE_SHARE_ONE * 7 / 8,
-	PIECES_MAX = 8
+	CHUNKS_MAX = 8
 };
 
 /* What the next run should cut evenly: of all units, what the slowest worker does while all together do them, times the
@@ -217,7 +217,7 @@ static uint32_t open_stage(void *user, int worker, uint32_t stage)
 			call(r, worker, i, p->op[i].begin, p->op[i].end);
 	r->cost = run_cost(r, stage);
 	uint64_t rest = r->cost - r->cost * r->even / HOST_SCHEDULE_SHARE_ONE;
-	r->chunks = rest == 0 ? 1 : rest < PIECES_MAX ? (uint32_t)rest : PIECES_MAX;
+	r->chunks = rest == 0 ? 1 : rest < CHUNKS_MAX ? (uint32_t)rest : CHUNKS_MAX;
 	return r->cost ? r->workers * (1 + r->chunks) : 0;
 }
 

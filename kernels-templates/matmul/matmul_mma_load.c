@@ -1,9 +1,9 @@
-/* kernels-templates/matmul/matmul_mma_bring.c - what waves stage in shared memory for a step of matmul_mma_shared.c.
+/* kernels-templates/matmul/matmul_mma_load.c - what waves stage in shared memory for a step of matmul_mma_shared.c.
  *
  * Owns: the loads of a step, which are under way while the one before is multiplied, and how they are left. Of its half
  * of the spans a wave stages 16 columns, and 16 rows of a row block that lie as operands want them. Of packed rows it
  * stages 32, and every second pair of the step's units: it unpacks them, a lane a row. Scales lie by periods of 256 k's
- * (weight_pieces.h).
+ * (weight_vectors.h).
  */
 #include <stddef.h>
 #include <string.h>
@@ -11,36 +11,37 @@
 #include "kernels-templates/formats/weight_unpack.h"
 #include "kernels-templates/matmul/matmul_mma_shared.h"
 
-/* ---- places of a row block's weights */
+/* ---- offsets of a row block's weights */
 
 /* Of a pair of units in a whole period: where word n of array i lies, of the lane. */
-static uint64_t word_place(const struct weight_format *f, unsigned i, unsigned unit, unsigned n, unsigned lane)
+static uint64_t word_offset(const struct weight_format *f, unsigned i, unsigned unit, unsigned n, unsigned lane)
 {
-	uint32_t at = weight_pieces_stream(f, i, PIECES_PERIOD_UNITS) + unit * weight_pieces_array_bytes(&f->array[i]);
-	return weight_pieces_place(PIECES_PERIOD_UNITS * weight_pieces_lane(f), at + 4 * n, lane);
+	uint32_t at =
+		weight_vectors_stream(f, i, VECTORS_PERIOD_UNITS) + unit * weight_vectors_array_bytes(&f->array[i]);
+	return weight_vectors_offset(VECTORS_PERIOD_UNITS * weight_vectors_lane(f), at + 4 * n, lane);
 }
 
 static unsigned pair_words(const struct weight_format *f, unsigned i)
 {
-	return 2 * weight_pieces_array_bytes(&f->array[i]) / 4;
+	return 2 * weight_vectors_array_bytes(&f->array[i]) / 4;
 }
 
 /* How much further a step's second pair lies. */
 static int64_t pairs_apart(const struct weight_format *f, unsigned i)
 {
-	return (int64_t)(word_place(f, i, 2, 0, 0) - word_place(f, i, 0, 0, 0));
+	return (int64_t)(word_offset(f, i, 2, 0, 0) - word_offset(f, i, 0, 0, 0));
 }
 
 /* Whether words of all pairs lie alike, so that a register says which pair it is. */
 static bool is_even(const struct weight_format *f, unsigned i)
 {
-	if (weight_pieces_array_bytes(&f->array[i]) % 2)
+	if (weight_vectors_array_bytes(&f->array[i]) % 2)
 		return false;
-	for (unsigned first = 0; first < PIECES_PERIOD_UNITS; first += MMA_STEP)
+	for (unsigned first = 0; first < VECTORS_PERIOD_UNITS; first += MMA_STEP)
 		for (unsigned n = 0; n < pair_words(f, i); n++) {
-			uint64_t a = word_place(f, i, first, n, 0), b = word_place(f, i, first + 2, n, 0);
+			uint64_t a = word_offset(f, i, first, n, 0), b = word_offset(f, i, first + 2, n, 0);
 			if ((int64_t)(b - a) != pairs_apart(f, i) || a % 4 ||
-			    word_place(f, i, first, n, 1) - a != word_place(f, i, first + 2, n, 1) - b)
+			    word_offset(f, i, first, n, 1) - a != word_offset(f, i, first + 2, n, 1) - b)
 				return false;
 		}
 	return true;
@@ -49,10 +50,10 @@ static bool is_even(const struct weight_format *f, unsigned i)
 bool mma_may_bring(const struct weight_format *f, unsigned span_units)
 {
 	const struct weight_quants *q = f->quants;
-	bool even = q && !q->is_wide && !(q->halves && q->minimum) && span_units % PIECES_PERIOD_UNITS == 0 &&
-	            (!f->head_bytes || f->head_units == PIECES_PERIOD_UNITS);
+	bool even = q && !q->is_wide && !(q->halves && q->minimum) && span_units % VECTORS_PERIOD_UNITS == 0 &&
+	            (!f->head_bytes || f->head_units == VECTORS_PERIOD_UNITS);
 
-	for (unsigned i = weight_pieces_first_array(f); even && i < WEIGHT_MAX_ARRAYS; i++)
+	for (unsigned i = weight_vectors_first_array(f); even && i < WEIGHT_MAX_ARRAYS; i++)
 		even = is_even(f, i);
 	return even;
 }
@@ -61,12 +62,12 @@ static ir_s odd_of(const struct mma_shared *m) { return ir_sandi(m->b, m->brings
 static ir_s side_of(const struct mma_shared *m) { return ir_sshri(m->b, m->brings, 1); }
 static int64_t span_bytes(const struct mma_shared *m)
 {
-	return m->group.span_units * (int64_t)weight_pieces_unit(m->recipe->format);
+	return m->group.span_units * (int64_t)weight_vectors_unit(m->recipe->format);
 }
-static int64_t period_heads(const struct mma_shared *m) { return weight_pieces_head(m->recipe->format) * INT64_C(32); }
+static int64_t period_heads(const struct mma_shared *m) { return weight_vectors_head(m->recipe->format) * INT64_C(32); }
 static int64_t span_heads(const struct mma_shared *m)
 {
-	return m->group.span_units / PIECES_PERIOD_UNITS * period_heads(m);
+	return m->group.span_units / VECTORS_PERIOD_UNITS * period_heads(m);
 }
 
 void mma_begin_rows(struct mma_shared *m, ir_s number)
@@ -75,7 +76,7 @@ void mma_begin_rows(struct mma_shared *m, ir_s number)
 	ir_a block = matmul_plus(b, matmul_group_arg(&m->group, MATMUL_W), number, m->recipe->block_bytes),
 	     w = matmul_plus(b, block, m->half, m->spans * span_bytes(m));
 
-	m->w = ir_var_a(b, m->recipe->unpacks ? w : matmul_plus(b, w, odd_of(m), IR_TILE * IR_PIECE_BYTES));
+	m->w = ir_var_a(b, m->recipe->unpacks ? w : matmul_plus(b, w, odd_of(m), IR_TILE * IR_VECTOR_BYTES));
 	if (!m->recipe->unpacks || !m->recipe->format->head_bytes)
 		return;
 	block = ir_aaddi(b, block, MMA_HALVES * m->spans * span_bytes(m));
@@ -86,7 +87,7 @@ static bool ends_period(const struct mma_step *s) { return s->first + s->strips 
 
 static int64_t walk_rows(const struct mma_shared *m, const struct mma_step *s)
 {
-	int64_t period = s->units * (int64_t)weight_pieces_unit(m->recipe->format);
+	int64_t period = s->units * (int64_t)weight_vectors_unit(m->recipe->format);
 
 	if (m->recipe->unpacks)
 		return ends_period(s) ? period : 0;
@@ -140,12 +141,12 @@ static void leave_column_scales(const struct mma_shared *m, const ir_i d[2], int
 static ir_i bring_row_scales(const struct mma_shared *m, const struct mma_step *s)
 {
 	struct ir *b = m->b;
-	uint32_t stream = s->units * weight_pieces_lane(m->recipe->format),
-		 at = weight_pieces_stream(m->recipe->format, 0, s->units) + 2 * s->first;
-	uint64_t place = weight_pieces_place(stream, at, 0);
-	unsigned apart = (unsigned)(weight_pieces_place(stream, at, 1) - place);
-	int32_t disp = (int32_t)place - (int32_t)(s->first * MMA_UNIT_BYTES);
-	ir_a from = matmul_plus(b, m->w, odd_of(m), (s->strips == MMA_STEP ? 4 : 0) - IR_TILE * IR_PIECE_BYTES);
+	uint32_t stream = s->units * weight_vectors_lane(m->recipe->format),
+		 at = weight_vectors_stream(m->recipe->format, 0, s->units) + 2 * s->first;
+	uint64_t offset = weight_vectors_offset(stream, at, 0);
+	unsigned apart = (unsigned)(weight_vectors_offset(stream, at, 1) - offset);
+	int32_t disp = (int32_t)offset - (int32_t)(s->first * MMA_UNIT_BYTES);
+	ir_a from = matmul_plus(b, m->w, odd_of(m), (s->strips == MMA_STEP ? 4 : 0) - IR_TILE * IR_VECTOR_BYTES);
 
 	return s->strips == 1 ? ir_iload_u16(b, from, disp) : ir_iload_s(b, from, disp, apart);
 }
@@ -178,31 +179,31 @@ static void bring_packed(const struct mma_shared *m, const struct mma_step *s, s
 {
 	struct ir *b = m->b;
 	const struct weight_format *f = m->recipe->format;
-	const unsigned head = f->head_bytes ? weight_pieces_head(f) : 0;
+	const unsigned head = f->head_bytes ? weight_vectors_head(f) : 0;
 	ir_s odd = odd_of(m);
 
 	for (unsigned i = 0; i < (head + 3) / 4; i++)
 		r->head[i] = head == 2 ? ir_iload_u16(b, m->heads, 0) : ir_iload_s(b, m->heads, (int32_t)(i * 4), head);
-	for (unsigned i = weight_pieces_first_array(f); i < WEIGHT_MAX_ARRAYS; i++) {
+	for (unsigned i = weight_vectors_first_array(f); i < WEIGHT_MAX_ARRAYS; i++) {
 		if (!pair_words(f, i))
 			continue;
 		ir_a from = matmul_plus(b, m->w, odd, pairs_apart(f, i));
 		for (unsigned n = 0; n < pair_words(f, i); n++) {
-			uint64_t place = word_place(f, i, s->first, n, 0);
-			unsigned apart = (unsigned)(word_place(f, i, s->first, n, 1) - place);
-			r->word[i][n] = ir_iload_s(b, from, (int32_t)place, apart);
+			uint64_t offset = word_offset(f, i, s->first, n, 0);
+			unsigned apart = (unsigned)(word_offset(f, i, s->first, n, 1) - offset);
+			r->word[i][n] = ir_iload_s(b, from, (int32_t)offset, apart);
 		}
 	}
 }
 
 /* Numbers from the head, of this wave's pair of units first. */
 static void make_numbers(const struct mma_shared *m, const struct mma_step *s, const ir_i head[4],
-                         struct weight_pieces *p)
+                         struct weight_vectors *p)
 {
 	struct ir *b = m->b;
 	ir_i bytes[4], past = ir_isplat(b, ir_sshli(b, odd_of(m), 4));
 
-	weight_pieces_numbers(b, head, bytes);
+	weight_vectors_numbers(b, head, bytes);
 	for (unsigned i = 0; i < 4; i += 2)
 		p->array[0].word[i] = ir_ishrv(b, bytes[i + s->first / MMA_STEP], past);
 	p->array[0].word[1] = p->array[0].word[0];
@@ -214,22 +215,22 @@ static void leave_packed(const struct mma_shared *m, const struct mma_step *s, c
 {
 	struct ir *b = m->b;
 	const struct weight_format *f = m->recipe->format;
-	struct weight_pieces p = { .format = f };
-	const struct weight_stream w = { .pieces = &p };
+	struct weight_vectors p = { .format = f };
+	const struct weight_stream w = { .contiguous = &p };
 	ir_s odd = odd_of(m), side = side_of(m);
 	ir_a strips = ir_aaddi(b, mma_buffer(m), MMA_FACTOR_BYTES),
 	     quants = matmul_plus(b, matmul_plus(b, strips, odd, 2 * mma_strip_bytes(m)), side,
-	                          MMA_SIDE * IR_PIECE_BYTES),
+	                          MMA_SIDE * IR_VECTOR_BYTES),
 	     numbers = matmul_plus(b, matmul_plus(b, mma_row_scales(m), odd, 2 * MMA_BOTH * 4), side, MMA_SIDE * 4);
 	struct product_unpacked to = { .quants = quants,
 		                       .numbers = numbers,
-		                       .second = (mma_row_pieces(m) - 1) * MMA_PIECES_BYTES,
+		                       .second = (mma_row_vectors(m) - 1) * MMA_VECTORS_BYTES,
 		                       .scales = { 0, MMA_SCALES_BYTES },
 		                       .minima = { MMA_SCALES_BYTES, MMA_SCALES_BYTES } };
 
 	if (f->six)
 		make_numbers(m, s, r->head, &p);
-	for (unsigned i = weight_pieces_first_array(f); i < WEIGHT_MAX_ARRAYS; i++) {
+	for (unsigned i = weight_vectors_first_array(f); i < WEIGHT_MAX_ARRAYS; i++) {
 		p.array[i].n = pair_words(f, i);
 		memcpy(p.array[i].word, r->word[i], p.array[i].n * sizeof(ir_i));
 	}
@@ -246,11 +247,11 @@ void mma_write_zeroes(const struct mma_shared *m)
 {
 	struct ir *b = m->b;
 	ir_f zero = ir_fconst(b, 0);
-	ir_a at = matmul_plus(b, ir_aaddi(b, mma_buffer(m), MMA_FACTOR_BYTES + MMA_PIECES_BYTES), m->brings,
-	                      IR_TILE * IR_PIECE_BYTES);
+	ir_a at = matmul_plus(b, ir_aaddi(b, mma_buffer(m), MMA_FACTOR_BYTES + MMA_VECTORS_BYTES), m->brings,
+	                      IR_TILE * IR_VECTOR_BYTES);
 
 	for (unsigned u = 0; u < MMA_STEP; u++)
-		for (unsigned i = 0; i < IR_TILE * IR_PIECE_BYTES / 128; i++)
+		for (unsigned i = 0; i < IR_TILE * IR_VECTOR_BYTES / 128; i++)
 			ir_fstore(b, at, zero, (int32_t)(u * (unsigned)mma_strip_bytes(m) + i * 128), 0);
 }
 
@@ -264,7 +265,7 @@ struct mma_brought mma_bring(const struct mma_shared *m, const struct mma_step *
 	for (unsigned u = 0; u < s->strips; u++) {
 		r.x[u] = ir_oload(b, m->x, (int32_t)(u * IR_STRIP_BYTES), mma_column_bytes(m), 1);
 		if (!m->recipe->unpacks)
-			r.w[u] = ir_oload(b, m->w, (int32_t)(u * MMA_UNIT_BYTES), IR_PIECE_BYTES, MMA_SIDE);
+			r.w[u] = ir_oload(b, m->w, (int32_t)(u * MMA_UNIT_BYTES), IR_VECTOR_BYTES, MMA_SIDE);
 	}
 	if (m->recipe->unpacks)
 		bring_packed(m, s, &r);
@@ -280,13 +281,13 @@ struct mma_brought mma_bring(const struct mma_shared *m, const struct mma_step *
 void mma_leave(const struct mma_shared *m, const struct mma_step *s, const struct mma_brought *r)
 {
 	struct ir *b = m->b;
-	ir_a at = matmul_plus(b, mma_buffer(m), m->brings, IR_TILE * IR_PIECE_BYTES);
+	ir_a at = matmul_plus(b, mma_buffer(m), m->brings, IR_TILE * IR_VECTOR_BYTES);
 
 	for (unsigned u = 0; u < s->strips; u++) {
 		const int32_t strip = (int32_t)u * mma_strip_bytes(m);
-		ir_ostore(b, at, r->x[u], strip, IR_PIECE_BYTES, MMA_APART);
+		ir_ostore(b, at, r->x[u], strip, IR_VECTOR_BYTES, MMA_APART);
 		if (!m->recipe->unpacks)
-			ir_ostore(b, at, r->w[u], strip + MMA_FACTOR_BYTES, IR_PIECE_BYTES, MMA_APART);
+			ir_ostore(b, at, r->w[u], strip + MMA_FACTOR_BYTES, IR_VECTOR_BYTES, MMA_APART);
 	}
 	if (m->recipe->unpacks)
 		leave_packed(m, s, r);
