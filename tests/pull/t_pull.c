@@ -335,6 +335,42 @@ static int begin(void **state)
 	return mkdtemp(root) ? 0 : -1;
 }
 
+/* A file at an address, to standard output. */
+static void test_printed(void **state)
+{
+	static const struct fake_file files[] = {
+		{ "a.txt", "picture", 7, false }, { "large", big, 3000, false }, { "b", big, 60, true }
+	};
+	static const struct {
+		const char *more, *host, *path, *why;
+	} rows[] = {
+		{ "", "127.0.0.1", "o/n/resolve/main/b", "leads to another host, which is not followed" },
+		{ "", "127.0.0.1", "o/n/resolve/main/none", "answers with status 404" },
+		{ "--print-kib 2", "127.0.0.1", "o/n/resolve/main/large", "sends more bytes than are allowed" },
+		{ "", "nowhere.invalid", "a.txt", "nowhere.invalid" },
+	};
+	char line[400];
+
+	clear();
+	SET(files);
+	snprintf(line, sizeof line, "--print --quiet -- http://127.0.0.1:%d/o/n/resolve/main/a.txt", hub.port);
+	assert_int_equal(pull(line), 0);
+	assert_string_equal(out, "picture");
+	assert_string_equal(err, "");
+	snprintf(line, sizeof line, "--print --print-kib 3 http://127.0.0.1:%d/o/n/resolve/main/large", hub.port);
+	assert_int_equal(pull(line), 0);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		snprintf(line, sizeof line, "--print %s http://%s:%d/%s", rows[i].more, rows[i].host, hub.port,
+		         rows[i].path);
+		assert_int_equal(pull(line), 1);
+		if (!strstr(err, rows[i].why) || strchr(err, '\n') != err + strlen(err) - 1)
+			fail_msg("%s: %s", line, err);
+	}
+	assert_int_equal(pull("--print file:///etc/passwd"), 1);
+	assert_string_equal(out, "");
+	assert_false(is_there("cache"));
+}
+
 static int end(void **state) { return shell("rm -rf %s", root); }
 
 int main(void)
@@ -349,7 +385,7 @@ int main(void)
 		cmocka_unit_test(test_disk),          cmocka_unit_test(test_together),
 		cmocka_unit_test(test_interrupted),   cmocka_unit_test(test_said),
 		cmocka_unit_test(test_remove),        cmocka_unit_test(test_remove_refused),
-		cmocka_unit_test(test_run),
+		cmocka_unit_test(test_run),           cmocka_unit_test(test_printed),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
