@@ -345,6 +345,7 @@ int jit_optimiser_save(const jit_optimiser *o, const char *path, jit_error *err)
 static char *read_whole(const char *path, size_t *n, struct error *err)
 {
 	enum { BYTES_MAX = INT_MAX };
+	static const char begins[] = "jitopt-";
 	FILE *f = fopen(path, "rb");
 	char *text = NULL;
 
@@ -359,6 +360,11 @@ static char *read_whole(const char *path, size_t *n, struct error *err)
 		*n += fread(text + *n, 1, room - *n, f);
 		if (*n < room)
 			break;
+		if (memcmp(text, begins, sizeof begins - 1) != 0) { /* another file, which may be of any size */
+			error_set(err, ERROR_FORMAT, "%.300s:1: expected a saved state, which begins with %s", path,
+			          begins);
+			break;
+		}
 	}
 	if (!f || ferror(f))
 		error_set(err, ERROR_IO, "%.300s: cannot be read: %s", path, strerror(errno));

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/json_read.h"
 #include "loaders/tokenizer/tokenizer.h"
@@ -293,6 +294,12 @@ static char *read_whole(const char *path, size_t *n, struct error *err)
 	*n = 0;
 	if (!f) {
 		error_set(err, ERROR_IO, "%.300s: %s", path, strerror(errno));
+		return NULL;
+	}
+	struct stat is;
+	if (fstat(fileno(f), &is) == 0 && (S_ISCHR(is.st_mode) || S_ISBLK(is.st_mode))) { /* may have no end */
+		error_set(err, ERROR_FORMAT, "%.300s: is a device, expected a file of texts", path);
+		fclose(f);
 		return NULL;
 	}
 	for (;;) {

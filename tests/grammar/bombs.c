@@ -199,6 +199,17 @@ static void nothing_is_right(void)
 	add("}}");
 }
 
+/* Many places at once after each byte, in any order. */
+static void long_choices(void)
+{
+	add("{\"not\":{\"allOf\":[{\"pattern\":\"^(");
+	for (unsigned i = 0; i < 12; i++)
+		add("[ab]+|.{%u}|(.*|\\\\p{L})|(.{60}|x*)|", 3 + i);
+	add("z)?\"},{\"pattern\":\"((x*|.{3})|(.*|.{60}|.{20}|\\\\p{L})|(.{60})*)$\"}]}}");
+}
+
+static void far_choices(void) { add("{\"pattern\":\".{8}.*x*((((a|(([ab]+|(b|\\\\p{L}))|x*))|(.{60}|\\\\s)))?| )\"}"); }
+
 static void conditions(void)
 {
 	add("{\"type\":\"object\",\"allOf\":[");
@@ -340,6 +351,8 @@ static const struct {
 	{ "looking ahead", GRAMMAR_SCHEMA, looking_ahead },
 	{ "nothing is right", GRAMMAR_SCHEMA, nothing_is_right },
 	{ "conditions", GRAMMAR_SCHEMA, conditions },
+	{ "long choices", GRAMMAR_SCHEMA, long_choices },
+	{ "far choices", GRAMMAR_SCHEMA, far_choices },
 	{ "a far letter", GRAMMAR_REGEX, far_letter },
 	{ "repetitions", GRAMMAR_REGEX, repetitions },
 	{ "many repetitions", GRAMMAR_REGEX, many_repetitions },

@@ -246,6 +246,8 @@ void test_api_files(void **state)
 	assert_int_equal(rmdir(dir), 0);
 	assert_null(jit_optimiser_load("/dev/null", &err));
 	assert_string_equal(err.message, "/dev/null:1: expected a saved state; the file is too short");
+	assert_null(jit_optimiser_load("/dev/zero", &err)); /* has no end */
+	assert_string_equal(err.message, "/dev/zero:1: expected a saved state, which begins with jitopt-");
 }
 
 void test_api_refused(void **state)

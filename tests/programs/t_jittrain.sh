@@ -106,6 +106,7 @@ refused "empty.txt: the file is empty" 1 lora "$model" -d "$dir/empty.txt" -o "$
 : > "$dir/empty.jsonl"
 refused "empty.jsonl: the file is empty" 1 lora "$model" -d "$dir/empty.jsonl" -o "$dir/no" $few
 refused "none.txt: No such file" 1 lora "$model" -d "$dir/none.txt" -o "$dir/no" $few
+refused "/dev/zero: is a device, expected a file of texts" 1 lora "$model" -d /dev/zero -o "$dir/no" $few
 refused "the model's files have no chat template" 1 lora "$model" -d "$dir/chat.jsonl" -o "$dir/no" $few
 echo '{"messages": [{"role": "user", "content": "Who?"}]}' > "$dir/user.jsonl"
 refused "no turn of the assistant" 1 lora "$model" -d "$dir/user.jsonl" --chat-template "$dir/template" \
