@@ -38,7 +38,7 @@ static void put_sums(struct source *s, const struct attending *t, const struct l
 {
 	for (unsigned r = 0; r < t->a.block; r++)
 		source_line(s, "%s s%u = 0;", t->type, r);
-	source_line(s, "for (k in 0..%" PRIu64 ") {", lines);
+	source_line(s, "for (k in 0..%" PRIu64 ")%s {", lines, s->lanes ? " unroll(4)" : "");
 	source_line(s, "%s y = %s[%s + n];", t->type, y->array, y->at);
 	for (unsigned r = 0; r < t->a.block; r++)
 		source_line(s, "s%u = fma(%s, y, s%u);", r, x[r], r);
