@@ -31,6 +31,9 @@ bool jiteml_read(struct expression *e, const char *what, const char *text);
 /* An expression as --form says. */
 void jiteml_write(const struct expression *e, const char *const *names, FILE *out);
 
+/* A script for gnuplot that draws the tree. False: there is no memory. */
+bool jiteml_draw(const struct expression *e, const char *const *names, FILE *out);
+
 /* ---- jiteml_prove.c: whether two expressions are equal, by MPFR */
 
 enum { JITEML_POINTS = 64 };

@@ -128,7 +128,9 @@ static void write_rpn(const struct expression *e, const char *const *names, uint
 
 void jiteml_write(const struct expression *e, const char *const *names, FILE *out)
 {
-	if (strcmp(jiteml.form, "rpn") == 0)
+	if (strcmp(jiteml.form, "gnuplot") == 0)
+		jiteml_draw(e, names, out);
+	else if (strcmp(jiteml.form, "rpn") == 0)
 		write_rpn(e, names, expression_root(e), out);
 	else
 		expression_write(e, names,

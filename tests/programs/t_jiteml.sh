@@ -92,6 +92,14 @@ has '\frac{x^{2}}{3}'
 is 0 $j show "x^2/3" --form rpn
 has "x 2 ^ 3 / "
 
+is 0 $j show "eml(1, x)^2/3" --form gnuplot
+check "seven nodes" [ "$(grep -c '^[-0-9.]* [-0-9.]* "' "$dir/out")" = 7 ]
+check "six edges" [ "$(sed '/^$labels/q' "$dir/out" | grep -c '^$')" = 6 ]
+if command -v gnuplot > /dev/null; then
+	gnuplot -e "set terminal svg; set output '$dir/tree.svg'" "$dir/out" > "$dir/said" 2>&1
+	check "gnuplot draws it: $(head -c 300 "$dir/said")" grep -q '>eml<' "$dir/tree.svg"
+fi
+
 # Formulas of data: files of both kinds, sequences, and what is left of a target.
 awk 'BEGIN { print "k,x,U"; for (i = 0; i < 40; i++) { k = 1 + i % 7 * 0.37; x = 2 + i * i % 11 * 0.21
 	printf "%.17g,%.17g,%.17g\n", k, x, k * x * x / 2 } }' > "$dir/spring.csv"

@@ -146,6 +146,14 @@ is 1 $j run "command:yes 1" -n 2
 says "it wrote more lines than there were candidates"
 is 0 $j run "command:while read -r a; do echo nan; done" -n 2 -e 60
 
+# The working memory of docs/examples: an evolved network holds its cue, and threads do not show.
+w="run $top/docs/examples/working_memory.jk -n 6 --in v=zeros --in rest=zeros --in fired=zeros --in raster=zeros -e 9"
+evolved=1.474141693,1.139785833,0.3268645428,2.16342951,2.614342899,0.4286773707
+is 0 $j $w --start $evolved --sigma 1e-9 --target 0.05 --state "$dir/g" --threads 1
+is 0 $j $w --start $evolved --sigma 1e-9 --target 0.05 --state "$dir/h" --threads 3
+same "threads do not show in a network" "$dir/g" "$dir/h"
+is 3 $j $w --start 0.1,0,0,0,0,0 --sigma 1e-9 --target 1.99 # a silent one lacks 2
+
 # What is wrong with a command line
 is 2 $j
 says "a command is missing: run, bbob or problem"
