@@ -142,10 +142,12 @@ void source_reduce(struct source *s, const struct tensor_node *n)
 {
 	enum { LANES = 8 };
 	const struct reduction r = reduction_of(s, n);
+	/* Partial results of 8 bytes take all the memory that a workgroup of a card shares. */
+	const bool has_room = s->lanes || tensor_type_bytes(r.wide) < 8;
 
 	if (n->op == OP_reduce_product)
 		by_chain(s, &r);
-	else if (r.inner >= LANES && r.wide != JIT_TYPE_BOOL && r.count > 0)
+	else if (r.inner >= LANES && r.wide != JIT_TYPE_BOOL && r.count > 0 && has_room)
 		by_columns(s, &r);
 	else
 		by_rows(s, &r);

@@ -300,6 +300,8 @@ static const char *const texts[] = {
 	"t = dot a w left=[2] right=[1]\nu = dot b w left=[2] right=[1]\nq = concatenate t u axis=0\noutput s\n"
 	"output q\noutput j\n",
 	"input x f16[3]\na = cumsum x axis=0\nb = cumprod x axis=0\nc = concatenate a b axis=0\noutput c\n",
+	/* Partial results of 8 bytes for each lane of a card, of what no array has. */
+	"c = constant i64[] -3\ne = broadcast c shape=[13] axes=[]\nr = reduce_sum e axes=[]\noutput r\n",
 	/* A kernel that writes all, in memory that others used before. */
 	"input x f32[70]\na = cumsum x axis=0\ny = kernel a whole=1 source=\"kernel k(in f32 x[70], out f32 y[70]) "
 	"over (i "
