@@ -265,7 +265,7 @@ static void test_merged(void **unused)
 		for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
 			const unsigned which = some[i];
 			const float scale = which < 8 ? 0.5f : 1;
-			if (test_quick() && i % 3 == 1 + tied)
+			if (test_quick() && i != (tied ? 4 : 9) && i != (tied ? 6 : 3))
 				continue;
 			write_adapter("adapter", which);
 			write_merged(tied, (double)scale * 2);

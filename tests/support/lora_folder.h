@@ -89,6 +89,8 @@ static inline void lora_folder(const char *dir, const struct lora_written *w)
 			data += bytes;
 		}
 	header[at++] = '}';
+	while (at % 8)
+		header[at++] = ' ';
 	const uint64_t length = at - 8;
 	memcpy(header, &length, 8);
 	all = malloc(at + data);
