@@ -36,7 +36,8 @@
 	X(PROGRAM, "program") /* several kernels in one launch: jit/program_key.h */ \
 	X(USER, "user")       /* a user's kernel: key_user() */ \
 	X(ADAPT_DOWN, "adaptdown") \
-	X(ADAPT_UP, "adaptup")
+	X(ADAPT_UP, "adaptup") \
+	X(CHANNEL, "channel")
 enum key_kind {
 	KEY_NONE,
 #define X(id, text) KEY_##id,

@@ -211,8 +211,9 @@
  *       S_i = fma(B_i, t, S_i * e), the product S_i * e rounded
  *       o = one ascending chain fma(S_i, C_i, o) from +0
  *       the result is fma(skip, v, o)
- *     The result is gated as in rule 16, with silu of rule 5. It is then normed as in rule 7, each group of heads by
- *     itself where the model has several.
+ *     Where channels forget by numbers of their own (Mamba 1), d is softplus(dt + bias) of the channel, v its input,
+ * and each row has its own e_i = exp(decay_i * d). The result is gated as in rule 16, with silu of rule 5. It is then
+ * normed as in rule 7, each group of heads by itself where the model has several.
  *
  * 19. Low-rank adapters. To the product of a row, before rule 5's bias, d is added: value + d. A token's adapters are
  * in an order, each with ranks 1 to n. n counts as a multiple of 4; the extra elements of A and B are +0.

@@ -131,6 +131,7 @@ static const char *missing(const struct model *m)
 		case MIXER_ATTENTION:
 		case MIXER_DELTA: break;
 		case MIXER_CONV: return "it has layers of short convolutions";
+		case MIXER_CHANNEL:
 		case MIXER_SCAN: return "it has layers of the selective scan";
 		default: return "it has layers of one part";
 		}

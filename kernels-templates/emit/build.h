@@ -39,6 +39,7 @@ bool merge_build(struct ir *b, const struct key *key, const struct target *targe
 bool conv_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool delta_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool scan_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool channel_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool gate_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool adapt_down_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool adapt_up_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
@@ -62,6 +63,7 @@ uint64_t traffic_merge(const struct key *k, uint64_t units, uint64_t position, u
 uint64_t traffic_conv(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_delta(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_scan(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
+uint64_t traffic_channel(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_gate(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_embed(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);
 uint64_t traffic_adapt(const struct key *k, uint64_t units, uint64_t position, uint64_t columns);

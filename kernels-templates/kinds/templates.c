@@ -121,6 +121,7 @@ const struct template_kind template_kinds[KEY_KIND_COUNT] = {
 	[KEY_CONV] = { .build = conv_build, .args = CONV_ARGS, .effort = 1, .traffic = traffic_conv },
 	[KEY_DELTA] = { .build = delta_build, .args = DELTA_ARGS, .effort = 2, .traffic = traffic_delta },
 	[KEY_SCAN] = { .build = scan_build, .args = SCAN_ARGS, .effort = 2, .traffic = traffic_scan },
+	[KEY_CHANNEL] = { .build = channel_build, .args = CHANNEL_ARGS, .effort = 2, .traffic = traffic_channel },
 	[KEY_GATE] = { .build = gate_build, .args = GATE_ARGS, .effort = 1, .traffic = traffic_gate },
 	[KEY_EMBED] = { .build = embed_build,
 	                .args = EMBED_ARGS,

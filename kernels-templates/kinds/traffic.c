@@ -178,6 +178,11 @@ uint64_t traffic_scan(const struct key *k, uint64_t units, uint64_t position, ui
 	       columns * (8 * (uint64_t)k->kv_heads * k->head_dim + 4 * (uint64_t)k->heads);
 }
 
+uint64_t traffic_channel(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
+{
+	return units * 128 * (3 * (uint64_t)k->rows + 3 * columns + 2) + columns * 8 * numerics_pad(k->rows);
+}
+
 uint64_t traffic_gate(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
 	return units * 128 * 3;

@@ -119,6 +119,8 @@ struct model_tensor {
 	bool plus_one;                 /* a norm's weights, to each of which 1 is added */
 	bool ones;                     /* a vector that no file has: each number is 1 */
 	const float *given;            /* a vector that no tensor of a file is: its numbers, or NULL */
+	uint32_t by_channel;           /* a vector of so many numbers of each channel; packed, 32 channels' first ones
+	                                  come first; 0: it is none */
 	const float *each_times;       /* the same of each number by itself, or NULL */
 	float times;                   /* each number of the file stands for its product with this; 0: for itself */
 	uint32_t rope_head, rope_skip; /* of these: a head's rows, where the model's head_dim does not say it; the first
@@ -193,7 +195,7 @@ struct model_spec {
 	const uint8_t *layer_rotation;         /* layers entries of enum model_rotation, or NULL: all as rope says */
 	const uint8_t *layer_mixer;            /* layers entries of enum model_mixer, or NULL: attention in all */
 	struct model_recurrent recurrent;
-	float norm_eps, head_eps; /* of the norms of Q's and K's heads, 0: the same */
+	float norm_eps, head_eps; /* of the norms of Q's and K's heads and of channels' steps, 0: the same */
 	bool tied;                /* logits use the embedding matrix */
 	bool norms_rotated;       /* norms of Q's and K's heads stand behind the rotation */
 	bool head_weights;        /* norms of Q's and K's heads are as others, and each head has its own weights */

@@ -90,6 +90,28 @@ static const struct arch_name falcon_norms[ARCH_NORM_NAMES] = {
 	{ SLOT_ffn_norm_bias, "attn_norm.bias", "ln_mlp.bias" }
 };
 
+/* What Mamba 1 is, and what its files say beside. */
+#define CHANNEL_FORM \
+	.groups = GROUP(CHANNEL) | GROUP(TAPS), .recurrent = MIXER_CHANNEL, .states_alone = true, .head_dim = 64, \
+	.switches = SWITCH_ONE_PART | SWITCH_NO_ROPE, .gguf_fused = FUSED_CHANNEL, .hf_fused = FUSED_CHANNEL, \
+	.base = "backbone.", .embed = "embeddings.weight", .final_norm = { NULL, "norm_f.weight" }, \
+	.eps = "layer_norm_epsilon", .renamed = MAMBA_NAMES
+#define MAMBA_NAMES \
+	{ \
+		{ SLOT_attn_norm, NULL, "norm.weight" }, { SLOT_channel_x, NULL, "mixer.in_proj.weight" }, \
+			{ SLOT_channel_dt, NULL, "mixer.x_proj.weight" }, \
+			{ SLOT_channel_steps, NULL, "mixer.dt_proj.weight" }, \
+			{ SLOT_channel_bias, NULL, "mixer.dt_proj.bias" }, \
+			{ SLOT_channel_out, NULL, "mixer.out_proj.weight" }, \
+			{ SLOT_channel_decay, NULL, "mixer.A_log" }, { SLOT_channel_skip, NULL, "mixer.D" }, \
+			{ SLOT_taps, NULL, "mixer.conv1d.weight" }, { SLOT_taps_bias, NULL, "mixer.conv1d.bias" }, \
+	}
+#define MAMBA_DEFAULTS "num_attention_heads=1 max_position_embeddings=1048576 layer_norm_epsilon=1e-5"
+#define MAMBA_FIELDS \
+	"intermediate_size rescale_prenorm_residual residual_in_fp32 time_step_floor time_step_max time_step_min " \
+	"time_step_scale time_step_init_scheme use_mambapy use_associative_scan use_falcon_mambapy d_inner d_model " \
+	"n_layer ssm_cfg fused_add_norm rms_norm"
+
 /* Fields of configurations of Qwen 2 VL and 2.5 VL, which may have those of the text model beside the image part's. */
 #define SEEING \
 	"attention_bias mlp_bias mrope_section vision_config image_token_id video_token_id " \

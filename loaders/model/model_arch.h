@@ -49,6 +49,7 @@ enum arch_fused {
 		128, /* experts' rows of gate and up alternately, and of floats columns as rows (model_columns.c) */
 	FUSED_SCAN = 256,     /* of the selective scan: the gate, what goes through the convolution, and the steps */
 	FUSED_SHARED = 512,   /* gate and up of the shared expert */
+	FUSED_CHANNEL = 2048, /* of the selective scan of channels: its input and gate; steps, keys and queries */
 	FUSED_BY_HEADS = 1024 /* with FUSED_QKV: of each head its queries, keys and values */
 };
 
@@ -208,6 +209,7 @@ struct arch_row {
 	double gguf_score_cap, gguf_logit_cap;
 	bool gguf_states_window;    /* GGUF files must */
 	bool attends_beside;        /* those layers attend, too: Falcon H1 */
+	bool channel_ones;          /* norms of channels' steps, keys and queries have no weights */
 	bool states_alone;          /* no layer attends, and there are no other parts: Mamba */
 	enum model_mixer recurrent; /* what layers without attention have; MIXER_ATTENTION: there are none */
 	const char *counts; /* fields of config.json that say how many experts there are; NULL: any of the names */

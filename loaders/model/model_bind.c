@@ -54,8 +54,9 @@ static bool group_of_mixer(const struct model_spec *s, enum tensor_group group, 
 	case GROUP_##id: return mixer == MIXER_##id;
 		MODEL_MIXERS(X)
 #undef X
-	case GROUP_SCAN_NORM:
-	case GROUP_TAPS_BIAS: return mixer == MIXER_SCAN;
+	case GROUP_SCAN_NORM: return mixer == MIXER_SCAN;
+	case GROUP_CHANNEL_NORM: return mixer == MIXER_CHANNEL;
+	case GROUP_TAPS_BIAS: return mixer == MIXER_SCAN || mixer == MIXER_CHANNEL;
 	case GROUP_TAPS: return mixer != MIXER_ATTENTION && mixer != MIXER_NONE;
 	default: return true;
 	}
@@ -214,7 +215,7 @@ static bool is_transposed(const struct binder *b, const struct bind_slot_row *sl
 /* Whether files have rows and columns of this vector. */
 static bool is_flat(const struct binder *b, enum tensor_group group)
 {
-	if (group == GROUP_QK_ROW_NORM && b->m->spec.head_weights)
+	if ((group == GROUP_QK_ROW_NORM && b->m->spec.head_weights) || group == GROUP_CHANNEL)
 		return true;
 	return b->f->format == MODEL_GGUF ? group == GROUP_SCAN || group == GROUP_SCAN_NORM
 	                                  : b->f->arch->routing & ROUTING_CHOICE_BIAS;
@@ -227,7 +228,9 @@ static void note_numbers(const struct binder *b, enum tensor_slot k, struct mode
 		return;
 	t->times = k == SLOT_router_scale ? (float)(1 / math_host_sqrt((double)b->m->spec.hidden)) : 0;
 	t->each_times = k == SLOT_taps ? b->f->taps_times : NULL;
-	t->minus_exp = (k == SLOT_delta_decay || k == SLOT_scan_decay) && b->f->format == MODEL_HF;
+	t->by_channel = k == SLOT_channel_decay ? b->m->spec.recurrent.key_dim : 0;
+	t->minus_exp =
+		(k == SLOT_delta_decay || k == SLOT_scan_decay || k == SLOT_channel_decay) && b->f->format == MODEL_HF;
 }
 
 static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)

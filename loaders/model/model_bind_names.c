@@ -39,6 +39,8 @@ static const struct {
 	  { "ffn_gate_up_exps.weight", "block_sparse_moe.input_linear.weight" } },
 	{ FUSED_SHARED, SLOT_shared_gate, SLOT_shared_up, { NULL, "shared_mlp.input_linear.weight" } },
 	{ FUSED_SCAN, SLOT_scan_z, SLOT_scan_dt, { "ssm_in.weight", "mamba.in_proj.weight" } },
+	{ FUSED_CHANNEL, SLOT_channel_x, SLOT_channel_z, { "ssm_in.weight", "mamba.in_proj.weight" } },
+	{ FUSED_CHANNEL, SLOT_channel_dt, SLOT_channel_c, { "ssm_x.weight", "mamba.x_proj.weight" } },
 	{ FUSED_DELTA, SLOT_delta_qkv, SLOT_delta_z, { "ssm_in.weight", "linear_attn.in_proj_qkvz.weight" } },
 	{ FUSED_RATES, SLOT_delta_b, SLOT_delta_a, { "ssm_ba.weight", "linear_attn.in_proj_ba.weight" } },
 	{ FUSED_BY_COLUMNS, SLOT_expert_gate, SLOT_expert_up, { NULL, "mlp.experts.gate_up_proj" } },

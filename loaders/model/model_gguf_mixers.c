@@ -37,7 +37,9 @@ bool gguf_read_kv_heads(struct gguf_reader *r)
 {
 	const struct gguf_kv *kv = gguf_find(r->g, gguf_key(r, "attention.head_count_kv"));
 
-	if ((r->row->recurrent == MIXER_CONV || r->row->recurrent == MIXER_SCAN) && kv && kv->type == GGUF_ARRAY)
+	if ((r->row->recurrent == MIXER_CONV || r->row->recurrent == MIXER_SCAN ||
+	     r->row->recurrent == MIXER_CHANNEL) &&
+	    kv && kv->type == GGUF_ARRAY)
 		return by_heads(r, kv);
 	return gguf_get_u32(r, "attention.head_count_kv", OPTIONAL, &r->m->spec.kv_heads);
 }

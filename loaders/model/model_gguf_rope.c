@@ -224,8 +224,9 @@ static bool read_rotates(struct gguf_reader *r)
 
 	if (kv && kv->type != GGUF_BOOL)
 		return error_set(r->err, ERROR_FORMAT, "%s: key %s is not true or false", r->g->path, r->key);
-	r->m->file->rotates = !r->m->spec.one_part && !r->row->pos_embed && r->row->alibi == 0 &&
-	                      (!r->row->encoder || r->row->encoder->rotates) && (!kv || gguf_item_int(kv, 0) != 0);
+	r->m->file->rotates = !r->m->spec.one_part && r->row->recurrent != MIXER_CHANNEL && !r->row->pos_embed &&
+	                      r->row->alibi == 0 && (!r->row->encoder || r->row->encoder->rotates) &&
+	                      (!kv || gguf_item_int(kv, 0) != 0);
 	return true;
 }
 

@@ -250,9 +250,10 @@ static bool read_sizes(struct hf_reader *r)
 	double eps = s->centred ? 1e-5 : 1e-6;
 
 	if (!read_number_of_layers(r) || !hf_get_u32(r, c, "hidden_size", REQUIRED, MODEL_MAX_WIDTH, &s->hidden) ||
-	    !hf_get_u32(r, c, "intermediate_size",
-	                r->row->routing & ROUTING_ALL || r->row->ffn_times ? OPTIONAL : REQUIRED, MODEL_MAX_WIDTH,
-	                &s->ffn) ||
+	    !hf_get_u32(
+		    r, c, "intermediate_size",
+		    r->row->routing & ROUTING_ALL || r->row->ffn_times || r->row->states_alone ? OPTIONAL : REQUIRED,
+		    MODEL_MAX_WIDTH, &s->ffn) ||
 	    !hf_get_u32(r, c, "vocab_size", REQUIRED, INT32_MAX, &s->vocab) ||
 	    !hf_get_u32(r, c, "num_attention_heads", REQUIRED, MODEL_MAX_HEADS, &s->heads))
 		return false;
@@ -260,6 +261,8 @@ static bool read_sizes(struct hf_reader *r)
 	    (!hf_get_u32(r, c, "num_mtp_layers", OPTIONAL, MODEL_MAX_LAYERS, &r->m->file->later_layers) ||
 	     !hf_get_u32(r, c, "num_nextn_predict_layers", OPTIONAL, MODEL_MAX_LAYERS, &r->m->file->later_layers)))
 		return false;
+	if (r->row->states_alone) /* which is what a layer has inside, or nothing */
+		s->ffn = 1;
 	s->ffn = s->ffn || !r->row->ffn_times ? s->ffn : s->hidden * r->row->ffn_times;
 	if (r->row->parallel && !hf_get_bool(r, c, r->row->parallel, &s->parallel))
 		return false;

@@ -102,8 +102,9 @@ struct model_file {
 	const struct arch_row *arch;
 	struct model_needs needs;
 	const struct arch_name *two_norms; /* arch_row.two_norms, where the model has those; NULL: it has not */
-	bool by_groups; /* HF: Q, K and V lie in one tensor by heads of keys, whatever the architecture's row says */
-	bool wrapped;   /* config.json holds this model as its text_config */
+	bool by_groups;    /* HF: Q, K and V lie in one tensor by heads of keys, whatever the architecture's row says */
+	bool channel_ones; /* norms of channels' steps, keys and queries have no weights */
+	bool wrapped;      /* config.json holds this model as its text_config */
 	struct quants_config quants;
 	struct kept_quants *kept_quants; /* the descriptions that tensors point to */
 };
@@ -179,6 +180,8 @@ bool model_mixers_make(struct model *m, const char *label, struct error *err); /
 /* Of the delta rule's sizes, which are checked: how many channels its convolution has. */
 bool model_delta_channels(struct model *m, const char *label, struct error *err);
 /* The same of the selective scan's, and which sizes kernels do. */
+/* model_channel.c: the sizes of channels with a state of their own, of which there are `inner` */
+bool model_channel_sizes(struct model *m, uint32_t inner, const char *label, struct error *err);
 bool model_scan_channels(struct model *m, const char *label, struct error *err);
 /* That the layer is a mixture of experts, where single ones are. */
 bool model_route_layer(struct model *m, uint32_t layer, const char *label, struct error *err);
@@ -287,7 +290,8 @@ enum {
 	MODEL_MAX_WIDTH = 1 << 24,
 	MODEL_MAX_HEADS = 1 << 16,
 	MODEL_MAX_HEAD_DIM = 1 << 12,
-	MODEL_MAX_LAYER_INPUT = 1 << 10
+	MODEL_MAX_LAYER_INPUT = 1 << 10,
+	MODEL_MAX_CHANNEL_STATE = 256
 };
 enum { MODEL_MIN_TAPS = 2, MODEL_MAX_TAPS = 8 };
 double model_yarn_attention(double factor, double mscale);

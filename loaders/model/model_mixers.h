@@ -9,13 +9,14 @@
 
 /* Mixers of tokens that keep a state instead of keys and values. X(id, name, whether it has one of a delta rule's form
  * behind that of its convolution): a short convolution over time, between two gates; the gated delta rule; the
- * selective scan (Mamba 2). Functions, slots and groups of tensors that end in the id or the name follow from a row:
- * who reads what files say, as gguf_read_scan() and hf_read_scan() do; its nodes, arch_scan(); the matrix behind them,
- * scan_out. */
+ * selective scan (Mamba 2), and that of channels (Mamba 1). Functions, slots and groups of tensors that end in the id
+ * or the name follow from a row: who reads what files say, as gguf_read_scan() and hf_read_scan() do; its nodes,
+ * arch_scan(); the matrix behind them, scan_out. */
 #define MODEL_MIXERS(X) \
 	X(CONV, conv, false) \
 	X(DELTA, delta, true) \
-	X(SCAN, scan, true)
+	X(SCAN, scan, true) \
+	X(CHANNEL, channel, true)
 
 /* What mixes the tokens of a layer. */
 enum model_mixer {
@@ -40,7 +41,8 @@ enum model_mixer {
 	X(bool, tiled) /* value head h has key head h % key_heads, else h / (value_heads / key_heads) */
 #define MODEL_RECURRENT_MORE(X) \
 	X(float, floor) /* of the selective scan: the least step; 0: none */ \
-	X(float, ceiling) /* the same: the greatest */
+	X(float, ceiling) /* the same: the greatest */ \
+	X(uint32_t, step_rank) /* of that of channels: steps go through a vector of so many numbers */
 /* clang-format on */
 
 struct model_recurrent {

@@ -128,6 +128,12 @@ bool bind_check_heads(const struct binder *b)
 
 void bind_plain_norms(struct model *m)
 {
+	const struct model_recurrent *c = &m->spec.recurrent;
+
 	for (uint32_t i = 0; m->file->arch->norms_plain && i < m->spec.layers; i++)
 		m->spec.layer[i].attn_norm = m->spec.layer[i].ffn_norm = ones(m->spec.hidden);
+	for (uint32_t i = 0; m->file->channel_ones && i < m->spec.layers; i++) {
+		m->spec.layer[i].channel_dt_norm = ones(c->step_rank);
+		m->spec.layer[i].channel_b_norm = m->spec.layer[i].channel_c_norm = ones(c->key_dim);
+	}
 }

@@ -60,6 +60,9 @@ uint64_t model_width(const struct model_spec *s, uint32_t layer, enum tensor_wid
 	case WIDTH_EXPERTS: return s->experts;
 	case WIDTH_EXPERT_FFN: return s->expert_ffn;
 	case WIDTH_SHARED_FFN: return s->shared_ffn;
+	case WIDTH_STEP_RANK: return s->recurrent.step_rank;
+	case WIDTH_STATE: return s->recurrent.key_dim;
+	case WIDTH_STATES: return (uint64_t)s->recurrent.value_heads * s->recurrent.value_dim * s->recurrent.key_dim;
 	case WIDTH_NUMBERS: return XIELU_NUMBERS;
 	case WIDTH_KEYS_BY_HEAD: return (uint64_t)s->heads * s->latent.rank;
 	default: return 1;

@@ -37,7 +37,10 @@ enum tensor_width {
 	WIDTH_EXPERT_FFN,
 	WIDTH_SHARED_FFN,
 	WIDTH_INPUT /* model_spec.layer_input */,
-	WIDTH_NUMBERS /* of an activation function */
+	WIDTH_NUMBERS /* of an activation function */,
+	WIDTH_STEP_RANK,
+	WIDTH_STATE, /* of a channel */
+	WIDTH_STATES /* of all channels */
 };
 
 /* Tensors that a model has together or not at all. */
@@ -46,8 +49,10 @@ enum tensor_group {
 	GROUP_ATTENTION, /* the matrices of layers whose mixer it is, as the next two are of others' */
 	GROUP_CONV,
 	GROUP_DELTA,
-	GROUP_Q_GATE, /* of attention's result, its rows beside the queries' */
-	GROUP_SCAN,   /* of layers with the selective scan */
+	GROUP_Q_GATE,       /* of attention's result, its rows beside the queries' */
+	GROUP_SCAN,         /* of layers with the selective scan */
+	GROUP_CHANNEL,      /* of layers with the selective scan of channels */
+	GROUP_CHANNEL_NORM, /* of their steps, keys and queries */
 	GROUP_SCAN_NORM,
 	GROUP_TAPS_BIAS,
 	GROUP_TAPS,     /* of layers with a convolution, behind gates or before the delta rule */
@@ -120,6 +125,13 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 	MATRIX(scan_xbc, "ssm_in.weight", "mamba.in_proj.weight", CHANNELS, HIDDEN, SCAN, PLAIN) \
 	MATRIX(scan_dt, "ssm_in.weight", "mamba.in_proj.weight", VALUE_HEADS, HIDDEN, SCAN, PLAIN) \
 	MATRIX(scan_out, "ssm_out.weight", "mamba.out_proj.weight", HIDDEN, VALUES, SCAN, PLAIN) \
+	MATRIX(channel_x, "ssm_in.weight", "mamba.in_proj.weight", VALUES, HIDDEN, CHANNEL, PLAIN) \
+	MATRIX(channel_z, "ssm_in.weight", "mamba.in_proj.weight", VALUES, HIDDEN, CHANNEL, PLAIN) \
+	MATRIX(channel_dt, "ssm_x.weight", "mamba.x_proj.weight", STEP_RANK, VALUES, CHANNEL, PLAIN) \
+	MATRIX(channel_b, "ssm_x.weight", "mamba.x_proj.weight", STATE, VALUES, CHANNEL, PLAIN) \
+	MATRIX(channel_c, "ssm_x.weight", "mamba.x_proj.weight", STATE, VALUES, CHANNEL, PLAIN) \
+	MATRIX(channel_steps, "ssm_dt.weight", "mamba.dt_proj.weight", VALUES, STEP_RANK, CHANNEL, PLAIN) \
+	MATRIX(channel_out, "ssm_out.weight", "mamba.out_proj.weight", HIDDEN, VALUES, CHANNEL, PLAIN) \
 	VECTOR(ffn_norm, "ffn_norm.weight", "post_attention_layernorm.weight", HIDDEN, FFN_NORM, PLAIN) \
 	MATRIX(gate, "ffn_gate.weight", "mlp.gate_proj.weight", FFN, HIDDEN, GATE, PLAIN) \
 	MATRIX(up, "ffn_up.weight", "mlp.up_proj.weight", FFN, HIDDEN, MLP, PLAIN) \
@@ -163,6 +175,12 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 	VECTOR(scan_decay, "ssm_a", "mamba.A_log", VALUE_HEADS, SCAN, PLAIN) \
 	VECTOR(scan_dt_bias, "ssm_dt.bias", "mamba.dt_bias", VALUE_HEADS, SCAN, PLAIN) \
 	VECTOR(scan_skip, "ssm_d", "mamba.D", VALUE_HEADS, SCAN, PLAIN) \
+	VECTOR(channel_bias, "ssm_dt.bias", "mamba.dt_proj.bias", VALUES, CHANNEL, PLAIN) \
+	VECTOR(channel_decay, "ssm_a", "mamba.A_log", STATES, CHANNEL, PLAIN) \
+	VECTOR(channel_skip, "ssm_d", "mamba.D", VALUES, CHANNEL, PLAIN) \
+	VECTOR(channel_dt_norm, "ssm_dt_norm.weight", "mamba.dt_layernorm.weight", STEP_RANK, CHANNEL_NORM, PLAIN) \
+	VECTOR(channel_b_norm, "ssm_b_norm.weight", "mamba.b_layernorm.weight", STATE, CHANNEL_NORM, PLAIN) \
+	VECTOR(channel_c_norm, "ssm_c_norm.weight", "mamba.c_layernorm.weight", STATE, CHANNEL_NORM, PLAIN) \
 	MATRIX(input_gate, "inp_gate.weight", "per_layer_input_gate.weight", INPUT, HIDDEN, LAYER_INPUT, PLAIN) \
 	MATRIX(input_out, "proj.weight", "per_layer_projection.weight", HIDDEN, INPUT, LAYER_INPUT, PLAIN) \
 	VECTOR(input_post_norm, "post_norm.weight", "post_per_layer_input_norm.weight", HIDDEN, LAYER_INPUT, PLAIN) \

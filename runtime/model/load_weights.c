@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/math_host.h"
 #include "kernels-templates/templates.h"
 
 enum { SLICE_BYTES = 4 << 20, READ_BYTES = 256 << 10 };
@@ -371,14 +370,7 @@ static bool convert_vector(float *out, void *raw, const struct model *m, const s
 		for (uint32_t i = 0; i < head_dim; i++)
 			out[h + i] = head[model_source_row(t, head_dim, i)];
 	}
-	for (uint64_t i = 0; t->plus_one && i < t->cols; i++)
-		out[i] += 1.0f;
-	for (uint64_t i = 0; t->times != 0 && i < t->cols; i++)
-		out[i] *= t->times;
-	for (uint64_t i = 0; t->each_times && i < t->cols; i++)
-		out[i] *= t->each_times[i];
-	for (uint64_t i = 0; t->minus_exp && i < t->cols; i++)
-		out[i] = (float)-math_host_exp((double)out[i]);
+	load_change_vector(out, t);
 	return true;
 }
 

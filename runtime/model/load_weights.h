@@ -24,4 +24,7 @@ uint64_t weights_arena_bytes(struct device *d, const struct model_spec *s, enum 
 bool weights_open(struct weights *w, const struct model *m, struct device *device, struct pool *pool,
                   int (*progress)(void *user, uint64_t done, uint64_t total), void *user, struct error *err);
 
+/* load_vector.c: a vector, converted as it stands in its file, becomes what kernels read. */
+void load_change_vector(float *out, const struct model_tensor *t);
+
 #endif

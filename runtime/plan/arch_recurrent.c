@@ -102,3 +102,37 @@ graph_ref arch_scan(const struct arch *a, graph_ref in)
 	const graph_ref gated = graph_multiply(a->g, y, z, ACT_SILU);
 	return s->scan_norm == SCAN_NORM_NONE ? gated : norm_groups(a, gated, l->scan_norm, groups, false);
 }
+
+/* A product, behind its norm if there is one. */
+static graph_ref normed(const struct arch *a, graph_ref in, const struct weights_matrix *w, const float *norm)
+{
+	const graph_ref x = graph_matmul(a->g, in, w, NULL);
+	const float own = a->spec->head_eps, eps = own != 0 ? own : a->spec->norm_eps;
+
+	return norm ? graph_keep(a->g, graph_norm(a->g, x, norm, eps)) : x;
+}
+
+graph_ref arch_channel(const struct arch *a, graph_ref in)
+{
+	const struct weights_layer *l = a->l;
+	const struct model_recurrent *r = &a->spec->recurrent;
+	const uint64_t width = (uint64_t)r->value_heads * r->value_dim;
+	const graph_ref z = graph_matmul(a->g, in, &l->channel_z, NULL),
+			x = convolve(a, graph_matmul(a->g, in, &l->channel_x, NULL), 0, 0, ACT_SILU),
+			dt = normed(a, x, &l->channel_dt, l->channel_dt_norm),
+			b = normed(a, x, &l->channel_b, l->channel_b_norm),
+			c = normed(a, x, &l->channel_c, l->channel_c_norm);
+	const struct graph_node n = {
+		.kind = NODE_CHANNEL,
+		.in = { [IN_X] = x,
+		        [IN_W] = graph_matmul(a->g, dt, &l->channel_steps, NULL),
+		        [IN_W2] = b,
+		        [IN_ADDED] = c,
+		        [IN_BIAS] = graph_vector(a->g, l->channel_bias, width),
+		        [IN_BIAS2] = graph_vector(a->g, l->channel_decay, width * r->key_dim),
+		        [IN_ADDED2] = graph_vector(a->g, l->channel_skip, width),
+		        [IN_INTO] = graph_kept(a->g, GRAPH_STATE, a->layer) }
+	};
+
+	return graph_multiply(a->g, graph_node(a->g, &n, width), z, ACT_SILU);
+}

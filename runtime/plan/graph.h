@@ -58,6 +58,8 @@ enum graph_kind {
 	NODE_CONV,    /* X [* W2] through the taps BIAS2 on the state INTO, [+ BIAS], [times W] */
 	NODE_DELTA,   /* X, forgotten W and corrected W2, with decay BIAS and steps BIAS2, on the state INTO */
 	NODE_SCAN,    /* X, steps W [+ BIAS], with decay W2 and skip BIAS2, on the state INTO */
+	NODE_CHANNEL, /* X, steps W [+ BIAS], taken up by W2 and read by ADDED, with decay BIAS2 and skip ADDED2, on the
+	               * state INTO */
 	NODE_ROUTE,   /* the choice of experts by logits X */
 	NODE_EXPERTS, /* NODE_MATMUL with the matrices that INTO chooses, for each slot; second result: X in their order
 	               */

@@ -152,29 +152,18 @@ static void find_ways(struct plan_builder *b)
 /* ---- nodes */
 
 static void (*const lower_node[NODE_KINDS])(struct plan_builder *, const struct graph_node *) = {
-	[NODE_EMBED] = lower_embed,
-	[NODE_SHOWN] = lower_shown,
-	[NODE_NORM] = lower_norm,
-	[NODE_MATMUL] = lower_matmul,
-	[NODE_BY_HEAD] = lower_by_head,
-	[NODE_ADD] = lower_add,
-	[NODE_SCALE] = lower_scale,
-	[NODE_GATE] = lower_gate,
-	[NODE_XIELU] = lower_xielu,
-	[NODE_LAYER_INPUTS] = lower_layer_inputs,
-	[NODE_ROTATE] = lower_rotate,
-	[NODE_STORE] = lower_store,
-	[NODE_ATTEND] = lower_attend,
-	[NODE_CONV] = lower_conv,
-	[NODE_DELTA] = lower_delta,
-	[NODE_SCAN] = lower_scan,
-	[NODE_ROUTE] = lower_route,
-	[NODE_EXPERTS] = lower_experts,
-	[NODE_COMBINE] = lower_combine,
-	[NODE_HEAD] = lower_head,
-	[NODE_ADAPT_DOWN] = lower_adapt_down,
-	[NODE_ADAPT_UP] = lower_adapt_up,
-	[NODE_ADAPT_TOKENS] = lower_adapt_tokens
+	[NODE_EMBED] = lower_embed,       [NODE_SHOWN] = lower_shown,
+	[NODE_NORM] = lower_norm,         [NODE_MATMUL] = lower_matmul,
+	[NODE_BY_HEAD] = lower_by_head,   [NODE_ADD] = lower_add,
+	[NODE_SCALE] = lower_scale,       [NODE_GATE] = lower_gate,
+	[NODE_XIELU] = lower_xielu,       [NODE_LAYER_INPUTS] = lower_layer_inputs,
+	[NODE_ROTATE] = lower_rotate,     [NODE_STORE] = lower_store,
+	[NODE_ATTEND] = lower_attend,     [NODE_CONV] = lower_conv,
+	[NODE_DELTA] = lower_delta,       [NODE_SCAN] = lower_scan,
+	[NODE_CHANNEL] = lower_channel,   [NODE_ROUTE] = lower_route,
+	[NODE_EXPERTS] = lower_experts,   [NODE_COMBINE] = lower_combine,
+	[NODE_HEAD] = lower_head,         [NODE_ADAPT_DOWN] = lower_adapt_down,
+	[NODE_ADAPT_UP] = lower_adapt_up, [NODE_ADAPT_TOKENS] = lower_adapt_tokens
 };
 
 bool plan_is_summed(const struct plan_builder *b, const struct graph_node *n)

@@ -311,6 +311,7 @@ void lower_attend(struct plan_builder *b, const struct graph_node *n);
 void lower_conv(struct plan_builder *b, const struct graph_node *n);
 void lower_delta(struct plan_builder *b, const struct graph_node *n);
 void lower_scan(struct plan_builder *b, const struct graph_node *n);
+void lower_channel(struct plan_builder *b, const struct graph_node *n);
 void lower_route(struct plan_builder *b, const struct graph_node *n);
 void lower_experts(struct plan_builder *b, const struct graph_node *n);
 void lower_combine(struct plan_builder *b, const struct graph_node *n);

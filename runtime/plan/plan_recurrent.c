@@ -106,6 +106,36 @@ static void add_scan(struct plan_builder *b, const struct graph_node *n, const s
 	            plan_state_offset(b->spec, n->layer) + plan_conv_bytes(b->spec));
 }
 
+static void add_channel(struct plan_builder *b, const struct graph_node *n, const struct plan_span *span)
+{
+	const struct model_recurrent *r = &b->spec->recurrent;
+	const uint64_t width = graph_value(b->g, n->out[0])->width;
+	struct key key = plan_key(b, KEY_CHANNEL);
+
+	key.k = (uint32_t)width;
+	key.rows = r->key_dim;
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(width / 32));
+	a[CHANNEL_X] = row_of(plan_floats(b, n->in[IN_X]), span, width);
+	a[CHANNEL_DT] = row_of(plan_floats(b, n->in[IN_W]), span, width);
+	a[CHANNEL_DT_BIAS] = vector(b, n->in[IN_BIAS]);
+	a[CHANNEL_B] = plan_row_at(plan_floats(b, n->in[IN_W2]), span->first, r->key_dim);
+	a[CHANNEL_C] = plan_row_at(plan_floats(b, n->in[IN_ADDED]), span->first, r->key_dim);
+	a[CHANNEL_DECAY] = vector(b, n->in[IN_BIAS2]);
+	a[CHANNEL_SKIP] = vector(b, n->in[IN_ADDED2]);
+	a[CHANNEL_OUT] = row_of(plan_floats(b, n->out[0]), span, width);
+	a[CHANNEL_COLUMNS] = span->tokens;
+	state_slots(b, &a[CHANNEL_STATE_IN], &a[CHANNEL_STATE_OUT],
+	            plan_state_offset(b->spec, n->layer) + plan_conv_bytes(b->spec));
+}
+
+void lower_channel(struct plan_builder *b, const struct graph_node *n)
+{
+	const struct plan_span *span;
+
+	for (uint32_t i = 0; (span = plan_span_at(b, i)); i++)
+		add_channel(b, n, span);
+}
+
 void lower_scan(struct plan_builder *b, const struct graph_node *n)
 {
 	const struct plan_span *span;

@@ -92,6 +92,8 @@ static void put_tensor(uint64_t *sum, const struct model_tensor *t, uint64_t at)
 	put_number(sum, at);
 	if (t->times != 0)
 		put(sum, &t->times, sizeof t->times);
+	if (t->by_channel)
+		put_number(sum, t->by_channel);
 	if (t->each_times)
 		put(sum, t->each_times, t->cols * sizeof *t->each_times);
 	if (t->experts)

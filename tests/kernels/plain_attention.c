@@ -29,6 +29,15 @@ float plain_exp(float x)
 	return p * (float)ldexp(1.0, (int)n);
 }
 
+float plain_softplus(float x)
+{
+	float u = plain_exp(-fabsf(x)), s = u / (2.0f + u), z = s * s, p = 2.0f / 13;
+
+	for (int odd = 11; odd >= 1; odd -= 2)
+		p = fmaf(p, z, 2.0f / (float)odd);
+	return (x > 0.0f ? x : 0.0f) + p * s;
+}
+
 static float half_value(uint16_t h)
 {
 	int e = h >> 10 & 31, m = h & 1023;

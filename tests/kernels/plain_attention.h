@@ -13,6 +13,7 @@
 #include "kernels-templates/templates.h"
 
 float plain_exp(float x);
+float plain_softplus(float x);
 float plain_f16_to_f32(uint16_t h);
 uint16_t plain_f32_to_f16(float x);
 

@@ -302,6 +302,14 @@ static void draw_state(struct trial *t, uint32_t flags)
 static void draw_delta(struct trial *t) { draw_state(t, flag(KEY_TILED)); }
 static void draw_scan(struct trial *t) { draw_state(t, 0); }
 
+static void draw_channel(struct trial *t)
+{
+	t->key.k = 32 * between(1, 4);
+	t->key.rows = one_of(16, between(1, 40));
+	t->columns = between(1, 4);
+	t->units = t->key.k / 32;
+}
+
 /* ---- adapters: as many tables' pages as fill_adapters() has adapters */
 
 static void draw_adapt(struct trial *t)
@@ -349,6 +357,7 @@ void trial_draw_launch(struct trial *t, enum key_kind kind)
 		[KEY_COMBINE] = draw_combine,
 		[KEY_LAYER_INPUTS] = draw_layer_inputs,
 		[KEY_SCAN] = draw_scan,
+		[KEY_CHANNEL] = draw_channel,
 		[KEY_MERGE] = draw_merge,
 		[KEY_ADAPT_DOWN] = draw_adapt_down,
 		[KEY_ADAPT_UP] = draw_adapt_up,

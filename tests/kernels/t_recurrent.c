@@ -140,15 +140,6 @@ struct delta_case {
 	bool tiled;
 };
 
-static float softplus(float x)
-{
-	float u = plain_exp(-fabsf(x)), s = u / (2.0f + u), z = s * s, p = 2.0f / 13;
-
-	for (int odd = 11; odd >= 1; odd -= 2)
-		p = fmaf(p, z, 2.0f / (float)odd);
-	return (x > 0.0f ? x : 0.0f) + p * s;
-}
-
 static float scale_of(const float *x, unsigned n)
 {
 	float part[32] = { 0 };
@@ -173,7 +164,7 @@ static void plain_delta(const struct delta_case *c, const struct delta_data *d, 
 	const unsigned key_head = c->tiled ? head % c->key_heads : head / (c->heads / c->key_heads);
 	const float *q = d->qkv + (size_t)column * d->in + key_head * dk, *k = q + c->key_heads * dk,
 		    *v = d->qkv + (size_t)column * d->in + 2 * c->key_heads * dk + head * dv;
-	float e = plain_exp(d->decay[head] * softplus(d->a[column * d->heads + head] + d->dt[head])),
+	float e = plain_exp(d->decay[head] * plain_softplus(d->a[column * d->heads + head] + d->dt[head])),
 	      beta = sigmoid(d->b[column * d->heads + head]), rk = scale_of(k, dk), rq = scale_of(q, dk) * d->scale;
 
 	for (unsigned j = 0; j < dv; j++) {
@@ -289,8 +280,8 @@ static void test_softplus(void **unused)
 	for (int i = -4000; i <= 4000; i++) {
 		float x = (float)i / 40;
 		double want = x > 30 ? (double)x : log1p(exp((double)x));
-		if (fabs((double)softplus(x) - want) > 1e-6 * fmax(want, 1e-30))
-			fail_msg("softplus(%g) is %.9g, expected %.9g", (double)x, (double)softplus(x), want);
+		if (fabs((double)plain_softplus(x) - want) > 1e-6 * fmax(want, 1e-30))
+			fail_msg("softplus(%g) is %.9g, expected %.9g", (double)x, (double)plain_softplus(x), want);
 	}
 }
 
@@ -311,7 +302,7 @@ static void plain_scan(const struct scan_case *c, const struct scan_data *d, uns
 	const unsigned group = head / (c->heads / c->groups), n = c->state, p = c->values;
 	const float *x = d->xbc + (size_t)column * d->in + head * p,
 		    *k = d->xbc + (size_t)column * d->in + c->heads * p + group * n, *q = k + c->groups * n;
-	float step = softplus(d->dt[column * d->heads + head] + d->bias[head]);
+	float step = plain_softplus(d->dt[column * d->heads + head] + d->bias[head]);
 
 	step = step > c->floor ? step : c->floor;
 	step = step < c->ceiling ? step : c->ceiling;

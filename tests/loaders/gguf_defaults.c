@@ -42,6 +42,10 @@ static const struct default_keys keys[] = {
 	{ "mamba2", STATE "attention.head_count=0 feed_forward_length=0",
 	  "kinds=mmmmmmmm value_dim=32 key_dim=32 kv_heads=1", 0 },
 	{ "mamba2", STATE, 0, "attention.head_count is 16, expected 0 to 0" },
+	{ "mamba",
+	  "ssm.conv_kernel=4 ssm.inner_size=128 ssm.state_size=32 ssm.time_step_rank=4 attention.head_count=0 "
+	  "feed_forward_length=0",
+	  "kinds=mmmmmmmm value_heads=4 value_dim=32 key_dim=32 taps=4", 0 },
 	{ "exaone4", "", "window=0 kinds=ffffffff", 0 },
 	{ "exaone4", WINDOW, "window=64 kinds=wwwFwwwF", 0 },
 	{ "exaone4", "block_count=64", "window=4096", 0 },

@@ -9,9 +9,8 @@
 
 #include "loaders/model/model_load.h"
 
-static const char experts[] = "mixture of experts", latent[] = "latent attention",
-		  scan[] = "recurrent state (selective", mean[] = "subtract the mean", images[] = "a part for images",
-		  fused[] = "Q, K and V in one tensor", unknown[] = "expected llama, ";
+static const char experts[] = "mixture of experts", latent[] = "latent attention", mean[] = "subtract the mean",
+		  images[] = "a part for images", fused[] = "Q, K and V in one tensor", unknown[] = "expected llama, ";
 
 /* What the sentence says of each model_type or general.architecture that does not run. */
 static const struct {
@@ -23,7 +22,6 @@ static const struct {
 	{ "mimo_v2_flash", experts },
 	{ "step3p7", experts },
 	{ "kimi_k3", "recurrent state (Kimi" },
-	{ "jamba", scan },
 	{ "deepseek_v32", latent },
 	{ "deepseek_v4", latent },
 	{ "deepseek_ref", latent },
@@ -47,6 +45,7 @@ static const struct {
 	{ "multi_modality", images },
 	{ "kimi_k25", images },
 	{ "lfm2_vl", "expected at least 3 in a layer" }, /* it runs; the weights made up here are others */
+	{ "jamba", "taps of the convolutions is 1" },
 	{ "yuan", unknown },
 	{ "minimind", unknown },
 	{ "bert", "token_embd.weight is missing" }, /* which runs: of its tensors none are made here */

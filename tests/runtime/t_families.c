@@ -92,7 +92,9 @@ static const char *const families[] = {
 	NEXT "phimoe-a",
 	NEXT "apertus-a",
 	NEXT "falconh1-a",
-	NEXT "mamba2-a"
+	NEXT "mamba2-a",
+	NEXT "mamba-a",
+	NEXT "jamba-a"
 };
 enum { FAMILIES = sizeof families / sizeof *families, TOKENS = 41 };
 

@@ -228,6 +228,8 @@ static const char *golden[] = {
 	BOTH("apertus-a"),
 	"golden-next/falconh1-a" /* its GGUF file has the factors in its weights, rounded to BF16 */,
 	BOTH("mamba2-a"),
+	BOTH("mamba-a"),
+	BOTH("jamba-a"),
 	"golden-next/phi-a" /* its GGUF file says another width of the feed-forward layer than it has */
 #undef BOTH
 };

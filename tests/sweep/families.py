@@ -911,6 +911,34 @@ def mamba2(r):
     return c
 
 
+def mamba(r):
+    c = sizes(r, own_head_dim=False)
+    for field in ("intermediate_size", "num_attention_heads", "num_key_value_heads", "max_position_embeddings"):
+        c.pop(field)
+    c.update(hidden_size=r.choice([32, 64, 96]), layer_norm_epsilon=c.pop("rms_norm_eps"), expand=r.choice([1, 2, 3]),
+             state_size=r.choice([4, 8, 16, 20, 64]), conv_kernel=r.randint(2, 4), use_conv_bias=flip(r, 0.8))
+    if flip(r):
+        c["time_step_rank"] = r.choice([1, 3, 8, "auto"])
+    return c
+
+
+def falcon_mamba(r):
+    return dict(mamba(r), mixer_rms_eps=r.choice(EPS))
+
+
+def jamba(r):
+    c = sizes(r, own_head_dim=False)
+    c["num_attention_heads"], c["hidden_size"] = 2, r.choice([32, 64, 96])
+    c["num_key_value_heads"] = r.choice([1, 2])
+    c.update(num_experts=r.choice([1, 4, 6]), num_experts_per_tok=r.choice([1, 2]), expert_layer_period=r.randint(1, 3),
+             attn_layer_period=r.randint(1, 3), mamba_d_state=r.choice([4, 8, 16, 20]), mamba_d_conv=r.randint(2, 4),
+             mamba_expand=r.choice([1, 2, 3]), mamba_conv_bias=flip(r, 0.8))
+    c.update(expert_layer_offset=r.randrange(c["expert_layer_period"]),
+             attn_layer_offset=r.randrange(c["attn_layer_period"]), mamba_dt_rank=r.choice([1, 3, 8, "auto"]))
+    c["num_experts_per_tok"] = min(c["num_experts_per_tok"], c["num_experts"])
+    return c
+
+
 FAMILIES = {f.__name__: f for f in (
     llama, mistral, qwen2, qwen3, ernie4_5, seed_oss, phi3, smollm3, granite, olmo2, olmo3, exaone4, glm4, arcee,
     hunyuan_v1_dense, ministral3, gemma, gemma2, gemma3_text, gemma4_text, cohere2, cohere, lfm2, lfm2_moe,
@@ -919,4 +947,5 @@ FAMILIES = {f.__name__: f for f in (
     minimax_m2, exaone_moe, hunyuan_v1_moe, hy_v3, starcoder2, stablelm, nemotron, olmo, phi,
     gptj, gpt_neox, falcon, gpt_bigcode, opt, flex_olmo, granite_swa, afmoe, youtu, minicpm3,
     gpt2, bloom, mpt, ernie4_5_moe, bitnet, bamba, cohere2_moe,
-    apertus, phimoe, qwen3_vl_moe_text, falcon_h1, mamba2)}
+    apertus, phimoe, qwen3_vl_moe_text, falcon_h1, mamba2,
+    mamba, falcon_mamba, jamba)}

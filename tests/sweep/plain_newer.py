@@ -268,5 +268,83 @@ class Mamba2(Scan):
         return x + self.scan(self.norm(x, at + "norm"), at, self.get("num_heads") * self.get("head_dim"), "mixer.")
 
 
+class Channels(Llama):
+    """The selective scan of Mamba 1 step by step: each channel has a small state and rates of its own."""
+
+    def scan(self, x, at, rows, taps, rank, conv_bias, bias):
+        t, wide = x.shape[0], self.get(self.expand) * self.hidden
+        v, z = np.split(self.linear(x, at + "in_proj", 2 * wide, bias), 2, -1)
+        w = self.tensor(at + "conv1d.weight", wide, 1, taps, scale=0.5)[:, 0]
+        before = np.concatenate([np.zeros((taps - 1, wide)), v])
+        v = sum(before[i:i + t] * w[:, i] for i in range(taps))
+        v = silu(v + self.tensor(at + "conv1d.bias", wide, scale=0.3) if conv_bias else v)
+        parts = np.split(self.linear(v, at + "x_proj", rank + 2 * rows), [rank, rank + rows], -1)
+        steps, b, c = (self.step_norm(part, at + name) for part, name in zip(parts, ("dt", "b", "c")))
+        steps = np.log1p(np.exp(self.linear(steps, at + "dt_proj", wide, True)))
+        rates = -np.exp(self.tensor(at + "A_log", wide, rows, scale=0.5))
+        skip, state, out = self.tensor(at + "D", wide, scale=0.5, about=1.0), np.zeros((wide, rows)), []
+        for i in range(t):
+            state = state * np.exp(rates * steps[i][:, None]) + (steps[i] * v[i])[:, None] * b[i]
+            out.append(state @ c[i] + skip * v[i])
+        return self.linear(np.array(out) * silu(z), at + "out_proj", self.hidden, bias)
+
+    def step_norm(self, x, name):
+        return x
+
+    def rank(self, field):
+        rank = self.get(field)
+        return -(-self.hidden // 16) if rank == "auto" else rank
+
+
+class Mamba(Channels):
+    defaults = dict(layer_norm_epsilon=1e-5, state_size=16, expand=2, conv_kernel=4, use_conv_bias=True, use_bias=False,
+                    time_step_rank="auto", tie_word_embeddings=True, num_attention_heads=1)
+    embed, layers_name, last_norm, expand = "backbone.embeddings", "backbone.layers.", "backbone.norm_f", "expand"
+
+    def norm(self, x, name, eps=None):
+        return super().norm(x, name, self.get("layer_norm_epsilon"))
+
+    def layer(self, x, at, i):
+        return x + self.scan(self.norm(x, at + "norm"), at + "mixer.", self.get("state_size"), self.get("conv_kernel"),
+                             self.rank("time_step_rank"), self.get("use_conv_bias"), self.get("use_bias"))
+
+
+class FalconMamba(Mamba):
+    """What the scan's steps, keys and queries are made of is normed, without weights."""
+    defaults = dict(Mamba.defaults, mixer_rms_eps=1e-6)
+
+    def step_norm(self, x, name):
+        return x / np.sqrt((x ** 2).mean(-1, keepdims=True) + self.get("mixer_rms_eps"))
+
+
+class Jamba(Channels):
+    """A layer of attention without positions among those with a scan; some feed-forward layers are mixtures."""
+    defaults = dict(num_key_value_heads=8, num_experts=16, num_experts_per_tok=2, expert_layer_period=2,
+                    expert_layer_offset=1, attn_layer_period=8, attn_layer_offset=4, mamba_d_state=16, mamba_d_conv=4,
+                    mamba_expand=2, mamba_dt_rank="auto", mamba_conv_bias=True, mamba_proj_bias=False)
+    ffn_in, last_norm, count, expand = "pre_ff_layernorm", "model.final_layernorm", "num_experts", "mamba_expand"
+
+    def queries_keys(self, q, k, at, layer):
+        return q, k
+
+    def step_norm(self, x, name):
+        return self.norm(x, name + "_layernorm")
+
+    def attention(self, x, at, layer):
+        if layer % self.get("attn_layer_period") == self.get("attn_layer_offset"):
+            return super().attention(x, at, layer)
+        return self.scan(x, at + "mamba.", self.get("mamba_d_state"), self.get("mamba_d_conv"),
+                         self.rank("mamba_dt_rank"), self.get("mamba_conv_bias"), self.get("mamba_proj_bias"))
+
+    def feed_forward(self, x, at, layer):
+        at, width = at + "feed_forward.", self.get("intermediate_size")
+        routed = layer % self.get("expert_layer_period") == self.get("expert_layer_offset")
+        if self.get("num_experts") == 1 or not routed:
+            return self.mlp(x, at, width)
+        shares = softmax(self.linear(x, at + "router", self.get("num_experts")))
+        return self.experts(x, at + "experts.", self.choose(shares, shares, self.get("num_experts_per_tok"), False),
+                            width)
+
+
 NEWER = {"cohere": Cohere, "phimoe": Phimoe, "apertus": Apertus, "qwen3_vl_moe_text": Qwen3VlMoe, "falcon": Falcon,
-         "falcon_h1": FalconH1, "mamba2": Mamba2}
+         "falcon_h1": FalconH1, "mamba2": Mamba2, "mamba": Mamba, "falcon_mamba": FalconMamba, "jamba": Jamba}
