@@ -1,4 +1,5 @@
 /* train/save_gguf.c - an adapter as one GGUF file, as llama.cpp has them. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,7 @@ static void put_name(const jit_train *t, const struct net_tensor *x, char out[25
 		snprintf(out, 256, "blk.%u.%s%s", x->layer, names[x->slot], suffix);
 }
 
-static void put_header(const jit_train *t, struct gguf_out *o, FILE *f, const char *arch)
+static bool put_header(const jit_train *t, struct gguf_out *o, FILE *f, const char *arch)
 {
 	const double scale = t->o.rslora ? math_host_sqrt((double)t->o.rank) : 1; /* readers divide by the rank */
 
@@ -53,7 +54,7 @@ static void put_header(const jit_train *t, struct gguf_out *o, FILE *f, const ch
 		gguf_put_tensor(o, (struct gguf_str){ name, strlen(name) }, DTYPE_F32, 2,
 		                (uint64_t[]){ x->shape.dim[1], x->shape.dim[0] });
 	}
-	gguf_put_end(o);
+	return gguf_put_end(o);
 }
 
 bool train_save_gguf(const jit_train *t, const char *path, struct error *err)
@@ -69,7 +70,8 @@ bool train_save_gguf(const jit_train *t, const char *path, struct error *err)
 		                 "GGUF files have no adapters with magnitudes (DoRA); save it as PEFT");
 	if (!arch || !train_file_open(&f, path, err))
 		return false;
-	put_header(t, &o, f.f, arch);
+	if (!put_header(t, &o, f.f, arch))
+		ok = error_set(err, ERROR_IO, "%.300s: cannot be written: %s", path, strerror(errno));
 	for (uint32_t i = 0; ok && i < t->net->tensors; i++) {
 		const struct net_tensor *x = &t->net->tensor[i];
 		float *values = train_ordered(t, x, pairs, err);

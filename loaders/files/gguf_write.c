@@ -91,7 +91,7 @@ void gguf_put_tensor(struct gguf_out *o, struct gguf_str name, enum dtype type, 
 	o->data += bytes + gguf_put_padding(o, bytes);
 }
 
-void gguf_put_end(struct gguf_out *o)
+bool gguf_put_end(struct gguf_out *o)
 {
 	static const char zeros[64];
 	long end = ftell(o->f);
@@ -102,8 +102,9 @@ void gguf_put_end(struct gguf_out *o)
 		left -= n;
 	}
 	end = ftell(o->f);
-	fseek(o->f, COUNTS_AT, SEEK_SET);
+	if (end < 0 || fseek(o->f, COUNTS_AT, SEEK_SET) != 0)
+		return false;
 	put_u64(o, o->tensors);
 	put_u64(o, o->keys);
-	fseek(o->f, end, SEEK_SET);
+	return fseek(o->f, end, SEEK_SET) == 0;
 }

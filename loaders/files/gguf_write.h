@@ -7,6 +7,7 @@
 #ifndef LOADERS_GGUF_WRITE_H
 #define LOADERS_GGUF_WRITE_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "loaders/files/gguf.h"
@@ -32,8 +33,8 @@ void gguf_put_string(struct gguf_out *o, const char *key, const char *value);
 void gguf_put_copy(struct gguf_out *o, const struct gguf_kv *kv);
 /* ne: n_dims of them. */
 void gguf_put_tensor(struct gguf_out *o, struct gguf_str name, enum dtype type, uint32_t n_dims, const uint64_t *ne);
-/* Pads to where the tensors' bytes begin, and fills in the counts. */
-void gguf_put_end(struct gguf_out *o);
+/* Pads to where the tensors' bytes begin, and fills in the counts. False: the stream cannot seek; errno. */
+bool gguf_put_end(struct gguf_out *o);
 /* How many bytes follow n of them up to the next multiple of the alignment. */
 uint64_t gguf_put_padding(const struct gguf_out *o, uint64_t n);
 

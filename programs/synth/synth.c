@@ -319,7 +319,7 @@ static void put_weights(struct out *o, const struct tensors *l, const struct sha
 }
 
 /* Everything before the weights. The tokenizer may be left out: it is most of the header, and only text needs it. */
-static void put_header(struct out *o, const struct tensors *l, const struct shape *s, const struct mixture *m,
+static bool put_header(struct out *o, const struct tensors *l, const struct shape *s, const struct mixture *m,
                        bool tokenizer)
 {
 	gguf_put_begin(&o->gguf, o->gguf.f, ALIGN);
@@ -327,7 +327,7 @@ static void put_header(struct out *o, const struct tensors *l, const struct shap
 	if (tokenizer)
 		put_tokenizer(o, s);
 	put_tensor_list(o, l);
-	gguf_put_end(&o->gguf);
+	return gguf_put_end(&o->gguf);
 }
 
 static bool write_all(struct out *o, const struct tensors *l, const struct shape *s, const struct mixture *m)
@@ -336,9 +336,10 @@ static bool write_all(struct out *o, const struct tensors *l, const struct shape
 	bool ok = make_pools(pool, l);
 
 	if (ok) {
-		put_header(o, l, s, m, true);
-		put_weights(o, l, s, pool);
-		ok = fflush(o->gguf.f) == 0 && !ferror(o->gguf.f);
+		ok = put_header(o, l, s, m, true);
+		if (ok)
+			put_weights(o, l, s, pool);
+		ok = ok && fflush(o->gguf.f) == 0 && !ferror(o->gguf.f);
 	}
 	for (int i = 0; i < DTYPE_COUNT; i++)
 		free(pool[i]);
