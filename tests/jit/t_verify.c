@@ -409,7 +409,7 @@ static uint16_t overlap_pieces(struct ir *b, ir_a p) { return ir_ostore(b, p, ir
 
 static void test_matrices(void **unused)
 {
-	refuse(overlap_pieces, "makes pieces overlap");
+	refuse(overlap_pieces, "makes vectors overlap");
 	refuse(no_step, "a step of 1 or more");
 	refuse(odd_strips, "a stride that is a multiple of 16");
 	refuse(odd_piece, "expected 0, 2, 4 or 6 and 128");

@@ -186,12 +186,12 @@ void test_image_saved(void **state)
 
 /* ---- damage behind checksums that fit */
 
-static void try_place(jit_session *x, const struct pictures_place *place)
+static void try_location(jit_session *x, const struct pictures_location *location)
 {
 	struct error err = { 0 };
 	uint64_t sum = 1;
 
-	if (session_file_read_pictures(x, place, &sum, &err))
+	if (session_file_read_pictures(x, location, &sum, &err))
 		assert_true(x->pictures.n > 0 && x->pictures.n <= 2);
 	else
 		assert_true(err.text[0] && x->pictures.n == 0);
@@ -219,31 +219,32 @@ void test_image_damaged(void **state)
 	assert_true(session_file_list_pictures(&v, x, &e));
 	session_file_add_pictures(&v, part, &parts, &sum);
 	assert_int_equal(parts, 3);
-	struct pictures_place place = { path, open(path, O_RDWR | O_CREAT | O_TRUNC, 0600), 5, 0,
-		                        (uint32_t)jit_session_length(x) };
-	write_byte(place.fd, 4, 0);
-	for (int i = 0; i < parts; place.bytes += part[i++].n)
-		assert_int_equal(pwrite(place.fd, part[i].bytes, part[i].n, (off_t)(place.at + place.bytes)),
+	struct pictures_location location = { path, open(path, O_RDWR | O_CREAT | O_TRUNC, 0600), 5, 0,
+		                              (uint32_t)jit_session_length(x) };
+	write_byte(location.fd, 4, 0);
+	for (int i = 0; i < parts; location.bytes += part[i++].n)
+		assert_int_equal(pwrite(location.fd, part[i].bytes, part[i].n, (off_t)(location.at + location.bytes)),
 		                 part[i].n);
-	assert_true(session_file_read_pictures(y, &place, &read, &e));
+	assert_true(session_file_read_pictures(y, &location, &read, &e));
 	assert_true(read == sum && y->pictures.n == 2);
 	session_pictures_rewind(y, 0);
 	for (size_t i = 0; i < v.table_bytes; i++)
 		for (unsigned change = 0; change < 4; change++) {
 			static const uint8_t with[] = { 1, 0x10, 0x80, 0xff };
-			write_byte(place.fd, place.at + i, v.table[i] ^ with[change]);
-			try_place(y, &place);
-			write_byte(place.fd, place.at + i, v.table[i]);
+			write_byte(location.fd, location.at + i, v.table[i] ^ with[change]);
+			try_location(y, &location);
+			write_byte(location.fd, location.at + i, v.table[i]);
 		}
-	const uint64_t whole = place.bytes;
-	for (place.bytes = 0; place.bytes < whole; place.bytes += 1 + (place.bytes > v.table_bytes) * (whole / 50))
-		assert_false(session_file_read_pictures(y, &place, &read, &(struct error){ 0 }));
-	place.bytes = whole + 1;
-	assert_false(session_file_read_pictures(y, &place, &read, &(struct error){ 0 }));
-	place.bytes = whole;
-	place.length = 40; /* the pictures are behind the text's end */
-	assert_false(session_file_read_pictures(y, &place, &read, &(struct error){ 0 }));
-	close(place.fd);
+	const uint64_t whole = location.bytes;
+	for (location.bytes = 0; location.bytes < whole;
+	     location.bytes += 1 + (location.bytes > v.table_bytes) * (whole / 50))
+		assert_false(session_file_read_pictures(y, &location, &read, &(struct error){ 0 }));
+	location.bytes = whole + 1;
+	assert_false(session_file_read_pictures(y, &location, &read, &(struct error){ 0 }));
+	location.bytes = whole;
+	location.length = 40; /* the pictures are behind the text's end */
+	assert_false(session_file_read_pictures(y, &location, &read, &(struct error){ 0 }));
+	close(location.fd);
 	unlink(path);
 	session_file_forget_pictures(&v);
 	jit_prompt_close(p);
