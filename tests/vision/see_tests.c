@@ -326,6 +326,25 @@ static void see_batch(const struct model_seen *s, float *const wanted[2])
 	jit_session_close(alone);
 }
 
+/* A prompt with a picture on the interpreter and on simulated cards. */
+static void see_devices(const struct model_seen *s, const float *wanted)
+{
+	static const char *const devices[] = { "ref", "sim:sm90", "sim:gfx1101" };
+	char path[1024], relative[200];
+
+	snprintf(relative, sizeof relative, "golden-more/%s", s->name);
+	for (size_t i = 0; shared_path(path, relative) && i < sizeof devices / sizeof *devices; i++) {
+		struct model_seen on = *s;
+		on.model = jit_model_open(path, &JIT_MODEL_OPTIONS(.device = devices[i]), NULL);
+		assert_true(on.model && images_attach(s->tower, on.model, &(struct error){ 0 }));
+		float *own = logits_alone(&on, &on.run[0]);
+		if (memcmp(own, wanted, vocab_of(s) * sizeof *own) != 0)
+			fail_msg("%s on %s gives other bits", s->name, devices[i]);
+		free(own);
+		jit_model_close(on.model);
+	}
+}
+
 void test_see_bits(void **state)
 {
 	static const char *const some[] = { "see-gemma3-a", "see-qwen3vl-a", "see-qwen35-a", "see-lfm2vl-a",
@@ -342,6 +361,7 @@ void test_see_bits(void **state)
 		if (i)
 			see_walks(&s, wanted[0], 5);
 		see_batch(&s, wanted);
+		see_devices(&s, wanted[0]);
 		free(wanted[0]);
 		free(wanted[1]);
 		seen_close(&s);
