@@ -3,30 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/elimination.h"
 #include "graph/loop.h"
 #include "graph/passes_state.h"
 #include "graph/text.h"
 
 /* m: a and b side by side. An iteration is a step of the elimination. */
-static const char eliminate[] =
-	"size b\nsize n\nsize w\n"
-	"input m %1$s[b,n,w]\ninput k i32[]\n"
-	"rows = iota type=i32 shape=[b,n] axis=1\nkk = broadcast k shape=[b,n] axes=[]\n"
-	"column = take m k axis=2\nsize_of = abs column\n"
-	"none = constant %1$s[] -1\nnones = broadcast none shape=[b,n] axes=[]\n"
-	"open = ge rows kk\nscore = select open size_of nones\n"
-	"best = argmax score axis=1\nat = convert best type=i32\n"
-	"pivot = broadcast at shape=[b,n] axes=[0]\n"
-	"is_k = eq rows kk\nis_pivot = eq rows pivot\n"
-	"down = select is_pivot kk rows\nfrom = select is_k pivot down\n"
-	"from_all = broadcast from shape=[b,n,w] axes=[0,1]\n"
-	"s = take_along m from_all axis=1\n"
-	"row = take s k axis=1\nleft = take s k axis=2\ncorner = take row k axis=1\n"
-	"corners = broadcast corner shape=[b,n] axes=[0]\nl = div left corners\n"
-	"minus = neg l\nby = broadcast minus shape=[b,n,w] axes=[0,1]\n"
-	"with = broadcast row shape=[b,n,w] axes=[0,2]\nless = fma by with s\n"
-	"below = gt rows kk\nbelows = broadcast below shape=[b,n,w] axes=[0,1]\n"
-	"next = select belows less s\noutput next\n";
+static const char eliminate[] = GRAPH_ELIMINATION;
 
 /* x: b, of which the rows from k + 1 on are solved; u: what the elimination made of a. */
 static const char substitute[] =

@@ -4,8 +4,9 @@
 #include <float.h>
 #include <string.h>
 
-#include "quantise/blocks.h"
+#include "base/floats.h"
 #include "base/number.h"
+#include "quantise/blocks.h"
 
 static block_encoder encoder_of(enum dtype type)
 {
@@ -55,27 +56,12 @@ float quantise_max(enum dtype type)
 	}
 }
 
-bool quantise_readable(enum dtype type) { return type == DTYPE_F32 || type == DTYPE_F16 || type == DTYPE_BF16; }
+bool quantise_readable(enum dtype type) { return floats_hold(type); }
 
 void quantise_read(enum dtype type, const uint8_t *row, uint64_t n, float *x)
 {
-	uint16_t half;
-
 	assert(quantise_readable(type));
-	if (type == DTYPE_F32)
-		memcpy(x, row, n * sizeof *x);
-	for (uint64_t i = 0; i < n && type != DTYPE_F32; i++) {
-		memcpy(&half, row + 2 * i, sizeof half);
-		x[i] = type == DTYPE_F16 ? number_from_half(half) : number_from_bf16(half);
-	}
-}
-
-static void write_floats(enum dtype type, const float *x, uint64_t n, uint8_t *out)
-{
-	if (type == DTYPE_F32)
-		memcpy(out, x, n * sizeof *x);
-	for (uint64_t i = 0; i < n && type != DTYPE_F32; i++)
-		block_put16(out + 2 * i, type == DTYPE_F16 ? number_to_half(x[i]) : number_to_bf16(x[i]));
+	floats_read(x, row, type, n);
 }
 
 uint16_t block_half(const struct block *b, float scale, float *is)
@@ -125,7 +111,7 @@ void quantise_row(enum dtype type, const float *x, const float *importance, uint
 
 	assert(quantise_supported(type) && n % f->block == 0);
 	if (!encode) {
-		write_floats(type, x, n, out);
+		floats_write(out, type, x, n);
 		return;
 	}
 	for (uint64_t i = 0; i < n; i += f->block, out += f->bytes) {

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/array.h"
+#include "base/floats.h"
 #include "base/number.h"
 
 /* ---- pairs */
@@ -365,19 +366,6 @@ void adapter_close(struct adapter_file *f)
 
 /* ---- numbers */
 
-static void widen(float *out, const uint8_t *from, enum dtype type, uint64_t n)
-{
-	for (uint64_t i = 0; i < n; i++) {
-		uint16_t half;
-		if (type == DTYPE_F32) {
-			memcpy(&out[i], from + 4 * i, 4);
-			continue;
-		}
-		memcpy(&half, from + 2 * i, 2);
-		out[i] = type == DTYPE_F16 ? number_from_half(half) : number_from_bf16(half);
-	}
-}
-
 /* n of a tensor's numbers, from that one on. False: err. */
 static bool read_numbers(const struct adapter_file *f, const struct adapter_tensor *t, uint64_t first, uint64_t n,
                          float *out, struct error *err)
@@ -388,7 +376,7 @@ static bool read_numbers(const struct adapter_file *f, const struct adapter_tens
 	                    : error_set(err, ERROR_MEMORY, "no memory for the tensor %s of an adapter", t->name);
 
 	if (ok)
-		widen(out, raw, t->type, n);
+		floats_read(out, raw, t->type, n);
 	free(raw);
 	return ok;
 }

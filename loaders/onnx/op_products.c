@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/elimination.h"
 #include "graph/loop.h"
 #include "loaders/onnx/operators.h"
 
@@ -282,25 +283,7 @@ void op_einsum(struct op *o)
 
 /* Step k of an elimination with partial pivoting, as solve does it. Its second output is the pivot, with the sign that
  * exchanging rows has. */
-static const char eliminate[] =
-	"size b\nsize n\n"
-	"input m %1$s[b,n,n]\ninput k i32[]\n"
-	"rows = iota type=i32 shape=[b,n] axis=1\nkk = broadcast k shape=[b,n] axes=[]\n"
-	"column = take m k axis=2\nsize_of = abs column\n"
-	"none = constant %1$s[] -1\nnones = broadcast none shape=[b,n] axes=[]\n"
-	"open = ge rows kk\nscore = select open size_of nones\n"
-	"best = argmax score axis=1\nat = convert best type=i32\n"
-	"pivot = broadcast at shape=[b,n] axes=[0]\n"
-	"is_k = eq rows kk\nis_pivot = eq rows pivot\n"
-	"down = select is_pivot kk rows\nfrom = select is_k pivot down\n"
-	"from_all = broadcast from shape=[b,n,n] axes=[0,1]\n"
-	"s = take_along m from_all axis=1\n"
-	"row = take s k axis=1\nleft = take s k axis=2\ncorner = take row k axis=1\n"
-	"corners = broadcast corner shape=[b,n] axes=[0]\nl = div left corners\n"
-	"minus = neg l\nby = broadcast minus shape=[b,n,n] axes=[0,1]\n"
-	"with = broadcast row shape=[b,n,n] axes=[0,2]\nless = fma by with s\n"
-	"below = gt rows kk\nbelows = broadcast below shape=[b,n,n] axes=[0,1]\n"
-	"next = select belows less s\noutput next\n"
+static const char eliminate[] = GRAPH_ELIMINATION
 	"k_each = broadcast k shape=[b] axes=[]\nstays = eq at k_each\nother = neg corner\n"
 	"factor = select stays corner other\noutput factor\n";
 
@@ -311,7 +294,7 @@ void op_det(struct op *o)
 	const tensor_value x = op_widen(o, o->in[0]);
 	const struct shape s = draw_shape(d, x);
 	const uint64_t n = s.rank < 2 ? 0 : s.dim[s.rank - 1], sets = s.rank < 2 ? 0 : shape_part(&s, 0, s.rank - 2);
-	const struct graph_size size[] = { { "b", sets }, { "n", n } };
+	const struct graph_size size[] = { { "b", sets }, { "n", n }, { "w", n } };
 	struct loop l = { .carried = 1, .stacked = 1, .length = n };
 	struct shape out = s;
 	char text[2000];
@@ -326,7 +309,7 @@ void op_det(struct op *o)
 		return;
 	}
 	snprintf(text, sizeof text, eliminate, tensor_type_name(draw_type(d, x)));
-	if (!graph_text_read(&l.body, "Det", text, strlen(text), size, 2, o->err))
+	if (!graph_text_read(&l.body, "Det", text, strlen(text), size, 3, o->err))
 		return;
 	const tensor_value matrices = draw_dims(d, x, 3, (const uint64_t[]){ sets, n, n }),
 			   step = draw_iota(d, JIT_TYPE_I32, &(struct shape){ .rank = 1, .dim = { n } }, 0),

@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "base/floats.h"
 #include "base/number.h"
 #include "runtime/model/adapter_piece.h"
 
@@ -31,12 +32,9 @@ size_t piece_element(enum adapt_type type) { return type == ADAPT_F32 ? 4 : 2; }
 
 static void put(uint8_t *to, enum adapt_type type, uint64_t i, float x)
 {
-	const uint16_t half = type == ADAPT_F16 ? number_to_half(x) : number_to_bf16(x);
+	static const enum dtype as[] = { [ADAPT_F32] = DTYPE_F32, [ADAPT_F16] = DTYPE_F16, [ADAPT_BF16] = DTYPE_BF16 };
 
-	if (type == ADAPT_F32)
-		memcpy(to + 4 * i, &x, 4);
-	else
-		memcpy(to + 2 * i, &half, 2);
+	floats_write(to + i * piece_element(type), as[type], &x, 1);
 }
 
 /* [rank][kp(cols)] and [row block][rank][32], pads +0. */

@@ -4,35 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/number.h"
+#include "base/floats.h"
 #include "jit/store/record.h"
 #include "runtime/model/adapter_open.h"
 #include "runtime/model/adapter_piece.h"
 
 enum { AT_ONCE = 64 /* rows */ };
-
-static void put(uint8_t *to, enum dtype type, uint64_t i, float x)
-{
-	const uint16_t half = type == DTYPE_F16 ? number_to_half(x) : number_to_bf16(x);
-
-	if (type == DTYPE_F32)
-		memcpy(to + 4 * i, &x, 4);
-	else
-		memcpy(to + 2 * i, &half, 2);
-}
-
-static float get(const uint8_t *from, enum dtype type, uint64_t i)
-{
-	uint16_t half;
-	float x;
-
-	if (type == DTYPE_F32) {
-		memcpy(&x, from + 4 * i, 4);
-		return x;
-	}
-	memcpy(&half, from + 2 * i, 2);
-	return type == DTYPE_F16 ? number_from_half(half) : number_from_bf16(half);
-}
 
 bool adapter_rows_open(jit_adapter *a, const struct adapter_file *f, const struct adapter_part *p, struct error *err)
 {
@@ -46,8 +23,8 @@ bool adapter_rows_open(jit_adapter *a, const struct adapter_file *f, const struc
 	for (uint64_t at = 0, n; ok && at < p->rows; at += n) {
 		n = p->rows - at < AT_ONCE ? p->rows - at : AT_ONCE;
 		ok = adapter_read_whole(f, p, at, n, some, err);
-		for (uint64_t i = 0; ok && i < n * p->cols; i++)
-			put(a->rows.row, type, at * p->cols + i, some[i]);
+		if (ok)
+			floats_write(a->rows.row + at * row, type, some, n * p->cols);
 	}
 	free(some);
 	if (!ok)
@@ -64,7 +41,7 @@ bool adapter_rows_get(const jit_adapter *a, int32_t id, float *out)
 {
 	if (!a->rows.row || id < 0 || (uint32_t)id >= a->rows.tokens)
 		return false;
-	for (uint32_t i = 0; i < a->rows.width; i++)
-		out[i] = get(a->rows.row, a->rows.type, (uint64_t)id * a->rows.width + i);
+	floats_read(out, a->rows.row + (uint64_t)id * a->rows.width * dtype_table[a->rows.type].bytes, a->rows.type,
+	            a->rows.width);
 	return true;
 }
