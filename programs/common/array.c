@@ -30,6 +30,14 @@ const char *array_npy_type(int type) { return types[type].npy; }
 unsigned array_type_bytes(int type) { return types[type].bytes; }
 bool array_type_is_float(int type) { return types[type].is_float; }
 
+int array_type_of_npy(const char *npy)
+{
+	for (int i = 0; i < (int)(sizeof types / sizeof *types); i++)
+		if (types[i].npy && i != JIT_TYPE_BF16 && strcmp(types[i].npy, npy) == 0)
+			return i;
+	return -1;
+}
+
 /* ---- elements */
 
 double array_number(int type, const uint8_t *p)

@@ -28,6 +28,8 @@ const char *array_npy_type(int type);  /* "f4", as numpy has it; of bf16 "u2" */
 unsigned array_type_bytes(int type);
 bool array_type_is_float(int type);
 double array_number(int type, const uint8_t *p); /* the element at p */
+/* The type of a .npy file's elements, by what numpy calls it: "f4". -1: none has that name. */
+int array_type_of_npy(const char *npy);
 /* An element as text; returns out. */
 enum { ARRAY_ELEMENT_MAX = 40 };
 char *array_element(int type, const uint8_t *data, uint64_t i, char out[ARRAY_ELEMENT_MAX]);

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/number.h"
 #include "programs/common/array.h"
 
 void numbers_free(struct numbers *d)
@@ -193,30 +192,6 @@ bool numbers_read_csv(struct numbers *d, const char *what, const char *text, siz
 
 /* ---- arrays */
 
-static bool npy_number(const struct npy *a, const uint8_t *p, double *v)
-{
-	union {
-		float f4;
-		double f8;
-		int8_t i1;
-		int16_t i2;
-		int32_t i4;
-		int64_t i8;
-		uint16_t u2;
-		uint32_t u4;
-		uint64_t u8;
-	} u;
-	const unsigned bytes = (unsigned)(a->type[1] - '0');
-
-	memcpy(&u, p, bytes <= 8 ? bytes : 8);
-	switch (a->type[0]) {
-	case 'f': *v = bytes == 8 ? u.f8 : bytes == 4 ? (double)u.f4 : (double)number_from_half(u.u2); break;
-	case 'i': *v = bytes == 8 ? (double)u.i8 : bytes == 4 ? u.i4 : bytes == 2 ? u.i2 : u.i1; break;
-	default: *v = bytes == 8 ? (double)u.u8 : bytes == 4 ? u.u4 : bytes == 2 ? u.u2 : (unsigned)*p; break;
-	}
-	return isfinite(*v);
-}
-
 bool numbers_read_npy(struct numbers *d, const char *what, const uint8_t *file, size_t n, struct error *err)
 {
 	struct npy a;
@@ -235,12 +210,15 @@ bool numbers_read_npy(struct numbers *d, const char *what, const uint8_t *file, 
 		return error_set(err, ERROR_UNSUPPORTED, "%s: %llu rows of %llu columns: expected at most %d of %d",
 		                 what, (unsigned long long)a.extent[0], (unsigned long long)a.extent[1], NUMBERS_ROWS,
 		                 NUMBERS_COLUMNS);
+	const int type = array_type_of_npy(a.type);
+	if (type < 0)
+		return error_set(err, ERROR_UNSUPPORTED, "%s: elements %s: expected integers or floats", what, a.type);
 	d->rows = (size_t)a.extent[0];
 	d->columns = (unsigned)a.extent[1];
 	cell = malloc((size_t)(a.elements ? a.elements : 1) * sizeof *cell);
 	fine = cell || error_set(err, ERROR_MEMORY, "%s: there is no memory for its numbers", what);
 	for (size_t i = 0; fine && i < a.elements; i++)
-		fine = npy_number(&a, file + a.data + i * (size_t)(a.type[1] - '0'), &cell[i]) ||
+		fine = isfinite(cell[i] = array_number(type, file + a.data + i * array_type_bytes(type))) ||
 		       error_set(err, ERROR_FORMAT, "%s: row %zu, column %zu is no finite number", what,
 		                 i / d->columns + 1, i % d->columns + 1);
 	usual_names(d);
