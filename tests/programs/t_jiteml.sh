@@ -128,6 +128,24 @@ printf '\004\000\100\000\005\000\175\000\006\000\330\000'
 } > "$dir/cubes.npy"
 is 0 $j fit "$dir/cubes.npy" -q
 check "cubes in a .npy file: $(cat "$dir/out" "$dir/err")" [ "$(cat "$dir/out")" = "y = x^3" ]
+# y = 2*x in each type of elements: the bytes of 1, 2, 3, 4, 6 and 8, which every one of them can hold.
+elements() {
+	{ printf '\223NUMPY\001\000\166\000'
+	printf "%-117s\n" "{'descr': '$1', 'fortran_order': False, 'shape': (4, 2), }"
+	shift
+	for i in 1 2 2 4 3 6 4 8; do
+		eval "printf \"\${$i}\""
+	done
+	} > "$dir/typed.npy"
+	is 0 $j fit "$dir/typed.npy" -q
+	check "elements of a .npy file, byte 9 to 14 of the header: $(head -c 26 "$dir/typed.npy" | tail -c 6)" [ \
+		"$(cat "$dir/out")" = "y = 2*x" ]
+}
+integers() { elements "$1" "\\1$2" "\\2$2" "\\3$2" "\\4$2" "" "\\6$2" "" "\\10$2"; }
+integers '|u1' '' && integers '|i1' '' && integers '<u2' '\0' && integers '<u4' '\0\0\0' && integers '<i4' '\0\0\0'
+integers '<i8' '\0\0\0\0\0\0\0' && integers '<u8' '\0\0\0\0\0\0\0'
+elements '<f2' '\0\074' '\0\100' '\0\102' '\0\104' '' '\0\106' '' '\0\110'
+elements '<f4' '\0\0\200\077' '\0\0\0\100' '\0\0\100\100' '\0\0\200\100' '' '\0\0\300\100' '' '\0\0\0\101'
 sequence() {
 	is 0 $j fit --sequence "$1" --quiet ${3:-}
 	check "$1 is $2: $(cat "$dir/out")" [ "$(cat "$dir/out")" = "a = $2" ]
