@@ -13,7 +13,7 @@ enum {
 	BLOCK = VECTORS * PART, /* what a block reads in a turn */
 	BYTES = 1 << 30,
 	MIN = 512 << 20, /* several times the largest cache of a card */
-	PIECES = 61,     /* of the memory, each with bytes of its own */
+	SECTIONS = 61,   /* of the memory, each with bytes of its own */
 	CALIBRATION = 3
 };
 
@@ -56,16 +56,19 @@ static const char text[] =
 static uint32_t grid_of(const struct card_bandwidth *b) { return b->blocks * b->card->units; }
 static uint32_t turns_of(const struct card_bandwidth *b) { return (uint32_t)(b->bytes / BLOCK / grid_of(b)); }
 static size_t read_bytes(const struct card_bandwidth *b) { return (size_t)turns_of(b) * grid_of(b) * BLOCK; }
-static size_t piece_at(const struct card_bandwidth *b, unsigned piece) { return b->bytes / PIECES * piece / 4 * 4; }
+static size_t section_at(const struct card_bandwidth *b, unsigned section)
+{
+	return b->bytes / SECTIONS * section / 4 * 4;
+}
 
-/* ---- what is read: each piece is full of one byte, its number */
+/* ---- what is read: each section is full of one byte, its number */
 
 static int fill(const struct card_bandwidth *b)
 {
 	int result = 0;
 
-	for (unsigned k = 0; !result && k < PIECES; k++) {
-		size_t at = piece_at(b, k), end = k + 1 < PIECES ? piece_at(b, k + 1) : b->bytes;
+	for (unsigned k = 0; !result && k < SECTIONS; k++) {
+		size_t at = section_at(b, k), end = k + 1 < SECTIONS ? section_at(b, k + 1) : b->bytes;
 		result = b->card->api->set_bytes(b->data + at, (uint8_t)(k + 1), end - at);
 	}
 	return result ? result : b->card->api->stream_wait(NULL); /* our queue waits for no other */
@@ -76,8 +79,8 @@ static uint32_t sum_of(const struct card_bandwidth *b, size_t bytes)
 {
 	uint32_t sum = 0;
 
-	for (unsigned k = 0; k < PIECES; k++) {
-		size_t at = piece_at(b, k), end = k + 1 < PIECES ? piece_at(b, k + 1) : b->bytes;
+	for (unsigned k = 0; k < SECTIONS; k++) {
+		size_t at = section_at(b, k), end = k + 1 < SECTIONS ? section_at(b, k + 1) : b->bytes;
 		if (at < bytes)
 			sum += (uint32_t)(((end < bytes ? end : bytes) - at) / 4) * 0x01010101u * (k + 1);
 	}

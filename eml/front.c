@@ -132,7 +132,7 @@ static bool write_short(struct expression *out, double v, uint32_t *at)
 	return false;
 }
 
-/* A copy with number `which` of its numbers made short. False: there is none that long, or it is short. */
+/* A copy in which constant number `which` has fewer digits. done: there is such a constant, and it had more. */
 static uint32_t copy_short(struct expression *out, const struct expression *e, uint32_t at, unsigned *which, bool *done)
 {
 	const struct node n = e->node[at];

@@ -22,8 +22,8 @@ struct dataset {
 	const double *y; /* [rows] */
 };
 
-/* A formula that no smaller one is better than. error: the root of the mean square of what is left, as a part of the
- * target's own spread; 0 where that is 0. */
+/* A formula of the Pareto front: each smaller one has a larger error. error: the root of the mean square of the
+ * residuals, divided by the standard deviation of the target; 0 where that is 0. */
 struct formula {
 	struct expression e;
 	size_t size;

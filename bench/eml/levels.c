@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { POINTS = 3, SIZES = 32, PIECE = 1 << 16 };
+enum { POINTS = 3, SIZES = 32, CHUNK = 1 << 16 };
 static const double at[POINTS] = { 0.57721566490153286061, 0.58578643762690495120, 0.56714329040978387300 };
 
 struct value {
@@ -24,7 +24,7 @@ struct level {
 	size_t n;
 };
 static struct level level[SIZES];
-static uint64_t *slot, slots = 1 << 24, hash[PIECE];
+static uint64_t *slot, slots = 1 << 24, hash[CHUNK];
 
 static double now(void)
 {
@@ -105,8 +105,8 @@ static void next(int size)
 	v->value = malloc(trees * sizeof *v->value);
 	for (int i = 1; i + 2 <= size; i += 2) {
 		const struct level *a = &level[i], *b = &level[size - 1 - i];
-		for (size_t from = 0; from < a->n * b->n; from += PIECE) {
-			const size_t n = a->n * b->n - from < PIECE ? a->n * b->n - from : PIECE;
+		for (size_t from = 0; from < a->n * b->n; from += CHUNK) {
+			const size_t n = a->n * b->n - from < CHUNK ? a->n * b->n - from : CHUNK;
 			const double t = now();
 			for (size_t k = 0; k < n; k++)
 				hash[k] = hash_of(&a->value[(from + k) / b->n], &b->value[(from + k) % b->n]);
