@@ -23,7 +23,7 @@ struct dataset {
 };
 
 /* A formula of the Pareto front: each smaller one has a larger error. error: the root of the mean square of the
- * residuals, divided by the standard deviation of the target; 0 where that is 0. */
+ * residuals, divided by the standard deviation of the target; of a constant target 0 or infinite. */
 struct formula {
 	struct expression e;
 	size_t size;
