@@ -11,8 +11,8 @@ struct side {
 	unsigned owns;
 };
 
-static void look_at(const struct evaluation *e, unsigned operand, enum tensor_attribute sum,
-                    enum tensor_attribute batch, struct side *s)
+static void find_strides(const struct evaluation *e, unsigned operand, enum tensor_attribute sum,
+                         enum tensor_attribute batch, struct side *s)
 {
 	const struct attribute *sums = tensor_node_attribute(e->n, sum), *batches = tensor_node_attribute(e->n, batch);
 
@@ -38,8 +38,8 @@ bool eval_dot(struct evaluation *e)
 	struct shape sum = { .rank = sums->n };
 	struct side l, r;
 
-	look_at(e, 0, ATTRIBUTE_left, ATTRIBUTE_left_batch, &l);
-	look_at(e, 1, ATTRIBUTE_right, ATTRIBUTE_right_batch, &r);
+	find_strides(e, 0, ATTRIBUTE_left, ATTRIBUTE_left_batch, &l);
+	find_strides(e, 1, ATTRIBUTE_right, ATTRIBUTE_right_batch, &r);
 	for (uint32_t d = 0; d < sums->n; d++)
 		sum.dim[d] = e->in[0]->shape.dim[sums->whole[d]];
 	if (shape_elements(s) == 0)

@@ -4,7 +4,7 @@
 
 #include "graph/graph.h"
 
-/* A node that is looked at: its operands' types and shapes, and what is found. */
+/* A node under inference: its operands' types and shapes, and what is found. */
 struct inference {
 	const struct tensor_node *n;
 	const char *op;

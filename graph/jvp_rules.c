@@ -27,7 +27,7 @@ bool jvp_elements(struct transform *t, const struct tensor_node *n)
 	return set(t, n, sum);
 }
 
-/* The same operation, on tangents in place of floats. */
+/* The same operation, on tangents instead of floats. */
 bool jvp_linear(struct transform *t, const struct tensor_node *n)
 {
 	tensor_value x[TENSOR_MAX_OPERANDS];

@@ -136,7 +136,7 @@ bool infer_loop(struct inference *x)
 /* ---- meaning */
 
 /* An iteration: in[] is what the body is given, of which the carried values are replaced. */
-static bool iteration(const struct loop *l, const struct evaluation *e, struct tensor *in, uint64_t place)
+static bool iteration(const struct loop *l, const struct evaluation *e, struct tensor *in, uint64_t index)
 {
 	const struct tensor *operand[TENSOR_MAX_OPERANDS];
 	struct tensor out[TENSOR_MAX_RESULTS];
@@ -144,7 +144,7 @@ static bool iteration(const struct loop *l, const struct evaluation *e, struct t
 	for (uint32_t i = 0; i < l->body.inputs; i++) {
 		operand[i] = &in[i];
 		if (i >= l->carried && i < l->carried + l->stacked && tensor_bytes(&in[i]))
-			memcpy(in[i].data, (const char *)e->in[i]->data + place * tensor_bytes(&in[i]),
+			memcpy(in[i].data, (const char *)e->in[i]->data + index * tensor_bytes(&in[i]),
 			       (size_t)tensor_bytes(&in[i]));
 	}
 	if (!tensor_graph_eval(&l->body, operand, out, e->err))
@@ -154,7 +154,7 @@ static bool iteration(const struct loop *l, const struct evaluation *e, struct t
 		if (i < l->carried && bytes)
 			memcpy(in[i].data, out[i].data, bytes);
 		else if (bytes)
-			memcpy((char *)e->out[i].data + place * bytes, out[i].data, bytes);
+			memcpy((char *)e->out[i].data + index * bytes, out[i].data, bytes);
 		tensor_free(&out[i]);
 	}
 	return true;
@@ -174,7 +174,7 @@ static bool run(const struct loop *l, const struct evaluation *e)
 			memcpy(in[made].data, e->in[made]->data, (size_t)tensor_bytes(&in[made]));
 	}
 	for (uint64_t i = 0; ok && i < l->length; i++)
-		ok = iteration(l, e, in, loop_place(l, i));
+		ok = iteration(l, e, in, loop_index(l, i));
 	for (uint32_t i = 0; ok && i < l->carried; i++)
 		if (tensor_bytes(&in[i]))
 			memcpy(e->out[i].data, in[i].data, (size_t)tensor_bytes(&in[i]));

@@ -310,7 +310,7 @@ bool jvp_scan(struct transform *t, const struct tensor_node *n)
 /* ---- vmap */
 
 /* The first two dimensions in the other order: sets and iterations. */
-static tensor_value put_turned(struct transform *t, tensor_value v)
+static tensor_value put_transposed(struct transform *t, tensor_value v)
 {
 	unsigned order[TENSOR_MAX_RANK] = { 1, 0 };
 
@@ -334,7 +334,7 @@ bool vmap_scan(struct transform *t, const struct tensor_node *n)
 		const bool active = t->active[n->operand[i]];
 		tensor_value v = i < carried ? vmap_operand(t, n, i) : operand_of(t, n, i);
 		if (i >= carried && i < shared && active)
-			v = put_turned(t, v);
+			v = put_transposed(t, v);
 		d.operand[d.operands++] = v;
 		d.ok = v != 0;
 	}
@@ -342,7 +342,7 @@ bool vmap_scan(struct transform *t, const struct tensor_node *n)
 	d.l.stacked = d.of.stacked;
 	const tensor_value v = put_drawn(&d);
 	for (uint32_t i = 0; d.ok && v && i < n->results; i++) {
-		const tensor_value w = i < carried ? v + i : put_turned(t, v + i);
+		const tensor_value w = i < carried ? v + i : put_transposed(t, v + i);
 		t->is[n->first + i] = w;
 		d.ok = w != 0;
 	}

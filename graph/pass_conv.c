@@ -1,8 +1,8 @@
 /* graph/pass_conv.c - convolutions of inputs with gaps (input_dilation), as several without.
  *
- * A result at place o has a product with those elements k of the window alone for which o - low + k * dilation is a
- * multiple of the input's dilation. So the results whose places have one rest are a convolution of their own, with
- * every input_dilation-th element of the window. Their results are then put between each other.
+ * A result at position o has a product with those elements k of the window alone for which o - low + k * dilation is a
+ * multiple of the input's dilation. So the results whose positions have one remainder are a convolution of their own,
+ * with every input_dilation-th element of the window. Their results are then put between each other.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@ struct gaps {
 	struct copying *c;
 	const struct tensor_node *n;
 	unsigned dims;
-	int64_t low[DIMS], dilation[DIMS], input[DIMS], in[DIMS], window[DIMS], out[DIMS], turns[DIMS];
+	int64_t low[DIMS], dilation[DIMS], input[DIMS], in[DIMS], window[DIMS], out[DIMS], periods[DIMS];
 };
 
 /* The first element of the window that results with this rest have; `input`: none. */
@@ -37,7 +37,7 @@ static int64_t divisor_of(int64_t a, int64_t b)
 	return a;
 }
 
-static bool look(struct gaps *x, struct copying *c, const struct tensor_node *n)
+static bool find_gaps(struct gaps *x, struct copying *c, const struct tensor_node *n)
 {
 	const struct shape *in = &c->to->value[n->operand[0]].shape, *by = &c->to->value[n->operand[1]].shape;
 	bool any = false;
@@ -53,7 +53,7 @@ static bool look(struct gaps *x, struct copying *c, const struct tensor_node *n)
 		x->in[d] = (int64_t)in->dim[2 + d];
 		x->window[d] = (int64_t)by->dim[2 + d];
 		x->out[d] = (x->in[d] - 1) * x->input[d] + 1 + x->low[d] + high - (x->window[d] - 1) * x->dilation[d];
-		x->turns[d] = (x->out[d] + x->input[d] - 1) / x->input[d];
+		x->periods[d] = (x->out[d] + x->input[d] - 1) / x->input[d];
 		if (tensor_node_whole(n, ATTRIBUTE_strides, d, 1) != 1 || x->in[d] < 1 || x->out[d] < 1 ||
 		    divisor_of(x->dilation[d], x->input[d]) != 1 || x->input[d] > x->window[d])
 			return false;
@@ -101,7 +101,7 @@ static tensor_value weights(struct gaps *x, const int64_t *first)
 	return node(x, OP_slice, &x->n->operand[1], 1, a, 3);
 }
 
-/* The results whose places have these rests, [n, o, turns of the first, 1, turns of the second, 1 ..]. */
+/* The results whose positions have these remainders, [n, o, periods of the first, 1, periods of the second, 1 ..]. */
 static tensor_value part(struct gaps *x, const int64_t *rest)
 {
 	int64_t first[DIMS], low[DIMS], high[DIMS], groups = tensor_node_whole(x->n, ATTRIBUTE_groups, 0, 1);
@@ -115,7 +115,7 @@ static tensor_value part(struct gaps *x, const int64_t *rest)
 		first[d] = first_of(x, d, rest[d]);
 		low[d] = -((rest[d] - x->low[d] + first[d] * x->dilation[d]) / x->input[d]);
 		const int64_t taps = (x->window[d] - first[d] + x->input[d] - 1) / x->input[d];
-		high[d] = x->turns[d] - x->in[d] - low[d] + (taps - 1) * x->dilation[d];
+		high[d] = x->periods[d] - x->in[d] - low[d] + (taps - 1) * x->dilation[d];
 	}
 	const tensor_value in[] = { x->n->operand[0], weights(x, first) }, v = node(x, OP_conv, in, 2, a, 4);
 	if (!v)
@@ -123,7 +123,7 @@ static tensor_value part(struct gaps *x, const int64_t *rest)
 	shape[0] = (int64_t)x->c->to->value[v].shape.dim[0];
 	shape[1] = (int64_t)x->c->to->value[v].shape.dim[1];
 	for (unsigned d = 0; d < x->dims; d++) {
-		shape[2 + 2 * d] = x->turns[d];
+		shape[2 + 2 * d] = x->periods[d];
 		shape[3 + 2 * d] = 1;
 	}
 	return reshaped(x, v, shape, 2 + 2 * x->dims);
@@ -148,7 +148,7 @@ tensor_value passes_put_conv(struct copying *c, const struct tensor_node *n)
 	struct gaps x;
 	int64_t rest[DIMS], shape[TENSOR_MAX_RANK], start[TENSOR_MAX_RANK] = { 0 };
 
-	if (!look(&x, c, n))
+	if (!find_gaps(&x, c, n))
 		return 0;
 	for (unsigned d = 0; d < x.dims; d++)
 		if (x.input[d] > 8)
@@ -161,7 +161,7 @@ tensor_value passes_put_conv(struct copying *c, const struct tensor_node *n)
 	shape[0] = (int64_t)s->dim[0];
 	shape[1] = (int64_t)s->dim[1];
 	for (unsigned d = 0; d < x.dims; d++)
-		shape[2 + d] = x.turns[d] * x.input[d];
+		shape[2 + d] = x.periods[d] * x.input[d];
 	v = reshaped(&x, v, shape, 2 + x.dims);
 	for (unsigned d = 0; d < x.dims; d++) {
 		is_longer = is_longer || shape[2 + d] > x.out[d];

@@ -45,15 +45,15 @@ static tensor_value put_loop(struct solving *s, const char *body, unsigned last,
 {
 	struct loop l = { .carried = 1, .stacked = 1, .length = s->size[1].value, .reverse = reverse };
 	const struct graph_size size[] = { s->size[0], s->size[1], s->size[last] };
-	const tensor_value places =
+	const tensor_value positions =
 		graph_text_node(s->c->to, "iota type=i32 shape=[n] axis=0", NULL, 0, s->size, 4, s->c->err);
 	char text[4000];
 	tensor_value v = 0;
 
 	snprintf(text, sizeof text, body, tensor_type_name(s->type));
-	if (!carried || !places || !graph_text_read(&l.body, "solve", text, strlen(text), size, 3, s->c->err))
+	if (!carried || !positions || !graph_text_read(&l.body, "solve", text, strlen(text), size, 3, s->c->err))
 		return 0;
-	v = graph_scan(s->c->to, &l, (tensor_value[]){ carried, places, shared }, shared ? 3 : 2, s->c->err);
+	v = graph_scan(s->c->to, &l, (tensor_value[]){ carried, positions, shared }, shared ? 3 : 2, s->c->err);
 	loop_close(&l);
 	return v;
 }

@@ -1,5 +1,5 @@
 /* graph/pass_sort.c - sort as merges that have kernels, and scatters by plain rows. Sorting is a loop over the widths
- * of what is merged, whose iterations make an order of places, and then elements that are taken by that order. Each
+ * of what is merged, whose iterations make an order of indices, and then elements that are taken by that order. Each
  * element of an iteration's order is found by itself: how many of the elements before it are of the left half, by
  * halving. */
 #include <inttypes.h>
@@ -77,7 +77,7 @@ static tensor_value put_widths(struct tensor_graph *g, uint64_t iterations, stru
 	return v;
 }
 
-/* Places along the axis in their new order, of keys[rows * n] that lie along it. */
+/* Indices along the axis in their new order, of keys[rows * n] that lie along it. */
 static tensor_value put_order(struct tensor_graph *g, tensor_value keys, bool down, uint64_t n, struct error *err)
 {
 	const int type = g->value[keys].type;
@@ -114,7 +114,7 @@ bool passes_put_sort(struct copying *c, const struct tensor_node *n, tensor_valu
 	const bool down = tensor_node_whole(n, ATTRIBUTE_descending, 0, 0) != 0;
 	const int type = c->to->value[n->operand[0]].type;
 	unsigned order[TENSOR_MAX_RANK];
-	struct shape turned = s;
+	struct shape transposed = s;
 	int64_t along = axis;
 	const struct attribute a = { ATTRIBUTE_axis, 1, &along, 0 };
 
@@ -124,14 +124,14 @@ bool passes_put_sort(struct copying *c, const struct tensor_node *n, tensor_valu
 	}
 	for (unsigned i = 0; i < s.rank; i++)
 		order[i] = i == axis ? last : i == last ? axis : i;
-	turned.dim[axis] = s.dim[last];
-	turned.dim[last] = s.dim[axis];
+	transposed.dim[axis] = s.dim[last];
+	transposed.dim[last] = s.dim[axis];
 	const struct shape flat = { .rank = 1, .dim = { shape_elements(&s) } };
 	const tensor_value key =
 		type == JIT_TYPE_BOOL ? graph_convert(c->to, n->operand[0], JIT_TYPE_U8, c->err) : n->operand[0];
 	const tensor_value keys = graph_reshape(c->to, graph_transpose(c->to, key, order, c->err), &flat, c->err);
 	tensor_value by = keys ? put_order(c->to, keys, down, s.dim[axis], c->err) : 0;
-	by = graph_transpose(c->to, graph_reshape(c->to, by, &turned, c->err), order, c->err);
+	by = graph_transpose(c->to, graph_reshape(c->to, by, &transposed, c->err), order, c->err);
 	for (uint32_t k = 0; by && k < n->operands; k++)
 		if (!(out[k] = tensor_graph_add(c->to, OP_take_along, (tensor_value[]){ n->operand[k], by }, 2, &a, 1,
 		                                c->err)))

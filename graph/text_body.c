@@ -22,7 +22,7 @@ static size_t find_sizes(const struct text_reader *r, const char *text, size_t n
 	return found ? sizes : 0;
 }
 
-/* The body with numbers in the place of sizes. */
+/* The body with numbers for sizes. */
 static bool write_exact(const struct tensor_graph *g, struct attribute *a, struct error *err)
 {
 	char *text = NULL;

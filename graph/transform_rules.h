@@ -11,7 +11,7 @@ struct transform {
 	const struct tensor_graph *from;
 	tensor_value *is; /* what a value of `from` is in `to` */
 	tensor_value *d;  /* its cotangent (vjp) or tangent (jvp) there; 0: none */
-	bool *active;     /* it depends on an input that is asked for; vmap: it has the new dimension, in front */
+	bool *active;     /* it depends on an input to derive by; vmap: it has the new dimension, in front */
 	uint64_t size;    /* vmap: the new dimension */
 	bool saves;       /* vjp: loops keep what they carry (loop_put_saving) */
 	struct error *err;
@@ -129,7 +129,7 @@ tensor_value put_spread(struct transform *t, const struct tensor_node *n, tensor
 tensor_value put_others(struct transform *t, const struct tensor_node *n);
 /* reduce_max and reduce_min: the part that each element has in the result: 1, or less where several are equal. */
 tensor_value put_parts(struct transform *t, const struct tensor_node *n);
-/* cumprod: the derivative of element k by element i, with the axis as i in its place, and k behind it. */
+/* cumprod: the derivative of element k by element i, with i along the axis, and k behind it. */
 tensor_value put_cumprod_derivative(struct transform *t, const struct tensor_node *n);
 /* sort: where each element of the result was along the axis. */
 tensor_value put_permutation(struct transform *t, const struct tensor_node *n);

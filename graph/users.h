@@ -10,7 +10,7 @@
 #include "graph/graph.h"
 #include "language/jk.h"
 
-/* Attributes of text are bytes with a 0 behind them, in the place of integers. NULL: the node has none of that name. */
+/* Attributes of text are bytes with a 0 behind them, instead of integers. NULL: the node has none of that name. */
 const char *attribute_text(const struct tensor_node *n, enum tensor_attribute name);
 /* An attribute of a text: its integers are malloc'ed. False: err. */
 bool attribute_make_text(struct attribute *a, enum tensor_attribute name, const char *text, size_t n,

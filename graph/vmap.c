@@ -26,7 +26,7 @@ static bool enter_input(struct transform *t, tensor_value v, int axis)
 }
 
 /* It goes to the front. */
-static bool turn_input(struct transform *t, tensor_value v, int axis)
+static bool move_input_axis(struct transform *t, tensor_value v, int axis)
 {
 	unsigned order[TENSOR_MAX_RANK] = { (unsigned)axis };
 
@@ -97,7 +97,7 @@ static bool put_all(struct transform *t, const int axis[])
 		if (!enter_input(t, t->from->input[i], axis[i]))
 			return false;
 	for (uint32_t i = 0; i < t->from->inputs; i++)
-		if (axis[i] >= 0 && !turn_input(t, t->from->input[i], axis[i]))
+		if (axis[i] >= 0 && !move_input_axis(t, t->from->input[i], axis[i]))
 			return false;
 	for (uint32_t i = 0; i < t->from->nodes; i++) {
 		const struct tensor_node *n = &t->from->node[i];

@@ -23,7 +23,7 @@ enum adamw_schedule { ADAMW_CONSTANT, ADAMW_COSINE, ADAMW_LINEAR };
 struct adamw_rate {
 	enum adamw_schedule schedule;
 	uint64_t warmup, steps;
-	double rate, min; /* least: a part of the rate */
+	double rate, min; /* min: a part of the rate */
 };
 /* Of step number `step`, from 1. */
 double adamw_rate_of(const struct adamw_rate *r, uint64_t step);

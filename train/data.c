@@ -119,15 +119,15 @@ bool data_add(struct data *d, const struct data_options *o, const int32_t *ids, 
 size_t data_order(const struct data *d, uint64_t seed, bool shuffled, uint64_t i)
 {
 	const uint64_t n = d->rows, epoch = i / n;
-	uint64_t place = i % n, half = 1, state;
+	uint64_t position = i % n, half = 1, state;
 
 	if (!shuffled)
-		return (size_t)place;
+		return (size_t)position;
 	/* A permutation of the next power of four by four rounds, walked until it is below n. */
 	while (half * half < n)
 		half *= 2;
 	do {
-		uint64_t left = place / half, right = place % half;
+		uint64_t left = position / half, right = position % half;
 		for (unsigned round = 0; round < 4; round++) {
 			state = (seed + 1) * 0xD1342543DE82EF95 + epoch * 0x9E3779B97F4A7C15 + (round << 8) +
 			        right * 65537;
@@ -137,9 +137,9 @@ size_t data_order(const struct data *d, uint64_t seed, bool shuffled, uint64_t i
 			left = right;
 			right = next;
 		}
-		place = left * half + right;
-	} while (place >= n);
-	return (size_t)place;
+		position = left * half + right;
+	} while (position >= n);
+	return (size_t)position;
 }
 
 /* ---- forms of data */

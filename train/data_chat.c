@@ -54,18 +54,18 @@ static bool is_assistant(json_t *message)
 static bool mark_turn(const struct model *m, const struct data_options *o, json_t *messages, size_t i,
                       const char *tools, const jit_chat *whole, uint8_t *counts, struct error *err)
 {
-	jit_chat asked, written;
-	bool ok = render(m, o, messages, i, tools, true, &asked, err);
+	jit_chat prompt, written;
+	bool ok = render(m, o, messages, i, tools, true, &prompt, err);
 	size_t end;
 
 	if (!ok)
 		return false;
 	ok = render(m, o, messages, i + 1, tools, false, &written, err);
 	if (ok) {
-		const size_t begin = common(&asked, &written);
+		const size_t begin = common(&prompt, &written);
 		end = common(&written, whole);
 		/* What stands behind the turn's last token may be written as one with what follows. */
-		ok = end + 1 >= written.n_ids && begin < end && begin + 2 >= asked.n_ids;
+		ok = end + 1 >= written.n_ids && begin < end && begin + 2 >= prompt.n_ids;
 		for (size_t k = begin; ok && k < end; k++) {
 			counts[k] = 1;
 			if (tokenizer_is_eog(m->tokenizer, whole->ids[k]))
@@ -73,7 +73,7 @@ static bool mark_turn(const struct model *m, const struct data_options *o, json_
 		}
 		jit_chat_free(&written);
 	}
-	jit_chat_free(&asked);
+	jit_chat_free(&prompt);
 	return ok;
 }
 

@@ -27,7 +27,7 @@ bool train_file_open(struct train_file *t, const char *path, struct error *err)
 	return t->f || refuse(err, t->written, "cannot be made");
 }
 
-/* The stream has no descriptor of its own that could be asked. */
+/* The stream has no descriptor of its own for fstat. */
 static bool sync_file(const char *path)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -78,15 +78,15 @@ static char *header(const struct train_entry *e, uint32_t n, struct error *err)
 	json_put(about, "format", json_string("pt"));
 	json_put(all, "__metadata__", about);
 	for (uint32_t i = 0; i < n; i++) {
-		json_t *one = json_object(), *dims = json_array(), *place = json_array();
+		json_t *one = json_object(), *dims = json_array(), *offsets = json_array();
 		const uint64_t bytes = shape_elements(&e[i].shape) * sizeof(float);
 		for (unsigned d = 0; d < e[i].shape.rank; d++)
 			json_add(dims, json_integer((json_int_t)e[i].shape.dim[d]));
-		json_add(place, json_integer((json_int_t)at));
-		json_add(place, json_integer((json_int_t)(at + bytes)));
+		json_add(offsets, json_integer((json_int_t)at));
+		json_add(offsets, json_integer((json_int_t)(at + bytes)));
 		json_put(one, "dtype", json_string("F32"));
 		json_put(one, "shape", dims);
-		json_put(one, "data_offsets", place);
+		json_put(one, "data_offsets", offsets);
 		json_put(all, e[i].name, one);
 		at += bytes;
 	}

@@ -4,11 +4,11 @@
 #include "graph/draw.h"
 #include "train/layer.h"
 
-struct head_cut head_cut_of(const struct model *m, uint64_t piece)
+struct head_cut head_cut_of(const struct model *m, uint64_t chunk)
 {
 	const uint64_t vocab = m->spec.vocab, hidden = m->spec.hidden;
-	const uint64_t min = (vocab + HEAD_PIECES_MAX - 1) / HEAD_PIECES_MAX, max = piece / hidden;
-	const uint64_t rows = vocab * hidden <= piece ? vocab : max > min ? max : min;
+	const uint64_t min = (vocab + HEAD_CHUNKS_MAX - 1) / HEAD_CHUNKS_MAX, max = chunk / hidden;
+	const uint64_t rows = vocab * hidden <= chunk ? vocab : max > min ? max : min;
 
 	return (struct head_cut){ rows, (uint32_t)((vocab + rows - 1) / rows) };
 }
@@ -18,7 +18,7 @@ struct heading {
 	const struct model_spec *s;
 	const struct model_tensor *head;
 	tensor_value x, target, sum, own;
-	tensor_value logits[HEAD_PIECES_MAX];
+	tensor_value logits[HEAD_CHUNKS_MAX];
 	struct head_cut cut;
 	uint32_t rows;
 };
@@ -28,13 +28,13 @@ static tensor_value plus(struct draw *d, tensor_value sum, tensor_value x)
 	return sum ? draw_binary(d, OP_add, sum, x) : x;
 }
 
-/* Logits of all pieces, and their greatest number, rounded up, so that no derivative is due for it. */
+/* Logits of all chunks, and their greatest number, rounded up, so that no derivative is due for it. */
 static tensor_value logits(struct heading *h, const tensor_value head[])
 {
 	struct draw *d = &h->d;
 	tensor_value max = 0;
 
-	for (uint32_t i = 0; i < h->cut.pieces; i++) {
+	for (uint32_t i = 0; i < h->cut.chunks; i++) {
 		tensor_value x = draw_dot(d, h->x, layer_unpacked(d, head[i], h->head), 1, 1, 0);
 		if (h->s->logit_scale.given)
 			x = draw_with(d, OP_mul, x, (double)h->s->logit_scale.value);
@@ -45,12 +45,12 @@ static tensor_value logits(struct heading *h, const tensor_value head[])
 	return draw_unary(d, OP_ceil, max);
 }
 
-/* Adds a piece's powers, and the logit of the target if it is there. */
-static void add_piece(struct heading *h, uint32_t i, tensor_value max)
+/* Adds a chunk's powers, and the logit of the target if it is there. */
+static void add_chunk(struct heading *h, uint32_t i, tensor_value max)
 {
 	struct draw *d = &h->d;
 	const tensor_value x = h->logits[i], power = draw_unary(d, OP_exp, draw_binary(d, OP_sub, x, max));
-	const struct shape s = { 2, { h->rows, head_piece_rows(&h->cut, h->s->vocab, i) } };
+	const struct shape s = { 2, { h->rows, head_chunk_rows(&h->cut, h->s->vocab, i) } };
 	tensor_value id = draw_iota(d, JIT_TYPE_I32, &s, 1);
 
 	if (i)
@@ -69,14 +69,14 @@ bool head_draw(struct tensor_graph *g, const struct model *m, const struct head_
 		.d = { .g = g, .err = err }, .s = s, .head = head_tensor_of(m), .cut = *cut, .rows = rows
 	};
 	struct draw *d = &h.d;
-	tensor_value head[HEAD_PIECES_MAX];
+	tensor_value head[HEAD_CHUNKS_MAX];
 
 	tensor_graph_init(g);
 	const tensor_value x = tensor_graph_input(g, "x", JIT_TYPE_F32, &stream, err);
 	h.target = tensor_graph_input(g, "target", JIT_TYPE_I32, &each, err);
 	tensor_value by = tensor_graph_input(g, "norm", JIT_TYPE_F32, &hidden, err);
-	for (uint32_t i = 0; i < h.cut.pieces; i++) {
-		const uint64_t n = head_piece_rows(&h.cut, s->vocab, i);
+	for (uint32_t i = 0; i < h.cut.chunks; i++) {
+		const uint64_t n = head_chunk_rows(&h.cut, s->vocab, i);
 		struct shape shape = { 2, { n, s->hidden } };
 		char name[24];
 		snprintf(name, sizeof name, "head.%u", i);
@@ -86,8 +86,8 @@ bool head_draw(struct tensor_graph *g, const struct model *m, const struct head_
 	by = s->final_norm.plus_one ? draw_with(d, OP_add, by, 1) : by;
 	h.x = layer_normed(d, s, x, by, s->norm_eps);
 	const tensor_value max = logits(&h, head);
-	for (uint32_t i = 0; i < h.cut.pieces; i++)
-		add_piece(&h, i, max);
+	for (uint32_t i = 0; i < h.cut.chunks; i++)
+		add_chunk(&h, i, max);
 	const tensor_value all = draw_binary(d, OP_add, draw_unary(d, OP_log, h.sum), max);
 	const tensor_value loss = draw_squeeze(d, draw_binary(d, OP_sub, all, h.own), 1);
 	return loss && tensor_graph_output(g, "loss", loss, err);

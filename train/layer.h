@@ -69,19 +69,19 @@ tensor_value layer_unpacked(struct draw *d, tensor_value v, const struct model_t
 
 /* ---- head.c
  *
- * The head: inputs "x" f32[rows, hidden], "target" i32[rows], "norm" f32[hidden], and the matrix in pieces of some rows
+ * The head: inputs "x" f32[rows, hidden], "target" i32[rows], "norm" f32[hidden], and the matrix in chunks of some rows
  * "head.0", "head.1" and so on, whose logits are summed in this order: f32[some, hidden], or packed; output "loss"
  * f32[rows]. */
-enum { HEAD_X, HEAD_TARGET, HEAD_NORM, HEAD_MATRIX, HEAD_PIECES_MAX = 40 };
+enum { HEAD_X, HEAD_TARGET, HEAD_NORM, HEAD_MATRIX, HEAD_CHUNKS_MAX = 40 };
 struct head_cut {
-	uint64_t rows; /* of a piece; the last one has what is left */
-	uint32_t pieces;
+	uint64_t rows; /* of a chunk; the last one has what is left */
+	uint32_t chunks;
 };
-/* piece: how many numbers of the matrix are unpacked, and laid out for a product, at a time. */
-struct head_cut head_cut_of(const struct model *m, uint64_t piece);
-static inline uint64_t head_piece_rows(const struct head_cut *c, uint64_t vocab, uint32_t piece)
+/* chunk: how many numbers of the matrix are unpacked, and laid out for a product, at a time. */
+struct head_cut head_cut_of(const struct model *m, uint64_t chunk);
+static inline uint64_t head_chunk_rows(const struct head_cut *c, uint64_t vocab, uint32_t chunk)
 {
-	return piece + 1 < c->pieces ? c->rows : vocab - piece * c->rows;
+	return chunk + 1 < c->chunks ? c->rows : vocab - chunk * c->rows;
 }
 static inline const struct model_tensor *head_tensor_of(const struct model *m)
 {

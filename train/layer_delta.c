@@ -64,7 +64,7 @@ static tensor_value for_values(struct drawing *w, tensor_value x)
 enum { STATE, QUERY, KEY, VALUE, DECAY, RATE, OPERANDS };
 
 /* A token: the state fades, what it says of the key is corrected by the rate, and the query reads it. */
-static bool draw_turn(struct draw *d, const struct model_recurrent *r)
+static bool draw_iteration(struct draw *d, const struct model_recurrent *r)
 {
 	const uint64_t h = r->value_heads, k = r->key_dim, v = r->value_dim;
 	static const char *const name[OPERANDS] = { "state", "query", "key", "value", "decay", "rate" };
@@ -86,7 +86,7 @@ static bool draw_turn(struct draw *d, const struct model_recurrent *r)
 	return out && tensor_graph_output(d->g, "next", next, d->err) && tensor_graph_output(d->g, "out", out, d->err);
 }
 
-static tensor_value in_turns(struct drawing *w, tensor_value operand[OPERANDS])
+static tensor_value in_iterations(struct drawing *w, tensor_value operand[OPERANDS])
 {
 	const struct model_recurrent *r = &w->s->recurrent;
 	struct loop l = { .carried = 1, .stacked = OPERANDS - 1, .length = w->tokens };
@@ -96,7 +96,7 @@ static tensor_value in_turns(struct drawing *w, tensor_value operand[OPERANDS])
 
 	tensor_graph_init(&l.body);
 	operand[STATE] = draw_broadcast(&w->d, draw_scalar(&w->d, 0, JIT_TYPE_F32), &state);
-	if (operand[STATE] && operand[RATE] && operand[QUERY] && operand[KEY] && draw_turn(&d, r))
+	if (operand[STATE] && operand[RATE] && operand[QUERY] && operand[KEY] && draw_iteration(&d, r))
 		v = graph_scan(w->d.g, &l, operand, OPERANDS, w->d.err);
 	loop_close(&l);
 	return v ? v + 1 : 0;
@@ -137,7 +137,7 @@ tensor_value layer_delta(struct drawing *w, tensor_value in)
 	                           (uint64_t[]){ w->tokens, r->value_heads, r->value_dim });
 	operand[DECAY] = decays(w, in);
 	operand[RATE] = draw_unary(d, OP_logistic, layer_product(w, SLOT_delta_b, TENSOR_SLOTS, in));
-	const tensor_value y = in_turns(w, operand);
+	const tensor_value y = in_iterations(w, operand);
 	const tensor_value normed =
 		y ? draw_binary(d, OP_mul, draw_rms(d, y, 4, (double)w->s->norm_eps), layer_weight(w, SLOT_delta_norm))
 		  : 0;

@@ -52,14 +52,14 @@ static tensor_value shares(struct drawing *w, tensor_value in)
 
 /* ---- the loop over experts */
 
-struct turning {
+struct expert_loop {
 	struct loop l;
 	struct draw d; /* of its body */
 	tensor_value operand[16];
 	uint32_t operands;
 };
 
-static tensor_value add_input(struct drawing *w, struct turning *t, const char *name, tensor_value v, bool slice)
+static tensor_value add_input(struct drawing *w, struct expert_loop *t, const char *name, tensor_value v, bool slice)
 {
 	struct shape s = draw_shape(&w->d, v);
 
@@ -72,8 +72,8 @@ static tensor_value add_input(struct drawing *w, struct turning *t, const char *
 	return v ? tensor_graph_input(&t->l.body, name, draw_type(&w->d, v), &s, w->d.err) : 0;
 }
 
-/* All experts' matrices or biases in a slot; one turn's slice, as f32. */
-static tensor_value add_matrix(struct drawing *w, struct turning *t, const char *name, enum tensor_slot slot)
+/* All experts' matrices or biases in a slot; one iteration's slice, as f32. */
+static tensor_value add_matrix(struct drawing *w, struct expert_loop *t, const char *name, enum tensor_slot slot)
 {
 	const struct model_tensor *of = layer_tensor(w, slot);
 
@@ -87,7 +87,7 @@ static tensor_value times(struct draw *d, tensor_value x, tensor_value matrix, t
 	return bias ? draw_binary(d, OP_add, y, bias) : y;
 }
 
-static tensor_value draw_loop(struct drawing *w, struct turning *t, tensor_value in, tensor_value share)
+static tensor_value draw_loop(struct drawing *w, struct expert_loop *t, tensor_value in, tensor_value share)
 {
 	struct draw *d = &t->d;
 	const tensor_value sum = add_input(w, t, "sum", draw_number(&w->d, 0, in), false),
@@ -113,7 +113,7 @@ static tensor_value draw_loop(struct drawing *w, struct turning *t, tensor_value
 
 static tensor_value sum_of_experts(struct drawing *w, tensor_value in)
 {
-	struct turning t = { .l = { .carried = 1, .length = w->s->experts } };
+	struct expert_loop t = { .l = { .carried = 1, .length = w->s->experts } };
 
 	t.d = (struct draw){ .g = &t.l.body, .err = w->d.err };
 	tensor_graph_init(&t.l.body);

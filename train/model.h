@@ -26,7 +26,7 @@ struct train_group {
 	enum tensor_slot first; /* of those that lie there */
 	bool has[TENSOR_SLOTS];
 	uint64_t rows, offset; /* of all of them */
-	bool apart;            /* they lie one behind the other, else in turns */
+	bool apart;            /* they lie one behind the other, else interleaved */
 	bool by_file;          /* rows of B are in the file's order, else in that of the kernels */
 };
 struct train_group train_group_of(const struct model *m, uint32_t layer, enum tensor_slot slot);

@@ -29,8 +29,8 @@ static bool embed_row(const struct net *n, const struct net_row *row, struct err
 	return true;
 }
 
-/* Angles of the positions, by which this layer rotates. */
-static void turn(const struct net *n, const struct net_row *row, uint32_t layer)
+/* Copies the cosines and sines of the positions, by which this layer rotates. */
+static void copy_angles(const struct net *n, const struct net_row *row, uint32_t layer)
 {
 	const struct model_spec *s = &n->m->spec;
 	const enum model_rotation which =
@@ -49,7 +49,7 @@ static void turn(const struct net *n, const struct net_row *row, uint32_t layer)
 static uint64_t stream_size(const struct net *n) { return (uint64_t)n->o.tokens * n->m->spec.hidden; }
 
 /* Binds what stays on the device, and lists what is copied: in[i] of those. */
-static bool place_inputs(const struct net *n, struct executable *x, uint32_t layer, const void **in, struct error *err)
+static bool bind_inputs(const struct net *n, struct executable *x, uint32_t layer, const void **in, struct error *err)
 {
 	const struct net_class *c = &n->classes[n->class_of[layer]];
 	const void *const copied[] = {
@@ -60,7 +60,7 @@ static bool place_inputs(const struct net *n, struct executable *x, uint32_t lay
 	};
 
 	for (uint32_t i = 0; i < c->graph.inputs; i++) {
-		const struct net_place *p = &n->place[layer][i];
+		const struct net_binding *p = &n->binding[layer][i];
 		in[i] = p->buffer ? NULL : copied[c->graph.input[i].kind];
 		if (p->buffer && !executable_bind(x, i, p->buffer, 0, err))
 			return false;
@@ -87,7 +87,7 @@ static bool fill_dropout(const struct net *n, uint32_t layer, uint64_t number, s
 						net_uniform(n->o.seed ^ NET_DROPOUT_SEED, stream, k) < 2 * keep - 1
 					? (float)(number == NET_NO_DROPOUT ? 1 : 1 / keep)
 					: 0;
-		if (jit_buffer_write(n->place[layer][i].buffer, 0, n->scratch, size * sizeof(float), &e) != JIT_OK)
+		if (jit_buffer_write(n->binding[layer][i].buffer, 0, n->scratch, size * sizeof(float), &e) != JIT_OK)
 			return error_set(err, ERROR_DEVICE, "%s", e.message);
 	}
 	return true;
@@ -102,12 +102,12 @@ static bool go_forward(struct net *n, const struct net_row *row, uint64_t number
 	for (uint32_t l = 0; l < n->m->spec.layers; l++) {
 		const struct net_class *c = &n->classes[n->class_of[l]];
 		struct executable *x = keep ? c->keeping : c->forward;
-		turn(n, row, l);
+		copy_angles(n, row, l);
 		out[0] = n->stream + (l + 1) * stream_size(n);
 		for (uint32_t k = 0; keep && k < c->n_kept; k++)
 			out[1 + k] = n->kept[l] + c->kept[k];
 		if (is_cancelled(n, err) || (n->o.dropout > 0 && !fill_dropout(n, l, number, err)) ||
-		    !place_inputs(n, x, l, in, err) || !executable_run(x, in, out, err))
+		    !bind_inputs(n, x, l, in, err) || !executable_run(x, in, out, err))
 			return false;
 	}
 	return true;
@@ -127,14 +127,14 @@ static bool bind_head(const struct net *n, struct executable *head, struct error
 	const uint64_t row = n->head_packed ? t->row_bytes : t->cols * sizeof(float);
 	bool ok = executable_bind(head, HEAD_NORM, n->final_norm, 0, err);
 
-	for (uint32_t i = 0; ok && i < n->cut.pieces; i++)
+	for (uint32_t i = 0; ok && i < n->cut.chunks; i++)
 		ok = executable_bind(head, HEAD_MATRIX + i, n->head, i * n->cut.rows * row, err);
 	return ok;
 }
 
 /* gradient: of the stream behind the last layer, NULL: none is due. */
-static bool head_piece(struct net *n, const struct net_row *row, uint32_t first, float weight, float *gradient,
-                       double *loss, struct error *err)
+static bool run_head(struct net *n, const struct net_row *row, uint32_t first, float weight, float *gradient,
+                     double *loss, struct error *err)
 {
 	const struct model_spec *s = &n->m->spec;
 	const float *x = n->stream + s->layers * stream_size(n) + (size_t)first * s->hidden;
@@ -152,10 +152,10 @@ static bool head_piece(struct net *n, const struct net_row *row, uint32_t first,
 	}
 	if (!any)
 		return true;
-	const void *in[HEAD_MATRIX + HEAD_PIECES_MAX + 1] = { [HEAD_X] = x, [HEAD_TARGET] = target };
-	void *out[3 + HEAD_PIECES_MAX] = { each, gradient, n->norm_tensor ? norm : NULL };
-	in[HEAD_MATRIX + n->cut.pieces] = counts;
-	for (uint32_t i = 0; i < n->cut.pieces; i++)
+	const void *in[HEAD_MATRIX + HEAD_CHUNKS_MAX + 1] = { [HEAD_X] = x, [HEAD_TARGET] = target };
+	void *out[3 + HEAD_CHUNKS_MAX] = { each, gradient, n->norm_tensor ? norm : NULL };
+	in[HEAD_MATRIX + n->cut.chunks] = counts;
+	for (uint32_t i = 0; i < n->cut.chunks; i++)
 		out[3 + i] = n->head_tensor || n->embed_tensor ? matrix + i * n->cut.rows * s->hidden : NULL;
 	if (!bind_head(n, head, err) || !executable_run(head, in, out, err))
 		return false;
@@ -174,8 +174,8 @@ static bool go_through_head(struct net *n, const struct net_row *row, float weig
 {
 	for (uint32_t first = 0; first < n->o.tokens; first += n->head_rows)
 		if (is_cancelled(n, err) ||
-		    !head_piece(n, row, first, weight, gradient ? gradient + (size_t)first * n->m->spec.hidden : NULL,
-		                loss, err))
+		    !run_head(n, row, first, weight, gradient ? gradient + (size_t)first * n->m->spec.hidden : NULL,
+		              loss, err))
 			return false;
 	return true;
 }
@@ -192,22 +192,22 @@ static bool back_layer(struct net *n, uint32_t l, float *gradient, struct error 
 	float *at = n->scratch;
 	uint32_t outs = 1;
 
-	if (!place_inputs(n, c->backward, l, in, err))
+	if (!bind_inputs(n, c->backward, l, in, err))
 		return false;
 	in[c->graph.inputs] = gradient;
 	for (uint32_t k = 0; k < c->n_kept; k++)
 		in[c->graph.inputs + 1 + k] = n->kept[l] + c->kept[k];
 	for (uint32_t i = 0; i < c->graph.inputs; i++)
-		if (n->place[l][i].tensor) {
+		if (n->binding[l][i].tensor) {
 			out[outs++] = at;
-			at += n->tensor[n->place[l][i].tensor - 1].n;
+			at += n->tensor[n->binding[l][i].tensor - 1].n;
 		}
 	if (!executable_run(c->backward, in, out, err))
 		return false;
 	outs = 1;
 	for (uint32_t i = 0; i < c->graph.inputs; i++)
-		if (n->place[l][i].tensor) {
-			struct net_tensor *t = &n->tensor[n->place[l][i].tensor - 1];
+		if (n->binding[l][i].tensor) {
+			struct net_tensor *t = &n->tensor[n->binding[l][i].tensor - 1];
 			add_to(t->gradient, out[outs++], t->n);
 		}
 	return true;
@@ -228,7 +228,7 @@ static void back_embed(struct net *n, const struct net_row *row, const float *gr
 static bool go_back(struct net *n, const struct net_row *row, float *gradient, struct error *err)
 {
 	for (uint32_t l = n->m->spec.layers; l-- > 0;) {
-		turn(n, row, l);
+		copy_angles(n, row, l);
 		if (is_cancelled(n, err) || !back_layer(n, l, gradient, err))
 			return false;
 	}
@@ -262,7 +262,7 @@ static bool run_norms(struct net *n, uint32_t l, struct error *err)
 	jit_error e = { 0 };
 
 	for (uint32_t i = 0; i < c->norm_inputs; i++)
-		if (!executable_bind(c->norms, i, n->place[l][c->norm_input[i]].buffer, 0, err))
+		if (!executable_bind(c->norms, i, n->binding[l][c->norm_input[i]].buffer, 0, err))
 			return false;
 	for (uint32_t i = 0; i < c->norm_outputs; i++) {
 		out[i] = at;
@@ -271,7 +271,7 @@ static bool run_norms(struct net *n, uint32_t l, struct error *err)
 	if (!executable_run(c->norms, in, out, err))
 		return false;
 	for (uint32_t i = 0; i < c->norm_outputs; i++)
-		if (jit_buffer_write(n->place[l][c->norm_of[i]].buffer, 0, out[i],
+		if (jit_buffer_write(n->binding[l][c->norm_of[i]].buffer, 0, out[i],
 		                     shape_elements(&c->graph.input[c->norm_of[i]].shape) * sizeof(float), &e) !=
 		    JIT_OK)
 			return error_set(err, ERROR_DEVICE, "%s", e.message);

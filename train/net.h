@@ -16,7 +16,7 @@
 #include "train/layer.h"
 #include "train/split.h"
 
-/* Tensors outside of layers have one of these in the place of a slot. */
+/* Tensors outside of layers have one of these instead of a slot. */
 enum { NET_EMBED = TENSOR_SLOTS, NET_FINAL_NORM, NET_HEAD, NET_OUTSIDE_END };
 #define NET_NO_LAYER UINT32_MAX
 
@@ -34,7 +34,7 @@ struct net_tensor {
 };
 
 /* Where an input of a layer is. */
-struct net_place {
+struct net_binding {
 	jit_buffer *buffer; /* NULL: it is copied for each run */
 	uint32_t tensor;    /* the one of struct net, plus 1; 0: it is not trained */
 };
@@ -57,7 +57,7 @@ struct net_options {
 	bool full;       /* all weights are trained, not adapters */
 	bool keep;       /* what gradients need is kept, and no layer is computed twice */
 	struct layer_adapters adapters;
-	uint64_t piece; /* numbers of the head's matrix that are used at a time; 0: the usual many */
+	uint64_t chunk; /* numbers of the head's matrix that are used at a time; 0: the usual many */
 	double dropout;
 	uint64_t seed;
 };
@@ -70,7 +70,7 @@ struct net {
 	struct rope rope;
 	struct net_class *classes;
 	uint32_t n_classes, *class_of; /* of each layer */
-	struct net_place (*place)[LAYER_INPUTS_MAX];
+	struct net_binding (*binding)[LAYER_INPUTS_MAX];
 	jit_buffer *final_norm, *head, *embed; /* embed: of a model whose own head is trained, too */
 	jit_buffer *memory;                    /* of all executables: they run one after the other */
 	const float *embed_rows;               /* NULL: rows are read from the file */
@@ -109,7 +109,7 @@ bool net_row(struct net *n, const struct net_row *row, float weight, uint64_t nu
 /* Behind the last row: the gradients of tied matrices are put together. */
 void net_end(struct net *n);
 
-/* A number in -1..1 by its place in a tensor: splitmix64. */
+/* A number in -1..1 by its index in a tensor: splitmix64. */
 double net_uniform(uint64_t seed, uint64_t tensor, uint64_t element);
 
 #endif

@@ -139,12 +139,12 @@ static bool open_norms(struct net *n, struct net_class *c, uint32_t layer, struc
 
 static bool open_head(struct net *n, struct error *err)
 {
-	bool bound[HEAD_MATRIX + HEAD_PIECES_MAX + 1] = { [HEAD_NORM] = true }, ok;
-	tensor_value wrt[HEAD_MATRIX + HEAD_PIECES_MAX];
+	bool bound[HEAD_MATRIX + HEAD_CHUNKS_MAX + 1] = { [HEAD_NORM] = true }, ok;
+	tensor_value wrt[HEAD_MATRIX + HEAD_CHUNKS_MAX];
 	struct tensor_graph g, back;
 
-	n->cut = head_cut_of(n->m, n->o.piece ? n->o.piece : NET_PIECE);
-	for (uint32_t i = 0; i < n->cut.pieces; i++)
+	n->cut = head_cut_of(n->m, n->o.chunk ? n->o.chunk : NET_CHUNK);
+	for (uint32_t i = 0; i < n->cut.chunks; i++)
 		bound[HEAD_MATRIX + i] = true;
 
 	n->head_rows = NET_LOGITS / n->m->spec.vocab / NET_HEAD_ROWS * NET_HEAD_ROWS;
@@ -158,7 +158,7 @@ static bool open_head(struct net *n, struct error *err)
 	if (ok) {
 		uint32_t wanted = 0;
 		wrt[wanted++] = g.input[HEAD_X];
-		for (uint32_t i = HEAD_NORM; n->o.full && i < HEAD_MATRIX + n->cut.pieces; i++)
+		for (uint32_t i = HEAD_NORM; n->o.full && i < HEAD_MATRIX + n->cut.chunks; i++)
 			wrt[wanted++] = g.input[i];
 		ok = tensor_graph_vjp(&back, &g, wrt, wanted, true, err);
 	}

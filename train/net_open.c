@@ -125,14 +125,14 @@ static bool add_adapter(struct net *n, uint32_t layer, uint32_t i, const struct 
 	char name[512], base[400];
 	jit_buffer *b = open_buffer(n, shape_elements(&in->shape), err);
 
-	n->place[layer][i].buffer = b;
+	n->binding[layer][i].buffer = b;
 	if (!b)
 		return false;
 	name_of(n, layer, in->slot, base, sizeof base);
 	snprintf(name, sizeof name, "%s%s", base, suffix[in->kind]);
 	struct net_tensor *t = add_tensor(n, name, layer, in->slot, in->kind, &in->shape, b, err);
 	if (t) {
-		n->place[layer][i].tensor = n->tensors;
+		n->binding[layer][i].tensor = n->tensors;
 		t->by_file = train_group_of(n->m, layer, in->slot).by_file;
 	}
 	if (t && in->kind == LAYER_A)
@@ -140,9 +140,9 @@ static bool add_adapter(struct net *n, uint32_t layer, uint32_t i, const struct 
 	return t != NULL;
 }
 
-static bool place_input(struct net *n, uint32_t layer, uint32_t i, const struct layer_input *in, struct error *err)
+static bool bind_input(struct net *n, uint32_t layer, uint32_t i, const struct layer_input *in, struct error *err)
 {
-	struct net_place *p = &n->place[layer][i];
+	struct net_binding *p = &n->binding[layer][i];
 
 	switch (in->kind) {
 	case LAYER_STREAM:
@@ -179,7 +179,7 @@ static bool add_outside(struct net *n, const struct model_tensor *t, uint32_t sl
 	return true;
 }
 
-static bool place_outside(struct net *n, struct error *err)
+static bool bind_outside(struct net *n, struct error *err)
 {
 	const struct model_spec *s = &n->m->spec;
 
@@ -217,7 +217,7 @@ static bool fill_magnitudes(struct net *n, struct error *err)
 		for (uint32_t k = 0; k < c->graph.inputs; k++)
 			if (c->graph.input[k].kind == LAYER_NORM &&
 			    c->graph.input[k].slot == (enum tensor_slot)t->slot &&
-			    jit_buffer_read(n->place[t->layer][k].buffer, 0, t->value, t->n * sizeof *t->value, &e) !=
+			    jit_buffer_read(n->binding[t->layer][k].buffer, 0, t->value, t->n * sizeof *t->value, &e) !=
 			            JIT_OK)
 				return error_set(err, ERROR_DEVICE, "%s", e.message);
 		for (uint64_t k = 0; k < t->n; k++)
@@ -226,18 +226,18 @@ static bool fill_magnitudes(struct net *n, struct error *err)
 	return true;
 }
 
-bool net_place_all(struct net *n, struct error *err)
+bool net_bind_all(struct net *n, struct error *err)
 {
-	n->place = calloc(n->m->spec.layers, sizeof *n->place);
-	if (!n->place)
+	n->binding = calloc(n->m->spec.layers, sizeof *n->binding);
+	if (!n->binding)
 		return error_set(err, ERROR_MEMORY, "there is no memory for %u layers", n->m->spec.layers);
 	for (uint32_t l = 0; l < n->m->spec.layers; l++) {
 		const struct layer_graph *g = &n->classes[n->class_of[l]].graph;
 		for (uint32_t i = 0; i < g->inputs; i++)
-			if (!place_input(n, l, i, &g->input[i], err))
+			if (!bind_input(n, l, i, &g->input[i], err))
 				return false;
 	}
-	return place_outside(n, err);
+	return bind_outside(n, err);
 }
 
 /* ---- opening */
@@ -320,7 +320,7 @@ struct net *net_open(const struct model *m, jit_compute *compute, const struct j
 	n->m = m;
 	n->compute = compute;
 	n->cancel = cancel;
-	if (rope_open(&n->rope, &m->spec, o->tokens, err) && net_draw_all(n, err) && net_place_all(n, err) &&
+	if (rope_open(&n->rope, &m->spec, o->tokens, err) && net_draw_all(n, err) && net_bind_all(n, err) &&
 	    open_memory(n, err) && open_kept(n, err) && (!o->adapters.dora || fill_magnitudes(n, err)))
 		return n;
 	net_close(n);
@@ -352,9 +352,9 @@ void net_close(struct net *n)
 	executable_close(n->head_back);
 	for (uint32_t i = 0; i < n->tensors; i++)
 		close_tensor(&n->tensor[i]);
-	for (uint32_t l = 0; n->place && l < n->m->spec.layers; l++)
+	for (uint32_t l = 0; n->binding && l < n->m->spec.layers; l++)
 		for (uint32_t i = 0; i < LAYER_INPUTS_MAX; i++)
-			jit_buffer_close(n->place[l][i].buffer);
+			jit_buffer_close(n->binding[l][i].buffer);
 	jit_buffer_close(n->memory);
 	jit_buffer_close(n->final_norm);
 	jit_buffer_close(n->head);
@@ -367,7 +367,7 @@ void net_close(struct net *n)
 	rope_close(&n->rope);
 	free(n->classes);
 	free(n->class_of);
-	free(n->place);
+	free(n->binding);
 	free(n->tensor);
 	free(n->tied_gradient);
 	free(n->stream);

@@ -14,7 +14,7 @@ struct train_row {
 };
 
 struct jit_train {
-	jit_train_options o; /* with the usual values in place of 0; texts are its own */
+	jit_train_options o; /* with the usual values instead of 0; texts are its own */
 	char *path, *targets;
 	struct model m;
 	bool opened; /* m is */

@@ -38,15 +38,15 @@ static bool put_input(struct drawing *w, enum tower_input which, const char *nam
 static bool put_inputs(struct drawing *w)
 {
 	const struct tower_spec *s = w->s;
-	const uint64_t pairs = s->hidden / s->heads / 2, places = (uint64_t)w->windows.n * w->windows.each;
+	const uint64_t pairs = s->hidden / s->heads / 2, positions = (uint64_t)w->windows.n * w->windows.each;
 
 	return put_input(w, INPUT_PATCHES, "patches", JIT_TYPE_F32, w->patches, tower_patch_numbers(s)) &&
-	       (!s->row->places || put_input(w, INPUT_PLACES, "places", JIT_TYPE_F32, w->rows, s->hidden)) &&
-	       (!s->row->turns || (put_input(w, INPUT_COSINE, "cosine", JIT_TYPE_F32, w->patches, pairs) &&
-	                           put_input(w, INPUT_SINE, "sine", JIT_TYPE_F32, w->patches, pairs))) &&
-	       (!w->windows.n || (put_input(w, INPUT_WINDOW, "window", JIT_TYPE_I32, places, 0) &&
+	       (!s->row->positions || put_input(w, INPUT_POSITIONS, "places", JIT_TYPE_F32, w->rows, s->hidden)) &&
+	       (!s->row->rotation || (put_input(w, INPUT_COSINE, "cosine", JIT_TYPE_F32, w->patches, pairs) &&
+	                              put_input(w, INPUT_SINE, "sine", JIT_TYPE_F32, w->patches, pairs))) &&
+	       (!w->windows.n || (put_input(w, INPUT_WINDOW, "window", JIT_TYPE_I32, positions, 0) &&
 	                          put_input(w, INPUT_BACK, "back", JIT_TYPE_I32, w->patches, 0) &&
-	                          (places == w->patches ||
+	                          (positions == w->patches ||
 	                           put_input(w, INPUT_INSIDE, "inside", JIT_TYPE_I32, w->windows.n, w->windows.each))));
 }
 
@@ -141,9 +141,9 @@ static tensor_value activated(struct draw *d, enum tower_act act, tensor_value x
 	}
 }
 
-/* Element i of an axis turns with that half of it behind. cosine, sine: without the axis of heads. */
-static tensor_value turned_part(struct drawing *w, tensor_value x, unsigned axis, tensor_value cosine,
-                                tensor_value sine)
+/* Element i of an axis rotates with that half of it behind. cosine, sine: without the axis of heads. */
+static tensor_value rotated_part(struct drawing *w, tensor_value x, unsigned axis, tensor_value cosine,
+                                 tensor_value sine)
 {
 	struct draw *d = &w->d;
 	const uint64_t n = draw_dim(d, x, axis);
@@ -157,19 +157,19 @@ static tensor_value turned_part(struct drawing *w, tensor_value x, unsigned axis
 }
 
 /* x: [patches, heads, dim] */
-static tensor_value turned(struct drawing *w, tensor_value x)
+static tensor_value rotated(struct drawing *w, tensor_value x)
 {
 	const uint64_t dim = w->s->hidden / w->s->heads;
 	struct draw *d = &w->d;
 
-	if (!w->s->row->turns)
+	if (!w->s->row->rotation)
 		return x;
-	if (w->s->row->turns != TURNS_APART)
-		return turned_part(w, x, 2, w->input[INPUT_COSINE], w->input[INPUT_SINE]);
+	if (w->s->row->rotation != ROTATES_SEPARATELY)
+		return rotated_part(w, x, 2, w->input[INPUT_COSINE], w->input[INPUT_SINE]);
 	const uint64_t rows = draw_dim(d, x, 0), parts[] = { rows, w->s->heads, 2, dim / 2 },
-		       turn[] = { rows, 2, dim / 4 };
-	x = turned_part(w, draw_dims(d, x, 4, parts), 3, draw_dims(d, w->input[INPUT_COSINE], 3, turn),
-	                draw_dims(d, w->input[INPUT_SINE], 3, turn));
+		       angle_shape[] = { rows, 2, dim / 4 };
+	x = rotated_part(w, draw_dims(d, x, 4, parts), 3, draw_dims(d, w->input[INPUT_COSINE], 3, angle_shape),
+	                 draw_dims(d, w->input[INPUT_SINE], 3, angle_shape));
 	return draw_dims(d, x, 3, (uint64_t[]){ rows, w->s->heads, dim });
 }
 
@@ -259,7 +259,7 @@ static tensor_value attention(struct drawing *w, tensor_value x, uint32_t layer)
 		                                : product(w, (enum tower_slot)(TOWER_Q + i), layer, x, hidden, bias);
 		qkv[i] = draw_dims(d, qkv[i], 3, (uint64_t[]){ w->rows, s->heads, dim });
 		qkv[i] = head_norm(w, qkv[i], i < 2 ? (enum tower_slot)(TOWER_Q_NORM + i) : TOWER_SLOTS, layer);
-		qkv[i] = i < 2 ? turned(w, qkv[i]) : qkv[i];
+		qkv[i] = i < 2 ? rotated(w, qkv[i]) : qkv[i];
 	}
 	const tensor_value y = windowed ? attend_windows(w, qkv) : attend_all(w, qkv);
 	return product(w, TOWER_O, layer, y, hidden, s->flags & TOWER_O_BIAS);
@@ -306,8 +306,8 @@ static tensor_value draw_stream(struct drawing *w)
 		                                   (uint64_t[]){ 1, s->hidden });
 		x = draw_concatenate(d, (tensor_value[]){ row, x }, 2, 0);
 	}
-	if (s->row->places)
-		x = draw_binary(d, OP_add, x, w->input[INPUT_PLACES]);
+	if (s->row->positions)
+		x = draw_binary(d, OP_add, x, w->input[INPUT_POSITIONS]);
 	return s->flags & TOWER_HAS_PRE_NORM ? norm(w, TOWER_PRE_NORM, NO_LAYER, x) : x;
 }
 
@@ -321,7 +321,7 @@ static tensor_value blocks(struct drawing *w, tensor_value x)
 	return draw_dims(&w->d, x, 2, (uint64_t[]){ w->patches / each, each * w->s->hidden });
 }
 
-/* The same, but the numbers of all of them at a place are neighbours. */
+/* The same, but the numbers of all of them at a position are neighbours. */
 static tensor_value channels(struct drawing *w, tensor_value x)
 {
 	const uint64_t each = (uint64_t)w->s->merge * w->s->merge, hidden = w->s->hidden;

@@ -21,18 +21,18 @@ enum { TOWER_PARTS = 256 }; /* the most that attention is made in */
 /* What is copied for each picture: the first inputs of a graph. */
 enum tower_input {
 	INPUT_PATCHES,
-	INPUT_PLACES,
+	INPUT_POSITIONS,
 	INPUT_COSINE,
 	INPUT_SINE,
-	INPUT_WINDOW, /* of each place in a window its row, 0 where the window ends before */
-	INPUT_BACK,   /* of each row its place in a window */
-	INPUT_INSIDE, /* of each place whether it is one; where all are, there is none */
+	INPUT_WINDOW, /* of each position in a window its row, 0 where the window ends before */
+	INPUT_BACK,   /* of each row its position in a window */
+	INPUT_INSIDE, /* of each position whether it has a row; where all do, there is none */
 	TOWER_INPUTS
 };
 
 /* How a picture's patches lie in windows, of which those at the edges may be smaller. */
 struct windows {
-	uint32_t side, across, n, each; /* n windows, with `each` places */
+	uint32_t side, across, n, each; /* n windows, with `each` positions */
 };
 struct windows windows_of(const struct tower_spec *s, uint32_t height, uint32_t width);
 
@@ -61,7 +61,7 @@ struct tower {
 	size_t prefix_length[2];
 	struct tower_weight *weight;
 	size_t weights, weight_room;
-	float *places; /* the table of positions, row by row; NULL: there is none */
+	float *positions; /* the table of positions, row by row; NULL: there is none */
 	struct tower_pass pass[TOWER_PASSES];
 	uint64_t count;
 };
@@ -72,8 +72,8 @@ bool tower_find_prefixes(struct tower *t, struct error *err);
  * the file decides. -1: err. */
 int64_t tower_weight_of(struct tower *t, enum tower_slot slot, uint32_t layer, bool bias, const struct shape *s,
                         struct error *err);
-/* With TOWER_CLIPPED, between what a matrix's operand and its result are cut: least and most of each; those that the
- * file leaves out are infinite. */
+/* With TOWER_CLIPPED, between what a matrix's operand and its result are cut: minimum and maximum of each; those that
+ * the file leaves out are infinite. */
 bool tower_bounds(struct tower *t, enum tower_slot slot, uint32_t layer, double bounds[4], struct error *err);
 /* All of a tensor as floats; NULL: err. */
 float *tower_read_floats(struct tower *t, enum tower_slot slot, uint64_t n, struct error *err);
@@ -91,14 +91,14 @@ void arrange(const struct tower_spec *s, enum tower_slot slot, uint32_t frame, c
 bool tower_draw(struct tower_graph *to, struct tower *t, uint32_t height, uint32_t width, struct error *err);
 void tower_graph_free(struct tower_graph *g);
 
-/* place.c. height, width: of the picture in patches. Patches stand block by block: those that become one token are
+/* prepare.c. height, width: of the picture in patches. Patches stand block by block: those that become one token are
  * neighbours. Every function fills what the picture's inputs have. */
-void place_patches(const struct tower_spec *s, const struct tower_pixels *p, const float *tile, uint32_t height,
-                   uint32_t width, float *out);
-void place_positions(const struct tower_spec *s, const float *table, uint32_t height, uint32_t width, float *out);
-void place_turns(const struct tower_spec *s, uint32_t height, uint32_t width, float *cosine, float *sine);
+void prepare_patches(const struct tower_spec *s, const struct tower_pixels *p, const float *tile, uint32_t height,
+                     uint32_t width, float *out);
+void prepare_positions(const struct tower_spec *s, const float *table, uint32_t height, uint32_t width, float *out);
+void prepare_rotation(const struct tower_spec *s, uint32_t height, uint32_t width, float *cosine, float *sine);
 /* inside may be NULL. */
-void place_windows(const struct tower_spec *s, uint32_t height, uint32_t width, int32_t *row, int32_t *back,
-                   int32_t *inside);
+void prepare_windows(const struct tower_spec *s, uint32_t height, uint32_t width, int32_t *row, int32_t *back,
+                     int32_t *inside);
 
 #endif

@@ -1,4 +1,4 @@
-/* vision/place.c - what the host makes of a picture before it is encoded: its patches in order, and what depends on
+/* vision/prepare.c - what the host makes of a picture before it is encoded: its patches in order, and what depends on
  * where they are. Host code; no libm. */
 #include <string.h>
 
@@ -14,8 +14,8 @@ static void where(const struct tower_spec *s, uint32_t width, uint32_t i, uint32
 	*x = block % (width / m) * m + in % m;
 }
 
-void place_patches(const struct tower_spec *s, const struct tower_pixels *p, const float *tile, uint32_t height,
-                   uint32_t width, float *out)
+void prepare_patches(const struct tower_spec *s, const struct tower_pixels *p, const float *tile, uint32_t height,
+                     uint32_t width, float *out)
 {
 	const uint32_t numbers = tower_patch_numbers(s), patch = s->patch;
 	const uint64_t plane = (uint64_t)p->height * p->width;
@@ -80,7 +80,7 @@ static void corners(const struct tower_spec *s, const float *table, uint32_t hei
 	}
 }
 
-/* How much row `j` of `side` counts for place i of n, when a picture is resized with antialiasing. */
+/* How much row `j` of `side` counts for position i of n, when a picture is resized with antialiasing. */
 static float triangle(uint32_t side, uint32_t n, uint32_t i, uint32_t j, float *sum)
 {
 	const float scale = (float)side / (float)n, support = scale > 1 ? scale : 1, centre = scale * ((float)i + 0.5f);
@@ -132,10 +132,10 @@ static void axes(const struct tower_spec *s, const float *table, uint32_t height
 	}
 }
 
-/* The row of the table for place i of n. */
+/* The row of the table for position i of n. */
 static uint32_t bucket(uint32_t side, uint32_t n, uint32_t i) { return (uint32_t)((uint64_t)i * side / n); }
 
-void place_positions(const struct tower_spec *s, const float *table, uint32_t height, uint32_t width, float *out)
+void prepare_positions(const struct tower_spec *s, const float *table, uint32_t height, uint32_t width, float *out)
 {
 	uint32_t y, x;
 
@@ -144,13 +144,13 @@ void place_positions(const struct tower_spec *s, const float *table, uint32_t he
 		out += s->hidden;
 		table += s->hidden;
 	}
-	if (s->row->places == PLACES_CORNERS)
+	if (s->row->positions == POSITIONS_CORNERS)
 		corners(s, table, height, width, out);
-	if (s->row->places == PLACES_ANTIALIAS)
+	if (s->row->positions == POSITIONS_ANTIALIAS)
 		antialiased(s, table, height, width, out);
-	if (s->row->places == PLACES_AXES)
+	if (s->row->positions == POSITIONS_AXES)
 		axes(s, table, height, width, out);
-	if (s->row->places != PLACES_TABLE && s->row->places != PLACES_BUCKETS)
+	if (s->row->positions != POSITIONS_TABLE && s->row->positions != POSITIONS_BUCKETS)
 		return;
 	for (uint32_t i = 0; i < height * width; i++) {
 		where(s, width, i, &y, &x);
@@ -159,7 +159,7 @@ void place_positions(const struct tower_spec *s, const float *table, uint32_t he
 	}
 }
 
-/* ---- turns */
+/* ---- rotation */
 
 /* The frequency of number `i` of `n`. */
 static float frequency(double theta, uint32_t i, uint32_t n)
@@ -167,7 +167,7 @@ static float frequency(double theta, uint32_t i, uint32_t n)
 	return (float)(1 / math_host_pow(theta, (double)(2 * i) / n));
 }
 
-void place_turns(const struct tower_spec *s, uint32_t height, uint32_t width, float *cosine, float *sine)
+void prepare_rotation(const struct tower_spec *s, uint32_t height, uint32_t width, float *cosine, float *sine)
 {
 	const uint32_t dim = s->hidden / s->heads, pairs = dim / 2, half = pairs / 2;
 	double sin, cos;
@@ -176,10 +176,11 @@ void place_turns(const struct tower_spec *s, uint32_t height, uint32_t width, fl
 	for (uint32_t i = 0; i < height * width; i++) {
 		where(s, width, i, &y, &x);
 		for (uint32_t k = 0; k < pairs; k++) {
-			const bool first = k < half, by_row = first != (s->row->turns == TURNS_APART);
+			const bool first = k < half, by_row = first != (s->row->rotation == ROTATES_SEPARATELY);
 			const uint32_t own = first ? k : k - half;
-			const float f = s->row->turns == TURNS_IN_TURN ? frequency(s->theta, 2 * own + !first, dim)
-			                                               : frequency(s->theta, own, pairs);
+			const float f = s->row->rotation == ROTATES_INTERLEAVED
+			                        ? frequency(s->theta, 2 * own + !first, dim)
+			                        : frequency(s->theta, own, pairs);
 			math_host_sincos((double)((float)(by_row ? y : x) * f), &sin, &cos);
 			cosine[(uint64_t)i * pairs + k] = (float)cos;
 			sine[(uint64_t)i * pairs + k] = (float)sin;
@@ -197,8 +198,8 @@ struct windows windows_of(const struct tower_spec *s, uint32_t height, uint32_t 
 		                 .each = (height < side ? height : side) * (width < side ? width : side) };
 }
 
-void place_windows(const struct tower_spec *s, uint32_t height, uint32_t width, int32_t *row, int32_t *back,
-                   int32_t *inside)
+void prepare_windows(const struct tower_spec *s, uint32_t height, uint32_t width, int32_t *row, int32_t *back,
+                     int32_t *inside)
 {
 	const struct windows w = windows_of(s, height, width);
 	uint32_t y, x;

@@ -1,4 +1,4 @@
-/* vision/prompt.c - prompts in which tokens and pictures' features take turns. See prompt.h. */
+/* vision/prompt.c - prompts in which tokens and pictures' features alternate. See prompt.h. */
 #include "vision/prompt.h"
 
 #include <stdlib.h>
@@ -176,7 +176,7 @@ static bool is_plain(const struct prompt_text *t, const char *at, size_t n)
 }
 
 /* Where the next picture stands; the text's end: nowhere. */
-static const char *find_place(const struct reading *r, const char *from)
+static const char *find_mark(const struct reading *r, const char *from)
 {
 	const char *mark = r->t->mark ? r->t->mark : r->s->processor.placeholder, *end = r->t->text + r->t->n;
 	const size_t n = strlen(mark);
@@ -190,13 +190,13 @@ static const char *find_place(const struct reading *r, const char *from)
 static bool add_all(struct reading *r, struct error *err)
 {
 	const struct prompt_text *t = r->t;
-	const char *text = t->text, *end = t->text + t->n, *at = find_place(r, text);
+	const char *text = t->text, *end = t->text + t->n, *at = find_mark(r, text);
 	const size_t n_mark = strlen(t->mark ? t->mark : r->s->processor.placeholder), pictures = r->out->images;
 
 	while (at == end && !t->plain && r->used < pictures)
 		if (!add_picture(r, err))
 			return false;
-	for (; at < end; text = at + n_mark, at = find_place(r, text)) {
+	for (; at < end; text = at + n_mark, at = find_mark(r, text)) {
 		if (r->used == pictures)
 			return error_set(err, ERROR_ARGUMENT, "the prompt has more places for pictures than %zu",
 			                 pictures);

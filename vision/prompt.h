@@ -1,4 +1,4 @@
-/* vision/prompt.h - prompts in which tokens and pictures' features take turns.
+/* vision/prompt.h - prompts in which tokens and pictures' features alternate.
  *
  * Owns: where pictures stand in a text, in a list of tokens and in a conversation, and how such prompts get into
  * sessions.
@@ -32,7 +32,7 @@ struct prompt_text {
 	const uint8_t *plain; /* 1 for each byte that is no control token's and of no placeholder; NULL: special says */
 	const char *mark;     /* where pictures stand, whatever plain says; NULL: the processor's placeholder */
 };
-/* The pictures take the places of marks, in their order; of placeholders, where there are none, they stand in front. */
+/* The pictures replace the marks, in their order; of placeholders, where there are none, they stand in front. */
 bool prompt_of_text(struct jit_prompt *out, const struct jit_image_encoder *s, const struct prompt_text *text,
                     struct jit_image *const *images, size_t n, struct error *err);
 /* The same of tokens, among which are as many image tokens as the pictures have features. */

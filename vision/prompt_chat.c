@@ -2,7 +2,7 @@
  *
  * Owns: how a template is told of pictures. In messages a mark stands for each. Templates of models that see take
  * contents in parts and write a placeholder for each part of type "image"; only what the template itself wrote counts
- * as one. Where it writes none, contents are texts, and the marks in what it wrote are the pictures' places.
+ * as one. Where it writes none, contents are texts, and the marks in what it wrote are where the pictures stand.
  */
 #include <jansson.h>
 #include <stdio.h>

@@ -136,7 +136,7 @@ static bool clip_read_square(struct clip_reader *r)
 	s->out_eps = s->eps;
 	return hparam_range(r->g->path, "clip.vision.image_size / clip.vision.patch_size", s->side, 1, TOWER_MAX_SIDE,
 	                    r->err) &&
-	       (s->side % s->merge == 0 || s->row->places != PLACES_TABLE ||
+	       (s->side % s->merge == 0 || s->row->positions != POSITIONS_TABLE ||
 	        error_set(r->err, ERROR_FORMAT, "%s: %s is %" PRIu32 ", expected a divisor of %" PRIu32, r->g->path,
 	                  s->row->merge_key, s->merge, s->side));
 }
@@ -255,7 +255,7 @@ static bool clip_read_qwen(struct clip_reader *r)
 		r->s->flags |= TOWER_FUSED;
 	if (r->s->flags & TOWER_GATED && !read_windows(r))
 		return false;
-	return !r->s->row->places || (read_side(r) && read_deep(r));
+	return !r->s->row->positions || (read_side(r) && read_deep(r));
 }
 
 /* ---- the table */

@@ -93,7 +93,7 @@ static bool read_feature_layer(struct tower_reader *r, int usual)
 	return true;
 }
 
-/* By what rows and columns turn. */
+/* The angles by which rows and columns rotate. */
 static bool read_theta_of(struct tower_reader *r, double usual)
 {
 	const json_t *rope = hf_get(r->hf, r->hf->root, "rope_parameters");
@@ -191,7 +191,7 @@ static bool tower_read_gemma4(struct tower_reader *r)
 {
 	struct tower_spec *s = r->s;
 	const json_t *text = json_object_get(outer_of(r), "text_config");
-	uint32_t places = 0, pad = 0;
+	uint32_t positions = 0, pad = 0;
 	bool bias = false;
 
 	s->channels = 3;
@@ -203,7 +203,7 @@ static bool tower_read_gemma4(struct tower_reader *r)
 	    !check_same(r, "num_key_value_heads", s->heads) || !check_same(r, "head_dim", s->hidden / s->heads) ||
 	    !read_number(r, "patch_size", 1024, &s->patch) ||
 	    !read_number(r, "pooling_kernel_size", TOWER_MAX_SIDE, &s->merge) ||
-	    !read_number(r, "position_embedding_size", 1 << 20, &places) ||
+	    !read_number(r, "position_embedding_size", 1 << 20, &positions) ||
 	    !read_act(r, r->hf->root, "hidden_activation", &s->act) ||
 	    !read_eps(r, r->hf->root, "rms_norm_eps", &s->eps) || !read_theta_of(r, 100) ||
 	    !hf_get_bool(r->hf, r->hf->root, "attention_bias", &bias) ||
@@ -218,8 +218,8 @@ static bool tower_read_gemma4(struct tower_reader *r)
 	     !hparam_limit(r->hf->label, "pad_token_id of text_config", pad, 0, 0, r->hf->err)))
 		return false;
 	s->out_eps = s->eps;
-	s->side = places;
-	s->max = places < TOWER_MAX_SIDE ? places : TOWER_MAX_SIDE;
+	s->side = positions;
+	s->max = positions < TOWER_MAX_SIDE ? positions : TOWER_MAX_SIDE;
 	return true;
 }
 
@@ -228,7 +228,7 @@ static bool tower_read_internvl(struct tower_reader *r)
 	struct tower_spec *s = r->s;
 	const json_t *c = r->hf->root;
 	double ratio = 0.5;
-	bool places = true, mean = true;
+	bool positions = true, mean = true;
 
 	s->out_eps = 1e-5;
 	if (!read_sizes(r) || !read_square(r) || !read_feature_layer(r, -1) ||
@@ -236,12 +236,12 @@ static bool tower_read_internvl(struct tower_reader *r)
 	    !read_act(r, outer_of(r), "projector_hidden_act", &s->out_act) ||
 	    !check_word(r, outer_of(r), "vision_feature_select_strategy", "default") ||
 	    !check_word(r, c, "norm_type", "layer_norm") || !read_flag(r, c, "attention_bias", TOWER_QKV_BIAS) ||
-	    !hf_get_bool(r->hf, c, "use_absolute_position_embeddings", &places) ||
+	    !hf_get_bool(r->hf, c, "use_absolute_position_embeddings", &positions) ||
 	    !hf_get_bool(r->hf, c, "use_mean_pooling", &mean))
 		return false;
-	if (!places || !mean)
+	if (!positions || !mean)
 		return error_set(r->hf->err, ERROR_UNSUPPORTED, "%s: %s is false, expected true", r->hf->label,
-		                 places ? "use_mean_pooling" : "use_absolute_position_embeddings");
+		                 positions ? "use_mean_pooling" : "use_absolute_position_embeddings");
 	s->merge = ratio > 0 && ratio <= 1 ? (uint32_t)(1 / ratio) : 0;
 	return (s->merge && s->merge <= s->side && s->merge * ratio == 1) ||
 	       error_set(r->hf->err, ERROR_UNSUPPORTED, "%s: downsample_ratio is %.9g, expected 1, 1/2, 1/3 and so on",
@@ -364,7 +364,7 @@ static bool tower_read_qwen(struct tower_reader *r)
 {
 	struct tower_spec *s = r->s;
 	const bool is_first = json_object_get(r->hf->root, "embed_dim") != NULL;
-	uint32_t places = 0;
+	uint32_t positions = 0;
 
 	s->eps = s->out_eps = 1e-6;
 	if (!(is_first ? read_qwen2_width(r)
@@ -378,15 +378,15 @@ static bool tower_read_qwen(struct tower_reader *r)
 	    !read_number(r, is_first ? "hidden_size" : "out_hidden_size", TOWER_MAX_WIDTH, &s->out) ||
 	    !read_act(r, r->hf->root, "hidden_act", &s->act) || !read_theta(r))
 		return false;
-	if (s->row->places == PLACES_CORNERS) {
-		if (!read_number(r, "num_position_embeddings", 1 << 24, &places))
+	if (s->row->positions == POSITIONS_CORNERS) {
+		if (!read_number(r, "num_position_embeddings", 1 << 24, &positions))
 			return false;
-		for (s->side = 1; (s->side + 1) * (s->side + 1) <= places;)
+		for (s->side = 1; (s->side + 1) * (s->side + 1) <= positions;)
 			s->side++;
-		if (s->side * s->side != places)
+		if (s->side * s->side != positions)
 			return error_set(r->hf->err, ERROR_FORMAT,
 			                 "%s: num_position_embeddings is %" PRIu32 ", expected a square", r->hf->label,
-			                 places);
+			                 positions);
 	}
 	if (s->flags & TOWER_GATED && !read_windows(r))
 		return false;
@@ -416,7 +416,7 @@ const struct tower_row *tower_row_of(const char *type, const char *inner)
 
 bool tower_check_heads(const struct tower_spec *s, const char *label, const char *key, struct error *err)
 {
-	const uint32_t max = s->row->turns ? 4 : 1;
+	const uint32_t max = s->row->rotation ? 4 : 1;
 
 	return s->hidden % s->heads == 0 && s->hidden / s->heads % max == 0
 	               ? true

@@ -51,26 +51,26 @@ enum tower_slot {
 };
 
 /* Which numbers positions have. */
-enum tower_places {
-	PLACES_NONE,
-	PLACES_TABLE,     /* a row each: the picture has exactly as many patches */
-	PLACES_BUCKETS,   /* the row of the part of the side where the patch is */
-	PLACES_CORNERS,   /* between four rows, the corners of table and picture being the same */
-	PLACES_ANTIALIAS, /* the table resized as a picture is, with antialiasing */
-	PLACES_AXES       /* the sum of a row by the column, of the table's first half, and one by the row */
+enum tower_positions {
+	POSITIONS_NONE,
+	POSITIONS_TABLE,     /* a row each: the picture has exactly as many patches */
+	POSITIONS_BUCKETS,   /* the row of the part of the side where the patch is */
+	POSITIONS_CORNERS,   /* between four rows, the corners of table and picture being the same */
+	POSITIONS_ANTIALIAS, /* the table resized as a picture is, with antialiasing */
+	POSITIONS_AXES       /* the sum of a row by the column, of the table's first half, and one by the row */
 };
-enum tower_turns {
-	TURNS_NONE,
-	TURNS_HALVES,  /* the first half of a head's pairs by the row, the second by the column */
-	TURNS_IN_TURN, /* the same, but rows and columns have frequencies in turn */
-	TURNS_APART    /* half a head by the column, the other by the row, each with pairs of its own */
+enum tower_rotation {
+	ROTATES_NOTHING,
+	ROTATES_HALVES,      /* the first half of a head's pairs by the row, the second by the column */
+	ROTATES_INTERLEAVED, /* the same, but rows and columns have alternating frequencies */
+	ROTATES_SEPARATELY   /* half a head by the column, the other by the row, each with pairs of its own */
 };
 enum tower_act { TOWER_GELU, TOWER_GELU_TANH, TOWER_GELU_QUICK, TOWER_SILU };
 enum tower_end {
 	END_MLP,      /* one matrix, or two with an activation between */
 	END_SHUFFLE,  /* the rows of a block of patches side by side, a norm, and that */
 	END_CHANNELS, /* the same side by side number by number, behind a norm, one matrix more */
-	END_POOL,     /* their mean, a norm, and a matrix that lies turned */
+	END_POOL,     /* their mean, a norm, and a matrix that is stored transposed */
 	END_MERGER,   /* as END_SHUFFLE, but the norm is before a block is put together */
 	END_ROOT_POOL /* their mean times the root of the width, a norm without weights, a matrix */
 };
@@ -99,7 +99,7 @@ enum {
 	TOWER_OUT_RMS = 1 << 18,       /* the projector's norm does not subtract the mean */
 	TOWER_FILE_FRAMES = 1 << 19,   /* how tensors lie in the file (arrange.c): the patches' frames apart, */
 	TOWER_FILE_PLANES = 1 << 20,   /* their channels apart, though a pixel's are neighbours in what comes, */
-	TOWER_FILE_PAIRS = 1 << 21,    /* of queries and keys those rows side by side that turn together, */
+	TOWER_FILE_PAIRS = 1 << 21,    /* of queries and keys those rows side by side that rotate together, */
 	TOWER_FILE_SWAPPED = 1 << 22,  /* the matrices of the feed-forward layer under each other's name */
 	TOWER_DEEP_BY_LAYER = 1 << 23, /* tensors of deep features have the number of the layer, else of the feature */
 	TOWER_HEAD_NORMS = 1 << 24,    /* norms of queries and keys, and one of values without weights; plain scores */
@@ -114,8 +114,8 @@ struct clip_reader;
 struct tower_row {
 	const char *types, *inner; /* model_type of config.json, and of its vision_config; or clip.projector_type */
 	uint32_t flags;
-	enum tower_places places;
-	enum tower_turns turns;
+	enum tower_positions positions;
+	enum tower_rotation rotation;
 	enum tower_act act, out_act;
 	enum tower_end end;
 	const char *tower, *out;       /* what tensors' names begin with: words, of which one fits */
@@ -161,7 +161,7 @@ bool tower_read_config(struct tower_spec *s, struct model *m, struct error *err)
 bool tower_read_clip(struct tower_spec *s, const struct model *m, struct error *err);
 /* The row of a model_type, and of that of its vision_config (NULL: not said); NULL: none. */
 const struct tower_row *tower_row_of(const char *type, const char *inner);
-/* Whether a width is so many heads, whose halves may turn. label, key: of a message. */
+/* Whether a width is so many heads, whose halves may rotate. label, key: of a message. */
 bool tower_check_heads(const struct tower_spec *s, const char *label, const char *key, struct error *err);
 
 static inline uint32_t tower_patch_numbers(const struct tower_spec *s)

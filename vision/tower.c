@@ -43,10 +43,10 @@ static bool grid_of(const struct tower_spec *s, const struct tower_pixels *p, ui
 		                 p->tiles, p->width, p->height, unit, step);
 	const uint32_t max = s->max ? s->max : TOWER_MAX_SIDE;
 	if (*height > max || *width > max ||
-	    (s->row->places == PLACES_TABLE && (*height != s->side || *width != s->side)))
+	    (s->row->positions == POSITIONS_TABLE && (*height != s->side || *width != s->side)))
 		return error_set(err, ERROR_ARGUMENT,
 		                 "a picture of %" PRIu32 " x %" PRIu32 " patches, expected %s %" PRIu32 " x %" PRIu32,
-		                 *width, *height, s->row->places == PLACES_TABLE ? "just" : "at most", max, max);
+		                 *width, *height, s->row->positions == POSITIONS_TABLE ? "just" : "at most", max, max);
 	return has_room(s, *height, *width) ||
 	       error_set(err, ERROR_ARGUMENT,
 	                 "a picture of %" PRIu32 " x %" PRIu32
@@ -126,8 +126,8 @@ static struct tower_pass *pass_of(struct tower *t, uint32_t height, uint32_t wid
 
 static uint64_t table_rows(const struct tower_spec *s)
 {
-	return s->row->places == PLACES_AXES ? 2 * (uint64_t)s->side
-	                                     : (uint64_t)s->side * s->side + !!(s->flags & TOWER_HAS_CLASS);
+	return s->row->positions == POSITIONS_AXES ? 2 * (uint64_t)s->side
+	                                           : (uint64_t)s->side * s->side + !!(s->flags & TOWER_HAS_CLASS);
 }
 
 static bool read_tower(struct tower *t, const char *path, struct error *err)
@@ -140,12 +140,12 @@ static bool read_tower(struct tower *t, const char *path, struct error *err)
 	                                          : tower_read_config(s, &t->files, err)) ||
 	    !tower_find_prefixes(t, err))
 		return false;
-	if (s->row->places)
-		t->places = tower_read_floats(t, TOWER_POSITIONS, table_rows(s) * s->hidden, err);
-	if (s->row->places && !t->places)
+	if (s->row->positions)
+		t->positions = tower_read_floats(t, TOWER_POSITIONS, table_rows(s) * s->hidden, err);
+	if (s->row->positions && !t->positions)
 		return false;
 	/* The smallest picture's graph names all tensors there are. */
-	const uint32_t side = s->row->places == PLACES_TABLE ? s->side : s->merge;
+	const uint32_t side = s->row->positions == POSITIONS_TABLE ? s->side : s->merge;
 	struct tower_graph g;
 	bool ok = tower_draw(&g, t, side, side, err);
 	const uint32_t out = ok ? (uint32_t)tensor_value_of(&g.g, g.g.output[0])->shape.dim[1] : 0;
@@ -185,7 +185,7 @@ void tower_close(struct tower *t)
 	for (int i = 0; i < TOWER_PASSES; i++)
 		close_pass(&t->pass[i]);
 	tower_free_weights(t);
-	free(t->places);
+	free(t->positions);
 	model_close(&t->files);
 	free(t);
 }
@@ -207,13 +207,13 @@ static bool make_inputs(const struct tower *t, const struct tower_graph *g, uint
 		if (!c->memory[i])
 			return error_set(err, ERROR_MEMORY, "there is no memory for a picture");
 	}
-	if (g->has[INPUT_PLACES])
-		place_positions(&t->spec, t->places, height, width, c->memory[INPUT_PLACES]);
+	if (g->has[INPUT_POSITIONS])
+		prepare_positions(&t->spec, t->positions, height, width, c->memory[INPUT_POSITIONS]);
 	if (g->has[INPUT_COSINE])
-		place_turns(&t->spec, height, width, c->memory[INPUT_COSINE], c->memory[INPUT_SINE]);
+		prepare_rotation(&t->spec, height, width, c->memory[INPUT_COSINE], c->memory[INPUT_SINE]);
 	if (g->has[INPUT_WINDOW])
-		place_windows(&t->spec, height, width, c->memory[INPUT_WINDOW], c->memory[INPUT_BACK],
-		              c->memory[INPUT_INSIDE]);
+		prepare_windows(&t->spec, height, width, c->memory[INPUT_WINDOW], c->memory[INPUT_BACK],
+		                c->memory[INPUT_INSIDE]);
 	return true;
 }
 
@@ -234,7 +234,7 @@ static bool encode_tile(struct tower *t, const struct tower_pass *p, const struc
 	for (uint32_t level = 0; level < out->levels; level++)
 		to[level] = out->values + (level * out->tokens + tile * tokens) * out->width;
 	if (ok) {
-		place_patches(s, pixels, pixels->values + tile * each, height, width, c->memory[INPUT_PATCHES]);
+		prepare_patches(s, pixels, pixels->values + tile * each, height, width, c->memory[INPUT_PATCHES]);
 		ok = executable_run(p->x, in, to, err);
 	}
 	free(in);

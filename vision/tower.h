@@ -1,4 +1,4 @@
-/* vision/tower.h - the image part of a model: pixel values become features, which take the places of image tokens.
+/* vision/tower.h - the image part of a model: pixel values become features, which replace the image tokens.
  *
  * Owns: the encoder's and the projector's weights on a device, in the format that the file has, and the executables of
  * the pictures' sizes. A picture goes through alone, so its bits depend on nothing else; they are the same for any
@@ -21,8 +21,8 @@ struct tower_pixels {
 };
 
 struct tower_features {
-	float *values; /* [levels][tokens][width], malloc'ed. Level 0 takes the tokens' places; what level i has is
-	                  added to the result of the text model's layer i - 1 */
+	float *values; /* [levels][tokens][width], malloc'ed. Level 0 replaces the tokens' embeddings; what level i has
+	                  is added to the result of the text model's layer i - 1 */
 	uint64_t tokens;
 	uint32_t width, levels;
 };

@@ -66,24 +66,24 @@ static int by_start(const void *a, const void *b)
 	return x->from != y->from ? (x->from > y->from) - (x->from < y->from) : (x->v > y->v) - (x->v < y->v);
 }
 
-/* The lowest place that is free as long as r is live. */
+/* The lowest offset that is free as long as r is live. */
 static uint64_t first_fit(const struct range *all, uint32_t n, const struct range *r, const uint64_t *at)
 {
-	uint64_t place = 0;
+	uint64_t offset = 0;
 	bool moved = true;
 
 	while (moved) {
 		moved = false;
 		for (uint32_t i = 0; i < n; i++) {
 			const struct range *o = &all[i];
-			if (o->to < r->from || o->bytes == 0 || at[o->v] + o->bytes <= place ||
-			    place + r->bytes <= at[o->v])
+			if (o->to < r->from || o->bytes == 0 || at[o->v] + o->bytes <= offset ||
+			    offset + r->bytes <= at[o->v])
 				continue;
-			place = at[o->v] + o->bytes;
+			offset = at[o->v] + o->bytes;
 			moved = true;
 		}
 	}
-	return place;
+	return offset;
 }
 
 static uint64_t rounded_bytes(const struct tensor_graph *g, tensor_value v)

@@ -24,7 +24,7 @@ static bool is_constant(const struct executable *x, tensor_value v)
 	return n && n->op == OP_constant;
 }
 
-jit_buffer *executable_place(const struct executable *x, tensor_value v, uint64_t *at)
+jit_buffer *executable_locate(const struct executable *x, tensor_value v, uint64_t *at)
 {
 	v = partition_root(&x->p, &x->g, v);
 	if (x->binding[v].is) {
@@ -129,7 +129,7 @@ bool executable_set_value(struct executable *x, struct part *p, unsigned paramet
 {
 	jit_error e = { 0 };
 	uint64_t at;
-	jit_buffer *b = executable_place(x, v, &at);
+	jit_buffer *b = executable_locate(x, v, &at);
 
 	return !b || executable_took(jit_launch_set_buffer(p->launch, parameter, b, at, &e), &e, err);
 }

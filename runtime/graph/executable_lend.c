@@ -3,7 +3,7 @@
 
 uint64_t executable_memory_bytes(const struct executable *x) { return x->memory_bytes; }
 
-static bool place_step(struct executable *x, struct step *step, struct error *err)
+static bool bind_step(struct executable *x, struct step *step, struct error *err)
 {
 	const struct source *s = &step->source;
 	const tensor_value result = x->g.node[step->group->node].first;
@@ -32,7 +32,7 @@ bool executable_lend(struct executable *x, jit_buffer *b, struct error *err)
 	x->memory = b;
 	x->is_lent = true;
 	for (uint32_t i = 0; i < x->p.groups; i++)
-		if (x->step[i].main.launch && !place_step(x, &x->step[i], err))
+		if (x->step[i].main.launch && !bind_step(x, &x->step[i], err))
 			return false;
 	return true;
 }

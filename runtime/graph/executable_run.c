@@ -9,7 +9,7 @@ static bool fetch(const struct executable *x, tensor_value v, void *to, struct e
 {
 	jit_error e = { 0 };
 	uint64_t at;
-	jit_buffer *b = executable_place(x, v, &at);
+	jit_buffer *b = executable_locate(x, v, &at);
 
 	return executable_bytes_of(x, v) == 0 ||
 	       executable_took(jit_buffer_read(b, at, to, executable_bytes_of(x, v), &e), &e, err);
@@ -19,7 +19,7 @@ static bool put(const struct executable *x, tensor_value v, const void *from, st
 {
 	jit_error e = { 0 };
 	uint64_t at;
-	jit_buffer *b = executable_place(x, v, &at);
+	jit_buffer *b = executable_locate(x, v, &at);
 
 	return executable_bytes_of(x, v) == 0 ||
 	       executable_took(jit_buffer_write(b, at, from, executable_bytes_of(x, v), &e), &e, err);

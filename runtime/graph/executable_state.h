@@ -58,11 +58,11 @@ struct executable {
 /* ---- executable.c */
 
 /* Where a value's bytes are. */
-jit_buffer *executable_place(const struct executable *x, tensor_value v, uint64_t *at);
+jit_buffer *executable_locate(const struct executable *x, tensor_value v, uint64_t *at);
 uint64_t executable_bytes_of(const struct executable *x, tensor_value v);
 /* Sets *err where a call of the interface has failed. */
 bool executable_took(int status, const jit_error *from, struct error *err);
-/* A kernel's argument is where the value is; what has no place yet stays as it is. */
+/* A kernel's argument is where the value is; what has no memory yet stays as it is. */
 bool executable_set_value(struct executable *x, struct part *p, unsigned parameter, tensor_value v, struct error *err);
 
 /* ---- executable_kernels.c */

@@ -1,4 +1,4 @@
-/* runtime/graph/graph_api.h - what is behind the handles of jitrun_graph.h, for programs that look at graphs. */
+/* runtime/graph/graph_api.h - what is behind the handles of jitrun_graph.h, for programs that read graphs. */
 #ifndef RUNTIME_GRAPH_API_H
 #define RUNTIME_GRAPH_API_H
 

@@ -21,12 +21,12 @@ struct looping {
 	const struct tensor_node *n;
 	struct loop of;
 	struct executable *body;
-	struct mover *mover; /* a place for each output of the body */
+	struct mover *mover; /* one for each output of the body */
 };
 
 /* ---- opening */
 
-/* What is carried may be given on as it is, and to another place: then it is copied before anything is overwritten. */
+/* What is carried may be given on as it is, and to another location: then it is copied before others are written. */
 static bool keep_apart(struct loop *l, struct error *err)
 {
 	for (uint32_t i = 0; i < l->carried; i++) {
@@ -92,16 +92,16 @@ const struct executable *looping_body(const struct looping *l) { return l->body;
 
 /* ---- iterations */
 
-struct place {
+struct location {
 	jit_buffer *buffer;
 	uint64_t at;
 };
 
-static struct place place_of(const struct executable *x, tensor_value v)
+static struct location location_of(const struct executable *x, tensor_value v)
 {
-	struct place p;
+	struct location p;
 
-	p.buffer = executable_place(x, v, &p.at);
+	p.buffer = executable_locate(x, v, &p.at);
 	return p;
 }
 
@@ -128,7 +128,7 @@ static bool open_mover(struct looping *l, struct mover *m, uint64_t bytes, struc
 	return m->launch || took(JIT_ERROR_DEVICE, &e, err);
 }
 
-static bool move(struct looping *l, struct mover *m, struct place from, struct place to, uint64_t bytes,
+static bool move(struct looping *l, struct mover *m, struct location from, struct location to, uint64_t bytes,
                  struct error *err)
 {
 	char *source = jit_buffer_memory(from.buffer), *target = jit_buffer_memory(to.buffer);
@@ -154,12 +154,12 @@ static uint64_t body_bytes(const struct looping *l, tensor_value v)
 	return shape_elements(&i->shape) * tensor_type_bytes(i->type);
 }
 
-/* Binds what the body is given in the iteration at that place. first: what stays from iteration to iteration, too. */
+/* Binds what the body is given in the iteration with that index. first: what stays from iteration to iteration, too. */
 static bool bind(struct looping *l, uint64_t at, bool first, struct error *err)
 {
 	for (uint32_t i = 0; i < l->n->operands; i++) {
 		const bool stacked = i >= l->of.carried && i < l->of.carried + l->of.stacked;
-		struct place p = place_of(l->around, i < l->of.carried ? l->n->first + i : l->n->operand[i]);
+		struct location p = location_of(l->around, i < l->of.carried ? l->n->first + i : l->n->operand[i]);
 		if (stacked)
 			p.at += at * body_bytes(l, l->of.body.input[i]);
 		if ((first || stacked) && !executable_bind(l->body, i, p.buffer, p.at, err))
@@ -177,10 +177,10 @@ static bool keep(struct looping *l, uint64_t at, struct error *err)
 	for (uint32_t k = 0; ok && k < outputs; k++) {
 		const uint32_t i = (k + l->of.carried) % outputs;
 		const uint64_t bytes = body_bytes(l, l->of.body.output[i]);
-		struct place to = place_of(l->around, l->n->first + i);
+		struct location to = location_of(l->around, l->n->first + i);
 		if (i >= l->of.carried)
 			to.at += at * bytes;
-		ok = move(l, &l->mover[i], place_of(l->body, l->body->g.output[i]), to, bytes, err);
+		ok = move(l, &l->mover[i], location_of(l->body, l->body->g.output[i]), to, bytes, err);
 	}
 	return ok;
 }
@@ -192,10 +192,10 @@ bool looping_run(struct looping *l, struct error *err)
 	bool ok = true;
 
 	for (uint32_t i = 0; ok && i < l->of.carried; i++)
-		ok = move(l, &l->mover[i], place_of(l->around, l->n->operand[i]), place_of(l->around, l->n->first + i),
-		          body_bytes(l, l->of.body.input[i]), err);
+		ok = move(l, &l->mover[i], location_of(l->around, l->n->operand[i]),
+		          location_of(l->around, l->n->first + i), body_bytes(l, l->of.body.input[i]), err);
 	for (uint64_t i = 0; ok && i < l->of.length; i++) {
-		const uint64_t at = loop_place(&l->of, i);
+		const uint64_t at = loop_index(&l->of, i);
 		ok = bind(l, at, i == 0, err) && executable_run(l->body, in, out, err) && keep(l, at, err);
 	}
 	return ok;

@@ -121,7 +121,7 @@ static bool has_them_alone(const struct row_view *v, const struct attention *a)
 }
 
 /* Arrays that the kernel reads: those of the rows, of what scores are made of, and of what becomes of the result. */
-static bool reads_few(const struct row_view *v, const struct attention *a)
+static bool has_room_for_reads(const struct row_view *v, const struct attention *a)
 {
 	enum { OPERANDS = 4 };
 	uint32_t max = 0, reads = OPERANDS + v->reads[a->scores];
@@ -161,7 +161,7 @@ static bool find_scores(const struct row_view *v, struct attention *a, unsigned 
 			if (is_in(&a->rows, v->g->value[a->read].node) || !product_of(v, a->scores))
 				continue;
 			if (is_new ? v->home[a->scores] == HOME_STORED && have_them_alone(v, a) &&
-			                     describe(v, a, lanes) && reads_few(v, a)
+			                     describe(v, a, lanes) && has_room_for_reads(v, a)
 			           : a->scores == known && describe(v, a, lanes))
 				return true;
 		}

@@ -60,7 +60,7 @@ static bool repeats_rows(const struct row_view *v, const struct row_trace *t, co
 	uint64_t rows = 1;
 	unsigned d = 0, k = 0;
 
-	/* Leading dimensions of the result up to a row, each of which the operand has in its place. */
+	/* Leading dimensions of the result up to a row, each of which the operand has at the same index. */
 	while (d < to->rank && rows < t->rows)
 		rows *= to->dim[d++];
 	if (rows != t->rows || shape_elements(from) != t->rows)
@@ -212,7 +212,7 @@ static bool ban(const struct row_view *v, const struct row_trace *t)
 
 static bool is_worth(const struct row_view *v, const struct row_trace *t, unsigned lanes)
 {
-	enum { FEW = 16, SMALL = 1 << 14, NARROW = 8, TILES = 2 };
+	enum { ROWS = 16, SMALL = 1 << 14, NARROW = 8, TILES = 2 };
 	enum { WIDE = 1 << 16, WIDE_TILES = 8192, WIDE_ON_CARDS = 2048 };
 	uint32_t tiles = 0;
 
@@ -220,7 +220,7 @@ static bool is_worth(const struct row_view *v, const struct row_trace *t, unsign
 		tiles += partition_rows_tile(v->g, t, i);
 	const uint64_t max = lanes == 0 ? WIDE_ON_CARDS : tiles ? WIDE_TILES : WIDE;
 	return t->reductions && t->stored && tiles <= TILES && t->columns >= NARROW && t->columns <= max &&
-	       (t->rows >= FEW || t->rows * t->columns <= SMALL);
+	       (t->rows >= ROWS || t->rows * t->columns <= SMALL);
 }
 
 static bool find(const struct row_view *v, uint8_t *home, uint32_t end, uint64_t columns, unsigned lanes)

@@ -85,7 +85,7 @@ static void put_scores(struct source *s, const struct attending *t)
 	source_forget(s);
 }
 
-/* Scores become shares in their place. */
+/* Softmax of the scores, in place. */
 static void put_shares(struct source *s, const struct attending *t)
 {
 	const struct attention *a = &t->a;

@@ -1,7 +1,7 @@
 /* runtime/graph/source_channels.c - convolutions whose lanes are channels of the result.
  *
- * Owns: the kernel, and the order in which it reads the input. Rows of tiles are neighbouring places of one line of the
- * result, so that small images fill lanes, too, and steps of several elements need no other order. The copy of the
+ * Owns: the kernel, and the order in which it reads the input. Rows of tiles are neighbouring positions of one line of
+ * the result, so that small images fill lanes, too, and steps of several elements need no other order. The copy of the
  * input has its channels between its lines: what a tile reads is then close together, however large an image is.
  */
 #include <inttypes.h>
@@ -16,7 +16,7 @@ static uint64_t reach(const struct space *x) { return (x->out - 1) * x->stride +
 
 bool channels_like(const struct tensor_graph *g, const struct conv *c, struct tile *t, uint64_t cost)
 {
-	/* Turns to store a vector whose lanes are channels, and to read what is added to it; and where channels are so
+	/* Cycles to store a vector whose lanes are channels, and to read what is added to it; and where channels are so
 	 * many bytes apart that they fall on the same lines of caches. */
 	enum { APART = 40, COLLIDE = 300, SETS = 4096 };
 	const struct space *x = line_of(c);
@@ -26,7 +26,7 @@ bool channels_like(const struct tensor_graph *g, const struct conv *c, struct ti
 
 	other.rows = x->out;
 	other.columns = c->each;
-	other.turned = true;
+	other.transposed = true;
 	const uint64_t each = tile_choose(&other, (c->each + t->lanes - 1) / t->lanes, tensor_wide_type(type)),
 		       elements =
 			       c->batches * c->groups * c->channels * reach(x) * (c->dims > 1 ? reach(&c->of[0]) : 1);
@@ -46,7 +46,7 @@ static bool is_as_it_is(const struct conv *c)
 	return true;
 }
 
-/* The place in the input, and whether there is an element. */
+/* The position in the input, and whether there is an element. */
 static const char *origin(struct source *to, const struct space *d, const char *x, const char **inside)
 {
 	const int64_t low = (int64_t)d->low;
@@ -94,7 +94,7 @@ struct conv_input conv_find_input(struct source *s, const struct conv *c, uint64
 
 /* ---- the kernel */
 
-static const char *place(struct source *s, const struct tile *t, unsigned j)
+static const char *subscript(struct source *s, const struct tile *t, unsigned j)
 {
 	const struct conv *c = t->user;
 
@@ -132,8 +132,8 @@ static void find_weights(struct source *s, const struct conv *c, struct tile *t,
 	                             tile_column_blocks(t) * t->depth * tile_width(t), t->depth * tile_width(t));
 }
 
-/* Loops over channels and taps, and where these lie. Copies of a turn would share elements of rows, and keep them in
- * registers that sums need. */
+/* Loops over channels and taps, and where these lie. Copies of an iteration would share elements of rows, and keep them
+ * in registers that sums need. */
 static void open_taps(struct source *s, const struct conv *c, struct tile *t, const struct conv_input *in)
 {
 	const char *tap = "0", *at = "0";
@@ -185,7 +185,7 @@ void source_conv_channels(struct source *s, struct conv *c, struct tile *t)
 		group = source_local(s, "i32", source_text(s, "%s %% %" PRIu64, t->batch, c->groups));
 		batch = source_local(s, "i32", source_text(s, "%s / %" PRIu64, t->batch, c->groups));
 	}
-	t->place = place;
+	t->subscript = subscript;
 	t->position = position;
 	find_weights(s, c, t, group);
 	t->row = (struct tile_side){ .array = in.array,

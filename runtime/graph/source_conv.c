@@ -174,7 +174,7 @@ static bool is_cut(const struct space *x)
 
 static void open_taps(struct source *s, const struct conv *c, struct tile *t)
 {
-	enum { UNROLLED = 224 /* products of a turn */ };
+	enum { UNROLLED = 224 /* products of an iteration */ };
 	const char *tap = "0";
 
 	if (c->channels > 1)
@@ -239,9 +239,9 @@ static uint64_t elements_of(const struct conv *c, const struct tile *t)
 
 /* ---- columns */
 
-enum { APART = 72, TOGETHER = 3 /* turns to store a vector, and to read what is added to it */ };
+enum { APART = 72, TOGETHER = 3 /* cycles to store a vector, and to read what is added to it */ };
 
-static const char *place_over_rows(struct source *s, const struct tile *t, unsigned j)
+static const char *subscript_over_rows(struct source *s, const struct tile *t, unsigned j)
 {
 	const struct conv *c = t->user;
 	const char *at = source_text(s, "(p * %" PRIu64 " + n + %u)", tile_width(t), j * t->lanes), *y, *x;
@@ -252,12 +252,12 @@ static const char *place_over_rows(struct source *s, const struct tile *t, unsig
 	return source_text(s, "[%s][%s]", y, x);
 }
 
-static const char *place_by_rows(struct source *s, const struct tile *t, unsigned j)
+static const char *subscript_by_rows(struct source *s, const struct tile *t, unsigned j)
 {
 	return source_text(s, "[y * %u + %u][x * %u + n]", t->j, j, t->lanes);
 }
 
-static const char *place_by_lines(struct source *s, const struct tile *t, unsigned j)
+static const char *subscript_by_lines(struct source *s, const struct tile *t, unsigned j)
 {
 	return source_text(s, "[y][x * %" PRIu64 " + n + %u]", tile_width(t), j * t->lanes);
 }
@@ -282,7 +282,7 @@ static void columns_by_rows(struct source *s, struct tile *t, const struct conv 
 		       vectors = c->by_lines ? (c->of[1].out + tile_width(t) - 1) / tile_width(t)
 	                                     : vectors_of_row(c, t->lanes);
 
-	t->place = c->by_lines ? place_by_lines : place_by_rows;
+	t->subscript = c->by_lines ? subscript_by_lines : subscript_by_rows;
 	t->batch = t->batches == 1 ? "0" : "b";
 	if (t->batches == 1) {
 		t->indices = source_text(s, "y in %" PRIu64 ", x in %" PRIu64, rows, vectors);
@@ -327,7 +327,7 @@ static void columns_in_line(struct source *s, struct tile *t, const struct conv 
 {
 	tile_in_line(s, t);
 	if (c->dims == 2 && c->of[1].cut != c->of[1].out)
-		t->place = place_over_rows;
+		t->subscript = subscript_over_rows;
 	t->column.base = source_text(s, "b * %" PRIu64 " + p * %" PRIu64, c->channels * c->channel, tile_width(t));
 	t->column.step = t->lanes;
 }

@@ -79,7 +79,7 @@ static void put_input(struct source *s, const struct conv *c, uint64_t out)
 	source_line(s, "sync;");
 }
 
-/* The sum of a place: taps in ascending order. */
+/* The sum of a position: taps in ascending order. */
 static void put_sum(struct source *s, const struct conv *c, const char *type)
 {
 	const struct space *y = &c->of[0], *x = &c->of[1];

@@ -206,7 +206,7 @@ static const char *padded(struct source *s, const struct tensor_node *n, const s
 	                   source_element(s, n->operand[1], (struct position){ .flat = "0" }));
 }
 
-/* The element of operand k, whose first one has the place `first` along the axis. */
+/* The element of operand k, whose first one has the index `first` along the axis. */
 static const char *joined_element(struct source *s, const struct tensor_node *n, const struct position *at, uint32_t k,
                                   uint64_t first)
 {
@@ -218,7 +218,7 @@ static const char *joined_element(struct source *s, const struct tensor_node *n,
 	return source_element(s, n->operand[k], to);
 }
 
-/* In an expression both are computed, where statements may be written only the one that is asked for. */
+/* In an expression both are computed, where statements may be written only the one that is selected. */
 static const char *joined(struct source *s, const struct tensor_node *n, const struct position *at)
 {
 	const unsigned axis = (unsigned)tensor_node_whole(n, ATTRIBUTE_axis, 0, 0);
@@ -367,7 +367,7 @@ const char *source_element(struct source *s, tensor_value v, struct position at)
 	/* Nothing comes from there, as all of a pad of nothing is beside it; positions in it would be below 0. */
 	if (shape_elements(&info(s, v)->shape) == 0)
 		return wide == JIT_TYPE_BOOL ? "false" : source_number(s, wide, 0);
-	/* Where a dimension has one element, it is this one, and what is beside it is not asked for. Positions that
+	/* Where a dimension has one element, it is this one, and what is beside it is not read. Positions that
 	 * differ there alone have the same flat one, and share what was computed at the first. */
 	for (unsigned d = 0; at.has_dims && d < info(s, v)->shape.rank; d++)
 		if (info(s, v)->shape.dim[d] == 1)

@@ -157,7 +157,7 @@ void source_reduce(struct source *s, const struct tensor_node *n)
 
 struct axis {
 	uint64_t outer, n, inner;
-	const char *row; /* the first element's position, without its place along the axis */
+	const char *row; /* the first element's position, without its index along the axis */
 };
 
 static struct axis axis_of(struct source *s, const struct tensor_node *n)

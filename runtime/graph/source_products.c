@@ -112,14 +112,14 @@ static void find_rows(struct source *s, struct tile *t, tensor_value v, const st
 
 static void find_columns(struct source *s, struct tile *t, tensor_value v, const struct side *side)
 {
-	enum { FEW = 3 /* blocks of rows: what is read so often is not worth a copy */ };
+	enum { BLOCKS = 3 /* blocks of rows: what is read so often is not worth a copy */ };
 	uint64_t own, sum;
 	const bool one = through_is_straight(&side->own, &own), straight = through_is_straight(&side->sum, &sum) && one;
 
 	const uint64_t behind = tile_column_blocks(t) * tile_width(t) - t->columns;
 	const char *array = NULL;
 
-	if (straight && (own == 1 || t->columns == 1) && !is_constant(s, v) && tile_row_blocks(t) <= FEW)
+	if (straight && (own == 1 || t->columns == 1) && !is_constant(s, v) && tile_row_blocks(t) <= BLOCKS)
 		array = behind ? source_array_behind(s, v, behind) : source_array(s, v);
 	if (!array) {
 		prepare_columns(s, t, v, side);
@@ -154,7 +154,7 @@ static struct position position(struct source *s, const struct tile *t, const ch
 {
 	const char *column = source_text(s, "(p * %" PRIu64 " + n + %u)", tile_width(t), j * t->lanes);
 
-	return product_position(s, t->user, "b", t->turned ? column : row, t->turned ? row : column);
+	return product_position(s, t->user, "b", t->transposed ? column : row, t->transposed ? row : column);
 }
 
 static struct tile tile_of(const struct tensor_graph *g, const struct tensor_node *n, const struct side side[2],
@@ -168,7 +168,7 @@ static struct tile tile_of(const struct tensor_graph *g, const struct tensor_nod
 		          .columns = size[columns],
 		          .depth = shape_elements(&side[0].sum.shape),
 		          .lanes = lanes,
-		          .turned = rows == 1,
+		          .transposed = rows == 1,
 		          .position = position,
 		          .user = side };
 	const uint64_t max = INT32_MAX;
@@ -201,10 +201,10 @@ void source_dot(struct source *s, const struct tensor_node *n)
 		return;
 	}
 	tile_in_line(s, &t);
-	find_rows(s, &t, n->operand[t.turned], &side[t.turned]);
-	find_columns(s, &t, n->operand[!t.turned], &side[!t.turned]);
+	find_rows(s, &t, n->operand[t.transposed], &side[t.transposed]);
+	find_columns(s, &t, n->operand[!t.transposed], &side[!t.transposed]);
 	t.loop[t.loops++] = source_text(s, "for (k in 0..%" PRIu64 ")", t.depth);
-	s->out = source_text(s, "[%" PRIu64 "][%" PRIu64 "][%" PRIu64 "]", t.batches, t.turned ? t.columns : t.rows,
-	                     t.turned ? t.rows : t.columns);
+	s->out = source_text(s, "[%" PRIu64 "][%" PRIu64 "][%" PRIu64 "]", t.batches, t.transposed ? t.columns : t.rows,
+	                     t.transposed ? t.rows : t.columns);
 	tile_write(s, &t);
 }

@@ -18,8 +18,8 @@ enum {
 	AT_WORK = 1 /* registers beside sums and columns: an element of a row */
 };
 
-/* Turns of the multipliers that a row of tiles takes for an element of the depth, in hundredths. */
-static uint64_t turns(uint64_t rows, unsigned j)
+/* Cycles of the multipliers that a row of tiles takes for an element of the depth, in hundredths. */
+static uint64_t cycles(uint64_t rows, unsigned j)
 {
 	const uint64_t products = rows * j < CHAINS ? CHAINS : rows * j;
 
@@ -35,7 +35,7 @@ uint64_t tile_choose(struct tile *t, uint64_t vectors, int wide)
 	for (unsigned j = 1; j <= VECTORS_MAX && j <= sums && (j == 1 || j <= vectors); j++)
 		for (unsigned r = 1; r <= ROWS_MAX && r * j <= sums && r * j + j <= registers && r <= t->rows; r++) {
 			const uint64_t cost =
-				(vectors + j - 1) / j * (t->rows / r * turns(r, j) + turns(t->rows % r, j));
+				(vectors + j - 1) / j * (t->rows / r * cycles(r, j) + cycles(t->rows % r, j));
 			if (cost < min) {
 				min = cost;
 				t->r = r;
@@ -82,21 +82,21 @@ static void store(struct source *s, const struct tile *t, uint64_t rows, const c
 	const char *at[VECTORS_MAX];
 
 	for (unsigned j = 0; j < t->j; j++)
-		at[j] = t->place(s, t, j);
+		at[j] = t->subscript(s, t, j);
 	for (uint64_t r = 0; r < rows; r++) {
 		const char *row = source_local(s, "i32", source_text(s, "%s * %u + %" PRIu64, block, t->r, r));
 		for (unsigned j = 0; j < t->j; j++) {
 			const char *sum = source_text(s, "s%" PRIu64 "_%u", r, j), *subscripts;
 			if (s->end != t->n)
 				sum = source_finished(s, sum, t->position(s, t, row, j));
-			subscripts =
-				t->turned ? source_text(s, "%s[%s]", at[j], row) : source_text(s, "[%s]%s", row, at[j]);
+			subscripts = t->transposed ? source_text(s, "%s[%s]", at[j], row)
+			                           : source_text(s, "[%s]%s", row, at[j]);
 			source_line(s, "scatter_distinct(o[%s]%s, %s);", t->batch, subscripts, sum);
 		}
 	}
 }
 
-static const char *place_in_line(struct source *s, const struct tile *t, unsigned j)
+static const char *subscript_in_line(struct source *s, const struct tile *t, unsigned j)
 {
 	return source_text(s, "[p * %" PRIu64 " + n + %u]", tile_width(t), j * t->lanes);
 }
@@ -105,7 +105,7 @@ void tile_in_line(struct source *s, struct tile *t)
 {
 	t->indices = source_text(s, "b in %" PRIu64 ", p in %" PRIu64, t->batches, tile_column_blocks(t));
 	t->batch = "b";
-	t->place = place_in_line;
+	t->subscript = subscript_in_line;
 }
 
 /* Tiles of so many rows; block: which, as a text. */

@@ -27,8 +27,8 @@ struct tile {
 	const char *loop[TILE_LOOPS_MAX]; /* over the depth, in front of their bodies: "for (k in 0..9)" */
 	unsigned loops;
 	/* The result's subscripts behind those of batch and row, of number j of a tile's vectors: "[y][x]". */
-	const char *(*place)(struct source *s, const struct tile *t, unsigned j);
-	bool turned; /* a row's subscript is behind those of a column */
+	const char *(*subscript)(struct source *s, const struct tile *t, unsigned j);
+	bool transposed; /* a row's subscript is behind those of a column */
 	/* The position in the product's dimensions of a row, a text, and that vector. */
 	struct position (*position)(struct source *s, const struct tile *t, const char *row, unsigned j);
 	const void *user;
@@ -45,7 +45,7 @@ static inline uint64_t tile_column_blocks(const struct tile *t)
 bool tile_takes(const struct tensor_graph *g, const struct tensor_node *n, unsigned lanes);
 bool tile_takes_conv(const struct tensor_graph *g, const struct tensor_node *n, unsigned lanes);
 /* Finds r and j. vectors: of columns, of which j are side by side; wide: the type of sums. Returns the hundredths of
- * turns of the multipliers that all tiles take for an element of the depth. */
+ * cycles of the multipliers that all tiles take for an element of the depth. */
 uint64_t tile_choose(struct tile *t, uint64_t vectors, int wide);
 /* Columns that lie in one line, cut into blocks of a tile's width: indices b and p. */
 void tile_in_line(struct source *s, struct tile *t);

@@ -4,7 +4,7 @@
 
 #include "runtime/graph/source_tile.h"
 
-enum { UNROLLED = 4 /* turns of a loop over a window */ };
+enum { UNROLLED = 4 /* iterations of a loop over a window */ };
 static const struct tensor_value_info *info(const struct source *s, tensor_value v) { return &s->g->value[v]; }
 
 /* Indices of a window's loops and of the result, and where the operand's element lies. */

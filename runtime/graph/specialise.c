@@ -1,5 +1,5 @@
 /* runtime/graph/specialise.c - of jitrun_graph.h: a graph whose sizes change, and its executables, one for each set of
- * sizes. They are made when they are asked for, or before that on a thread.
+ * sizes. They are made when they are requested, or before that on a thread.
  *
  * Owns: the list of sets, in the order in which they were first named, and what became of each. One that is being made
  * is waited for, and never made twice at a time.
@@ -256,7 +256,7 @@ jit_executable *jit_specialiser_get(jit_specialiser *s, const char *sizes, jit_e
 
 /* ---- ahead */
 
-/* What goes wrong is found anew, and said, when the executable is asked for. */
+/* What goes wrong is found anew, and said, when the executable is requested. */
 static void *work(void *user)
 {
 	jit_specialiser *s = user;

@@ -159,7 +159,7 @@ struct deform {
 /* 2 images of 4 channels, 6 x 5; 4 filters of 2 x 3. */
 static double deformed(const struct deform *d, int b, int o, int i, int k)
 {
-	const int each = 4 / d->groups, places = d->oh * d->ow, at = i * d->ow + k;
+	const int each = 4 / d->groups, positions = d->oh * d->ow, at = i * d->ow + k;
 	double sum = (double)d->bias[o];
 
 	for (int c = 0; c < each; c++)
@@ -167,11 +167,11 @@ static double deformed(const struct deform *d, int b, int o, int i, int k)
 			const int channel = o / (4 / d->groups) * each + c, set = channel / (4 / d->offsets),
 				  tap = (b * d->offsets + set) * 6 + t;
 			const double y = i * d->stride - d->pad + t / 3 * d->dilation +
-			                 (double)d->offset[(tap * 2) * places + at],
+			                 (double)d->offset[(tap * 2) * positions + at],
 				     x = k * d->stride - d->pad + t % 3 * d->dilation +
-			                 (double)d->offset[(tap * 2 + 1) * places + at];
-			sum += sample(d->x + (b * 4 + channel) * 30, 6, 5, y, x) * (double)d->mask[tap * places + at] *
-			       (double)d->w[(o * each + c) * 6 + t];
+			                 (double)d->offset[(tap * 2 + 1) * positions + at];
+			sum += sample(d->x + (b * 4 + channel) * 30, 6, 5, y, x) *
+			       (double)d->mask[tap * positions + at] * (double)d->w[(o * each + c) * 6 + t];
 		}
 	return sum;
 }

@@ -71,8 +71,8 @@ static tensor_value finished(struct draw *d, tensor_value v, unsigned axis)
 	if (random_below(d, 6) == 0 && tensor_is_float(i.type))
 		v = graph_unary(d->g, OP_tanh, v, &err);
 	if (random_below(d, 6) == 0 && i.shape.rank > 1) {
-		const unsigned turned[TENSOR_MAX_RANK] = { 1, 0, 2, 3, 4, 5, 6, 7 };
-		v = graph_transpose(d->g, v, turned, &err);
+		const unsigned swapped[TENSOR_MAX_RANK] = { 1, 0, 2, 3, 4, 5, 6, 7 };
+		v = graph_transpose(d->g, v, swapped, &err);
 	}
 	assert_int_not_equal(v, 0);
 	return v;

@@ -137,12 +137,12 @@ tensor_value random_scatter(struct draw *d, tensor_value x)
 		update.dim[0] = at.dim[0];
 	}
 	random_tensor(&t, JIT_TYPE_I32, &at, d->state);
-	const tensor_value places = tensor_graph_constant(d->g, &t, &err);
+	const tensor_value positions = tensor_graph_constant(d->g, &t, &err);
 	tensor_free(&t);
 	random_constant(d, &t, type, &update);
 	const tensor_value values = tensor_graph_constant(d->g, &t, &err);
 	tensor_free(&t);
 	const struct attribute a[] = { { ATTRIBUTE_mode, 1, &mode, 0 }, { ATTRIBUTE_axis, 1, &axis, 0 } };
-	return random_add(d, along ? OP_scatter_along : OP_scatter_nd, (tensor_value[]){ x, places, values }, 3, a,
+	return random_add(d, along ? OP_scatter_along : OP_scatter_nd, (tensor_value[]){ x, positions, values }, 3, a,
 	                  along ? 2 : 1);
 }

@@ -86,7 +86,7 @@ static void put_case(void (*each)(const char *text, unsigned number), unsigned n
 	each(text, number);
 }
 
-void swept_cases(void (*each)(const char *text, unsigned number), bool few)
+void swept_cases(void (*each)(const char *text, unsigned number), bool quick)
 {
 	static const unsigned sizes[] = { 0, 1, 2, 3, 7, 8, 9, 16, 17, 31, 33, 64, 67 };
 	enum { SIZES = sizeof sizes / sizeof *sizes };
@@ -97,7 +97,7 @@ void swept_cases(void (*each)(const char *text, unsigned number), bool few)
 		for (const char *type = shapes[i].types; *type; type += strspn(type, " ")) {
 			const size_t length = strcspn(type, " ");
 			for (unsigned k = 0; k < SIZES; k++)
-				if (!few || k == (number + i) % SIZES)
+				if (!quick || k == (number + i) % SIZES)
 					put_case(each, number + k, shapes[i].text, type, length, sizes[k]);
 			type += length;
 			number++;

@@ -6,6 +6,6 @@
 #include <stdbool.h>
 
 /* Gives each text to `each`; number counts them. few: some of them alone. */
-void swept_cases(void (*each)(const char *text, unsigned number), bool few);
+void swept_cases(void (*each)(const char *text, unsigned number), bool quick);
 
 #endif

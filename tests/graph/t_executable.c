@@ -28,28 +28,28 @@
 
 enum { OUTPUTS = 8 };
 
-static const struct place {
+static const struct setup {
 	const char *device, *isa;
 	int threads;
-} places[] = { { "cpu", NULL, 1 },         { "cpu", "avx2", 3 },    { "ref", NULL, 1 },
+} setups[] = { { "cpu", NULL, 1 },         { "cpu", "avx2", 3 },    { "ref", NULL, 1 },
 	       { "sim:gfx1101", NULL, 1 }, { "sim:sm90", NULL, 1 }, { "cuda", NULL, 1 } };
-enum { PLACES = sizeof places / sizeof *places };
+enum { SETUPS = sizeof setups / sizeof *setups };
 
-static jit_compute *computes[PLACES];
+static jit_compute *computes[SETUPS];
 static uint32_t graphs, kernels, hosted, attentions;
 
 static int open_all(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < PLACES; i++) {
+	for (unsigned i = 0; i < SETUPS; i++) {
 		jit_error e = { 0 };
-		if (strcmp(places[i].device, "cuda") == 0 && !getenv("JITRUN_TEST_CUDA"))
+		if (strcmp(setups[i].device, "cuda") == 0 && !getenv("JITRUN_TEST_CUDA"))
 			continue;
-		computes[i] = jit_compute_open(&JIT_COMPUTE_OPTIONS(.device = places[i].device, .isa = places[i].isa,
-		                                                    .threads = places[i].threads, .cache_dir = ""),
+		computes[i] = jit_compute_open(&JIT_COMPUTE_OPTIONS(.device = setups[i].device, .isa = setups[i].isa,
+		                                                    .threads = setups[i].threads, .cache_dir = ""),
 		                               &e);
 		if (!computes[i])
-			printf("# skipped: %s %s: %s\n", places[i].device, places[i].isa ? places[i].isa : "",
+			printf("# skipped: %s %s: %s\n", setups[i].device, setups[i].isa ? setups[i].isa : "",
 			       e.message);
 	}
 	return 0;
@@ -58,7 +58,7 @@ static int open_all(void **state)
 static int close_all(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < PLACES; i++)
+	for (unsigned i = 0; i < SETUPS; i++)
 		jit_compute_close(computes[i]);
 	printf("# %u runs of graphs, %u kernels, %u groups on the host\n", graphs, kernels, hosted);
 	return 0;
@@ -111,7 +111,7 @@ static void check_at(const struct tensor_graph *g, unsigned p, const struct tens
 	char at[200];
 	struct executable *x = executable_open(computes[p], g, &err);
 
-	snprintf(at, sizeof at, "%s on %s %s", what, places[p].device, places[p].isa ? places[p].isa : "");
+	snprintf(at, sizeof at, "%s on %s %s", what, setups[p].device, setups[p].isa ? setups[p].isa : "");
 	if (!x)
 		say(g, NULL, at, err.text);
 	for (uint32_t i = 0; i < g->inputs; i++)
@@ -149,7 +149,7 @@ static void check(const struct tensor_graph *g, uint64_t seed, const char *what,
 	}
 	if (!tensor_graph_eval(g, operand, out, &err))
 		say(g, NULL, what, err.text);
-	for (unsigned p = 0; p < PLACES; p++)
+	for (unsigned p = 0; p < SETUPS; p++)
 		if (computes[p] && (which >> p & 1))
 			check_at(g, p, in, out, what);
 	for (uint32_t i = 0; i < g->inputs; i++)
@@ -419,7 +419,7 @@ static void check_weights(enum dtype type, unsigned which, bool scaled)
 				fail_msg("%s: weight %u of row %u is %g, expected %g", f->name, k, r, (double)found,
 				         (double)expected);
 		}
-	for (unsigned p = 0; p < PLACES; p++)
+	for (unsigned p = 0; p < SETUPS; p++)
 		if (computes[p] && (which >> p & 1))
 			check_at(&g, p, in, out, f->name);
 	for (uint32_t i = 0; i < 2; i++) {

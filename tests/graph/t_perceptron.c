@@ -147,23 +147,23 @@ static void test_training(void **state)
 	static const struct {
 		const char *device;
 		int threads;
-	} places[] = { { "cpu", 1 }, { "cpu", 3 }, { "ref", 1 } };
+	} setups[] = { { "cpu", 1 }, { "cpu", 3 }, { "ref", 1 } };
 	const unsigned steps = test_quick() ? 150 : 1000;
 	struct tensor_graph step;
-	struct trained r[3], few[2];
+	struct trained r[3], short_runs[2];
 	(void)state;
 
 	draw_step(&step);
 	for (unsigned i = 0; i < 3; i++) {
 		jit_error e = { 0 };
 		jit_compute *c = jit_compute_open(
-			&JIT_COMPUTE_OPTIONS(.device = places[i].device, .threads = places[i].threads), &e);
+			&JIT_COMPUTE_OPTIONS(.device = setups[i].device, .threads = setups[i].threads), &e);
 		if (!c)
-			fail_msg("%s: %s", places[i].device, e.message);
+			fail_msg("%s: %s", setups[i].device, e.message);
 		train(&step, c, steps, &r[i]);
 		if (i == 0) {
-			train(&step, c, 3, &few[0]);
-			train(&step, NULL, 3, &few[1]);
+			train(&step, c, 3, &short_runs[0]);
+			train(&step, NULL, 3, &short_runs[1]);
 		}
 		jit_compute_close(c);
 	}
@@ -171,12 +171,12 @@ static void test_training(void **state)
 	assert_true(r[0].last > 0 && r[0].last < r[0].first / (test_quick() ? 4 : 20));
 	assert_true(same_weights(&r[0], &r[1]));
 	assert_true(same_weights(&r[0], &r[2]));
-	assert_true(same_weights(&few[0], &few[1]));
-	assert_false(same_weights(&few[0], &r[0]));
+	assert_true(same_weights(&short_runs[0], &short_runs[1]));
+	assert_false(same_weights(&short_runs[0], &r[0]));
 	for (unsigned i = 0; i < 3; i++)
 		free_all(r[i].in, INPUTS);
-	free_all(few[0].in, INPUTS);
-	free_all(few[1].in, INPUTS);
+	free_all(short_runs[0].in, INPUTS);
+	free_all(short_runs[1].in, INPUTS);
 	tensor_graph_free(&step);
 }
 

@@ -30,15 +30,15 @@ static int open_all(void **state)
 	static const struct {
 		const char *device;
 		int threads;
-	} places[] = { { "cpu", 1 }, { "cpu", 3 }, { "ref", 1 } };
+	} setups[] = { { "cpu", 1 }, { "cpu", 3 }, { "ref", 1 } };
 	(void)state;
 
 	for (unsigned i = 0; i < 3; i++) {
 		jit_error e = { 0 };
 		computes[i] = jit_compute_open(
-			&JIT_COMPUTE_OPTIONS(.device = places[i].device, .threads = places[i].threads), &e);
+			&JIT_COMPUTE_OPTIONS(.device = setups[i].device, .threads = setups[i].threads), &e);
 		if (!computes[i]) {
-			printf("%s: %s\n", places[i].device, e.message);
+			printf("%s: %s\n", setups[i].device, e.message);
 			return -1;
 		}
 	}

@@ -63,13 +63,13 @@ static const jit_train_options usual = {
 	.threads = 1
 };
 
-void test_places(void **state)
+void test_setups(void **state)
 {
 	static const struct {
 		const char *device, *isa;
 		int threads;
 		bool slow;
-	} places[] = { { "cpu", NULL, 2, false },     { "cpu", NULL, 3, false },       { "cpu", NULL, 7, false },
+	} setups[] = { { "cpu", NULL, 2, false },     { "cpu", NULL, 3, false },       { "cpu", NULL, 7, false },
 		       { "cpu", "avx2", 1, false },   { "cpu", "avx512", 2, false },   { "ref", NULL, 1, false },
 		       { "sim:sm90", NULL, 1, true }, { "sim:gfx1101", NULL, 1, true } };
 	char model[1024];
@@ -85,17 +85,17 @@ void test_places(void **state)
 		jit_train *t = trained(model, o, steps), *none = trained(model, o, 0);
 		assert_false(train_same(t, none));
 		jit_train_close(none);
-		for (unsigned i = 0; i < sizeof places / sizeof *places; i++) {
-			if ((places[i].slow || full) && test_quick())
+		for (unsigned i = 0; i < sizeof setups / sizeof *setups; i++) {
+			if ((setups[i].slow || full) && test_quick())
 				continue;
-			o.device = places[i].device;
-			o.isa = places[i].isa;
-			o.threads = places[i].threads;
+			o.device = setups[i].device;
+			o.isa = setups[i].isa;
+			o.threads = setups[i].threads;
 			jit_error e = { 0 };
 			o.size = sizeof o;
 			o.model = model;
-			jit_train *can = places[i].isa ? jit_train_open(&o, &e) : NULL;
-			if (places[i].isa && !can) { /* this CPU has no such instructions */
+			jit_train *can = setups[i].isa ? jit_train_open(&o, &e) : NULL;
+			if (setups[i].isa && !can) { /* this CPU has no such instructions */
 				printf("# %s\n", e.message);
 				continue;
 			}

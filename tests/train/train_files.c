@@ -438,7 +438,7 @@ void test_frozen(void **state)
 }
 
 /* The head in pieces of 5 000 numbers has the loss and the gradients that it has in one. */
-void test_pieces(void **state)
+void test_chunks(void **state)
 {
 	const int32_t ids[] = { 5, 77, 12, 200, 31, 8, 150 };
 	char model[1024];
@@ -451,11 +451,11 @@ void test_pieces(void **state)
 		jit_train *t = train_open(model, o), *cut = train_open(model, o);
 		struct net_options with = cut->net->o;
 		struct error err = { 0 };
-		with.piece = 5000;
+		with.chunk = 5000;
 		net_close(cut->net);
 		cut->net = net_open(&cut->m, cut->compute, NULL, &with, &err);
 		assert_non_null(cut->net);
-		assert_true(cut->net->cut.pieces > 2 && t->net->cut.pieces == 1);
+		assert_true(cut->net->cut.chunks > 2 && t->net->cut.chunks == 1);
 		train_feed(t, ids, NULL, 7);
 		train_feed(cut, ids, NULL, 7);
 		const jit_train_report a = train_step(t), b = train_step(cut);

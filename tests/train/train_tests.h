@@ -14,13 +14,13 @@ jit_train_report train_step(jit_train *t);
 bool train_same(const jit_train *a, const jit_train *b);
 
 /* train_bits.c */
-void test_places(void **state);
+void test_setups(void **state);
 void test_packed(void **state);
 void test_refusals(void **state);
 void test_state(void **state);
 /* train_files.c */
 void test_frozen(void **state);
-void test_pieces(void **state);
+void test_chunks(void **state);
 void test_differences(void **state);
 void test_saved(void **state);
 void test_gguf_order(void **state);

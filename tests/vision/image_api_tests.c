@@ -326,7 +326,7 @@ static void see_together(const struct seeing *s, const jit_prompt *p, jit_sessio
 }
 
 /* A session that decodes goes on between the passes over another's pictures, and says what it says alone. */
-static void see_turns(const struct seeing *s, const jit_prompt *p, jit_session *alone)
+static void see_alternating(const struct seeing *s, const jit_prompt *p, jit_session *alone)
 {
 	static const int32_t some[] = { 70, 71, 72 };
 	jit_error err = { 0 };
@@ -390,15 +390,15 @@ static void see_sessions(const char *name, const char *mark, const char *tmpl)
 	jit_prompt_ids(two, &n);
 	assert_int_equal(jit_session_length(x), n);
 	see_together(&s, two, x);
-	see_turns(&s, two, x);
+	see_alternating(&s, two, x);
 	feed(y, two, NULL);
 	seeing_same(&s, x, y);
 	jit_prompt *again = seeing_chat(&s, seeing_two, NULL, (jit_image *[]){ image[2], image[1] }, 2),
-		   *turned = seeing_chat(&s, seeing_two, NULL, (jit_image *[]){ image[1], image[0] }, 2);
+		   *swapped = seeing_chat(&s, seeing_two, NULL, (jit_image *[]){ image[1], image[0] }, 2);
 	feed(y, again, &reused);
 	assert_int_equal(reused, n - 1);
 	seeing_same(&s, x, y);
-	feed(y, turned, &reused);
+	feed(y, swapped, &reused);
 	assert_in_range(reused, 1, 60); /* up to the first picture */
 	assert_true(memcmp(jit_session_logits(x, NULL), jit_session_logits(y, NULL), 4 * seeing_vocab(&s)) != 0);
 	/* sessions that were opened before, and without room */
@@ -413,7 +413,7 @@ static void see_sessions(const char *name, const char *mark, const char *tmpl)
 	seeing_same(&s, x, y);
 	jit_prompt_close(two);
 	jit_prompt_close(again);
-	jit_prompt_close(turned);
+	jit_prompt_close(swapped);
 	jit_session_close(x);
 	jit_session_close(y);
 	seeing_close(&s);

@@ -180,7 +180,7 @@ static void layer_norm(const float *w, const float *b, const double *x, double *
 }
 
 /* Pairs (i, i + 4) of a head: the first two turn by the row, the others by the column. */
-static void turn(double *head, unsigned y, unsigned x)
+static void rotate(double *head, unsigned y, unsigned x)
 {
 	for (unsigned i = 0; i < DIM / 2; i++) {
 		const double angle = (i < 2 ? y : x) / pow(10000, (i % 2) / 2.0), a = head[i], b = head[i + DIM / 2];
@@ -219,7 +219,7 @@ static void plain_layer(unsigned l, unsigned n, unsigned width)
 		layer_norm(own(1, l), own(2, l), stream[i], normal[i]);
 		linear(own(3, l), own(4, l), normal[i], qkv[i], 3 * WIDTH, WIDTH);
 		for (unsigned h = 0; h < 2 * HEADS; h++)
-			turn(qkv[i] + h * DIM, y, x);
+			rotate(qkv[i] + h * DIM, y, x);
 	}
 	attend(n);
 	for (unsigned i = 0; i < n; i++) {
@@ -269,36 +269,36 @@ static void fill(float *pixels, unsigned n, unsigned seed)
 }
 
 /* The same bits from every place. */
-static void compare_places(const char *path, const struct tower_pixels *p, const struct tower_features *f)
+static void compare_setups(const char *path, const struct tower_pixels *p, const struct tower_features *f)
 {
 	static const struct {
 		const char *device, *isa;
 		int threads;
 		bool slow;
-	} places[] = { { "cpu", NULL, 3, false },       { "cpu", "avx2", 1, false },   { "cpu", "avx512", 2, false },
+	} setups[] = { { "cpu", NULL, 3, false },       { "cpu", "avx2", 1, false },   { "cpu", "avx512", 2, false },
 		       { "ref", NULL, 1, false },       { "sim:sm90", NULL, 1, true }, { "sim:gfx1101", NULL, 1, true },
 		       { "sim:gfx1100", NULL, 1, true } };
 
-	for (unsigned i = 0; i < sizeof places / sizeof *places; i++) {
+	for (unsigned i = 0; i < sizeof setups / sizeof *setups; i++) {
 		struct error err = { 0 };
 		jit_error e = { 0 };
-		if (places[i].slow && test_quick())
+		if (setups[i].slow && test_quick())
 			continue;
-		jit_compute *c = jit_compute_open(&JIT_COMPUTE_OPTIONS(.device = places[i].device, .isa = places[i].isa,
-		                                                       .threads = places[i].threads),
+		jit_compute *c = jit_compute_open(&JIT_COMPUTE_OPTIONS(.device = setups[i].device, .isa = setups[i].isa,
+		                                                       .threads = setups[i].threads),
 		                                  &e);
-		if (!c && places[i].isa) { /* this CPU has no such instructions */
+		if (!c && setups[i].isa) { /* this CPU has no such instructions */
 			printf("# %s\n", e.message);
 			continue;
 		}
 		assert_non_null(c);
 		struct tower *t = tower_open(path, c, &err);
 		if (!t)
-			fail_msg("%s: %s", places[i].device, err.text);
+			fail_msg("%s: %s", setups[i].device, err.text);
 		struct tower_features g = tower_encoded(t, p);
 		if (memcmp(f->values, g.values, f->tokens * f->width * sizeof *f->values) != 0)
-			fail_msg("%s %s with %d threads gives other bits", places[i].device,
-			         places[i].isa ? places[i].isa : "", places[i].threads);
+			fail_msg("%s %s with %d threads gives other bits", setups[i].device,
+			         setups[i].isa ? setups[i].isa : "", setups[i].threads);
 		free(g.values);
 		tower_close(t);
 		jit_compute_close(c);
@@ -332,7 +332,7 @@ void test_own_tower(void **state)
 		assert_int_equal(f.levels, 1);
 		assert_true(tower_difference(f.values, wanted, n / 4 * OUT) < 2e-6);
 		if (i == 0)
-			compare_places(path, &p, &f);
+			compare_setups(path, &p, &f);
 		/* Two at once, each with the bits that it has alone. */
 		p.tiles = 2;
 		struct tower_features both = tower_encoded(t, &p);
