@@ -155,10 +155,10 @@ static void test_ways(void **unused)
 	check_ways(true);
 }
 
-/* Every device gives the CPU's bits. */
+/* Every device gives the CPU's bits, and so does a real card (JITRUN_TEST_CUDA). */
 static void test_devices(void **unused)
 {
-	static const char *const devices[] = { "ref", "sim:sm90", "sim:gfx1101" };
+	const char *const devices[] = { "ref", "sim:sm90", "sim:gfx1101", test_real_card() };
 	const struct way way = { .threads = 1 };
 	struct styles w;
 
@@ -166,7 +166,7 @@ static void test_devices(void **unused)
 	struct told *want = told_alone(&w, &way, 7);
 	close_styles(&w);
 	for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
-		if (!test_mine((unsigned)i))
+		if (!devices[i] || !test_mine((unsigned)i))
 			continue;
 		open_styles_of(&w, devices[i], false, true);
 		struct told *got = told_alone(&w, &way, 7);

@@ -32,14 +32,14 @@ static void must(bool ok, const jit_error *err)
 
 static int open_models(void **state)
 {
-	const char *named = getenv("JITRUN_TEST_MODEL"), *card = getenv("JITRUN_TEST_CUDA");
+	const char *named = getenv("JITRUN_TEST_MODEL"), *card = test_real_card();
 	const char *device[DEVICES] = { "cpu", "sim:sm90" };
 	jit_model_info info = JIT_MODEL_INFO();
 	jit_error err = { 0 };
 
 	is_real = card != NULL;
 	if (card)
-		device[CARD] = strncmp(card, "cuda", 4) == 0 ? card : "cuda";
+		device[CARD] = card;
 	if (named)
 		snprintf(path, sizeof path, "%s", named);
 	else if (!shared_path(path, "golden/olmo3-a"))

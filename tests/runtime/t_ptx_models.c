@@ -140,14 +140,6 @@ static bool same(const char *name, const char *path, const char *device, const c
 	return equal;
 }
 
-/* NULL: it is simulated. */
-static const char *real_card(void)
-{
-	const char *name = getenv("JITRUN_TEST_CUDA");
-
-	return !name || strncmp(name, "cuda", 4) == 0 ? name : "cuda";
-}
-
 /* The second with a short prompt, as the launches of prompts are the same; so have several cards. Blocks take turns in
  * another order each time, and there are 1 to 5 of them. */
 static unsigned failures(const char *name, const char *path, unsigned n, int tokens)
@@ -155,7 +147,7 @@ static unsigned failures(const char *name, const char *path, unsigned n, int tok
 	static const int kv[] = { JIT_KV_F16, JIT_KV_Q8_0, JIT_KV_F32 };
 	static const uint32_t units[] = { 2, 3, 1, 5 };
 	static const char *const several[] = { "sim:sm90x2", "sim:sm90x4", "sim:sm90x2", "sim:sm90x8" };
-	const char *real = real_card(), *device = real ? real : n % 2 ? "sim:sm80" : "sim:sm90";
+	const char *real = test_real_card(), *device = real ? real : n % 2 ? "sim:sm80" : "sim:sm90";
 	const int few = 2 + (int)n * 5 % 16;
 	unsigned failed = !same(name, path, device, "graph", kv[n % 3], tokens);
 
@@ -170,7 +162,7 @@ static unsigned failures(const char *name, const char *path, unsigned n, int tok
 
 static void test_models(void **state)
 {
-	const bool real = real_card() != NULL;
+	const bool real = test_real_card() != NULL;
 	unsigned step = real || test_full() ? 1
 	                : test_few()        ? 27
 	                : test_quick()      ? 9
@@ -198,7 +190,7 @@ static void test_scaled(void **state)
 	static const char *const scaled[] = { "gemma2-a", "granite-a", "cohere2-a" };
 	unsigned failed = 0, n = 0;
 
-	for (unsigned i = 0; !real_card() && i < (test_quick() ? 1 : sizeof scaled / sizeof *scaled); i++) {
+	for (unsigned i = 0; !test_real_card() && i < (test_quick() ? 1 : sizeof scaled / sizeof *scaled); i++) {
 		char path[1024], relative[80];
 		snprintf(relative, sizeof relative, "golden/%s", scaled[i]);
 		if (!shared_path(path, relative))
@@ -218,7 +210,7 @@ static void check_several(int tokens)
 	enum { PASSES = 200, MAX = 16 };
 	jit_model_options on[2] = {
 		JIT_MODEL_OPTIONS(.device = "cpu", .cache_dir = ""),
-		JIT_MODEL_OPTIONS(.device = real_card() ? real_card() : "sim:sm90", .cache_dir = "")
+		JIT_MODEL_OPTIONS(.device = test_real_card() ? test_real_card() : "sim:sm90", .cache_dir = "")
 	};
 	jit_session_options so = JIT_SESSION_OPTIONS(.context = tokens * PASSES + 2);
 	jit_model_info info = JIT_MODEL_INFO();

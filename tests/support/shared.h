@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tests/support/sanitized.h"
@@ -41,6 +42,13 @@ static inline uint8_t *file_bytes(const char *path, size_t *n)
 	assert_int_equal(fread(p, 1, *n, f), *n);
 	fclose(f);
 	return p;
+}
+
+/* The card that JITRUN_TEST_CUDA asks tests for: "cuda:0,1" or the like, else the machine's first. NULL without it. */
+static inline const char *test_real_card(void)
+{
+	const char *name = getenv("JITRUN_TEST_CUDA");
+	return !name || strncmp(name, "cuda", 4) == 0 ? name : "cuda";
 }
 
 /* A file of the shared data: $JITRUN_SHARED, else ../shared beside the source tree. NULL, said on stdout, when it is

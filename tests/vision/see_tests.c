@@ -326,14 +326,14 @@ static void see_batch(const struct model_seen *s, float *const wanted[2])
 	jit_session_close(alone);
 }
 
-/* A prompt with a picture on the interpreter and on simulated cards. */
+/* A prompt with a picture on the interpreter, on simulated cards, and on a real one (JITRUN_TEST_CUDA). */
 static void see_devices(const struct model_seen *s, const float *wanted)
 {
-	static const char *const devices[] = { "ref", "sim:sm90", "sim:gfx1101" };
+	const char *const devices[] = { "ref", "sim:sm90", "sim:gfx1101", test_real_card(), NULL };
 	char path[1024], relative[200];
 
 	snprintf(relative, sizeof relative, "golden-more/%s", s->name);
-	for (size_t i = 0; shared_path(path, relative) && i < sizeof devices / sizeof *devices; i++) {
+	for (size_t i = 0; devices[i] && shared_path(path, relative); i++) {
 		struct model_seen on = *s;
 		on.model = jit_model_open(path, &JIT_MODEL_OPTIONS(.device = devices[i]), NULL);
 		assert_true(on.model && images_attach(s->tower, on.model, &(struct error){ 0 }));
