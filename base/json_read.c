@@ -174,7 +174,7 @@ static bool make_member(struct maker *m, json_t *object, unsigned depth)
 		return false;
 	if (memchr(m->scratch, 0, (size_t)n))
 		return json_scan_fail(&m->scan, "a NUL in a member's name, which is not supported");
-	char few[64], *name = n < (int64_t)sizeof few ? few : malloc((size_t)n + 1);
+	char small[64], *name = n < (int64_t)sizeof small ? small : malloc((size_t)n + 1);
 	if (!name)
 		return false;
 	memcpy(name, m->scratch, (size_t)n + 1);
@@ -183,7 +183,7 @@ static bool make_member(struct maker *m, json_t *object, unsigned depth)
 	json_t *v = make_value(m, depth - 1);
 	m->exactly -= exactly;
 	bool ok = v && json_object_set_new_nocheck(object, name, v) == 0;
-	if (name != few)
+	if (name != small)
 		free(name);
 	return ok;
 }

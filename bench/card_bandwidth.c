@@ -54,8 +54,8 @@ static const char text[] =
 /* clang-format on */
 
 static uint32_t grid_of(const struct card_bandwidth *b) { return b->blocks * b->card->units; }
-static uint32_t turns_of(const struct card_bandwidth *b) { return (uint32_t)(b->bytes / BLOCK / grid_of(b)); }
-static size_t read_bytes(const struct card_bandwidth *b) { return (size_t)turns_of(b) * grid_of(b) * BLOCK; }
+static uint32_t iterations_of(const struct card_bandwidth *b) { return (uint32_t)(b->bytes / BLOCK / grid_of(b)); }
+static size_t read_bytes(const struct card_bandwidth *b) { return (size_t)iterations_of(b) * grid_of(b) * BLOCK; }
 static size_t section_at(const struct card_bandwidth *b, unsigned section)
 {
 	return b->bytes / SECTIONS * section / 4 * 4;
@@ -92,8 +92,8 @@ static uint32_t sum_of(const struct card_bandwidth *b, size_t bytes)
 static int launch(struct card_bandwidth *b)
 {
 	uint64_t data = b->data, sums = b->sums;
-	uint32_t turns = turns_of(b), stride = grid_of(b) * BLOCK, order = 0;
-	void *params[] = { &data, &sums, &turns, &stride, &order };
+	uint32_t iterations = iterations_of(b), stride = grid_of(b) * BLOCK, order = 0;
+	void *params[] = { &data, &sums, &iterations, &stride, &order };
 	const struct cuda_launch_config config = {
 		.grid = { grid_of(b), 1, 1 }, .block = { THREADS, 1, 1 }, .stream = b->queue
 	};
@@ -167,7 +167,7 @@ static bool calibrate(struct card_bandwidth *b, struct error *err)
 
 	for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
 		b->blocks = blocks[i];
-		if (!turns_of(b))
+		if (!iterations_of(b))
 			break;
 		double rate = card_bandwidth_sample(b, CALIBRATION, err);
 		if (rate <= 0 || !check(b, err))

@@ -53,8 +53,8 @@ struct lab {
 	unsigned plans;
 	struct step *step;
 	uint64_t *args;
-	size_t n_steps; /* the repetitions */
-	uint64_t turn;  /* where in the stretch the next repetition is */
+	size_t n_steps;      /* the repetitions */
+	uint64_t repetition; /* which part of the stretch the next repetition has */
 };
 
 static uint64_t round_up(uint64_t v, uint64_t to) { return (v + to - 1) / to * to; }
@@ -153,7 +153,7 @@ static void fill_buffers(struct lab *l, const struct shape *s)
 	l->values_used = l->layout.bytes > l->values_used ? l->layout.bytes : l->values_used;
 }
 
-static bool place_buffers(struct lab *l, struct error *err)
+static bool assign_buffers(struct lab *l, struct error *err)
 {
 	const uint64_t room = (BUFFERS - BUFFER_VALUES) * buffer_bytes();
 
@@ -175,19 +175,19 @@ static bool place_buffers(struct lab *l, struct error *err)
 	                 l->layout.bytes, room);
 }
 
-static void place_matrix(struct lab *l, struct weights_matrix *m, uint64_t *at)
+static void assign_matrix(struct lab *l, struct weights_matrix *m, uint64_t *at)
 {
 	m->packed = l->stretch + *at;
 	*at += round_up(weight_packed_bytes(m->type, weight_layout_of(l->target), m->rows, m->k), 4096);
 }
 
-static void place_layer(struct lab *l, struct weights_layer *w)
+static void assign_layer(struct lab *l, struct weights_layer *w)
 {
 	uint64_t at = 0;
 
 	for (int i = 0; i < MATRIX_SLOTS; i++)
 		if (w->matrix[i].packed)
-			place_matrix(l, &w->matrix[i], &at);
+			assign_matrix(l, &w->matrix[i], &at);
 	if (weights_gate_up_interleaved(w->gate.type, w->up.type))
 		w->up.packed =
 			w->gate.packed + weight_block_bytes(w->gate.type, weight_layout_of(l->target), w->gate.k);
@@ -199,7 +199,7 @@ static void place_layer(struct lab *l, struct weights_layer *w)
 	l->weights.lm_head.packed = l->weights.embed.packed = l->stretch;
 }
 
-static bool place_pages(struct lab *l, struct error *err)
+static bool assign_pages(struct lab *l, struct error *err)
 {
 	size_t pages = STRETCH / l->kv.page_bytes + 2;
 
@@ -229,14 +229,14 @@ bool lab_model(struct lab *l, const struct shape *s, const struct mixture *m, st
 		return false;
 	if (s->ffn > WIDEST || s->heads * s->head_dim > WIDEST || s->hidden > WIDEST)
 		return error_set(err, ERROR_ARGUMENT, "%s: is %u wide, expected at most %d", s->name, s->ffn, WIDEST);
-	if (!place_buffers(l, err))
+	if (!assign_buffers(l, err))
 		return false;
 	fill_buffers(l, s);
-	place_layer(l, &l->weights.layer[0]);
+	assign_layer(l, &l->weights.layer[0]);
 	l->cached = l->layer_bytes * s->layers <= IN_CACHE;
 	l->kv = (struct plan_cache){ .type = DTYPE_F16 };
 	l->kv.page_bytes = plan_cache_bytes(l->kv.type, &l->model.spec, 0);
-	return place_pages(l, err);
+	return assign_pages(l, err);
 }
 
 struct plan *lab_plan(struct lab *l, uint32_t tokens, bool general, struct error *err)
@@ -332,14 +332,14 @@ static void repeat_launches(struct lab *l, const struct lab_run *r, unsigned tim
 		fill(l->stretch + l->filled, parts * bytes - l->filled);
 		l->filled = parts * bytes;
 	}
-	for (unsigned t = 0; t < times; t++, l->turn++)
+	for (unsigned t = 0; t < times; t++, l->repetition++)
 		for (size_t i = r->first; i < r->first + r->n; i++) {
 			const struct plan_op *from = &r->plan->op[i];
 			uint64_t *arg = l->args + used * ARGS_MAX;
 			memcpy(arg, from->arg, from->n_args * sizeof *arg);
 			l->step[used++] =
 				(struct step){ r->plan->kernel[from->kernel].handle, arg, from->begin, from->end };
-			move_operands(&r->plan->kernel[from->kernel].key, arg, l->turn % parts * bytes);
+			move_operands(&r->plan->kernel[from->kernel].key, arg, l->repetition % parts * bytes);
 		}
 }
 

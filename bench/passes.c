@@ -6,11 +6,11 @@
 static const uint32_t prompts[] = { 24, 32, 48, 64, 128, 256 };
 static const uint32_t depths[] = { 64, 256, 512, 1024, 2048, 4096, 8192 };
 enum {
-	FEW = SPECULATE_MAX,
+	SMALL = SPECULATE_MAX,
 	PROMPTS = sizeof prompts / sizeof *prompts,
 	DEPTHS = sizeof depths / sizeof *depths,
 	POSITION = 64,
-	WATCHED_MAX = 2 * FEW + PROMPTS + 2 * DEPTHS
+	WATCHED_MAX = 2 * SMALL + PROMPTS + 2 * DEPTHS
 };
 static const double run_seconds = 0.003;
 
@@ -24,7 +24,7 @@ struct table {
 	int n;
 };
 
-static bool take_turns(struct lab *l, struct table *t, long rounds, struct error *err)
+static bool measure_alternately(struct lab *l, struct table *t, long rounds, struct error *err)
 {
 	for (long r = 0; r < rounds; r++)
 		for (int i = 0; i < t->n; i++) {
@@ -67,25 +67,25 @@ static bool tokens_table(struct lab *l, const char *format, long rounds, FILE *o
 	struct table t = { 0 };
 	bool ok = true;
 
-	for (uint32_t n = 1; ok && n <= FEW; n++)
+	for (uint32_t n = 1; ok && n <= SMALL; n++)
 		ok = watch_layer(l, &t, n, false, POSITION, err);
-	for (uint32_t n = 1; ok && n <= FEW; n++)
+	for (uint32_t n = 1; ok && n <= SMALL; n++)
 		ok = watch_layer(l, &t, n, true, POSITION, err);
 	for (int i = 0; ok && i < PROMPTS; i++)
 		ok = watch_layer(l, &t, prompts[i], false, POSITION, err);
-	if (!ok || !take_turns(l, &t, rounds, err))
+	if (!ok || !measure_alternately(l, &t, rounds, err))
 		return false;
-	const struct watched *exact = t.row, *general = t.row + FEW, *prompt = t.row + 2 * FEW;
+	const struct watched *exact = t.row, *general = t.row + SMALL, *prompt = t.row + 2 * SMALL;
 	fprintf(out,
 	        "\n| %s: tokens | a layer, in times of one token | the next width takes | one token again and again "
 	        "takes |\n| ---: | ---: | ---: | ---: |\n",
 	        format);
-	for (uint32_t n = 1; n <= FEW; n++)
+	for (uint32_t n = 1; n <= SMALL; n++)
 		fprintf(out, "| %u | %.2f | %.2f | %.2f |\n", n, exact[n - 1].min / exact[0].min,
 		        exact[next_width(n) - 1].min / exact[n - 1].min, general[n - 1].min / exact[n - 1].min);
 	for (int i = 0; i < PROMPTS; i++)
 		fprintf(out, "| %u | %.2f | in passes of 16: %.2f | |\n", prompts[i], prompt[i].min / exact[0].min,
-		        exact[FEW - 1].min * prompts[i] / FEW / prompt[i].min);
+		        exact[SMALL - 1].min * prompts[i] / SMALL / prompt[i].min);
 	return true;
 }
 
@@ -111,7 +111,7 @@ static bool contexts_table(struct lab *l, uint32_t tokens, long rounds, FILE *ou
 		t.row[t.n++].run = attention_of(p, depths[i]);
 	for (int i = 0; i < DEPTHS; i++)
 		t.row[t.n++].run = layer_of(p, depths[i]);
-	if (!take_turns(l, &t, rounds, err))
+	if (!measure_alternately(l, &t, rounds, err))
 		return false;
 	const struct watched *attention = t.row, *layer = t.row + DEPTHS;
 	double each =

@@ -142,20 +142,20 @@ static bool all_counted(const struct prediction *p)
 /* As few layers as have every kernel of the whole model. */
 static bool count_shape(struct prediction *p, struct error *err)
 {
-	struct shape few = *p->o->shape;
+	struct shape part = *p->o->shape;
 
-	for (few.layers = few.layers < 2 ? few.layers : 2;; few.layers *= 2) {
+	for (part.layers = part.layers < 2 ? part.layers : 2;; part.layers *= 2) {
 		char path[4096];
-		if (few.layers > p->o->shape->layers)
-			few.layers = p->o->shape->layers;
+		if (part.layers > p->o->shape->layers)
+			part.layers = p->o->shape->layers;
 		int fd = synth_temporary(path, sizeof path, err);
-		bool ok = fd >= 0 && synth_write(fd, "the temporary file", &few, p->o->mixture, NULL, NULL, err) &&
+		bool ok = fd >= 0 && synth_write(fd, "the temporary file", &part, p->o->mixture, NULL, NULL, err) &&
 		          count_token(p, path, err);
 		if (fd >= 0)
 			close(fd);
 		if (!ok || all_counted(p))
 			return ok;
-		if (few.layers == p->o->shape->layers)
+		if (part.layers == p->o->shape->layers)
 			return error_set(err, ERROR_DEVICE, "%s has kernels that its layers do not", p->o->shape->name);
 	}
 }

@@ -18,7 +18,7 @@
 #include "runtime/session/session.h"
 #include "runtime/host/system.h"
 
-enum { REPETITIONS_MAX = 100, PROMPT_MAX = 2000, TURN = 8 };
+enum { REPETITIONS_MAX = 100, PROMPT_MAX = 2000, CHUNK = 8 };
 
 struct replay_options {
 	const char *path;
@@ -97,11 +97,11 @@ static bool decode(jit_session *const s[2], const struct text *t, double seconds
 	if (!start(s[0], t, err) || !start(s[1], t, err))
 		return false;
 	seconds[0] = seconds[1] = 0;
-	for (size_t at = t->n_prompt, turn = 0; at < t->n; at += TURN, turn++)
+	for (size_t at = t->n_prompt, chunk = 0; at < t->n; at += CHUNK, chunk++)
 		for (size_t i = 0; i < 2; i++) {
-			size_t which = (turn + i) % 2;
+			size_t which = (chunk + i) % 2;
 			double began = system_seconds();
-			for (size_t k = at; k < at + TURN && k < t->n; k++)
+			for (size_t k = at; k < at + CHUNK && k < t->n; k++)
 				if (jit_session_next(s[which], &id, err) != JIT_OK)
 					return false;
 			seconds[which] += system_seconds() - began;

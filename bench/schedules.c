@@ -42,12 +42,12 @@ static void add(struct table *t, struct key key, uint32_t schedule)
 static void list_kernel(struct table *t, const struct key *usual)
 {
 	uint32_t near[TEMPLATE_SCHEDULES_MAX - 1], quick[TEMPLATE_SCHEDULES_MAX];
-	unsigned few = template_schedules(usual, quick);
+	unsigned quick_count = template_schedules(usual, quick);
 
-	for (unsigned q = 0; q < few; q++)
+	for (unsigned q = 0; q < quick_count; q++)
 		add(t, *usual, quick[q]);
 	for (unsigned f = 0; f < TEMPLATE_SCHEDULE_FIELDS; f++)
-		for (unsigned from = 0; from < (f == DISTANCE ? few : 1); from++) {
+		for (unsigned from = 0; from < (f == DISTANCE ? quick_count : 1); from++) {
 			struct key key = *usual;
 			key.schedule = quick[from];
 			unsigned n = template_schedules_near(&key, f, near);

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ANSWER_MAX = 16 << 20, PIECE = 65536, WAIT_SECONDS = 600 };
+enum { ANSWER_MAX = 16 << 20, RECEIVED = 65536, WAIT_SECONDS = 600 };
 
 struct series {
 	double *p;
@@ -149,12 +149,12 @@ struct arrivals {
 };
 
 /* Several events that come at once share the time since those before. */
-static bool note(struct client *c, struct arrivals *a, long events, double asked, double t)
+static bool note(struct client *c, struct arrivals *a, long events, double sent, double t)
 {
 	bool ok = true;
 
 	if (a->events == 0)
-		ok = add(&c->first, t - asked);
+		ok = add(&c->first, t - sent);
 	for (long i = 0; ok && a->events > 0 && i < events; i++)
 		ok = add(&c->next, (t - a->last) / (double)events);
 	a->first = a->events ? a->first : t;
@@ -164,32 +164,32 @@ static bool note(struct client *c, struct arrivals *a, long events, double asked
 }
 
 /* Reads to the end. */
-static bool read_answer(struct client *c, int fd, double asked, struct arrivals *a)
+static bool read_answer(struct client *c, int fd, double sent, struct arrivals *a)
 {
 	double began = 0;
-	size_t looked = 0;
+	size_t scanned = 0;
 
-	for (c->n = 0; c->n + PIECE < ANSWER_MAX;) {
-		ssize_t got = recv(fd, c->answer + c->n, PIECE, 0);
+	for (c->n = 0; c->n + RECEIVED < ANSWER_MAX;) {
+		ssize_t got = recv(fd, c->answer + c->n, RECEIVED, 0);
 		double t = now();
 		if (got < 0)
 			return false;
 		if (got == 0 && a->events == 0) { /* no text at all */
 			a->first = began > 0 ? began : t;
-			return add(&c->first, a->first - asked);
+			return add(&c->first, a->first - sent);
 		}
 		if (got == 0)
 			return true;
 		c->n += (size_t)got;
 		c->answer[c->n] = 0;
 		long events = 0;
-		for (const char *at = c->answer + looked; (at = strstr(at, "\"text\":"));) {
-			looked = (size_t)(++at - c->answer);
+		for (const char *at = c->answer + scanned; (at = strstr(at, "\"text\":"));) {
+			scanned = (size_t)(++at - c->answer);
 			events += strncmp(at + 6, "\"\"", 2) != 0;
 		}
 		if (began <= 0 && strstr(c->answer, "data: "))
 			began = t;
-		if (events && !note(c, a, events, asked, t))
+		if (events && !note(c, a, events, sent, t))
 			return false;
 		a->last = a->events ? a->last : t;
 	}
@@ -219,7 +219,7 @@ static bool fail(struct client *c, const char *what)
 static bool request(struct client *c)
 {
 	int fd = connect_to(c->w->port);
-	double asked = now();
+	double sent = now();
 	static const char field[] = "\"completion_tokens\":";
 
 	c->n = 0;
@@ -227,7 +227,7 @@ static bool request(struct client *c)
 		return fail(c, "the server cannot be connected to");
 	struct arrivals a = { 0 };
 	const size_t gaps = c->next.n;
-	bool ok = ask(c, fd) && read_answer(c, fd, asked, &a);
+	bool ok = ask(c, fd) && read_answer(c, fd, sent, &a);
 	close(fd);
 	if (!ok || strncmp(c->answer, "HTTP/1.1 200", 12) != 0)
 		return fail(c, "a request was not answered");

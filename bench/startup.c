@@ -173,7 +173,7 @@ static void write_pack(const char *path, const jit_model_options *mo, const jit_
 	if (d && !r->unsealed) {
 		const struct warm_options o = {
 			.target = d->facts.target,
-			.handed = d->facts.awaits,
+			.dataflow = d->facts.awaits,
 			.kv = WARM_KV_ANY,
 			.activations = mo->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
 			.numerics = mo->bounded_numerics ? WARM_BOUNDED : WARM_EXACT

@@ -11,14 +11,14 @@
 
 /* ---- splitting */
 
-struct pieces {
+struct parts {
 	struct run *r;
 	const struct text *t;
 	struct value *item;
 	size_t n, capacity;
 };
 
-static void add_piece(struct pieces *p, size_t from, size_t to)
+static void add_part(struct parts *p, size_t from, size_t to)
 {
 	if (p->n == p->capacity) {
 		size_t want = p->n ? 2 * p->n : 8;
@@ -33,7 +33,7 @@ static void add_piece(struct pieces *p, size_t from, size_t to)
 	p->item[p->n++] = value_text(text_part(p->r, p->t, from, to - from));
 }
 
-static struct value list_of(struct pieces *p, bool reversed)
+static struct value list_of(struct parts *p, bool reversed)
 {
 	struct value v = p->r->failed ? value_of(KIND_ABSENT) : value_list(p->r, KIND_LIST, p->n);
 
@@ -66,35 +66,35 @@ static size_t skip_space_back(const struct text *t, size_t from, size_t to)
 
 static struct value split_spaces(struct run *r, const struct text *t, int64_t max)
 {
-	struct pieces p = { .r = r, .t = t };
+	struct parts p = { .r = r, .t = t };
 
 	for (size_t at = skip_space(t, 0); at < t->n && !r->failed; at = skip_space(t, at)) {
 		size_t from = at;
 		uint32_t c;
 		if (max >= 0 && (int64_t)p.n == max) {
-			add_piece(&p, from, t->n);
+			add_part(&p, from, t->n);
 			break;
 		}
 		while (at < t->n && !space_at(t, at))
 			at += text_at(t, at, &c);
-		add_piece(&p, from, at);
+		add_part(&p, from, at);
 	}
 	return list_of(&p, false);
 }
 
 static struct value split_spaces_back(struct run *r, const struct text *t, int64_t max)
 {
-	struct pieces p = { .r = r, .t = t };
+	struct parts p = { .r = r, .t = t };
 
 	for (size_t to = skip_space_back(t, 0, t->n); to > 0 && !r->failed; to = skip_space_back(t, 0, to)) {
 		size_t from = to;
 		if (max >= 0 && (int64_t)p.n == max) {
-			add_piece(&p, 0, to);
+			add_part(&p, 0, to);
 			break;
 		}
 		while (from > 0 && !space_at(t, text_before(t, from)))
 			from = text_before(t, from);
-		add_piece(&p, from, to);
+		add_part(&p, from, to);
 		to = from;
 	}
 	return list_of(&p, true);
@@ -102,7 +102,7 @@ static struct value split_spaces_back(struct run *r, const struct text *t, int64
 
 struct value string_split(struct run *r, const struct text *t, const struct text *by, int64_t max, bool from_right)
 {
-	struct pieces p = { .r = r, .t = t };
+	struct parts p = { .r = r, .t = t };
 	size_t from = 0, to = t->n, at;
 
 	if (!run_bytes(r, 4 * t->n))
@@ -116,20 +116,20 @@ struct value string_split(struct run *r, const struct text *t, const struct text
 		if (at == SIZE_MAX)
 			break;
 		if (from_right) {
-			add_piece(&p, at + by->n, to);
+			add_part(&p, at + by->n, to);
 			to = at;
 		} else {
-			add_piece(&p, from, at);
+			add_part(&p, from, at);
 			from = at + by->n;
 		}
 	}
-	add_piece(&p, from, to);
+	add_part(&p, from, to);
 	return list_of(&p, from_right);
 }
 
 struct value string_lines(struct run *r, const struct text *t, bool keep)
 {
-	struct pieces p = { .r = r, .t = t };
+	struct parts p = { .r = r, .t = t };
 	size_t from = 0;
 
 	if (!run_bytes(r, 4 * t->n))
@@ -143,11 +143,11 @@ struct value string_lines(struct run *r, const struct text *t, bool keep)
 		}
 		if (c == '\r' && next < t->n && t->p[next] == '\n')
 			next++;
-		add_piece(&p, from, keep ? next : at);
+		add_part(&p, from, keep ? next : at);
 		from = at = next;
 	}
 	if (from < t->n)
-		add_piece(&p, from, t->n);
+		add_part(&p, from, t->n);
 	return list_of(&p, false);
 }
 

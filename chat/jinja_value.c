@@ -9,7 +9,7 @@
 
 #include "chat/jinja.h"
 
-enum { FEW_KEYS = 8 };
+enum { LINEAR_MAX = 8 };
 
 struct value value_undefined(enum undefined why, const struct text *name, enum kind of)
 {
@@ -369,7 +369,7 @@ bool dict_finish(struct run *r, struct dict *d)
 	if (!sort_keys(r, d))
 		return false;
 	drop_doubles(d);
-	if (d->n > FEW_KEYS)
+	if (d->n > LINEAR_MAX)
 		return d->n == n || sort_keys(r, d);
 	d->order = NULL;
 	return true;

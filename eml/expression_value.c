@@ -60,7 +60,7 @@ static double complex apply(enum operation op, double complex a, double complex 
 
 double complex expression_value(const struct expression *e, const double complex *variable)
 {
-	double complex few[256], *v = e->n <= 256 ? few : malloc(e->n * sizeof *v), result = NAN;
+	double complex small[256], *v = e->n <= 256 ? small : malloc(e->n * sizeof *v), result = NAN;
 
 	if (!v)
 		return NAN;
@@ -76,7 +76,7 @@ double complex expression_value(const struct expression *e, const double complex
 		}
 	}
 	result = v[e->n - 1];
-	if (v != few)
+	if (v != small)
 		free(v);
 	return result;
 }

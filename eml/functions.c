@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "eml/kernel_texts.h"
 
-enum { ROWS = FUNCTIONS_ROWS, WIDTH = FUNCTIONS_WIDTH, BLOCK = ROWS * WIDTH, FEW = 32, AHEAD = 16 };
+enum { ROWS = FUNCTIONS_ROWS, WIDTH = FUNCTIONS_WIDTH, BLOCK = ROWS * WIDTH, TILE_ROWS = 32, AHEAD = 16 };
 
 static const struct {
 	enum operation op;
@@ -75,12 +75,12 @@ static bool set_part(const struct functions_kernel *k, const char *name, jit_buf
 }
 
 static bool open_kernel(struct functions *f, struct functions_kernel *k, const char *name, unsigned operation,
-                        unsigned few, jit_error *err)
+                        unsigned smaller, jit_error *err)
 {
 	char constants[160];
 
 	snprintf(constants, sizeof constants, "rows=%d width=%d targets=%u operation=%u few=%u", ROWS, WIDTH,
-	         f->options.targets, operation, few);
+	         f->options.targets, operation, smaller);
 	k->kernel =
 		jit_kernel_open(f->compute,
 	                        &JIT_KERNEL_OPTIONS(.source = (const char *)eml_formulas_text, .n = eml_formulas_bytes,
@@ -90,9 +90,9 @@ static bool open_kernel(struct functions *f, struct functions_kernel *k, const c
 	if (!k->launch || strcmp(name, "keep") == 0)
 		return k->launch != NULL;
 	return set(k, "t", f->t, f->options.targets * ROWS * sizeof *f->t, err) &&
-	       set(k, "h", f->hash, (size_t)few * WIDTH * sizeof *f->hash, err) &&
-	       set(k, "rest", f->rest, (size_t)few * WIDTH * sizeof *f->rest, err) &&
-	       set(k, "which", f->which, (size_t)few * WIDTH, err);
+	       set(k, "h", f->hash, (size_t)smaller * WIDTH * sizeof *f->hash, err) &&
+	       set(k, "rest", f->rest, (size_t)smaller * WIDTH * sizeof *f->rest, err) &&
+	       set(k, "which", f->which, (size_t)smaller * WIDTH, err);
 }
 
 static bool open_kernels(struct functions *f, jit_error *err)
@@ -101,7 +101,7 @@ static bool open_kernels(struct functions *f, jit_error *err)
 		if (!(f->options.codes >> c & 1))
 			continue;
 		if (c >= 8 ? !open_kernel(f, &f->singles[c - 8], "singles", c - 8, 1, err)
-		           : !open_kernel(f, &f->pairs[c][0], "pairs", c, FEW, err) ||
+		           : !open_kernel(f, &f->pairs[c][0], "pairs", c, TILE_ROWS, err) ||
 		                     !open_kernel(f, &f->pairs[c][1], "pairs", c, 1, err))
 			return false;
 	}
@@ -252,7 +252,7 @@ static bool take_launch(struct functions *f, const struct launch *l, jit_error *
 	struct function_size *s = &f->size[l->size];
 	bool fine = seen_reserve(&f->seen, f->seen.n + (size_t)l->rows * l->columns);
 
-	f->looked += (uint64_t)l->rows * l->columns;
+	f->examined += (uint64_t)l->rows * l->columns;
 	for (unsigned i = 0; fine && i < l->rows; i++)
 		for (unsigned j = 0; fine && j < l->columns; j++) {
 			const size_t at = (size_t)i * WIDTH + j;
@@ -301,15 +301,15 @@ static bool run_singles(struct functions *f, unsigned size, bool keeps, jit_erro
 	return true;
 }
 
-static bool run_rows(struct functions *f, unsigned code, unsigned size, const struct function_size *few, uint32_t row,
-                     const struct function_size *many, bool keeps, jit_error *err)
+static bool run_rows(struct functions *f, unsigned code, unsigned size, const struct function_size *smaller,
+                     uint32_t row, const struct function_size *many, bool keeps, jit_error *err)
 {
-	const bool one = few->count - row < FEW / 4;
+	const bool one = smaller->count - row < TILE_ROWS / 4;
 	const struct functions_kernel *k = &f->pairs[code][one];
-	const unsigned n = one ? 1 : few->count - row < FEW ? few->count - row : FEW;
+	const unsigned n = one ? 1 : smaller->count - row < TILE_ROWS ? smaller->count - row : TILE_ROWS;
 	const uint64_t at = ((uint64_t)(row / WIDTH) * BLOCK + row % WIDTH) * sizeof(double);
 
-	if (!set_part(k, "a", few->buffer, at, err))
+	if (!set_part(k, "a", smaller->buffer, at, err))
 		return false;
 	for (uint32_t b = 0; b < many->blocks; b++) {
 		if (!set_part(k, "b", many->buffer, (uint64_t)b * BLOCK * sizeof(double), err) ||
@@ -320,7 +320,7 @@ static bool run_rows(struct functions *f, unsigned code, unsigned size, const st
 		                                   .size = size,
 		                                   .rows = n,
 		                                   .columns = columns_of(many, b),
-		                                   .row = few->first + row,
+		                                   .row = smaller->first + row,
 		                                   .column = many->first + b * WIDTH,
 		                                   .keeps = keeps },
 		                 err))
@@ -333,14 +333,15 @@ static bool run_pairs(struct functions *f, unsigned size, bool keeps, jit_error 
 {
 	for (unsigned i = 1; 2 * i <= size - 1; i++) {
 		const struct function_size *a = &f->size[i], *b = &f->size[size - 1 - i];
-		const struct function_size *few = a->count <= b->count ? a : b, *many = few == a ? b : a;
+		const struct function_size *smaller = a->count <= b->count ? a : b, *many = smaller == a ? b : a;
 		for (unsigned c = 0; c < 8; c++) {
 			/* of one size with itself, both orders come by themselves */
 			if (!(f->options.codes >> c & 1) || (a == b && of_code[c].swapped))
 				continue;
-			for (uint32_t row = 0; row < few->count; row += few->count - row < FEW / 4 ? 1 : FEW)
+			for (uint32_t row = 0; row < smaller->count;
+			     row += smaller->count - row < TILE_ROWS / 4 ? 1 : TILE_ROWS)
 				if (jit_cancel_get(f->options.cancel) ||
-				    !run_rows(f, c, size, few, row, many, keeps, err))
+				    !run_rows(f, c, size, smaller, row, many, keeps, err))
 					return jit_cancel_get(f->options.cancel)
 					               ? fail(err, JIT_ERROR_CANCELLED, "interrupted")
 					               : false;
@@ -375,7 +376,7 @@ bool functions_next(struct functions *f, bool *more, jit_error *err)
 	if (size > FUNCTIONS_SIZES || f->kept + 1 < size)
 		return true;
 	const uint64_t n = many_of(f, size);
-	if (f->looked + n > f->options.max_looked)
+	if (f->examined + n > f->options.max_examined)
 		return true;
 	const bool keeps = n <= f->options.max_kept;
 	s->first = f->next;
@@ -420,12 +421,12 @@ static bool add_leaves(struct functions *f, jit_error *err)
 struct functions *functions_open(const struct functions_options *options, jit_error *err)
 {
 	struct functions *f = calloc(1, sizeof *f);
-	const size_t cells = (size_t)FEW * WIDTH;
+	const size_t cells = (size_t)TILE_ROWS * WIDTH;
 
 	if (f) {
 		f->options = *options;
 		f->options.max_kept = options->max_kept ? options->max_kept : 1000000;
-		f->options.max_looked = options->max_looked ? options->max_looked : 20000000;
+		f->options.max_examined = options->max_examined ? options->max_examined : 20000000;
 		f->hash = aligned_alloc(64, cells * sizeof *f->hash);
 		f->rest = aligned_alloc(64, cells * sizeof *f->rest);
 		f->which = aligned_alloc(64, cells);

@@ -33,11 +33,11 @@ struct candidate {
 
 struct functions_options {
 	unsigned variables, targets;
-	const double *x;     /* [variables][FUNCTIONS_ROWS] */
-	const double *t;     /* [targets][FUNCTIONS_ROWS], with mean 0 and length 1 */
-	uint32_t codes;      /* a bit for each that may be used */
-	uint64_t max_kept;   /* a size with more functions to look at is not kept; 0: 1 million */
-	uint64_t max_looked; /* that are looked at; 0: 20 million */
+	const double *x;       /* [variables][FUNCTIONS_ROWS] */
+	const double *t;       /* [targets][FUNCTIONS_ROWS], with mean 0 and length 1 */
+	uint32_t codes;        /* a bit for each that may be used */
+	uint64_t max_kept;     /* a size with more functions to examine is not kept; 0: 1 million */
+	uint64_t max_examined; /* functions; 0: 20 million */
 	const char *device, *cache;
 	int threads;
 	jit_cancel *cancel;
@@ -60,8 +60,8 @@ struct functions {
 		jit_launch *launch;
 	} pairs[8][2], singles[8], keep;
 	struct function_size size[FUNCTIONS_SIZES + 1];
-	unsigned largest, kept; /* sizes that were looked at, and whose values are kept */
-	uint64_t looked;
+	unsigned largest, kept; /* sizes that were examined, and whose values are kept */
+	uint64_t examined;
 	struct made *made; /* of each function, by number */
 	size_t made_capacity;
 	uint32_t next;

@@ -326,14 +326,14 @@ static bool take_hashes(struct levels *l, struct level *v, uint32_t row, unsigne
 }
 
 /* Rows of the level with fewer values, from `at` on, with all blocks of the other. */
-static bool run_rows(struct levels *l, struct level *v, const struct level *few, const struct level *many, bool by_left,
-                     uint32_t at, unsigned which, jit_error *err)
+static bool run_rows(struct levels *l, struct level *v, const struct level *smaller, const struct level *many,
+                     bool by_left, uint32_t at, unsigned which, jit_error *err)
 {
 	const struct levels_kernel *k = by_left ? &l->by_left[which] : &l->by_right[which];
-	jit_buffer *rows = by_left ? few->exp_buffer : few->ln_buffer;
+	jit_buffer *rows = by_left ? smaller->exp_buffer : smaller->ln_buffer;
 	jit_buffer *columns = by_left ? many->ln_buffer : many->exp_buffer;
 	const uint64_t from = ((uint64_t)(at / LEVELS_WIDTH) * BLOCK + at % LEVELS_WIDTH) * sizeof(double);
-	const unsigned n = rows_of[which] < few->count - at ? rows_of[which] : few->count - at;
+	const unsigned n = rows_of[which] < smaller->count - at ? rows_of[which] : smaller->count - at;
 
 	if (!set_part(k, by_left ? "e" : "l", rows, from, err))
 		return false;
@@ -345,7 +345,7 @@ static bool run_rows(struct levels *l, struct level *v, const struct level *few,
 			return false;
 		v->kernel_seconds += now(CLOCK_PROCESS_CPUTIME_ID) - begun;
 		const unsigned width = many->count - column < LEVELS_WIDTH ? many->count - column : LEVELS_WIDTH;
-		if (!take_hashes(l, v, few->first + at, n, many->first + column, width, by_left, err))
+		if (!take_hashes(l, v, smaller->first + at, n, many->first + column, width, by_left, err))
 			return false;
 	}
 	return true;
@@ -354,13 +354,13 @@ static bool run_rows(struct levels *l, struct level *v, const struct level *few,
 static bool run_pair(struct levels *l, struct level *v, struct level *left, struct level *right, jit_error *err)
 {
 	const bool by_left = left->count <= right->count;
-	const struct level *few = by_left ? left : right, *many = by_left ? right : left;
+	const struct level *smaller = by_left ? left : right, *many = by_left ? right : left;
 
 	v->pairs += (uint64_t)left->count * right->count;
-	for (uint32_t at = 0; at < few->count;) {
-		const uint32_t rest = few->count - at;
+	for (uint32_t at = 0; at < smaller->count;) {
+		const uint32_t rest = smaller->count - at;
 		const unsigned which = rest > 32 ? 0 : rest > 2 ? 1 : 2;
-		if (!run_rows(l, v, few, many, by_left, at, which, err))
+		if (!run_rows(l, v, smaller, many, by_left, at, which, err))
 			return false;
 		at += rows_of[which];
 	}

@@ -23,7 +23,7 @@ enum { LEVELS_POINTS = 3, LEVELS_WIDTH = 1024, LEVELS_VARIABLES = 2, LEVELS_MAX 
 
 struct level {
 	uint32_t count, blocks; /* values that no smaller tree has */
-	uint64_t pairs;         /* trees that were looked at */
+	uint64_t pairs;         /* trees that were examined */
 	uint32_t first;         /* the number of its first value; a multiple of LEVELS_WIDTH */
 	uint32_t *left, *right; /* numbers of operands; of leaves `leaf` */
 	/* The values as operands, once needed: exp and Ln, as levels.jk has them. */

@@ -196,7 +196,7 @@ enum {
 };
 static const struct {
 	uint32_t codes;
-	unsigned part; /* of the functions that are to be looked at */
+	unsigned part; /* of the functions that are to be examined */
 } stage[] = {
 	{ UINT32_MAX, 20 },
 	{ ARITHMETIC, 3 },
@@ -208,7 +208,7 @@ static const struct {
 enum { STAGES = sizeof stage / sizeof *stage };
 
 struct functions *regression_functions(struct regression *w, uint32_t codes, const double *t, unsigned targets,
-                                       uint64_t looked)
+                                       uint64_t examined)
 {
 	return functions_open(
 		&(struct functions_options){
@@ -217,7 +217,7 @@ struct functions *regression_functions(struct regression *w, uint32_t codes, con
 			.x = w->x,
 			.t = t,
 			.codes = codes,
-			.max_looked = looked,
+			.max_examined = examined,
 			.device = w->options->device,
 			.cache = w->options->cache,
 			.threads = w->options->threads,
@@ -225,14 +225,14 @@ struct functions *regression_functions(struct regression *w, uint32_t codes, con
 		w->err);
 }
 
-static bool enumerate(struct regression *w, uint32_t codes, uint64_t looked, bool first)
+static bool enumerate(struct regression *w, uint32_t codes, uint64_t examined, bool first)
 {
 	double t[TARGETS * ROWS];
 	bool more = true, fine = true;
 
 	for (unsigned k = 0; k < w->targets; k++)
 		regression_normalise(w, w->target[k].value, t + k * ROWS);
-	struct functions *f = regression_functions(w, codes, t, w->targets, looked);
+	struct functions *f = regression_functions(w, codes, t, w->targets, examined);
 	if (!f)
 		return false;
 	for (uint32_t i = 0; first && i < f->size[1].count; i++) {
@@ -250,7 +250,7 @@ static bool enumerate(struct regression *w, uint32_t codes, uint64_t looked, boo
 	}
 	if (fine && !regression_is_enough(w))
 		fine = regression_meet(w, f);
-	w->report->looked += f->looked;
+	w->report->examined += f->examined;
 	w->report->kept += f->next;
 	functions_close(f);
 	return fine;
@@ -268,7 +268,7 @@ static bool enumerate_stages(struct regression *w)
 		for (unsigned k = 1; k < i; k++)
 			other &= codes != (stage[k].codes & regression_codes(w));
 		if (other)
-			fine = enumerate(w, codes, w->options->looked / stage[i].part, i == 0);
+			fine = enumerate(w, codes, w->options->examined / stage[i].part, i == 0);
 	}
 	return fine;
 }
@@ -305,7 +305,7 @@ bool regress(const struct dataset *d, const struct regress_options *o, struct fr
 	struct regression w = { .data = d, .options = o, .front = front, .report = report, .err = err };
 	const unsigned terms = o->terms ? o->terms : 3;
 
-	*report = (struct regress_report){ .looked = 0 };
+	*report = (struct regress_report){ .examined = 0 };
 	*front = (struct front){ .data = d };
 	bool fine = prepare(&w) && enumerate_stages(&w);
 	if (fine)

@@ -46,7 +46,7 @@ void front_free(struct front *f);
 
 struct regress_options {
 	uint32_t codes;    /* operations, as functions.h has them; 0: all but powers */
-	uint64_t looked;   /* functions that are looked at; 0: 20 million */
+	uint64_t examined; /* functions to examine; 0: 20 million */
 	unsigned terms;    /* of sums; 0: 3 */
 	bool no_constants; /* leaves out constants inside of functions */
 	double enough;     /* an error that ends it */
@@ -55,7 +55,7 @@ struct regress_options {
 	jit_cancel *cancel;
 };
 struct regress_report {
-	uint64_t looked, kept, fitted; /* functions; formulas whose constants were fitted */
+	uint64_t examined, kept, fitted; /* functions; formulas whose constants were fitted */
 };
 /* Fills the front. False: err. */
 bool regress(const struct dataset *d, const struct regress_options *o, struct front *front,

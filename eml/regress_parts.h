@@ -47,7 +47,7 @@ void regression_normalise(const struct regression *w, const double *value, doubl
 uint32_t regression_codes(const struct regression *w);
 /* NULL: err. */
 struct functions *regression_functions(struct regression *w, uint32_t codes, const double *t, unsigned targets,
-                                       uint64_t looked);
+                                       uint64_t examined);
 
 /* ---- meet.c: T - f, T / f, T f and f / T are a g + b. False: err. */
 bool regression_meet(struct regression *w, const struct functions *f);

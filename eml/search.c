@@ -125,8 +125,8 @@ static unsigned size_of(const struct search *s, uint32_t number)
 	return levels_size(s->l, levels_owner(s->l, number));
 }
 
-static bool look_up(struct search *s, const struct want *w, unsigned n, const struct level *v, uint32_t block,
-                    bool known_left, unsigned other)
+static bool find_operand(struct search *s, const struct want *w, unsigned n, const struct level *v, uint32_t block,
+                         bool known_left, unsigned other)
 {
 	const uint32_t width =
 		v->count - block * LEVELS_WIDTH < LEVELS_WIDTH ? v->count - block * LEVELS_WIDTH : LEVELS_WIDTH;
@@ -161,7 +161,7 @@ static bool launch(struct search *s, const struct levels_kernel *k, bool left, s
  * the other one. -1: err; 1: found. */
 static int scan(struct search *s, const struct want *w, unsigned n, struct level *v, unsigned other)
 {
-	static const double turns[3] = { 0, 6.283185307179586, -6.283185307179586 };
+	static const double angles[3] = { 0, 6.283185307179586, -6.283185307179586 };
 
 	for (unsigned i = 0; i < ROWS; i++)
 		for (unsigned k = 0; k < PARTS; k++)
@@ -169,14 +169,14 @@ static int scan(struct search *s, const struct want *w, unsigned n, struct level
 	for (uint32_t b = 0; b < v->blocks; b++) {
 		if (!launch(s, &s->need_right, true, v, b))
 			return -1;
-		if (look_up(s, w, n, v, b, true, other))
+		if (find_operand(s, w, n, v, b, true, other))
 			return 1;
 		for (unsigned t = 0; t < 3; t++) {
-			const int turn = jit_kernel_find(s->need_left.kernel, "turn");
-			if (jit_launch_set_real(s->need_left.launch, (size_t)turn, &turns[t], s->err) != JIT_OK ||
+			const int angle = jit_kernel_find(s->need_left.kernel, "turn");
+			if (jit_launch_set_real(s->need_left.launch, (size_t)angle, &angles[t], s->err) != JIT_OK ||
 			    !launch(s, &s->need_left, false, v, b))
 				return -1;
-			if (look_up(s, w, n, v, b, false, other))
+			if (find_operand(s, w, n, v, b, false, other))
 				return 1;
 		}
 	}
@@ -191,7 +191,7 @@ static double complex part(const double *block, uint32_t lane, unsigned point)
 }
 
 /* What is wanted of the other operand. False: there is no such number. */
-static bool follow(const struct want *w, const struct level *v, uint32_t at, bool known_left, double turn,
+static bool follow(const struct want *w, const struct level *v, uint32_t at, bool known_left, double angle,
                    struct want *out)
 {
 	const size_t block = (size_t)(at / LEVELS_WIDTH) * BLOCK;
@@ -212,7 +212,7 @@ static bool follow(const struct want *w, const struct level *v, uint32_t at, boo
 				return false;
 			if (fabs(cimag(z)) <= fmax(1e-11 * fabs(creal(z)), 1e-13))
 				z = complex_of(creal(z), 0);
-			z = clog(z) + complex_of(0, turn);
+			z = clog(z) + complex_of(0, angle);
 		}
 		out->value[2 * p] = creal(z);
 		out->value[2 * p + 1] = cimag(z);
@@ -225,7 +225,7 @@ static int search_size(struct search *s, const struct want *w, unsigned n, unsig
 /* Wanted values of which an operand is one of the level's, the other a tree of `size`. */
 static int search_others(struct search *s, const struct want *w, unsigned n, const struct level *v, unsigned size)
 {
-	static const double turns[4] = { 0, 0, 6.283185307179586, -6.283185307179586 };
+	static const double angles[4] = { 0, 0, 6.283185307179586, -6.283185307179586 };
 	struct want *next = malloc(WAVE * sizeof *next);
 	unsigned many = 0;
 	int found = next ? 0 : (fail(s->err, JIT_ERROR_MEMORY, "there is no memory for a search"), -1);
@@ -233,7 +233,7 @@ static int search_others(struct search *s, const struct want *w, unsigned n, con
 	for (unsigned i = 0; !found && i < n; i++)
 		for (uint32_t at = 0; !found && at < v->count; at++)
 			for (unsigned side = 0; !found && side < 4; side++) {
-				many += follow(&w[i], v, at, side == 0, turns[side], &next[many]);
+				many += follow(&w[i], v, at, side == 0, angles[side], &next[many]);
 				if (many == WAVE) {
 					found = search_size(s, next, many, size);
 					many = 0;

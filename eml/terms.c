@@ -68,7 +68,7 @@ bool regression_term(struct regression *w)
 	}
 	free(left);
 	struct functions *f =
-		fine && n ? regression_functions(w, regression_codes(w), t, n, w->options->looked / 4) : NULL;
+		fine && n ? regression_functions(w, regression_codes(w), t, n, w->options->examined / 4) : NULL;
 	while (f && fine && more && !regression_is_enough(w)) {
 		fine = functions_next(f, &more, w->err);
 		const struct function_size *s = &f->size[f->largest];
@@ -81,7 +81,7 @@ bool regression_term(struct regression *w)
 		}
 	}
 	fine = fine && (f || !n);
-	w->report->looked += f ? f->looked : 0;
+	w->report->examined += f ? f->examined : 0;
 	functions_close(f);
 	for (unsigned i = 0; i < n; i++)
 		expression_free(&base[i]);

@@ -204,7 +204,7 @@ enum {
 #define RDNA_AT_LITERALS (UINT64_C(0x0001000100010001) * RDNA_AT_LITERAL)
 struct rdna_plain {
 	uint64_t is;
-	uint16_t at[4], mods /* 4 bits a place */;
+	uint16_t at[4], mods /* 4 bits a slot */;
 	int32_t offset;
 	uint32_t literal;
 };
@@ -216,34 +216,34 @@ extern const struct rdna_tuple {
 } rdna_tuples[RDNA_TUPLES];
 
 /* Each notes the number in its field and returns what p->is has of the place. */
-static inline uint64_t rdna_plain_is(struct rdna_plain *p, unsigned place, unsigned what, unsigned number)
+static inline uint64_t rdna_plain_is(struct rdna_plain *p, unsigned slot, unsigned what, unsigned number)
 {
-	p->at[place] = (uint16_t)number;
-	return (uint64_t)what << 16 * place;
+	p->at[slot] = (uint16_t)number;
+	return (uint64_t)what << 16 * slot;
 }
-static inline uint64_t rdna_plain_nothing(struct rdna_plain *p, unsigned place)
+static inline uint64_t rdna_plain_nothing(struct rdna_plain *p, unsigned slot)
 {
-	return rdna_plain_is(p, place, RDNA_AT_NOTHING, 0);
+	return rdna_plain_is(p, slot, RDNA_AT_NOTHING, 0);
 }
-static inline uint64_t rdna_plain_register(struct rdna_plain *p, unsigned place, unsigned reg, unsigned n)
+static inline uint64_t rdna_plain_register(struct rdna_plain *p, unsigned slot, unsigned reg, unsigned n)
 {
 	const struct rdna_tuple *t = &rdna_tuples[n < RDNA_TUPLES ? n : 0];
 	bool vector = reg & RDNA_V0,
 	     good = reg + n <= (vector ? RDNA_V0 + 256u : 106u) && (vector || !(reg & t->align));
 	bool special =
 		n == 1 && (reg == RDNA_VCC_LO || reg == RDNA_VCC_HI || reg == RDNA_EXEC_LO || reg == RDNA_EXEC_HI);
-	return rdna_plain_is(p, place,
+	return rdna_plain_is(p, slot,
 	                     !good    ? special ? RDNA_AT_SPECIAL : RDNA_AT_OTHER
 	                     : vector ? t->vector
 	                              : t->scalar,
 	                     reg);
 }
-uint64_t rdna_plain_rare_constant(struct rdna_plain *p, unsigned place, uint32_t value); /* those beyond -16..64 */
-static inline uint64_t rdna_plain_constant(struct rdna_plain *p, unsigned place, uint32_t value)
+uint64_t rdna_plain_rare_constant(struct rdna_plain *p, unsigned slot, uint32_t value); /* those beyond -16..64 */
+static inline uint64_t rdna_plain_constant(struct rdna_plain *p, unsigned slot, uint32_t value)
 {
 	unsigned up = value + 16;
-	return up <= 80 ? rdna_plain_is(p, place, RDNA_AT_INTEGER, up >= 16 ? 112 + up : 208 - up)
-	                : rdna_plain_rare_constant(p, place, value);
+	return up <= 80 ? rdna_plain_is(p, slot, RDNA_AT_INTEGER, up >= 16 ? 112 + up : 208 - up)
+	                : rdna_plain_rare_constant(p, slot, value);
 }
 
 void rdna_put(struct rdna *r, const struct rdna_ins *ins); /* appends one instruction */

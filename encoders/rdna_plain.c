@@ -10,7 +10,7 @@
 
 #include <stdatomic.h>
 
-enum { PLACES = 4, D = 0, S0, S1, S2 };
+enum { SLOTS = 4, D = 0, S0, S1, S2 };
 enum {
 	NOTHING = RDNA_AT_NOTHING,
 	V1 = RDNA_AT_V1,
@@ -39,11 +39,11 @@ const struct rdna_tuple rdna_tuples[RDNA_TUPLES] = {
 
 /* How an instruction is laid out: fields added to words that have everything else. */
 struct rdna_form {
-	uint64_t takes; /* by place, 16 bits each: what it may be; 0: there is no such form */
+	uint64_t takes; /* by slot, 16 bits each: what it may be; 0: there is no such form */
 	uint64_t words;
-	uint16_t mods;      /* by place, 4 bits each: the modifiers it may have */
-	uint8_t at[PLACES]; /* the first bit of its field */
-	uint8_t n;          /* words */
+	uint16_t mods;     /* by slot, 4 bits each: the modifiers it may have */
+	uint8_t at[SLOTS]; /* the first bit of its field */
+	uint8_t n;         /* words */
 };
 struct rdna_recipe {
 	_Atomic int made; /* NOT_YET ... */
@@ -52,7 +52,7 @@ struct rdna_recipe {
 	uint8_t half;                   /* of a dual instruction, the opcode */
 	uint32_t immediate;             /* the word of what has 16 bits and nothing else; 0: it is not so */
 	struct rdna_form first, second; /* the short encoding, where there is one; the long one */
-	uint64_t alone;                 /* what can stand in no more than one place: the constant bus, the literal */
+	uint64_t alone;                 /* what can stand in no more than one slot: the constant bus, the literal */
 	int32_t low, high;              /* the offset */
 };
 enum { NOT_YET, BEING_MADE, MADE };
@@ -89,12 +89,12 @@ static unsigned rdna_taken(char letter)
 	}
 }
 
-static uint64_t rdna_in_place(unsigned what, unsigned place) { return (uint64_t)what << 16 * place; }
+static uint64_t rdna_at_slot(unsigned what, unsigned slot) { return (uint64_t)what << 16 * slot; }
 
 /* What each place takes, as the letters say; false: a letter needs a closer look. */
-static bool rdna_find_places(const struct rdna_match *m, uint64_t *takes)
+static bool rdna_find_slots(const struct rdna_match *m, uint64_t *takes)
 {
-	unsigned n = 0, what[PLACES] = { NOTHING, NOTHING, NOTHING, NOTHING };
+	unsigned n = 0, what[SLOTS] = { NOTHING, NOTHING, NOTHING, NOTHING };
 
 	if (m->row->sig[0] == '?' || m->n_dst > 1 || m->n_src > 3)
 		return false;
@@ -105,18 +105,18 @@ static bool rdna_find_places(const struct rdna_match *m, uint64_t *takes)
 	if (m->row->enc == RDNA_E_GLOBAL)
 		what[S2] = SG2; /* the scalar half of the address */
 	*takes = 0;
-	for (unsigned p = 0; p < PLACES; p++)
-		*takes |= rdna_in_place(what[p], p);
+	for (unsigned p = 0; p < SLOTS; p++)
+		*takes |= rdna_at_slot(what[p], p);
 	return what[D] && what[S0] && what[S1] && what[S2];
 }
 
-static bool rdna_takes_vector(uint64_t takes, unsigned place) { return takes >> 16 * place & VECTORS; }
+static bool rdna_takes_vector(uint64_t takes, unsigned slot) { return takes >> 16 * slot & VECTORS; }
 
 /* Fields of 8 bits have no 256 that numbers of vector registers begin with: the words have it taken off. */
-static void rdna_field(struct rdna_form *f, unsigned place, unsigned at, bool vectors_alone)
+static void rdna_field(struct rdna_form *f, unsigned slot, unsigned at, bool vectors_alone)
 {
-	f->at[place] = (uint8_t)at;
-	if (vectors_alone && rdna_takes_vector(f->takes, place))
+	f->at[slot] = (uint8_t)at;
+	if (vectors_alone && rdna_takes_vector(f->takes, slot))
 		f->words -= (uint64_t)RDNA_V0 << at;
 }
 
@@ -124,8 +124,8 @@ static void rdna_form_scalar(struct rdna_form *f, const struct rdna_match *m, ui
 {
 	enum rdna_enc e = m->row->enc;
 
-	for (unsigned p = 0; p < PLACES; p++)
-		f->takes |= rdna_in_place(takes >> 16 * p & SG1 ? RDNA_AT_SPECIAL : 0, p);
+	for (unsigned p = 0; p < SLOTS; p++)
+		f->takes |= rdna_at_slot(takes >> 16 * p & SG1 ? RDNA_AT_SPECIAL : 0, p);
 	f->takes |= takes;
 	f->n = 1;
 	f->words = e == RDNA_E_SOP1   ? 0x17du << 23 | m->opcode << 8
@@ -142,7 +142,7 @@ static void rdna_form_short(struct rdna_form *f, const struct rdna_match *m, uin
 
 	if ((e != RDNA_E_VOP1 && e != RDNA_E_VOP2) || m->n_dst != 1 || m->n_src > 2 || !rdna_takes_vector(takes, D))
 		return;
-	f->takes = m->n_src < 2 ? takes : takes & ~rdna_in_place(0xffff & ~VECTORS, S1);
+	f->takes = m->n_src < 2 ? takes : takes & ~rdna_at_slot(0xffff & ~VECTORS, S1);
 	f->n = 1;
 	f->words = e == RDNA_E_VOP1 ? 0x3fu << 25 | m->opcode << 9 : m->opcode << 25;
 	rdna_field(f, D, 17, true);
@@ -222,10 +222,10 @@ static void rdna_make_recipe(struct rdna_recipe *q, enum rdna_op op, enum rdna_g
 	q->is_half = half >= 0;
 	q->half = (uint8_t)half;
 	q->immediate = e == RDNA_E_SOPP && m.src[0] == 'w' && m.n_src == 1 ? 0x17fu << 23 | m.opcode << 16 : 0;
-	if (!rdna_find_places(&m, &takes))
+	if (!rdna_find_slots(&m, &takes))
 		return;
-	for (unsigned p = S0; p < PLACES; p++)
-		q->alone |= rdna_in_place(rdna_is_vector(e) ? SCALARS | LITERAL : LITERAL, p);
+	for (unsigned p = S0; p < SLOTS; p++)
+		q->alone |= rdna_at_slot(rdna_is_vector(e) ? SCALARS | LITERAL : LITERAL, p);
 	if (rdna_is_vector(e)) {
 		bool mask = m.dst[0] == 'c' || m.src[2] == 'c',
 		     long_alone = e >= RDNA_E_VOP3 || (e == RDNA_E_VOP2 && m.opcode >= 0x100) ||
@@ -316,7 +316,7 @@ unsigned rdna_encode_plain(enum rdna_op op, enum rdna_gen gen, const struct rdna
 		rdna_lay_memory(q, gen, p, out);
 		return f->n;
 	}
-	for (unsigned k = 0; k < PLACES; k++)
+	for (unsigned k = 0; k < SLOTS; k++)
 		w += (uint64_t)p->at[k] << f->at[k];
 	if (p->mods)
 		w ^= rdna_lay_mods(p->mods);
@@ -335,26 +335,26 @@ uint32_t rdna_encode_immediate(enum rdna_op op, enum rdna_gen gen, int64_t v)
 	return q && q->immediate && (op != RDNA_S_CLAUSE || (v >= 1 && v <= 63)) ? q->immediate | (uint32_t)v : 0;
 }
 
-uint64_t rdna_plain_rare_constant(struct rdna_plain *p, unsigned place, uint32_t value)
+uint64_t rdna_plain_rare_constant(struct rdna_plain *p, unsigned slot, uint32_t value)
 {
 	int number = rdna_inline_float(value, false);
 
 	if (number < 0)
 		p->literal = value;
-	return rdna_plain_is(p, place, number < 0 ? LITERAL : FLOAT, number < 0 ? 255u : (unsigned)number);
+	return rdna_plain_is(p, slot, number < 0 ? LITERAL : FLOAT, number < 0 ? 255u : (unsigned)number);
 }
 
 bool rdna_plain_of(struct rdna_plain *p, const struct rdna_ins *ins)
 {
-	const struct rdna_operand *const o[PLACES] = { &ins->d[0], &ins->s[0], &ins->s[1],
-		                                       ins->saddr.kind ? &ins->saddr : &ins->s[2] };
+	const struct rdna_operand *const o[SLOTS] = { &ins->d[0], &ins->s[0], &ins->s[1],
+		                                      ins->saddr.kind ? &ins->saddr : &ins->s[2] };
 
 	if (ins->d[1].kind || ins->s[3].kind || (ins->saddr.kind && ins->s[2].kind) || ins->offset1 || ins->cache ||
 	    ins->scope || ins->th || ins->clamp || ins->omod || ins->e64 || ins->dpp.kind ||
 	    (ins->d[1].mods | ins->s[3].mods | ins->saddr.mods))
 		return false;
 	*p = (struct rdna_plain){ .offset = ins->offset };
-	for (unsigned k = 0; k < PLACES; k++) {
+	for (unsigned k = 0; k < SLOTS; k++) {
 		p->mods |= (uint16_t)((o[k]->mods & 15u) << 4 * k);
 		if (o[k]->kind == RDNA_REG)
 			p->is |= rdna_plain_register(p, k, o[k]->reg, o[k]->n);

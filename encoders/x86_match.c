@@ -325,7 +325,10 @@ static const char *x86_match_row(const struct x86 *x, const struct x86_row *row,
 	return (why = x86_check_gather(m, o)) ? why : x86_check_tiles(m, o);
 }
 
-static const struct x86_operand *x86_place(const struct x86_operand *o, int slot) { return slot < 0 ? NULL : &o[slot]; }
+static const struct x86_operand *x86_operand_at(const struct x86_operand *o, int slot)
+{
+	return slot < 0 ? NULL : &o[slot];
+}
 
 const char *x86_match(const struct x86 *x, enum x86_op op, const struct x86_operand *o, struct x86_match *m)
 {
@@ -336,11 +339,11 @@ const char *x86_match(const struct x86 *x, enum x86_op op, const struct x86_oper
 		const char *why = x86_match_row(x, &x86_rows[r], o, m, &depth);
 		if (!why) {
 			int form = x86_rows[r].form;
-			m->reg = x86_place(o, x86_slots[form].reg);
-			m->vvvv = x86_place(o, x86_slots[form].vvvv);
-			m->rm = x86_place(o, x86_slots[form].rm);
-			m->is4 = x86_place(o, x86_slots[form].is4);
-			m->imm = x86_place(o, x86_slots[form].imm);
+			m->reg = x86_operand_at(o, x86_slots[form].reg);
+			m->vvvv = x86_operand_at(o, x86_slots[form].vvvv);
+			m->rm = x86_operand_at(o, x86_slots[form].rm);
+			m->is4 = x86_operand_at(o, x86_slots[form].is4);
+			m->imm = x86_operand_at(o, x86_slots[form].imm);
 			m->imm_letter = m->imm ? x86_rows[r].sig[x86_slots[form].imm] : 0;
 			m->mask = x->mask;
 			m->zeroing = x->zeroing;

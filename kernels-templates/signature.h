@@ -16,8 +16,8 @@ enum kernel_access {
 	KERNEL_READ = 2,  /* at the address that the slot holds */
 	KERNEL_WRITE = 4,
 	KERNEL_UPDATE = KERNEL_READ | KERNEL_WRITE, /* reads what is there, then writes it */
-	KERNEL_SOME = 8,    /* which of the bytes is decided by data, or by the first position */
-	KERNEL_HANDED = 16, /* with KEY_AWAITED: awaited word by word, or given (jit/ir/ops.def) */
+	KERNEL_SOME = 8,      /* which of the bytes is decided by data, or by the first position */
+	KERNEL_DATAFLOW = 16, /* with KEY_AWAITED: awaited word by word, or given (jit/ir/ops.def) */
 };
 
 /* Of what lies at the address, or of the value. */

@@ -61,18 +61,19 @@ static bool give(struct jk_kernel *k, const struct jk_value *v, struct jk_messag
 	uint64_t bits = 0;
 
 	if (!s) {
-		jk_message_add(m, (struct place){ 0 }, "there is no constant %.60s in this file%s%.60s", v->name,
-		               k->f->constants ? "; the first one is " : "",
+		jk_message_add(m, (struct source_location){ 0 }, "there is no constant %.60s in this file%s%.60s",
+		               v->name, k->f->constants ? "; the first one is " : "",
 		               k->f->constants ? k->f->constants->name->text : "");
 		return false;
 	}
 	if (!typed_value(v->text, s->type, &bits)) {
-		jk_message_add(m, (struct place){ 0 }, "constant %.60s: expected a number of type %s, found '%.60s'",
-		               v->name, jk_type_text(s->type), v->text);
+		jk_message_add(m, (struct source_location){ 0 },
+		               "constant %.60s: expected a number of type %s, found '%.60s'", v->name,
+		               jk_type_text(s->type), v->text);
 		return false;
 	}
 	if (s->kind == SYMBOL_TUNE && !is_choice(&k->f->constant[s->number], (int64_t)bits)) {
-		jk_message_add(m, (struct place){ 0 },
+		jk_message_add(m, (struct source_location){ 0 },
 		               "constant %.60s: %.60s is none of the values that its tune lists", v->name, v->text);
 		return false;
 	}
@@ -186,7 +187,7 @@ static bool analyse(struct jk_kernel *k, struct jk_messages *m)
 	bool ok;
 
 	if (!l) {
-		jk_message_add(m, (struct place){ 0 }, "no memory to bind a kernel");
+		jk_message_add(m, (struct source_location){ 0 }, "no memory to bind a kernel");
 		return false;
 	}
 	ir_init(&ir, 32);
@@ -237,11 +238,13 @@ static const struct symbol *find_kernel(const struct jk_file *f, const char *nam
 		if (name ? strcmp(s->name->text, name) == 0 : f->n_kernels == 1)
 			return s;
 	if (name)
-		jk_message_add(m, (struct place){ 0 }, "there is no kernel %.60s in this file; the first one is %.60s",
-		               name, f->kernels->name->text);
+		jk_message_add(m, (struct source_location){ 0 },
+		               "there is no kernel %.60s in this file; the first one is %.60s", name,
+		               f->kernels->name->text);
 	else
-		jk_message_add(m, (struct place){ 0 }, "the file has %zu kernels; say which one, such as %.60s",
-		               f->n_kernels, f->kernels->name->text);
+		jk_message_add(m, (struct source_location){ 0 },
+		               "the file has %zu kernels; say which one, such as %.60s", f->n_kernels,
+		               f->kernels->name->text);
 	return NULL;
 }
 
@@ -257,7 +260,7 @@ struct jk_kernel *jk_bind(struct jk_file *f, const char *kernel, const struct jk
 	if (!(source = find_kernel(f, kernel, messages)))
 		return NULL;
 	if (!(k = calloc(1, sizeof *k))) {
-		jk_message_add(messages, (struct place){ 0 }, "no memory to bind a kernel");
+		jk_message_add(messages, (struct source_location){ 0 }, "no memory to bind a kernel");
 		return NULL;
 	}
 	k->f = f;
@@ -266,7 +269,7 @@ struct jk_kernel *jk_bind(struct jk_file *f, const char *kernel, const struct jk
 	f->holders++;
 	k->arena.out = &out;
 	if (setjmp(out))
-		jk_message_add(messages, (struct place){ 0 }, "no memory to bind a kernel");
+		jk_message_add(messages, (struct source_location){ 0 }, "no memory to bind a kernel");
 	else
 		ok = bind(k, value, n, messages);
 	k->arena.out = NULL;

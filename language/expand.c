@@ -22,7 +22,7 @@ struct expander {
 static struct node *copy_expression(struct expander *x, const struct node *n);
 static struct node *copy_statements(struct expander *x, const struct node *n);
 
-static void fail(struct expander *x, struct place at, const char *text, unsigned max)
+static void fail(struct expander *x, struct source_location at, const char *text, unsigned max)
 {
 	if (!x->failed)
 		jk_message_add(x->m, at, text, max);

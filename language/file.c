@@ -101,6 +101,6 @@ bool jk_file_constants(struct jk_file *f, struct jk_messages *m)
 	free(known);
 	f->arena.out = NULL;
 	if (!ok)
-		jk_message_add(m, (struct place){ 0 }, "no memory for the constants of a file");
+		jk_message_add(m, (struct source_location){ 0 }, "no memory for the constants of a file");
 	return ok;
 }

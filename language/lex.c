@@ -33,9 +33,9 @@ struct lexer {
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 static char peek(const struct lexer *l, size_t k) { return l->at + k < l->bytes ? l->text[l->at + k] : 0; }
-static struct place here(const struct lexer *l)
+static struct source_location here(const struct lexer *l)
 {
-	return (struct place){ l->line, (uint32_t)(l->at - l->line_start) - l->wide + 1 };
+	return (struct source_location){ l->line, (uint32_t)(l->at - l->line_start) - l->wide + 1 };
 }
 
 struct name *jk_lex_name(struct tokens *t, struct arena *arena, const char *text, size_t length)
@@ -79,7 +79,7 @@ static void skip_blank(struct lexer *l)
 			while (l->at < l->bytes && l->text[l->at] != '\n')
 				next_char(l);
 		} else if (c == '/' && peek(l, 1) == '*') {
-			const struct place at = here(l);
+			const struct source_location at = here(l);
 			l->at += 2;
 			while (l->at < l->bytes && !(peek(l, 0) == '*' && peek(l, 1) == '/'))
 				next_char(l);
@@ -148,7 +148,7 @@ static enum token_kind number(struct lexer *l)
 {
 	const bool hex = peek(l, 0) == '0' && (peek(l, 1) == 'x' || peek(l, 1) == 'X');
 	const size_t start = l->at;
-	const struct place at = here(l);
+	const struct source_location at = here(l);
 	const enum token_kind kind = hex ? hexadecimal(l) : decimal(l);
 	const size_t end = l->at;
 
@@ -189,7 +189,7 @@ static void no_token(struct lexer *l)
 
 static bool one_token(struct lexer *l, struct tokens *t, struct arena *arena)
 {
-	const struct place at = here(l);
+	const struct source_location at = here(l);
 	struct token *to;
 	const size_t start = l->at;
 	const char c = l->text[start];
@@ -236,7 +236,7 @@ bool jk_lex_text(struct tokens *t, struct arena *arena, const char *text, size_t
 			return false;
 	if (!array_grow((void **)&t->token, &t->capacity, t->n + 1, sizeof *t->token))
 		return false;
-	const struct place end = here(&l);
+	const struct source_location end = here(&l);
 	t->token[t->n++] =
 		(struct token){ .kind = TOKEN_END, .line = end.line, .column = end.column, .start = (uint32_t)bytes };
 	return true;

@@ -51,7 +51,7 @@ struct value {
 /* What an access to an array looks like, for proofs of who owns it: own.c. */
 struct access {
 	const struct symbol *array;
-	struct place at;
+	struct source_location at;
 	bool write, exempt; /* exempt: scatter_distinct */
 	uint8_t atomic;     /* its operation */
 	bool linear;
@@ -135,7 +135,7 @@ struct lower {
 };
 
 /* --- lower_value.c */
-_Noreturn void jk_lower_fail(struct lower *l, struct place at, const char *format, ...)
+_Noreturn void jk_lower_fail(struct lower *l, struct source_location at, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void jk_lower_check(struct lower *l); /* leaves when the IR has an error */
 uint16_t jk_lower_emit(struct lower *l, enum ir_op row, uint16_t a, uint16_t b, uint16_t c, int64_t imm);
@@ -165,7 +165,7 @@ struct value jk_value_scalar(struct lower *l, unsigned type, uint16_t reg, int64
 struct value jk_value_of_quantity(struct lower *l, unsigned type, uint32_t quantity);
 bool jk_value_is_constant(const struct value *v, int64_t *out);    /* of integers */
 uint16_t jk_lower_scalar(struct lower *l, const struct linear *f); /* without lanes */
-uint16_t jk_lower_to_scalar(struct lower *l, struct value *v, struct place at);
+uint16_t jk_lower_to_scalar(struct lower *l, struct value *v, struct source_location at);
 uint16_t jk_lower_to_vector(struct lower *l, const struct value *v);
 uint16_t jk_lower_to_int(struct lower *l, const struct value *v); /* the low 32 bits as lanes */
 uint16_t jk_lower_to_mask(struct lower *l, const struct value *v);

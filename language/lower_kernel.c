@@ -444,7 +444,7 @@ static bool finish(struct lower *l, int why, struct error *err)
 
 	if (why == 1) {
 		if (l->m)
-			jk_message_add(l->m, (struct place){ 0 }, "no memory to build the kernel %.60s",
+			jk_message_add(l->m, (struct source_location){ 0 }, "no memory to build the kernel %.60s",
 			               k->source->name->text);
 		return error_set(err, ERROR_MEMORY, "no memory to build the kernel %.60s", k->source->name->text);
 	}

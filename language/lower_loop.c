@@ -260,7 +260,7 @@ static void uniform_for(struct lower *l, const struct node *n)
 {
 	const uint64_t iterations = l->iterations;
 	/* on a card, what several iterations read is on its way at once */
-	const int64_t asked = n->e ? (int64_t)n->e->bits : l->card && l->copies > 1 ? 4 : 1;
+	const int64_t unrolled = n->e ? (int64_t)n->e->bits : l->card && l->copies > 1 ? 4 : 1;
 	const struct linear zero = { 0 };
 	struct range r;
 
@@ -268,20 +268,20 @@ static void uniform_for(struct lower *l, const struct node *n)
 	if (!r.max)
 		return;
 	l->iterations *= r.known && r.max < 1 << 30 ? (uint64_t)r.max : 1;
-	if (r.known && asked >= r.max && r.max <= 4096 && !has_break(n->d)) {
+	if (r.known && unrolled >= r.max && r.max <= 4096 && !has_break(n->d)) {
 		l->iterations = iterations;
 		copies(l, n, &r, &zero, r.max);
-	} else if (r.known && asked > 1 && asked <= 64 && !has_break(n->d)) {
-		const int64_t main = r.max / asked;
-		l->iterations /= (uint64_t)asked;
-		iterations_of(l, n, &r, jk_lower_emit(l, IR_sconst, 0, 0, 0, main), main, asked, 0);
+	} else if (r.known && unrolled > 1 && unrolled <= 64 && !has_break(n->d)) {
+		const int64_t main = r.max / unrolled;
+		l->iterations /= (uint64_t)unrolled;
+		iterations_of(l, n, &r, jk_lower_emit(l, IR_sconst, 0, 0, 0, main), main, unrolled, 0);
 		l->iterations = iterations;
-		struct linear begin = { .constant = main * asked };
-		if (r.max % asked == 1)
+		struct linear begin = { .constant = main * unrolled };
+		if (r.max % unrolled == 1)
 			copies(l, n, &r, &begin, 1);
-		else if (r.max % asked)
-			iterations_of(l, n, &r, jk_lower_emit(l, IR_sconst, 0, 0, 0, r.max % asked), r.max % asked, 1,
-			              main * asked);
+		else if (r.max % unrolled)
+			iterations_of(l, n, &r, jk_lower_emit(l, IR_sconst, 0, 0, 0, r.max % unrolled),
+			              r.max % unrolled, 1, main * unrolled);
 	} else {
 		iterations_of(l, n, &r, r.count, r.max, 1, 0);
 	}

@@ -85,7 +85,7 @@ static uint16_t address(struct lower *l, uint16_t base, const struct linear *for
 
 	*disp = 0;
 	if (!jk_linear_add(&f, form, bytes))
-		jk_lower_fail(l, (struct place){ 0 }, "an array is too large for its addresses: not yet");
+		jk_lower_fail(l, (struct source_location){ 0 }, "an array is too large for its addresses: not yet");
 	if (f.constant > -max && f.constant < max) {
 		*disp = (int32_t)f.constant;
 		f.constant = 0;

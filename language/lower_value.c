@@ -10,7 +10,7 @@
 
 /* --- failures: the walk ends at once, jk_lower_kernel() says why */
 
-_Noreturn void jk_lower_fail(struct lower *l, struct place at, const char *format, ...)
+_Noreturn void jk_lower_fail(struct lower *l, struct source_location at, const char *format, ...)
 {
 	char text[300];
 	va_list ap;
@@ -382,7 +382,7 @@ uint16_t jk_lower_to_int(struct lower *l, const struct value *v)
 }
 
 /* A vector's lanes are the same: the first one goes by memory. */
-static uint16_t bounced(struct lower *l, const struct value *v, struct place at)
+static uint16_t bounced(struct lower *l, const struct value *v, struct source_location at)
 {
 	const bool is_wide = type_is_wide(v->type);
 
@@ -400,7 +400,7 @@ static uint16_t bounced(struct lower *l, const struct value *v, struct place at)
 	return v->type == JK_U32 ? word.r : ir_sshri(l->ir, ir_sshli(l->ir, word, 32), 32).r;
 }
 
-uint16_t jk_lower_to_scalar(struct lower *l, struct value *v, struct place at)
+uint16_t jk_lower_to_scalar(struct lower *l, struct value *v, struct source_location at)
 {
 	if (v->kind == VALUE_LINEAR)
 		return jk_lower_scalar(l, &v->linear);

@@ -6,7 +6,7 @@
 
 /* --- tokens */
 
-struct place jk_place_of(const struct token *t) { return (struct place){ t->line, t->column }; }
+struct source_location jk_location_of(const struct token *t) { return (struct source_location){ t->line, t->column }; }
 bool jk_is_mark(const struct parser *p, unsigned mark) { return p->at->kind == TOKEN_MARK && p->at->mark == mark; }
 
 bool jk_is_word(const struct parser *p, const char *word)
@@ -32,7 +32,7 @@ void jk_expected(struct parser *p, const char *what)
 	p->lost = true;
 	if (t->kind != TOKEN_END)
 		snprintf(found, sizeof found, "'%.*s'", t->length > 40 ? 40 : (int)t->length, p->f->text + t->start);
-	jk_message_add(p->m, jk_place_of(t), "expected %s, found %s", what, found);
+	jk_message_add(p->m, jk_location_of(t), "expected %s, found %s", what, found);
 }
 
 bool jk_expect_mark(struct parser *p, unsigned mark, const char *where)
@@ -53,7 +53,7 @@ bool jk_enter(struct parser *p)
 	if (p->depth++ < MAX_NESTING)
 		return true;
 	if (!p->lost)
-		jk_message_add(p->m, jk_place_of(p->at),
+		jk_message_add(p->m, jk_location_of(p->at),
 		               "brackets and blocks nest deeper than %d; split the expression or use a function",
 		               MAX_NESTING);
 	p->lost = true;
@@ -67,7 +67,7 @@ unsigned jk_take_type(struct parser *p) { return (unsigned)(p->at++->kind - TOKE
 
 /* --- nodes */
 
-struct node *jk_node_new(struct parser *p, unsigned kind, struct place at)
+struct node *jk_node_new(struct parser *p, unsigned kind, struct source_location at)
 {
 	struct node *n = jk_arena_take(p->arena, sizeof *n);
 
@@ -78,7 +78,7 @@ struct node *jk_node_new(struct parser *p, unsigned kind, struct place at)
 	return n;
 }
 
-struct node *jk_node_wrong(struct parser *p) { return jk_node_new(p, NODE_WRONG, jk_place_of(p->at)); }
+struct node *jk_node_wrong(struct parser *p) { return jk_node_new(p, NODE_WRONG, jk_location_of(p->at)); }
 
 void jk_node_measure(struct parser *p, struct node *n)
 {
@@ -395,7 +395,8 @@ static void parse_file(struct parser *p)
 	}
 	jk_scope_close(p);
 	if (!p->f->n_kernels && !p->m->n)
-		jk_message_add(p->m, (struct place){ 0 }, "expected a kernel, and there is none in this file");
+		jk_message_add(p->m, (struct source_location){ 0 },
+		               "expected a kernel, and there is none in this file");
 }
 
 static bool parse_all(struct jk_file *f, struct jk_messages *m)
@@ -406,7 +407,7 @@ static bool parse_all(struct jk_file *f, struct jk_messages *m)
 	f->arena.out = &out;
 	if (setjmp(out) || !jk_lex_text(&f->tokens, &f->arena, f->text, f->bytes, m)) {
 		m->n = 0;
-		jk_message_add(m, (struct place){ 0 }, "no memory to read a file of %zu bytes", f->bytes);
+		jk_message_add(m, (struct source_location){ 0 }, "no memory to read a file of %zu bytes", f->bytes);
 		return false;
 	}
 	p.at = f->tokens.token;
@@ -421,8 +422,8 @@ struct jk_file *jk_parse(const char *name, const char *text, size_t bytes, struc
 
 	messages->n = 0;
 	if (bytes > MAX_FILE_BYTES) {
-		jk_message_add(messages, (struct place){ 0 }, "the file has %zu bytes; at most %d are expected", bytes,
-		               MAX_FILE_BYTES);
+		jk_message_add(messages, (struct source_location){ 0 },
+		               "the file has %zu bytes; at most %d are expected", bytes, MAX_FILE_BYTES);
 		return NULL;
 	}
 	f = calloc(1, sizeof *f);
@@ -434,7 +435,7 @@ struct jk_file *jk_parse(const char *name, const char *text, size_t bytes, struc
 		f->bytes = bytes;
 	}
 	if (!f || !f->name || !f->text) {
-		jk_message_add(messages, (struct place){ 0 }, "no memory to read a file of %zu bytes", bytes);
+		jk_message_add(messages, (struct source_location){ 0 }, "no memory to read a file of %zu bytes", bytes);
 		jk_file_close(f);
 		return NULL;
 	}

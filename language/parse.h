@@ -29,13 +29,13 @@ struct parser {
 };
 
 /* --- parse.c */
-struct place jk_place_of(const struct token *t);
+struct source_location jk_location_of(const struct token *t);
 bool jk_is_mark(const struct parser *p, unsigned mark);
 bool jk_is_word(const struct parser *p, const char *word); /* a name that has a meaning in this place alone */
 bool jk_take_mark(struct parser *p, unsigned mark);        /* takes it if it is there */
 bool jk_expect_mark(struct parser *p, unsigned mark, const char *where);
 void jk_expected(struct parser *p, const char *what);
-struct node *jk_node_new(struct parser *p, unsigned kind, struct place at);
+struct node *jk_node_new(struct parser *p, unsigned kind, struct source_location at);
 struct node *jk_node_wrong(struct parser *p);
 void jk_node_measure(struct parser *p, struct node *n); /* its height, from its parts */
 void jk_scope_open(struct parser *p, struct scope *s);
@@ -55,7 +55,7 @@ unsigned jk_take_type(struct parser *p);
 struct node *jk_parse_expression(struct parser *p);
 /* lo .. hi, or hi alone where from_zero: *lo is NULL then. Returns the type that both have. */
 unsigned jk_parse_range(struct parser *p, struct node **lo, struct node **hi, bool from_zero);
-struct node *jk_parse_element(struct parser *p, struct symbol *s, struct place at);
+struct node *jk_parse_element(struct parser *p, struct symbol *s, struct source_location at);
 /* A list of [e] behind the name of an array. */
 struct node *jk_parse_extents(struct parser *p, struct symbol *s);
 int jk_reduction_at(const struct parser *p); /* enum operation of the word, below 0 if it is none */

@@ -7,7 +7,7 @@
 
 static struct node *parse_number(struct parser *p)
 {
-	struct node *n = jk_node_new(p, NODE_NUMBER, jk_place_of(p->at));
+	struct node *n = jk_node_new(p, NODE_NUMBER, jk_location_of(p->at));
 
 	n->text = p->f->text + p->at->start;
 	n->length = p->at->length;
@@ -31,7 +31,7 @@ static struct node *parse_brackets(struct parser *p)
 
 static struct node *parse_cast(struct parser *p)
 {
-	const struct place at = jk_place_of(p->at);
+	const struct source_location at = jk_location_of(p->at);
 	const unsigned type = jk_take_type(p);
 	struct node *n = jk_node_new(p, NODE_CAST, at);
 
@@ -46,7 +46,7 @@ static struct node *parse_cast(struct parser *p)
 	return n;
 }
 
-struct node *jk_parse_element(struct parser *p, struct symbol *s, struct place at)
+struct node *jk_parse_element(struct parser *p, struct symbol *s, struct source_location at)
 {
 	struct node *n = jk_node_new(p, NODE_ELEMENT, at), **last = &n->a;
 	unsigned dims = 0;
@@ -98,7 +98,7 @@ struct node *jk_parse_extents(struct parser *p, struct symbol *s)
 			               s->name->text, jk_type_text((*last)->type));
 		last = &(*last)->next;
 		if (s->dims++ == JK_MAX_DIMS) {
-			jk_message_add(p->m, jk_place_of(at), "an array has at most %d dimensions", JK_MAX_DIMS);
+			jk_message_add(p->m, jk_location_of(at), "an array has at most %d dimensions", JK_MAX_DIMS);
 			p->lost = true;
 		}
 	}
@@ -109,7 +109,7 @@ struct node *jk_parse_extents(struct parser *p, struct symbol *s)
 
 static struct node *parse_array_argument(struct parser *p, const struct symbol *fn, const struct symbol *parameter)
 {
-	struct node *n = jk_node_new(p, NODE_NAME, jk_place_of(p->at));
+	struct node *n = jk_node_new(p, NODE_NAME, jk_location_of(p->at));
 	struct symbol *s;
 
 	if (p->at->kind != TOKEN_NAME) {
@@ -129,7 +129,7 @@ static struct node *parse_array_argument(struct parser *p, const struct symbol *
 	return n;
 }
 
-static struct node *parse_call(struct parser *p, struct symbol *fn, struct place at)
+static struct node *parse_call(struct parser *p, struct symbol *fn, struct source_location at)
 {
 	struct node *n = jk_node_new(p, NODE_CALL, at), **last = &n->a;
 	struct symbol *parameter = fn->parameters;
@@ -164,7 +164,7 @@ static struct node *parse_call(struct parser *p, struct symbol *fn, struct place
 	return n;
 }
 
-static struct node *parse_builtin(struct parser *p, unsigned b, struct place at)
+static struct node *parse_builtin(struct parser *p, unsigned b, struct source_location at)
 {
 	struct node *n = jk_node_new(p, NODE_BUILTIN, at), **last = &n->a;
 	unsigned given = 0;
@@ -238,7 +238,7 @@ unsigned jk_parse_range(struct parser *p, struct node **lo, struct node **hi, bo
 
 static struct node *parse_reduction(struct parser *p, unsigned op)
 {
-	struct node *n = jk_node_new(p, NODE_REDUCE, jk_place_of(p->at));
+	struct node *n = jk_node_new(p, NODE_REDUCE, jk_location_of(p->at));
 	struct scope scope;
 	struct symbol *s;
 
@@ -285,7 +285,7 @@ static void check_read(struct parser *p, const struct symbol *s, const struct no
 		jk_message_add(p->m, n->at, "%.60s is only written; make it inout to read it", s->name->text);
 }
 
-static struct node *parse_value(struct parser *p, struct symbol *s, struct place at)
+static struct node *parse_value(struct parser *p, struct symbol *s, struct source_location at)
 {
 	struct node *n = jk_node_new(p, NODE_NAME, at);
 
@@ -308,7 +308,7 @@ static struct node *parse_value(struct parser *p, struct symbol *s, struct place
 
 static struct node *parse_name(struct parser *p)
 {
-	const struct place at = jk_place_of(p->at);
+	const struct source_location at = jk_location_of(p->at);
 	const bool call = p->at[1].kind == TOKEN_MARK && p->at[1].mark == MARK_OPEN;
 	struct symbol *s;
 	struct node *n;
@@ -363,7 +363,7 @@ static struct node *parse_operand(struct parser *p)
 	case TOKEN_NAME: return parse_name(p);
 	case TOKEN_true:
 	case TOKEN_false:
-		n = jk_node_new(p, NODE_BOOL, jk_place_of(p->at));
+		n = jk_node_new(p, NODE_BOOL, jk_location_of(p->at));
 		n->bits = p->at++->kind == TOKEN_true;
 		n->type = JK_BOOL;
 		n->typed = true;
@@ -388,7 +388,7 @@ static struct node *parse_unary(struct parser *p)
 
 	if (!op && !jk_is_mark(p, MARK_ADD))
 		return parse_operand(p);
-	n = jk_node_new(p, NODE_UNARY, jk_place_of(p->at));
+	n = jk_node_new(p, NODE_UNARY, jk_location_of(p->at));
 	p->at++;
 	if (!jk_enter(p))
 		return n;
@@ -428,7 +428,7 @@ static struct node *parse_binary(struct parser *p, unsigned min)
 	unsigned precedence = 0, op;
 
 	while (!p->lost && (op = binary_at(p, &precedence)) != OP_NONE && precedence >= min) {
-		struct node *n = jk_node_new(p, NODE_BINARY, jk_place_of(p->at));
+		struct node *n = jk_node_new(p, NODE_BINARY, jk_location_of(p->at));
 		p->at++;
 		n->op = (uint8_t)op;
 		n->a = left;
@@ -446,7 +446,7 @@ struct node *jk_parse_expression(struct parser *p)
 
 	if (p->lost || !jk_is_mark(p, MARK_QUESTION))
 		return n;
-	select = jk_node_new(p, NODE_SELECT, jk_place_of(p->at));
+	select = jk_node_new(p, NODE_SELECT, jk_location_of(p->at));
 	p->at++;
 	if (!jk_enter(p))
 		return select;

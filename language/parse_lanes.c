@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* Statements that only a kernel has, and there at its own level alone. */
-static void cooperate(struct parser *p, struct place at, const char *what)
+static void cooperate(struct parser *p, struct source_location at, const char *what)
 {
 	if (!p->kernel)
 		jk_message_add(p->m, at, "%s cannot stand in a function; write it in the kernel", what);
@@ -20,7 +20,7 @@ static void cooperate(struct parser *p, struct place at, const char *what)
 
 struct node *jk_parse_tile(struct parser *p)
 {
-	struct node *n = jk_node_new(p, NODE_DECLARE, jk_place_of(p->at++));
+	struct node *n = jk_node_new(p, NODE_DECLARE, jk_location_of(p->at++));
 	struct symbol *s;
 
 	cooperate(p, n->at, "tile");
@@ -45,7 +45,7 @@ struct node *jk_parse_tile(struct parser *p)
 
 struct node *jk_parse_each(struct parser *p)
 {
-	struct node *n = jk_node_new(p, NODE_EACH, jk_place_of(p->at++));
+	struct node *n = jk_node_new(p, NODE_EACH, jk_location_of(p->at++));
 	const unsigned loops = p->loops;
 
 	cooperate(p, n->at, "each");
@@ -64,7 +64,7 @@ struct node *jk_parse_each(struct parser *p)
 
 struct node *jk_parse_scan(struct parser *p)
 {
-	struct node *n = jk_node_new(p, NODE_SCAN, jk_place_of(p->at++));
+	struct node *n = jk_node_new(p, NODE_SCAN, jk_location_of(p->at++));
 	struct scope scope;
 
 	cooperate(p, n->at, "scan");
@@ -103,7 +103,7 @@ struct node *jk_parse_scan(struct parser *p)
 /* scatter_distinct(a[i], v) and atomic_add(a[i], v). kind: of node; op: of atomics. */
 static struct node *parse_scatter(struct parser *p, unsigned kind, unsigned op)
 {
-	struct node *n = jk_node_new(p, kind, jk_place_of(p->at++));
+	struct node *n = jk_node_new(p, kind, jk_location_of(p->at++));
 
 	n->op = (uint8_t)op;
 	jk_expect_mark(p, MARK_OPEN, "before an element and a value");
@@ -142,7 +142,7 @@ struct node *jk_parse_scatter(struct parser *p)
 	for (unsigned k = 0; k < sizeof scatters / sizeof *scatters; k++)
 		if (jk_is_word(p, scatters[k].word) && !p->at->name->symbol) {
 			if (!p->kernel)
-				jk_message_add(p->m, jk_place_of(p->at),
+				jk_message_add(p->m, jk_location_of(p->at),
 				               "%s cannot stand in a function, which writes no arrays",
 				               scatters[k].word);
 			return parse_scatter(p, scatters[k].kind, scatters[k].op);
@@ -152,7 +152,7 @@ struct node *jk_parse_scatter(struct parser *p)
 
 struct node *jk_parse_sync(struct parser *p)
 {
-	struct node *n = jk_node_new(p, NODE_SYNC, jk_place_of(p->at++));
+	struct node *n = jk_node_new(p, NODE_SYNC, jk_location_of(p->at++));
 
 	cooperate(p, n->at, "sync");
 	jk_expect_mark(p, MARK_SEMICOLON, "behind sync");

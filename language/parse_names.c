@@ -43,7 +43,7 @@ struct symbol *jk_declare_later(struct parser *p, unsigned kind, unsigned type, 
 	}
 	s->kind = (uint8_t)kind;
 	s->type = (uint8_t)type;
-	s->at = jk_place_of(p->at);
+	s->at = jk_location_of(p->at);
 	s->name = p->at++->name;
 	if (s->name->length > 100) {
 		jk_message_add(p->m, s->at, "this name has %u characters; at most 100 are expected", s->name->length);
@@ -117,8 +117,9 @@ struct symbol *jk_look_up(struct parser *p)
 		return t->name->symbol;
 	other = p->m->n < JK_MAX_MESSAGES ? similar(p, t->name) : NULL;
 	if (other)
-		jk_message_add(p->m, jk_place_of(t), "%.60s has no meaning here; is %s meant?", t->name->text, other);
+		jk_message_add(p->m, jk_location_of(t), "%.60s has no meaning here; is %s meant?", t->name->text,
+		               other);
 	else
-		jk_message_add(p->m, jk_place_of(t), "%.60s has no meaning here; declare it above", t->name->text);
+		jk_message_add(p->m, jk_location_of(t), "%.60s has no meaning here; declare it above", t->name->text);
 	return NULL;
 }

@@ -32,7 +32,7 @@ void jk_skip_statement(struct parser *p)
 
 static struct node *parse_declarator(struct parser *p, unsigned type)
 {
-	struct node *n = jk_node_new(p, NODE_DECLARE, jk_place_of(p->at));
+	struct node *n = jk_node_new(p, NODE_DECLARE, jk_location_of(p->at));
 	struct symbol *s = jk_declare_later(p, SYMBOL_LOCAL, type, "the name of a variable");
 	char what[120];
 
@@ -90,7 +90,7 @@ static unsigned assignment_at(const struct parser *p)
 }
 
 /* Whether the name may be written; says why not. */
-static void check_target(struct parser *p, const struct symbol *s, struct place at)
+static void check_target(struct parser *p, const struct symbol *s, struct source_location at)
 {
 	static const char *const what[] = {
 		"a constant", "a constant", "a function", "a kernel", "a parameter of a kernel", "an array", "an index"
@@ -106,7 +106,7 @@ static void check_target(struct parser *p, const struct symbol *s, struct place 
 /* A variable or an element that is written. */
 struct node *jk_parse_target(struct parser *p)
 {
-	const struct place at = jk_place_of(p->at);
+	const struct source_location at = jk_location_of(p->at);
 	struct symbol *s;
 	struct node *n;
 
@@ -131,7 +131,7 @@ struct node *jk_parse_target(struct parser *p)
 
 static struct node *parse_assignment(struct parser *p)
 {
-	struct node *n = jk_node_new(p, NODE_ASSIGN, jk_place_of(p->at));
+	struct node *n = jk_node_new(p, NODE_ASSIGN, jk_location_of(p->at));
 	char what[100];
 
 	n->a = jk_parse_target(p);
@@ -141,7 +141,7 @@ static struct node *parse_assignment(struct parser *p)
 		jk_expected(p, jk_is_mark(p, MARK_INCREMENT) ? "+= 1" : "-= 1");
 		return n;
 	}
-	n->at = jk_place_of(p->at);
+	n->at = jk_location_of(p->at);
 	n->op = (uint8_t)assignment_at(p);
 	if (n->op) {
 		p->at++;
@@ -180,7 +180,7 @@ static struct node *parse_body(struct parser *p)
 
 static struct node *parse_if(struct parser *p)
 {
-	struct node *n = jk_node_new(p, NODE_IF, jk_place_of(p->at++));
+	struct node *n = jk_node_new(p, NODE_IF, jk_location_of(p->at++));
 
 	if (!jk_enter(p))
 		return n;
@@ -231,7 +231,7 @@ void jk_parse_loop_body(struct parser *p, struct node *n)
 
 static struct node *parse_for(struct parser *p)
 {
-	struct node *n = jk_node_new(p, NODE_FOR, jk_place_of(p->at++));
+	struct node *n = jk_node_new(p, NODE_FOR, jk_location_of(p->at++));
 
 	n->symbol = jk_parse_loop_index(p, "for");
 	if (!n->symbol)
@@ -264,7 +264,7 @@ static struct node *parse_for(struct parser *p)
 
 static struct node *parse_while(struct parser *p)
 {
-	struct node *n = jk_node_new(p, NODE_WHILE, jk_place_of(p->at++));
+	struct node *n = jk_node_new(p, NODE_WHILE, jk_location_of(p->at++));
 
 	if (!jk_expect_mark(p, MARK_OPEN, "behind while"))
 		return n;
@@ -295,7 +295,7 @@ static struct node *parse_while(struct parser *p)
 
 static struct node *parse_break(struct parser *p)
 {
-	struct node *n = jk_node_new(p, NODE_BREAK, jk_place_of(p->at++));
+	struct node *n = jk_node_new(p, NODE_BREAK, jk_location_of(p->at++));
 
 	if (!p->loops)
 		jk_message_add(p->m, n->at, "break leaves a for or while loop%s; write an if",
@@ -360,7 +360,7 @@ struct node *jk_parse_statements(struct parser *p)
 
 struct node *jk_parse_block(struct parser *p)
 {
-	struct node *n = jk_node_new(p, NODE_COMPOUND, jk_place_of(p->at));
+	struct node *n = jk_node_new(p, NODE_COMPOUND, jk_location_of(p->at));
 	struct scope scope;
 
 	p->at++;

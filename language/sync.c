@@ -136,12 +136,12 @@ bool jk_sync_check(const struct jk_kernel *k, struct jk_messages *m)
 	struct walk w = { .m = m, .n_symbols = k->n_symbols, .written = calloc(k->n_symbols + 1, 1) };
 
 	if (!w.written) {
-		jk_message_add(m, (struct place){ 0 }, "no memory to bind a kernel");
+		jk_message_add(m, (struct source_location){ 0 }, "no memory to bind a kernel");
 		return false;
 	}
 	statements(&w, k->body);
 	free(w.written);
 	if (w.failed && !m->n)
-		jk_message_add(m, (struct place){ 0 }, "no memory to bind a kernel");
+		jk_message_add(m, (struct source_location){ 0 }, "no memory to bind a kernel");
 	return !w.failed;
 }

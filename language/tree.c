@@ -38,7 +38,7 @@ void jk_arena_free(struct arena *a)
 	a->left = 0;
 }
 
-void jk_message_add(struct jk_messages *m, struct place at, const char *format, ...)
+void jk_message_add(struct jk_messages *m, struct source_location at, const char *format, ...)
 {
 	char text[sizeof m->message[0].text * 2];
 	va_list ap;

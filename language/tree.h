@@ -24,10 +24,10 @@ void jk_arena_free(struct arena *a);
 /* --- messages */
 
 /* Where something stands in the text. */
-struct place {
+struct source_location {
 	uint32_t line, column;
 };
-void jk_message_add(struct jk_messages *m, struct place at, const char *format, ...)
+void jk_message_add(struct jk_messages *m, struct source_location at, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* --- types */
@@ -62,7 +62,7 @@ enum symbol_kind {
 struct symbol {
 	uint8_t kind, type, access, dims;
 	bool assigned; /* after its declaration */
-	struct place at;
+	struct source_location at;
 	struct name *name;
 	struct symbol *next;       /* of the same list: constants, functions, kernels, parameters, indices */
 	struct symbol *shadows;    /* the name's meaning outside of this scope */
@@ -171,7 +171,7 @@ struct node {
 	uint8_t depth;   /* the loop in whose body its value is known first, DEPTH_NEVER: it may change anywhere */
 	bool varying;    /* may differ between lanes; of a loop: its iterations do */
 	bool breaks;     /* of a statement: a break of a varying loop is inside, which is not that of a loop inside */
-	struct place at;
+	struct source_location at;
 	struct node *a, *b, *c, *d, *e, *next;
 	struct symbol *symbol;
 	union {

@@ -68,7 +68,7 @@ struct cma_state {
 	uint64_t generation, evaluations;
 	enum cma_stop stop;
 };
-struct cma_state cma_look(const struct cma *c);
+struct cma_state cma_get_state(const struct cma *c);
 /* One clause: "steps became smaller than ...". */
 const char *cma_stop_name(enum cma_stop stop);
 

@@ -131,7 +131,7 @@ enum cma_stop cma_stop_now(const struct cma *c)
 	return stagnates(c) ? CMA_STOP_STAGNATION : CMA_RUNS;
 }
 
-struct cma_state cma_look(const struct cma *c)
+struct cma_state cma_get_state(const struct cma *c)
 {
 	struct cma_state s = { .best = c->best,
 		               .best_value = c->best_value,

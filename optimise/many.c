@@ -308,7 +308,7 @@ bool many_tell(struct many *m, const double *values, struct error *err)
 	return done || error_set(err, ERROR_MEMORY, "out of memory for the fronts of %d points", 2 * m->size);
 }
 
-struct many_state many_look(const struct many *m)
+struct many_state many_get_state(const struct many *m)
 {
 	return (struct many_state){
 		.x = m->x,

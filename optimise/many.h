@@ -54,7 +54,7 @@ struct many_state {
 	int count, n, objectives;
 	uint64_t generation, evaluations;
 };
-struct many_state many_look(const struct many *m);
+struct many_state many_get_state(const struct many *m);
 
 /* As restarts_save() and restarts_load(). */
 char *many_save(const struct many *m, size_t *bytes);

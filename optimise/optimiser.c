@@ -17,7 +17,7 @@ struct jit_optimiser {
 	struct restarts *restarts; /* of CMA-ES; else NULL */
 	struct many *many;
 	int method;
-	bool asked;
+	bool pending;
 };
 
 /* ---- opening */
@@ -129,10 +129,10 @@ void jit_optimiser_close(jit_optimiser *o)
 
 /* ---- asking and telling */
 
-static int objectives_of(const jit_optimiser *o) { return o->many ? many_look(o->many).objectives : 1; }
+static int objectives_of(const jit_optimiser *o) { return o->many ? many_get_state(o->many).objectives : 1; }
 static int dimension_of(const jit_optimiser *o)
 {
-	return o->many ? many_look(o->many).n : restarts_dimension(o->restarts);
+	return o->many ? many_get_state(o->many).n : restarts_dimension(o->restarts);
 }
 
 size_t jit_optimiser_count(const jit_optimiser *o)
@@ -146,20 +146,20 @@ static bool ask(jit_optimiser *o, const double **x, struct error *err)
 {
 	int count;
 
-	if (o->asked)
+	if (o->pending)
 		return error_set(err, ERROR_ARGUMENT, "the candidates that were asked for have no values yet");
-	if (o->restarts && restarts_look(o->restarts).over)
+	if (o->restarts && restarts_get_state(o->restarts).over)
 		return error_set(err, ERROR_ARGUMENT, "the last run is over");
 	*x = o->many ? many_ask(o->many, &count) : restarts_ask(o->restarts, &count);
-	o->asked = true;
+	o->pending = true;
 	return true;
 }
 
 static bool tell(jit_optimiser *o, const double *values, struct error *err)
 {
-	if (!o->asked)
+	if (!o->pending)
 		return error_set(err, ERROR_ARGUMENT, "no candidates were asked for");
-	o->asked = false;
+	o->pending = false;
 	return o->many ? many_tell(o->many, values, err) : restarts_tell(o->restarts, values, err);
 }
 
@@ -195,8 +195,8 @@ static bool run(jit_optimiser *o, jit_objective_fn f, void *user, uint64_t evalu
 	if (!tell(o, values, err))
 		return false;
 	if (o->many)
-		return !evaluations || many_look(o->many).evaluations < evaluations;
-	const struct restarts_state s = restarts_look(o->restarts);
+		return !evaluations || many_get_state(o->many).evaluations < evaluations;
+	const struct restarts_state s = restarts_get_state(o->restarts);
 	return !s.over && (!evaluations || s.evaluations < evaluations) && !(target && s.best_value <= *target);
 }
 
@@ -231,10 +231,10 @@ int jit_optimiser_get_state(const jit_optimiser *o, jit_optimise_state *out, jit
 		jit_optimise_state s = { .method = o->method, .dimension = dimension_of(o), .why = "" };
 		s.objectives = objectives_of(o);
 		if (o->many) {
-			s.evaluations = many_look(o->many).evaluations;
-			s.generations = many_look(o->many).generation;
+			s.evaluations = many_get_state(o->many).evaluations;
+			s.generations = many_get_state(o->many).generation;
 		} else {
-			const struct restarts_state r = restarts_look(o->restarts);
+			const struct restarts_state r = restarts_get_state(o->restarts);
 			s.evaluations = r.evaluations;
 			s.generations = r.generations;
 			s.best_value = r.best_value;
@@ -257,7 +257,7 @@ int jit_optimiser_best(const jit_optimiser *o, double *x, double *value, jit_err
 	if (NEEDED(o, &e) && o->many)
 		error_set(&e, ERROR_ARGUMENT, "with many objectives no candidate is the best; see the population");
 	if (e.code == ERROR_NONE) {
-		const struct restarts_state s = restarts_look(o->restarts);
+		const struct restarts_state s = restarts_get_state(o->restarts);
 		if (x)
 			memcpy(x, s.best, (size_t)dimension_of(o) * sizeof *x);
 		if (value)
@@ -272,10 +272,10 @@ int jit_optimiser_population(const jit_optimiser *o, double *x, double *values, 
 
 	if (NEEDED(o, &e) && o->restarts)
 		error_set(&e, ERROR_ARGUMENT, "CMA-ES keeps no population; see the best candidate");
-	if (e.code == ERROR_NONE && many_look(o->many).count == 0)
+	if (e.code == ERROR_NONE && many_get_state(o->many).count == 0)
 		error_set(&e, ERROR_ARGUMENT, "no candidates have values yet");
 	if (e.code == ERROR_NONE) {
-		const struct many_state s = many_look(o->many);
+		const struct many_state s = many_get_state(o->many);
 		const size_t count = (size_t)s.count;
 		if (x)
 			memcpy(x, s.x, count * (size_t)s.n * sizeof *x);
@@ -327,7 +327,7 @@ int jit_optimiser_save(const jit_optimiser *o, const char *path, jit_error *err)
 {
 	struct error e = { 0 };
 
-	if (NEEDED(o, &e) && NEEDED(path, &e) && o->asked)
+	if (NEEDED(o, &e) && NEEDED(path, &e) && o->pending)
 		error_set(&e, ERROR_ARGUMENT, "the candidates that were asked for have no values yet");
 	if (e.code == ERROR_NONE) {
 		size_t n = 0;

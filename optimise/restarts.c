@@ -158,7 +158,7 @@ static bool next(struct restarts *r, const struct cma_state *s, struct error *er
 bool restarts_tell(struct restarts *r, const double *values, struct error *err)
 {
 	cma_tell(r->cma, values);
-	const struct cma_state s = cma_look(r->cma);
+	const struct cma_state s = cma_get_state(r->cma);
 
 	if (s.best_value < r->best_value) {
 		r->best_value = s.best_value;
@@ -169,9 +169,9 @@ bool restarts_tell(struct restarts *r, const double *values, struct error *err)
 	return next(r, &s, err);
 }
 
-struct restarts_state restarts_look(const struct restarts *r)
+struct restarts_state restarts_get_state(const struct restarts *r)
 {
-	const struct cma_state now = cma_look(r->cma);
+	const struct cma_state now = cma_get_state(r->cma);
 
 	return (struct restarts_state){
 		.best = r->best,

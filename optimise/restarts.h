@@ -39,7 +39,7 @@ struct restarts_state {
 	enum cma_stop last; /* why the run before ended, or the last one */
 	struct cma_state now;
 };
-struct restarts_state restarts_look(const struct restarts *r);
+struct restarts_state restarts_get_state(const struct restarts *r);
 
 /* The whole state as text, to be freed by the caller; NULL: out of memory. Between restarts_tell() and restarts_ask()
  * alone. What is loaded goes on with the same bits. name: of the file, for messages. */

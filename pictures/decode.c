@@ -95,7 +95,7 @@ bool decode_size(struct decoding *d, uint64_t width, uint64_t height, bool black
 	return true;
 }
 
-static uint64_t limit(uint64_t asked, uint64_t max) { return asked == 0 || asked > max ? max : asked; }
+static uint64_t limit(uint64_t requested, uint64_t max) { return requested == 0 || requested > max ? max : requested; }
 
 bool picture_decode(struct picture *out, const void *bytes, size_t n, const char *name,
                     const struct picture_limits *limits, struct error *err)

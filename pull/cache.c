@@ -42,22 +42,22 @@ char *cache_root(const char *given, struct error *err)
 {
 	static const struct {
 		const char *variable, *behind;
-	} places[] = { { "HF_HUB_CACHE", "" },
-		       { "HUGGINGFACE_HUB_CACHE", "" },
-		       { "HF_HOME", "/hub" },
-		       { "XDG_CACHE_HOME", "/huggingface/hub" },
-		       { "HOME", "/.cache/huggingface/hub" } };
+	} folders[] = { { "HF_HUB_CACHE", "" },
+		        { "HUGGINGFACE_HUB_CACHE", "" },
+		        { "HF_HOME", "/hub" },
+		        { "XDG_CACHE_HOME", "/huggingface/hub" },
+		        { "HOME", "/.cache/huggingface/hub" } };
 	const char *home = getenv("HOME");
 
 	if (given)
 		return join(err, "%s", given);
-	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-		const char *value = getenv(places[i].variable);
+	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+		const char *value = getenv(folders[i].variable);
 		if (!value || !*value)
 			continue;
 		if (strncmp(value, "~/", 2) == 0 && home)
-			return join(err, "%s%s%s", home, value + 1, places[i].behind);
-		return join(err, "%s%s", value, places[i].behind);
+			return join(err, "%s%s%s", home, value + 1, folders[i].behind);
+		return join(err, "%s%s", value, folders[i].behind);
 	}
 	error_set(err, ERROR_IO, "where is the cache? HOME is not set, nor is HF_HUB_CACHE");
 	return NULL;

@@ -241,7 +241,7 @@ static void say_waiting(void *user)
 	p->hub.say(p->hub.user, "another program fetches this file; waiting for it");
 }
 
-static bool bring_file(struct pull *p, const struct listing_file *f, struct error *err)
+static bool fetch_file(struct pull *p, const struct listing_file *f, struct error *err)
 {
 	if (!cache_has_blob(&p->store, f)) {
 		int lock = cache_lock(&p->store, f->etag, say_waiting, p, p->hub.interrupted, err);
@@ -357,7 +357,7 @@ static bool from_hub(struct pull *p, const char *root, struct error *err)
 	if (!has_room(p, err))
 		return false;
 	for (size_t i = 0; i < p->listing.n; i++)
-		if (p->listing.file[i].chosen && !bring_file(p, &p->listing.file[i], err))
+		if (p->listing.file[i].chosen && !fetch_file(p, &p->listing.file[i], err))
 			return false;
 	return is_commit(r->revision) || cache_write_ref(&p->store, r->revision, p->listing.commit, err);
 }

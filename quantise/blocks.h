@@ -35,7 +35,7 @@ uint8_t block_iq4_code(int8_t level);
 typedef void (*block_encoder)(const struct block *b, uint8_t *out);
 block_encoder block_encoder_32(enum dtype type);
 block_encoder block_encoder_256(enum dtype type);
-block_encoder block_encoder_few(enum dtype type);
+block_encoder block_encoder_levels(enum dtype type);
 block_encoder block_encoder_points(enum dtype type);
 
 #endif

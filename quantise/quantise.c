@@ -13,7 +13,7 @@ static block_encoder encoder_of(enum dtype type)
 	block_encoder e = block_encoder_32(type);
 
 	e = e ? e : block_encoder_256(type);
-	e = e ? e : block_encoder_few(type);
+	e = e ? e : block_encoder_levels(type);
 	return e ? e : block_encoder_points(type);
 }
 

@@ -39,7 +39,7 @@ Columns are tokens. kp(n) is n rounded up to a multiple of 32. A row of activati
 are 64-byte aligned and have at least 256 readable (and ignorable) bytes behind them.
 
 - **Access**: "value" means that the slot holds the operand itself, otherwise its address. "Update" reads what is there
-  and writes it anew. "Some" of the bytes are touched: which of them, data or positions decide. "Handed over" arguments
+  and writes it anew. "Some" of the bytes are touched: which of them, data or positions decide. "Dataflow" arguments
   are awaited word by word, or given, in kernels with AWAITED.
 - **Layout**: scalar; vector: parameters that are the same for all columns; rows: column by column; panels: as
   KEY_INTERLEAVE lays columns; packed: blocks of 32 rows of a matrix, `weight_block_bytes()` each, lane = row, missing
@@ -139,7 +139,7 @@ awk '
 	{
 		e = bare(e)
 		if (called(e, "HANDED"))
-			return words(inner(e, "HANDED")) "; handed over"
+			return words(inner(e, "DATAFLOW")) "; dataflow"
 		if (called(e, "IF")) {
 			n = split_args(inner(e, "IF"), part)
 			a = part[1]

@@ -102,7 +102,7 @@ static void group_end(struct sim_run *r, struct sim_group *g)
 void sim_wave_end(struct sim_wave *w)
 {
 	struct sim_group *g = w->group;
-	sim_land_all(w);
+	sim_retire_all(w);
 	if (w->run->trapped)
 		return;
 	if (g->n_barrier) {

@@ -215,7 +215,7 @@ void exec_sendmsg(struct sim_wave *w, const struct sim_inst *in)
 		sim_trap(w, "it gives back the vector registers while loads into them are outstanding");
 		return;
 	}
-	sim_land_all(w);
+	sim_retire_all(w);
 	w->n_vgprs = 0;
 }
 

@@ -1,7 +1,7 @@
 /* sim/exec_memory.c - loads and stores at issue: addresses, bounds, alignment, counts.
  *
  * Owns: address arithmetic, bounds and alignment, LDS contents, scratch. When an access completes is memory.c's
- * decision, what it does then land_memory.c's.
+ * decision, what it does then retire_memory.c's.
  */
 #include <string.h>
 
@@ -178,7 +178,7 @@ void exec_flat(struct sim_wave *w, const struct sim_inst *in)
 		struct sim_access *b = sim_issue(w, COUNT_LDS, in);
 		if (!b)
 			return;
-		b->landed = true;
+		b->retired = true;
 		sim_issued(w, COUNT_LDS, b);
 	}
 }

@@ -131,7 +131,7 @@ struct sim_access *sim_issue(struct sim_wave *w, unsigned kind, const struct sim
 	w->n_pending++;
 	a->in = in;
 	a->exec = w->s[REG_EXEC];
-	a->landed = false;
+	a->retired = false;
 	a->space = SPACE_MEMORY;
 	a->seq = w->seq++;
 	a->issued = w->vector_seq;
@@ -160,29 +160,29 @@ void sim_issued(struct sim_wave *w, unsigned kind, struct sim_access *a)
 	if (kind != COUNT_STORE && a->in->n_def)
 		for (unsigned k = 0; k < a->in->def[0].n; k++)
 			w->pend[a->in->def[0].reg + k]++;
-	if (a->landed)
+	if (a->retired)
 		return;
 	if (w->run->opt.memory == SIM_MEMORY_NOW) {
-		a->landed = true;
+		a->retired = true;
 		sim_access_do(w, kind, a);
 	} else if (kind != COUNT_STORE && a->in->n_def)
 		poison(w, a->in, a->exec);
 }
 
-static void land(struct sim_wave *w, unsigned kind, struct sim_access *a)
+static void complete(struct sim_wave *w, unsigned kind, struct sim_access *a)
 {
-	if (a->landed)
+	if (a->retired)
 		return;
-	a->landed = true;
+	a->retired = true;
 	if (kind == COUNT_LOAD || kind == COUNT_STORE)
 		for (unsigned k = COUNT_LOAD; k <= COUNT_STORE; k++)
 			for (unsigned i = 0; i < w->q[k].n; i++) {
 				struct sim_access *b = entry(&w->q[k], i);
 				if (b->seq >= a->seq)
 					break;
-				if (!b->landed && (k == COUNT_STORE || kind == COUNT_STORE) && b->lo < a->hi &&
+				if (!b->retired && (k == COUNT_STORE || kind == COUNT_STORE) && b->lo < a->hi &&
 				    a->lo < b->hi)
-					land(w, k, b);
+					complete(w, k, b);
 			}
 	if (!w->run->trapped)
 		sim_access_do(w, kind, a);
@@ -192,7 +192,7 @@ static void retire(struct sim_wave *w, unsigned kind)
 {
 	struct sim_queue *q = &w->q[kind];
 	struct sim_access *a = entry(q, 0);
-	land(w, kind, a);
+	complete(w, kind, a);
 	if (w->run->race)
 		sim_caches_retired(w, kind, a);
 	if (kind != COUNT_STORE && a->in->n_def)
@@ -232,7 +232,7 @@ void sim_wait_lgkm(struct sim_wave *w, unsigned left)
 	sim_wait(w, COUNT_SMEM, 0);
 }
 
-void sim_land_random(struct sim_wave *w)
+void sim_retire_random(struct sim_wave *w)
 {
 	uint64_t r = sim_random(w->run);
 	if (r & 3)
@@ -241,14 +241,14 @@ void sim_land_random(struct sim_wave *w)
 	struct sim_queue *q = &w->q[kind];
 	for (unsigned i = 0; i < q->n; i++) {
 		struct sim_access *a = entry(q, i);
-		if (a->landed)
+		if (a->retired)
 			continue;
-		land(w, kind, a);
+		complete(w, kind, a);
 		return;
 	}
 }
 
-void sim_land_all(struct sim_wave *w)
+void sim_retire_all(struct sim_wave *w)
 {
 	for (unsigned k = 0; k < COUNT_KINDS; k++)
 		while (w->q[k].n && !w->run->trapped)

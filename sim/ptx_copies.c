@@ -67,7 +67,7 @@ void ptx_copies_wait(struct ptx_block *b, struct ptx_warp *w, uint64_t but)
 			c->copy[left++] = *copy;
 			continue;
 		}
-		const struct ptx_byte written = { .written_turn = b->turn,
+		const struct ptx_byte written = { .written_epoch = b->epoch,
 			                          .written_met = w->met,
 			                          .writer = (uint8_t)w->number,
 			                          .lane = (uint8_t)copy->lane,

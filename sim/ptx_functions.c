@@ -252,7 +252,7 @@ bool ptx_read_switch(struct reader *r, struct ptx_step *s)
 
 /* --- where the registers are */
 
-static void place(uint32_t *number, const struct ptx_text *t, uint32_t base)
+static void number_register(uint32_t *number, const struct ptx_text *t, uint32_t base)
 {
 	if (*number == PTX_NO_REGISTER)
 		return;
@@ -263,7 +263,7 @@ static void place(uint32_t *number, const struct ptx_text *t, uint32_t base)
 
 /* A function begins behind the registers of all that call it, and one more. One more round than there may be calls in
  * one another moves nothing; else something calls itself. */
-static bool place_functions(struct reader *r)
+static bool set_bases(struct reader *r)
 {
 	struct ptx_text *t = r->t;
 	bool moved = true;
@@ -288,29 +288,29 @@ static bool place_functions(struct reader *r)
 	return !moved || ptx_wrong(r, "functions that call themselves, or too many calls in one another");
 }
 
-static void place_function(struct ptx_text *t, struct ptx_function *f)
+static void number_function(struct ptx_text *t, struct ptx_function *f)
 {
 	for (size_t i = f->first; i < f->end; i++) {
 		struct ptx_step *s = &t->step[i];
-		place(&s->guard, t, f->base);
+		number_register(&s->guard, t, f->base);
 		for (unsigned k = 0; k < 4; k++)
-			place(&s->d[k], t, f->base);
+			number_register(&s->d[k], t, f->base);
 		for (unsigned k = 0; k < PTX_SOURCES; k++)
-			place(&s->s[k], t, f->base);
+			number_register(&s->s[k], t, f->base);
 	}
 	if (f->is_entry)
 		return;
 	for (unsigned i = 0; i < f->n_params; i++)
-		place(&f->param[i].reg, t, f->base);
+		number_register(&f->param[i].reg, t, f->base);
 	for (unsigned i = 0; i < f->n_results; i++)
-		place(&f->result[i].reg, t, f->base);
+		number_register(&f->result[i].reg, t, f->base);
 }
 
-bool ptx_place(struct reader *r)
+bool ptx_number_registers(struct reader *r)
 {
 	struct ptx_text *t = r->t;
 
-	if (!place_functions(r))
+	if (!set_bases(r))
 		return false;
 	t->first_constant = PTX_SPECIALS;
 	for (size_t i = 0; i < t->n_functions; i++)
@@ -319,13 +319,13 @@ bool ptx_place(struct reader *r)
 	t->n_registers = t->first_constant + t->n_constants;
 	for (size_t i = 0; i < t->n_functions; i++)
 		if (t->function[i].has_body)
-			place_function(t, &t->function[i]);
+			number_function(t, &t->function[i]);
 	for (size_t i = 0; i < t->n_calls; i++) {
 		struct ptx_call *c = &t->call[i];
 		for (unsigned k = 0; k < c->n_args; k++)
-			place(&c->arg[k], t, t->function[c->caller].base);
+			number_register(&c->arg[k], t, t->function[c->caller].base);
 		for (unsigned k = 0; k < c->n_results; k++)
-			place(&c->result[k], t, t->function[c->caller].base);
+			number_register(&c->result[k], t, t->function[c->caller].base);
 	}
 	return true;
 }

@@ -4,7 +4,7 @@
 
 #include "sim/ptx_warp.h"
 
-enum { MAX_TURN = 96, MAX_STEPS = 1 << 30, MAX_QUIET = 1 << 26 /* steps without a store */ };
+enum { MAX_SLICE = 96, MAX_STEPS = 1 << 30, MAX_QUIET = 1 << 26 /* steps without a store */ };
 
 static uint64_t random_next(uint64_t *seed)
 {
@@ -30,7 +30,7 @@ static void begin_block(struct ptx_block *b, uint32_t number)
 
 	b->number = number;
 	b->card = number / each;
-	b->turn = 1;
+	b->epoch = 1;
 	memset(b->byte, 0, b->touched * sizeof *b->byte);
 	b->touched = 0;
 	for (uint32_t i = 0; i < b->n_warps; i++) {
@@ -64,7 +64,7 @@ static bool barrier(struct ptx_block *b)
 			return ptx_trap(b, &b->warp[i], -1, "this warp has ended and others wait at a barrier");
 	for (unsigned i = 0; i < b->n_warps; i++)
 		b->warp[i].state = PTX_RUNS;
-	b->turn++;
+	b->epoch++;
 	return true;
 }
 
@@ -83,10 +83,10 @@ static bool run_block(struct ptx_block *b, uint64_t *seed)
 		if (!count(b, PTX_RUNS) && !barrier(b))
 			return false;
 		struct ptx_warp *w = &b->warp[random_next(seed) % b->n_warps];
-		uint64_t turn = 1 + random_next(seed) % MAX_TURN, left = turn;
-		if (!ptx_run_turn(b, w, &left))
+		uint64_t slice = 1 + random_next(seed) % MAX_SLICE, left = slice;
+		if (!ptx_run_slice(b, w, &left))
 			return false;
-		steps += turn - left;
+		steps += slice - left;
 		if (steps > MAX_STEPS)
 			return ptx_trap(b, w, -1, "it does not end");
 	}
@@ -187,7 +187,7 @@ static bool settle(struct ptx_block *b)
 	return barrier(b);
 }
 
-static bool take_turns(struct ptx_together *all)
+static bool run_slices(struct ptx_together *all)
 {
 	struct ptx_run *run = all->block->run;
 	uint64_t seed = run->seed * 2 + 1;
@@ -197,14 +197,14 @@ static bool take_turns(struct ptx_together *all)
 	all->last_change = run->instructions;
 	for (;;) {
 		struct ptx_warp *w = pick(all, slow, &seed, &b);
-		uint64_t turn = 1 + random_next(&seed) % MAX_TURN;
+		uint64_t slice = 1 + random_next(&seed) % MAX_SLICE;
 		if (!w) {
 			for (uint32_t i = 0; i < all->n; i++)
 				if (count(&all->block[i], PTX_ENDED) < all->block[i].n_warps)
 					return ptx_poll_hangs(all);
 			return true;
 		}
-		if (!ptx_run_turn(b, w, &turn) || (w->state != PTX_RUNS && !settle(b)))
+		if (!ptx_run_slice(b, w, &slice) || (w->state != PTX_RUNS && !settle(b)))
 			return false;
 		if (run->instructions - all->last_change > MAX_QUIET)
 			return ptx_trap(b, w, -1, "it does not end: nothing is written any more");
@@ -228,7 +228,7 @@ static bool run_together(const struct ptx_block *like, uint32_t n)
 		if (ok)
 			begin_block(b, i);
 	}
-	ok = ok && take_turns(all);
+	ok = ok && run_slices(all);
 	for (uint32_t i = 0; all && i < all->n; i++)
 		free_block(&all->block[i]);
 	if (all) {

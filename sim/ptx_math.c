@@ -112,7 +112,7 @@ static uint64_t logic(uint64_t a, uint64_t b, uint64_t c, uint64_t table)
 	return out;
 }
 
-static uint64_t turn_left(uint64_t a, uint64_t b, uint64_t count)
+static uint64_t funnel_left(uint64_t a, uint64_t b, uint64_t count)
 {
 	unsigned n = count & 31;
 	return n ? b << n | (uint32_t)a >> (32 - n) : b;
@@ -187,7 +187,7 @@ static bool compute_words(const struct ptx_step *s, uint64_t *d, const uint64_t 
 		ROW(SHL, b[l] < 32 ? a[l] << b[l] : 0);
 		ROW(SHR_U, b[l] < 32 ? a[l] >> b[l] : 0);
 		ROW(SHR_S, (uint64_t)(s32(a[l]) >> (b[l] < 31 ? b[l] : 31)));
-		ROW(SHF, turn_left(a[l], b[l], c[l]));
+		ROW(SHF, funnel_left(a[l], b[l], c[l]));
 		ROW(EQ, (uint64_t)(a[l] == b[l]));
 		ROW(NE, (uint64_t)(a[l] != b[l]));
 		ROW(GT, (uint64_t)(s32(a[l]) > s32(b[l])));

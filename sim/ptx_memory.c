@@ -118,12 +118,12 @@ static bool is_recent(const struct ptx_warp *w, unsigned lane, uint64_t address,
 
 static void note_read(struct ptx_byte *p, const struct ptx_block *b, const struct ptx_warp *w, unsigned lane)
 {
-	const bool now = p->read_turn == b->turn;
+	const bool now = p->read_epoch == b->epoch;
 
 	if (!now || p->reader != w->number || p->read_met != w->met)
 		p->read_lanes = 0;
 	p->readers = (now ? p->readers : 0) | 1u << w->number;
-	p->read_turn = b->turn;
+	p->read_epoch = b->epoch;
 	p->read_met = w->met;
 	p->reader = (uint8_t)w->number;
 	p->read_lanes |= 1u << lane;
@@ -133,8 +133,8 @@ static void note_read(struct ptx_byte *p, const struct ptx_block *b, const struc
 static const char *byte_trouble(struct ptx_byte *p, const struct ptx_block *b, const struct ptx_warp *w, unsigned lane,
                                 bool store, bool atomic)
 {
-	const bool others = p->read_turn == b->turn && p->readers & ~(1u << w->number);
-	const bool before = p->is_written && p->written_turn == b->turn;
+	const bool others = p->read_epoch == b->epoch && p->readers & ~(1u << w->number);
+	const bool before = p->is_written && p->written_epoch == b->epoch;
 
 	if ((!store || atomic) && !p->is_written)
 		return "a shared byte is read that nothing wrote";
@@ -142,16 +142,16 @@ static const char *byte_trouble(struct ptx_byte *p, const struct ptx_block *b, c
 		return "another warp wrote that shared byte, with no barrier between";
 	if (store && others)
 		return "another warp read that shared byte, with no barrier between";
-	if (!store && p->writer == w->number && p->written_turn == b->turn && p->written_met == w->met &&
+	if (!store && p->writer == w->number && p->written_epoch == b->epoch && p->written_met == w->met &&
 	    p->lane != lane)
 		return "another lane stored that shared byte since the lanes met";
-	if (store && p->read_turn == b->turn && p->reader == w->number && p->read_met == w->met &&
+	if (store && p->read_epoch == b->epoch && p->reader == w->number && p->read_met == w->met &&
 	    p->read_lanes & ~(1u << lane))
 		return "another lane read that shared byte since the lanes met";
 	if (!store)
 		note_read(p, b, w, lane);
 	else
-		*p = (struct ptx_byte){ .written_turn = b->turn,
+		*p = (struct ptx_byte){ .written_epoch = b->epoch,
 			                .written_met = w->met,
 			                .writer = (uint8_t)w->number,
 			                .lane = (uint8_t)lane,

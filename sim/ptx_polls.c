@@ -88,12 +88,12 @@ void ptx_poll_branch(struct ptx_block *b, struct ptx_warp *w)
 static bool tell(struct ptx_block *b, struct ptx_warp *w, char *out, size_t size)
 {
 	struct ptx_seen seen = { 0 };
-	uint64_t turn = MAX_ROUND;
+	uint64_t slice = MAX_ROUND;
 	char text[50];
 
 	b->together->seen = &seen;
 	w->state = PTX_RUNS;
-	bool ok = ptx_run_turn(b, w, &turn);
+	bool ok = ptx_run_slice(b, w, &slice);
 	b->together->seen = NULL;
 	const struct ptx_step *s = &b->t->step[seen.load];
 	snprintf(out, size, "block %u, warp %u polls 0x%llx%s, line %u, \"%s\"", b->number, w->number,

@@ -425,7 +425,7 @@ struct ptx_text *ptx_text_read(const char *text, unsigned capability, struct err
 			              .label = label,
 			              .name = name,
 			              .err = err };
-		ok = read_module(r) && ptx_place(r);
+		ok = read_module(r) && ptx_number_registers(r);
 	} else {
 		error_set(err, ERROR_MEMORY, "no memory for the text of a kernel");
 	}

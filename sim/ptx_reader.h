@@ -82,6 +82,6 @@ bool ptx_read_targets(struct reader *r, const char *name);
 /* Behind "brx.idx". */
 bool ptx_read_switch(struct reader *r, struct ptx_step *s);
 /* Numbers all registers, and resolves the calls. */
-bool ptx_place(struct reader *r);
+bool ptx_number_registers(struct reader *r);
 
 #endif

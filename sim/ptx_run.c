@@ -196,9 +196,9 @@ static bool step(struct ptx_block *b, struct ptx_warp *w)
 	return true;
 }
 
-bool ptx_run_turn(struct ptx_block *b, struct ptx_warp *w, uint64_t *turn)
+bool ptx_run_slice(struct ptx_block *b, struct ptx_warp *w, uint64_t *slice)
 {
-	for (; *turn && w->state == PTX_RUNS; --*turn)
+	for (; *slice && w->state == PTX_RUNS; --*slice)
 		if (!step(b, w))
 			return false;
 	return true;

@@ -40,7 +40,7 @@ struct ptx_warp {
 struct ptx_byte {
 	union {
 		struct {
-			uint32_t written_turn, written_met, read_turn, readers, read_met, read_lanes;
+			uint32_t written_epoch, written_met, read_epoch, readers, read_met, read_lanes;
 			uint8_t writer, lane, is_written, reader;
 			uint8_t by_atomics; /* all that wrote it since the barrier */
 			uint8_t unused[3];
@@ -77,8 +77,8 @@ struct ptx_block {
 	struct ptx_run *run;
 	struct ptx_warp *warp;
 	unsigned n_warps;
-	uint32_t number, turn; /* turn: barriers so far, and 1 more */
-	uint32_t card;         /* which of the launch's cards */
+	uint32_t number, epoch; /* epoch: barriers so far, and 1 more */
+	uint32_t card;          /* which of the launch's cards */
 	uint8_t *shared;
 	struct ptx_byte *byte;
 	size_t touched;                /* shared bytes from here on were neither read nor written */
@@ -111,7 +111,7 @@ bool ptx_is_ordered(struct ptx_block *b, struct ptx_warp *w, const struct ptx_st
 bool ptx_copy(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask);
 void ptx_copies_wait(struct ptx_block *b, struct ptx_warp *w, uint64_t but);
 /* ptx_run.c: up to that many steps, while the warp runs; *turn: those left over. */
-bool ptx_run_turn(struct ptx_block *b, struct ptx_warp *w, uint64_t *turn);
+bool ptx_run_slice(struct ptx_block *b, struct ptx_warp *w, uint64_t *epoch);
 /* ptx_polls.c; in cooperative launches. A strong load, and one of another kind or a store: of one lane. */
 void ptx_poll_load(struct ptx_block *b, struct ptx_warp *w, uint64_t at, size_t bytes, const uint8_t *value);
 void ptx_poll_other(struct ptx_block *b, struct ptx_warp *w, uint64_t at, size_t bytes, bool changes);

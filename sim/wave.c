@@ -157,6 +157,6 @@ void sim_run_wave(struct sim_wave *w, unsigned budget)
 		w->vector_seq += in->class >= SIM_CLASS_VALU && in->class <= SIM_CLASS_VOPD;
 		in->fn(w, in);
 		if (random && w->n_pending && !r->trapped)
-			sim_land_random(w);
+			sim_retire_random(w);
 	}
 }

@@ -132,7 +132,7 @@ enum { COUNT_LOAD, COUNT_STORE, COUNT_LDS, COUNT_SMEM, COUNT_KINDS };
 struct sim_access {
 	const struct sim_inst *in;
 	uint32_t exec;
-	bool landed;          /* effect done, still counted */
+	bool retired;         /* effect done, still counted */
 	uint8_t space;        /* SPACE_* */
 	uint64_t seq, issued; /* order among the wave's accesses; vector instructions of the wave at issue */
 	uint64_t lo, hi;      /* address range */
@@ -362,8 +362,8 @@ struct sim_access *sim_issue(struct sim_wave *w, unsigned kind, const struct sim
 void sim_issued(struct sim_wave *w, unsigned kind, struct sim_access *a);
 void sim_wait(struct sim_wave *w, unsigned kind, unsigned left);
 void sim_wait_lgkm(struct sim_wave *w, unsigned left);
-void sim_land_random(struct sim_wave *w);
-void sim_land_all(struct sim_wave *w);
+void sim_retire_random(struct sim_wave *w);
+void sim_retire_all(struct sim_wave *w);
 void sim_access_do(struct sim_wave *w, unsigned kind, struct sim_access *a); /* exec_memory.c */
 void sim_queue_free(struct sim_wave *w);
 

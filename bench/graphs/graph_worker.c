@@ -87,7 +87,7 @@ static void read_tensors(struct bench *b, const jit_graph *g, const char *folder
 	}
 }
 
-static void turn(const struct bench *b, double ms)
+static void measure(const struct bench *b, double ms)
 {
 	const uint64_t wall = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
 	uint64_t runs = 0;
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
 		if (strncmp(line, "report ", 7) == 0)
 			printf(jit_executable_write_report(b.x, line + 7, 1, &err) == JIT_OK ? "ok\n" : "no\n");
 		else
-			turn(&b, atof(line));
+			measure(&b, atof(line));
 	}
 	jit_executable_close(b.x);
 	jit_graph_close(g);

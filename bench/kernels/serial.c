@@ -13,7 +13,7 @@
 
 /* ---- mandelbrot */
 
-static int turns_of(float c_re, float c_im, int max)
+static int iterations_of(float c_re, float c_im, int max)
 {
 	float re = c_re, im = c_im;
 	int k;
@@ -36,7 +36,7 @@ static void mandelbrot(const struct worker_case *c)
 
 	for (int j = 0; j < height; j++)
 		for (int i = 0; i < width; i++)
-			o[j * width + i] = turns_of(-2.f + (float)i * dx, -1.f + (float)j * dy, 256);
+			o[j * width + i] = iterations_of(-2.f + (float)i * dx, -1.f + (float)j * dy, 256);
 }
 
 /* ---- noise */

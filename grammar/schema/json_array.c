@@ -183,7 +183,7 @@ struct outcome array_step(struct json_machine *m, struct frame *f, uint8_t byte)
 	return byte == ',' && !spaced ? begin_item(m, f, false) : dies();
 }
 
-void array_forget_place(const struct json_machine *m, struct frame *f)
+void array_forget_position(const struct json_machine *m, struct frame *f)
 {
 	frame_rest(m, f)[PHASE] = frame_rest(m, f)[SPACE] = 0;
 }

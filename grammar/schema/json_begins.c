@@ -9,7 +9,7 @@
 #include "grammar/schema/json_parts.h"
 
 /* Values inside of one another that are looked at, and groups in all: beyond, a value is taken to be there. */
-enum { DEPTH_MAX = 16, ASKED_MAX = 20000 };
+enum { DEPTH_MAX = 16, EVALUATIONS_MAX = 20000 };
 
 /* Whether a value of that kind can be right, whose frame has these nodes failed. */
 static bool kind_begins(struct json_machine *m, uint32_t group, unsigned kind, const uint32_t *failed)
@@ -54,19 +54,19 @@ bool group_begins(struct json_machine *m, uint32_t group)
 
 	if (g->begins >= 0)
 		return g->begins == 1;
-	if (g->asked) {
-		m->rests_on = g->asked < m->rests_on ? g->asked : m->rests_on;
+	if (g->evaluated) {
+		m->rests_on = g->evaluated < m->rests_on ? g->evaluated : m->rests_on;
 		return false;
 	}
-	if (m->asking == DEPTH_MAX || m->asked_in_all == ASKED_MAX)
+	if (m->asking == DEPTH_MAX || m->evaluations == EVALUATIONS_MAX)
 		return true;
 	const uint32_t outer = m->rests_on, own = ++m->asking;
-	g->asked = own;
+	g->evaluated = own;
 	m->rests_on = UINT32_MAX;
-	m->asked_in_all++;
+	m->evaluations++;
 	bool any = any_begins(m, group);
 	g = &m->group[group]; /* making groups may move them */
-	g->asked = 0;
+	g->evaluated = 0;
 	m->asking--;
 	if (any || m->rests_on >= own)
 		g->begins = any;

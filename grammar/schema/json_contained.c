@@ -139,7 +139,7 @@ bool array_can_end(struct json_machine *m, const struct frame *frame)
 	const size_t had = c->room;
 
 	frame_copy(&f, frame);
-	array_forget_place(m, &f);
+	array_forget_position(m, &f);
 	const uint32_t number = interner_add(&c->arrays, f.w, f.n, NULL);
 	if (!number || !effort_array(&hope, &c->room, (size_t)number + 1, 1)) {
 		m->machine.failed = true;

@@ -109,7 +109,7 @@ static int compare_names(const struct schema *s, uint32_t a, uint32_t b)
 }
 
 /* Where the name is, or would be. */
-static uint32_t place_of_name(const struct group *g, const struct schema *s, uint32_t name)
+static uint32_t name_index(const struct group *g, const struct schema *s, uint32_t name)
 {
 	uint32_t low = 0, high = g->n_names;
 
@@ -123,7 +123,7 @@ static uint32_t place_of_name(const struct group *g, const struct schema *s, uin
 	return low;
 }
 
-uint32_t group_name(const struct schema *s, const struct group *g, uint32_t name) { return place_of_name(g, s, name); }
+uint32_t group_name(const struct schema *s, const struct group *g, uint32_t name) { return name_index(g, s, name); }
 
 static int by_name(const void *a, const void *b, void *user)
 {
@@ -299,7 +299,7 @@ static bool fill(struct json_machine *m, struct group *g, const uint32_t *roots,
 	find_joint(g, m->schema);
 	if (!group_rank(m, g) || !group_find_known(m, g) || !find_closed(m, g))
 		return false;
-	g->few_names = group_has_few_names(m, g);
+	g->limits_names = group_limits_names(m, g);
 	return true;
 }
 

@@ -147,11 +147,11 @@ static struct outcome outcome_of(struct json_machine *m, uint32_t frame, uint8_t
 
 /* A frame on a stack, and the bytes so far where they are of an item that must differ from others: number of
  * values.bytes; 0: of none. And what was told beside it (json_told.c). */
-struct place_in_text {
+struct text_position {
 	uint32_t frame, below, item, told;
 };
 
-static uint32_t state_of(struct json_machine *m, const struct place_in_text *at)
+static uint32_t state_of(struct json_machine *m, const struct text_position *at)
 {
 	const uint32_t w[] = { at->frame, at->below, at->item, at->told };
 	bool full = m->states.n >= STATES_MAX;
@@ -162,12 +162,12 @@ static uint32_t state_of(struct json_machine *m, const struct place_in_text *at)
 	return state;
 }
 
-static struct place_in_text place_of(const struct json_machine *m, uint32_t state)
+static struct text_position position_of(const struct json_machine *m, uint32_t state)
 {
 	size_t n;
 	const uint32_t *w = interner_get(&m->states, state, &n);
 
-	return (struct place_in_text){ w[0], w[1], w[2], n > 3 ? w[3] : 0 };
+	return (struct text_position){ w[0], w[1], w[2], n > 3 ? w[3] : 0 };
 }
 
 static bool frame_differs(const struct json_machine *m, uint32_t frame)
@@ -176,9 +176,9 @@ static bool frame_differs(const struct json_machine *m, uint32_t frame)
 }
 
 /* A frame is put on top: an item's bytes are kept from here on. False: no memory. */
-static bool put_on(struct json_machine *m, struct place_in_text *at, const struct outcome *o)
+static bool put_on(struct json_machine *m, struct text_position *at, const struct outcome *o)
 {
-	uint32_t below = state_of(m, &(struct place_in_text){ o->frame, at->below, at->item, at->told });
+	uint32_t below = state_of(m, &(struct text_position){ o->frame, at->below, at->item, at->told });
 
 	if (!at->item && below && frame_differs(m, o->frame))
 		at->item = value_root(m);
@@ -189,7 +189,7 @@ static bool put_on(struct json_machine *m, struct place_in_text *at, const struc
 }
 
 /* What is compared when an item is whole, or a name. False: what is below of a frame that stands alone tells it. */
-static bool compare(struct json_machine *m, const struct place_in_text *at, const struct place_in_text *before,
+static bool compare(struct json_machine *m, const struct text_position *at, const struct text_position *before,
                     uint32_t result, struct above *above)
 {
 	const bool item = at->item && frame_differs(m, before->frame);
@@ -210,9 +210,9 @@ static bool compare(struct json_machine *m, const struct place_in_text *at, cons
 }
 
 /* The top is done: the frame below goes on. False: as compare() says. */
-static bool take_away(struct json_machine *m, struct place_in_text *at, uint32_t result)
+static bool take_away(struct json_machine *m, struct text_position *at, uint32_t result)
 {
-	const struct place_in_text before = place_of(m, at->below);
+	const struct text_position before = position_of(m, at->below);
 	const bool name = told_of_name(m, at->frame);
 	struct above above;
 
@@ -228,7 +228,7 @@ static bool take_away(struct json_machine *m, struct place_in_text *at, uint32_t
 static uint32_t make_step(struct json_machine *m, uint32_t state, uint8_t byte)
 {
 	struct machine *machine = &m->machine;
-	struct place_in_text at = place_of(m, state);
+	struct text_position at = position_of(m, state);
 	bool kept = false;
 
 	for (bool again = true; again && at.frame && !machine->failed;) {
@@ -283,14 +283,14 @@ static uint32_t alone(struct machine *machine, uint32_t frame)
 {
 	struct json_machine *m = (struct json_machine *)machine;
 
-	return state_of(m, &(struct place_in_text){ frame, NOTHING_KNOWN, 0, told_alone(m, frame) });
+	return state_of(m, &(struct text_position){ frame, NOTHING_KNOWN, 0, told_alone(m, frame) });
 }
 
 /* Its text tells items and names apart, and a state that stands alone does not have it. */
 static bool many(const struct machine *machine, uint32_t state)
 {
 	const struct json_machine *m = (const struct json_machine *)machine;
-	const struct place_in_text at = place_of(m, state);
+	const struct text_position at = position_of(m, state);
 
 	return at.item || told_of_name(m, at.frame);
 }
@@ -310,7 +310,7 @@ static bool ends(struct machine *machine, uint32_t state)
 
 	if (state == MACHINE_DEAD)
 		return false;
-	struct place_in_text at = place_of(m, state);
+	struct text_position at = position_of(m, state);
 	if (interner_get(&m->frames, at.frame, NULL)[0] == FRAME_NUMBER) {
 		const struct outcome o = outcome_of(m, at.frame, ' ');
 		if (o.kind != POPS || at.below == NOTHING_KNOWN || !take_away(m, &at, o.result))
@@ -364,7 +364,7 @@ static bool begin(struct json_machine *m, bool *empty, struct error *err)
 	if (*empty)
 		return false;
 	frame_begin(&f, FRAME_ROOT, 0, 0);
-	struct place_in_text at = { frame_keep(m, &f), NOTHING_KNOWN, 0, 0 };
+	struct text_position at = { frame_keep(m, &f), NOTHING_KNOWN, 0, 0 };
 	at.below = state_of(m, &at);
 	at.frame = group ? start_frame(m, group, 0) : 0;
 	m->machine.start = group && at.below ? state_of(m, &at) : MACHINE_DEAD;

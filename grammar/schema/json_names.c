@@ -10,19 +10,19 @@
 /* Where members are counted, none may have the name of another: what was begun must be able to become one that is not
  * there yet. Patterns can leave few. */
 
-bool group_has_few_names(const struct json_machine *m, const struct group *g)
+bool group_limits_names(const struct json_machine *m, const struct group *g)
 {
-	bool few = false;
+	bool limits = false;
 
 	for (uint32_t i = 0; i < g->n && g->counts; i++) {
 		const struct schema_node *n = &m->schema->node[g->node[i]];
-		few |= n->names != SCHEMA_NONE || (n->patterns.n && key_lists(m, g, i));
+		limits |= n->names != SCHEMA_NONE || (n->patterns.n && key_lists(m, g, i));
 	}
-	return few;
+	return limits;
 }
 
 /* Whether the object can have a member of a name that was read, with its result. */
-static bool has_place(struct json_machine *m, const struct frame *key, uint32_t result)
+static bool adds_name(struct json_machine *m, const struct frame *key, uint32_t result)
 {
 	struct frame f;
 	size_t n;
@@ -63,7 +63,7 @@ static void count_names(struct naming *n, const struct frame *f, unsigned depth)
 		}
 		frame_copy(next, f);
 		const struct outcome o = key_take(n->m, next, byte);
-		n->found += o.kind == POPS && has_place(n->m, f, o.result);
+		n->found += o.kind == POPS && adds_name(n->m, f, o.result);
 		if (o.kind != STAYS || !o.frame)
 			continue;
 		frame_load(n->m, o.frame, next);
@@ -205,7 +205,7 @@ static bool try_bytes(struct json_machine *m, struct names_met *t, uint32_t numb
 			continue;
 		frame_copy(&next, &f);
 		const struct outcome o = key_take(m, &next, byte);
-		if (o.kind == POPS && has_place(m, &f, o.result))
+		if (o.kind == POPS && adds_name(m, &f, o.result))
 			return true;
 		if (o.kind == STAYS && o.frame)
 			meet(t, o.frame, number);
@@ -306,7 +306,7 @@ uint32_t key_names(struct json_machine *m, uint32_t key, uint32_t max)
 	struct frame f;
 
 	frame_load(m, key, &f);
-	if (!frame_group(m, &f)->few_names)
+	if (!frame_group(m, &f)->limits_names)
 		return max;
 	key_open_all(m, &f);
 	count_names(&n, &f, 0);

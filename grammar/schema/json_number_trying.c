@@ -7,7 +7,7 @@
 
 enum { HUGE_EXPONENT = 18 };
 
-static void speak(struct number_finder *d, uint32_t number, bool asked)
+static void speak(struct number_finder *d, uint32_t number, bool counts)
 {
 	const struct decimal *of = number == SCHEMA_NONE ? NULL : &d->m->schema->decimal[number];
 
@@ -15,7 +15,7 @@ static void speak(struct number_finder *d, uint32_t number, bool asked)
 		return;
 	if (d->n_spoken < POINTS_MAX)
 		d->spoken[d->n_spoken++] = of;
-	d->exponents |= asked && of->exponent > HUGE_EXPONENT;
+	d->exponents |= counts && of->exponent > HUGE_EXPONENT;
 }
 
 void number_collect(struct number_finder *d)

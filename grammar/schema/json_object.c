@@ -249,7 +249,7 @@ static void fail_required(struct json_machine *m, struct frame *f, uint32_t key)
 }
 
 /* ... and those that ask for more members than there are names. */
-static void fail_few(struct json_machine *m, struct frame *f, uint32_t key)
+static void fail_too_short(struct json_machine *m, struct frame *f, uint32_t key)
 {
 	for (uint32_t i = 0; i < frame_group(m, f)->n; i++) {
 		const struct schema_node *n = &m->schema->node[frame_group(m, f)->node[i]];
@@ -268,7 +268,7 @@ struct outcome object_begin(struct json_machine *m, struct frame *f, uint32_t sp
 
 	f->w[0] = FRAME_OBJECT;
 	for (size_t i = 0; i < SEEN + bits_words(g->n_names) + 1 + bits_words(g->n_patterns); i++)
-		frame_push(f, i == SPACE ? space : i == NAMES && g->few_names ? list_none(m) : 0);
+		frame_push(f, i == SPACE ? space : i == NAMES && g->limits_names ? list_none(m) : 0);
 	if (f->failed) /* more names than there are bits for: nothing may look at them */
 		return stays(m, f);
 	memcpy(trial.w, f->w, f->n * sizeof *f->w);
@@ -277,7 +277,7 @@ struct outcome object_begin(struct json_machine *m, struct frame *f, uint32_t sp
 	struct outcome name = begin_name(m, &trial);
 	if (name.kind != DIES) {
 		fail_required(m, f, name.child);
-		fail_few(m, f, name.child);
+		fail_too_short(m, f, name.child);
 	}
 	const struct facts facts = facts_of(m, f);
 	if (!group_alive(m, frame_group(m, f), &facts))
@@ -288,7 +288,7 @@ struct outcome object_begin(struct json_machine *m, struct frame *f, uint32_t sp
 }
 
 /* Where white space may stand for those who write. */
-static unsigned space_places(const uint32_t *rest)
+static unsigned space_offset(const uint32_t *rest)
 {
 	const bool lines = rest[SPACE] & SPACE_IN_LINES;
 
@@ -330,7 +330,7 @@ static struct outcome begin_next(struct json_machine *m, struct frame *f)
 struct outcome object_step(struct json_machine *m, struct frame *f, uint8_t byte)
 {
 	uint32_t *rest = frame_rest(m, f);
-	const unsigned where = space_places(rest);
+	const unsigned where = space_offset(rest);
 	const bool spaced = m->writes && rest[SPACE] & SPACE_STATE;
 
 	if (is_space(byte))
@@ -394,7 +394,7 @@ uint32_t object_resume(struct json_machine *m, struct frame *f, const uint32_t *
 		return 0;
 	group_child_failed(m, child, result, r, n, frame_failed(f));
 	rest[PHASE] = NEXT;
-	rest[NAMES] = frame_group(m, f)->few_names ? names : 0;
+	rest[NAMES] = frame_group(m, f)->limits_names ? names : 0;
 	memset(current_of(m, f), 0, (1 + bits_words(frame_group(m, f)->n_patterns)) * sizeof *rest);
 	const struct facts facts = facts_of(m, f);
 	return group_alive(m, frame_group(m, f), &facts) ? frame_keep(m, f) : 0;

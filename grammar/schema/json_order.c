@@ -85,7 +85,7 @@ bool group_rank(struct json_machine *m, struct group *g)
 struct need {
 	uint32_t rank, node;
 };
-struct turns {
+struct ordering {
 	struct json_machine *m;
 	const struct group *g;
 	uint32_t group;
@@ -96,7 +96,7 @@ struct turns {
 };
 
 /* Name: an index of the group's. */
-static void need_name(struct turns *t, uint32_t name, uint32_t *min)
+static void need_name(struct ordering *t, uint32_t name, uint32_t *min)
 {
 	if (bit(t->of->seen, name) || t->g->rank[name] == RANK_NONE)
 		return;
@@ -112,7 +112,7 @@ static int downwards(const void *a, const void *b)
 }
 
 /* Where a node lists its names and wants so many: the rank behind which too few are left. */
-static void need_count(struct turns *t, uint32_t i, uint32_t *min)
+static void need_count(struct ordering *t, uint32_t i, uint32_t *min)
 {
 	const struct schema *s = t->m->schema;
 	const struct schema_node *n = &s->node[t->g->node[i]];
@@ -151,7 +151,7 @@ static void need_count(struct turns *t, uint32_t i, uint32_t *min)
 	free(rank);
 }
 
-static void find_needs(struct turns *t)
+static void find_needs(struct ordering *t)
 {
 	const struct schema *s = t->m->schema;
 
@@ -181,7 +181,7 @@ static int by_rank(const void *a, const void *b)
 }
 
 /* Up to which rank members may come next. */
-static uint32_t last_turn(struct turns *t)
+static uint32_t last_position(struct ordering *t)
 {
 	uint32_t failed[GROUP_NODES / 32];
 
@@ -204,15 +204,15 @@ bool order_shut(struct json_machine *m, uint32_t group, const struct members_so_
 
 	if (!m->ordered || !g->n_ranked)
 		return true;
-	struct turns *t = effort_malloc(sizeof *t);
+	struct ordering *t = effort_malloc(sizeof *t);
 	if (!t) {
 		m->machine.failed = true;
 		return false;
 	}
-	*t = (struct turns){ .m = m, .g = g, .group = group, .of = of, .wanted = wanted, .anytime = anytime };
+	*t = (struct ordering){ .m = m, .g = g, .group = group, .of = of, .wanted = wanted, .anytime = anytime };
 	find_needs(t);
 	g = t->g = &m->group[group];
-	const uint32_t last = last_turn(t);
+	const uint32_t last = last_position(t);
 	free(t);
 	effort_take(g->n_names / 4);
 	for (uint32_t i = 0; i < g->n_names; i++) {

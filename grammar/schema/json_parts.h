@@ -71,12 +71,12 @@ struct group {
 	uint32_t n_ranked; /* that have one */
 	uint32_t **known;  /* [node]: bits of names that a closed one takes; NULL: it is not closed (json_closed.c) */
 	bool counts;       /* somebody counts members: none may come twice */
-	bool few_names;    /* and patterns say which names there are, so that they can come to an end */
+	bool limits_names; /* and patterns say which names there are, so that they can come to an end */
 	uint32_t items_max, n_contains;
-	bool asks_items; /* somebody asks something of an item */
-	bool unique;     /* somebody asks that items differ */
-	int begins;      /* whether any value can be right: -1 not known yet */
-	uint32_t asked;  /* that is being asked (json_begins.c): how deep; 0: it is not */
+	bool asks_items;    /* somebody asks something of an item */
+	bool unique;        /* somebody asks that items differ */
+	int begins;         /* whether any value can be right: -1 not known yet */
+	uint32_t evaluated; /* how deep it is being evaluated (json_begins.c); 0: it is not */
 };
 
 /* What was found out about how strings can end (json_ending.c). */
@@ -137,7 +137,7 @@ struct json_machine {
 		size_t n;
 	} member[RECENT_MEMBERS];
 	/* json_begins.c: groups being asked, the outermost of them that an answer rests on, and all that were asked. */
-	uint32_t asking, rests_on, asked_in_all;
+	uint32_t asking, rests_on, evaluations;
 	struct recent {
 		uint32_t state, byte, next;
 	} recent[RECENT]; /* steps taken lately: those of a vocabulary go over few states */
@@ -279,7 +279,7 @@ void array_fail_full(const struct json_machine *m, struct frame *f);
 size_t array_requests(struct json_machine *m, struct frame *f, struct request *r);
 void array_count(const struct json_machine *m, struct frame *f, const uint32_t *root, uint32_t n_roots,
                  const uint32_t *failed_roots);
-void array_forget_place(const struct json_machine *m, struct frame *f);
+void array_forget_position(const struct json_machine *m, struct frame *f);
 /* json_contained.c: whether an array can be ended whose items "contains" counts; facts.leads of its next item. */
 struct array_with {
 	struct json_machine *m;
@@ -316,7 +316,7 @@ uint32_t object_resume(struct json_machine *m, struct frame *f, const uint32_t *
 /* The list of names in an object's frame, 0: it has none. */
 uint32_t object_names(const struct json_machine *m, uint32_t frame);
 /* json_names.c: whether patterns say which names an object that counts them can have. */
-bool group_has_few_names(const struct json_machine *m, const struct group *g);
+bool group_limits_names(const struct json_machine *m, const struct group *g);
 /* json_told.c: what a state has beside a frame: of an array whose items must differ their list, and of an object that
  * counts its members the list of those that no schema has (lists of json_unique.c that begin with list_none()); of one
  * of its names the bytes of the text so far, as they were read. 0: nothing, or it is not known. */

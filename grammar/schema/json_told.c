@@ -40,7 +40,7 @@ bool told_is_needed(const struct json_machine *m, uint32_t frame)
 {
 	const uint32_t *w = interner_get(&m->frames, frame, NULL);
 
-	return items_differ(m, w) || (w[0] == FRAME_OBJECT && m->group[w[1]].few_names);
+	return items_differ(m, w) || (w[0] == FRAME_OBJECT && m->group[w[1]].limits_names);
 }
 
 uint32_t told_by(struct json_machine *m, uint32_t told, uint32_t before, uint32_t frame, uint8_t byte)

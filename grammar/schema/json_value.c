@@ -97,7 +97,7 @@ static void put_number(struct plain *t)
 
 static void put_value(struct plain *t, unsigned depth);
 
-struct piece {
+struct member_span {
 	size_t name, value, end; /* where they begin in the text, and behind it */
 };
 
@@ -110,7 +110,7 @@ static int compare(const uint8_t *p, size_t n, const uint8_t *q, size_t k)
 
 static int by_name(const void *a, const void *b, void *user)
 {
-	const struct piece *x = a, *y = b;
+	const struct member_span *x = a, *y = b;
 	const uint8_t *out = user;
 	int c = compare(out + x->name, x->value - x->name, out + y->name, y->value - y->name);
 
@@ -118,15 +118,15 @@ static int by_name(const void *a, const void *b, void *user)
 }
 
 /* Members by their names; of those with the same name the last one. */
-static void sort_members(struct plain *t, struct piece *piece, size_t n, size_t from)
+static void sort_members(struct plain *t, struct member_span *member_span, size_t n, size_t from)
 {
 	struct plain sorted = { 0 };
 
 	if (n < 2 || t->failed)
 		return;
-	qsort_r(piece, n, sizeof *piece, by_name, t->out);
+	qsort_r(member_span, n, sizeof *member_span, by_name, t->out);
 	for (size_t i = 0; i < n; i++) {
-		const struct piece *a = &piece[i], *b = &piece[i + 1];
+		const struct member_span *a = &member_span[i], *b = &member_span[i + 1];
 		if (i + 1 == n ||
 		    compare(t->out + a->name, a->value - a->name, t->out + b->name, b->value - b->name) != 0)
 			put(&sorted, t->out + a->name, a->end - a->name);
@@ -142,26 +142,26 @@ static void sort_members(struct plain *t, struct piece *piece, size_t n, size_t 
 /* Behind the opening brace. */
 static void put_object(struct plain *t, unsigned depth)
 {
-	struct piece *piece = NULL;
+	struct member_span *member_span = NULL;
 	size_t n = 0, room = 0, from = t->n;
 
 	for (skip(t, " \t\r\n,"); t->p < t->end && *t->p == '"' && !t->failed; skip(t, " \t\r\n,")) {
-		void *pieces = piece;
-		if (!effort_array(&pieces, &room, n + 1, sizeof *piece)) {
+		void *spans = member_span;
+		if (!effort_array(&spans, &room, n + 1, sizeof *member_span)) {
 			t->failed = true;
 			break;
 		}
-		piece = pieces;
-		piece[n].name = t->n;
+		member_span = spans;
+		member_span[n].name = t->n;
 		t->p++;
 		put_string(t);
-		piece[n].value = t->n;
+		member_span[n].value = t->n;
 		skip(t, " \t\r\n:");
 		put_value(t, depth + 1);
-		piece[n++].end = t->n;
+		member_span[n++].end = t->n;
 	}
-	sort_members(t, piece, n, from);
-	free(piece);
+	sort_members(t, member_span, n, from);
+	free(member_span);
 	t->p += t->p < t->end; /* the closing brace */
 	put_byte(t, '}');
 }

@@ -146,7 +146,7 @@ static int by_name(const void *a, const void *b)
 
 /* Each has its place in the text; then each place has its member: the permutation is turned round, a cycle at a time.
  */
-static void turn_round(struct schema_member *m, uint32_t n)
+static void reverse_order(struct schema_member *m, uint32_t n)
 {
 	const uint32_t DONE = 1u << 31;
 
@@ -170,7 +170,7 @@ void schema_sort_members(struct schema *s, struct part p)
 	if (!p.n)
 		return;
 	qsort(s->member + p.at, p.n, sizeof *s->member, by_name);
-	turn_round(s->member + p.at, p.n);
+	reverse_order(s->member + p.at, p.n);
 }
 
 uint32_t schema_property(const struct schema *s, const struct schema_node *n, uint32_t name)

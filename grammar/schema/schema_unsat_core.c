@@ -85,13 +85,13 @@ static int rank(const char *key)
 
 static bool descend_keys(struct search *s, json_t *in, char **key, size_t n)
 {
-	for (int turn = 0; turn < 4; turn++)
+	for (int wanted_rank = 0; wanted_rank < 4; wanted_rank++)
 		for (size_t i = 0; i < n; i++) {
 			json_t *value = json_object_get(in, key[i]), *one;
 			const char *name;
-			if (rank(key[i]) != turn)
+			if (rank(key[i]) != wanted_rank)
 				continue;
-			if (turn == 0) {
+			if (wanted_rank == 0) {
 				char *before = strdup(s->pointer);
 				bool inside = false;
 				append(s, key[i], 0);

@@ -1,6 +1,6 @@
 /* kernels-templates/kinds/norm_awaited.c - the norm of a column whose floats are awaited, given as int8 blocks.
  *
- * Owns: KEY_NORM with AWAITED, for passes over several tokens that hand over: a group has a column, which it stages in
+ * Owns: KEY_NORM with AWAITED, for dataflow passes over several tokens: a group has a column, which it stages in
  * shared bytes. Every wave makes the sum of squares for itself (norm.c), and has scaled and made int8 blocks of what it
  * staged: quads of four blocks, and what is left behind them block by block.
  */

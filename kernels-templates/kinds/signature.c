@@ -11,9 +11,9 @@
 
 enum { ARGS_MAX = 24 };
 
-static uint32_t handed(const struct key *k, uint32_t access)
+static uint32_t dataflow(const struct key *k, uint32_t access)
 {
-	return access && has(k, KEY_AWAITED) ? access | KERNEL_HANDED : access;
+	return access && has(k, KEY_AWAITED) ? access | KERNEL_DATAFLOW : access;
 }
 
 
@@ -24,7 +24,7 @@ static void put_spans(struct kernel_use *use, struct spans spans) { memcpy(use->
 #define WRITE KERNEL_WRITE
 #define UPDATE KERNEL_UPDATE
 #define SOME KERNEL_SOME
-#define HANDED(access) handed(k, access)
+#define DATAFLOW(access) dataflow(k, access)
 #define IF(c, access) ((c) ? (access) : 0u)
 #define HAS(flag) has(k, KEY_##flag)
 #define IS_INT8 is_int8(k)

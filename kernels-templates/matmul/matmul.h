@@ -186,7 +186,7 @@ struct matmul_ahead {
 	uint32_t chunk, heads; /* bytes of a chunk, of its heads */
 	ir_a at;               /* the chunk, then its heads */
 	ir_s first;            /* row block */
-	ir_s total, asked;     /* chunks; asked: a variable */
+	ir_s total, requested; /* chunks; requested: a variable */
 };
 /* As a reader of the group's weights goes through them: whether chunks are copied beside what else the kernel has
  * shared and local, and which. If so, asks for the first one. block_bytes: of a row block. */

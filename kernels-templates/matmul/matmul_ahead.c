@@ -75,7 +75,7 @@ static void ask(struct matmul_ahead *a)
 	const struct weight_format *f = a->format;
 	const int64_t span = (int64_t)a->span_units * weight_vectors_unit(f);
 	ir_s within;
-	struct matmul_job j = job_of_chunk(a, a->asked, &within);
+	struct matmul_job j = job_of_chunk(a, a->requested, &within);
 	ir_a row = ir_aadd(b, matmul_group_arg(a->g, MATMUL_W), ir_smuli(b, j.number, a->block_bytes)),
 	     from = ir_aadd(b, row, ir_smuli(b, j.span, span));
 
@@ -87,12 +87,12 @@ static void ask(struct matmul_ahead *a)
 		                     ir_smuli(b, head, weight_vectors_head(f) * 32));
 		ir_copy(b, ir_aaddi(b, a->at, a->chunk), heads, a->heads);
 	}
-	ir_set_s(b, a->asked, ir_saddi(b, a->asked, 1));
+	ir_set_s(b, a->requested, ir_saddi(b, a->requested, 1));
 }
 
 static void ask_for_one(struct matmul_ahead *a)
 {
-	matmul_begin_below(a->b, a->asked, a->total);
+	matmul_begin_below(a->b, a->requested, a->total);
 	ask(a);
 	ir_endloop(a->b);
 }
@@ -120,7 +120,7 @@ void matmul_ahead_open(struct matmul_ahead *a, const struct matmul_group *g, int
 	a->at = ir_local(b, (int64_t)a->chunk + a->heads);
 	matmul_group_blocks(a->g, &a->first, &end);
 	a->total = ir_smuli(b, jobs_of(a, ir_ssub(b, end, a->first)), a->span_units / a->chunk_units);
-	a->asked = ir_var_s(b, ir_sconst(b, 0));
+	a->requested = ir_var_s(b, ir_sconst(b, 0));
 	ask_for_one(a);
 }
 

@@ -47,7 +47,7 @@ static bool is_even(const struct weight_format *f, unsigned i)
 	return true;
 }
 
-bool mma_may_bring(const struct weight_format *f, unsigned span_units)
+bool mma_may_load(const struct weight_format *f, unsigned span_units)
 {
 	const struct weight_quants *q = f->quants;
 	bool even = q && !q->is_wide && !(q->halves && q->minimum) && span_units % VECTORS_PERIOD_UNITS == 0 &&
@@ -58,8 +58,8 @@ bool mma_may_bring(const struct weight_format *f, unsigned span_units)
 	return even;
 }
 
-static ir_s odd_of(const struct mma_shared *m) { return ir_sandi(m->b, m->brings, 1); }
-static ir_s side_of(const struct mma_shared *m) { return ir_sshri(m->b, m->brings, 1); }
+static ir_s odd_of(const struct mma_shared *m) { return ir_sandi(m->b, m->loader, 1); }
+static ir_s side_of(const struct mma_shared *m) { return ir_sshri(m->b, m->loader, 1); }
 static int64_t span_bytes(const struct mma_shared *m)
 {
 	return m->group.span_units * (int64_t)weight_vectors_unit(m->recipe->format);
@@ -115,7 +115,7 @@ void mma_walk(const struct mma_shared *m, const struct mma_step *s, const ir_s *
 /* ---- columns */
 
 /* Blocks of eight columns each; of short steps the last one again and again. */
-static void bring_column_scales(const struct mma_shared *m, const struct mma_step *s, size_t member, ir_i out[2])
+static void load_column_scales(const struct mma_shared *m, const struct mma_step *s, size_t member, ir_i out[2])
 {
 	struct ir *b = m->b;
 	ir_i lane = ir_ilane(b), unit = ir_iand(b, lane, ir_iconst(b, (int32_t)s->strips - 1)),
@@ -130,7 +130,7 @@ static void bring_column_scales(const struct mma_shared *m, const struct mma_ste
 static void leave_column_scales(const struct mma_shared *m, const ir_i d[2], int32_t at)
 {
 	struct ir *b = m->b;
-	ir_a to = matmul_plus(b, mma_column_scales(m), m->brings, IR_TILE * MMA_STEP * 4);
+	ir_a to = matmul_plus(b, mma_column_scales(m), m->loader, IR_TILE * MMA_STEP * 4);
 
 	for (unsigned i = 0; i < 2; i++)
 		ir_fstore(b, to, ir_fbits(b, d[i]), at + (int32_t)(i * 8 * MMA_STEP * 4), 0);
@@ -138,7 +138,7 @@ static void leave_column_scales(const struct mma_shared *m, const ir_i d[2], int
 
 /* ---- scales of rows that lie as they are: a lane's word has those of two units of its row */
 
-static ir_i bring_row_scales(const struct mma_shared *m, const struct mma_step *s)
+static ir_i load_row_scales(const struct mma_shared *m, const struct mma_step *s)
 {
 	struct ir *b = m->b;
 	uint32_t stream = s->units * weight_vectors_lane(m->recipe->format),
@@ -175,7 +175,7 @@ static void leave_row_scales(const struct mma_shared *m, const struct mma_step *
 
 /* ---- rows that are unpacked */
 
-static void bring_packed(const struct mma_shared *m, const struct mma_step *s, struct mma_brought *r)
+static void load_packed(const struct mma_shared *m, const struct mma_step *s, struct mma_loaded *r)
 {
 	struct ir *b = m->b;
 	const struct weight_format *f = m->recipe->format;
@@ -211,7 +211,7 @@ static void make_numbers(const struct mma_shared *m, const struct mma_step *s, c
 	p->array[0].n = 4;
 }
 
-static void leave_packed(const struct mma_shared *m, const struct mma_step *s, const struct mma_brought *r)
+static void leave_packed(const struct mma_shared *m, const struct mma_step *s, const struct mma_loaded *r)
 {
 	struct ir *b = m->b;
 	const struct weight_format *f = m->recipe->format;
@@ -247,7 +247,7 @@ void mma_write_zeroes(const struct mma_shared *m)
 {
 	struct ir *b = m->b;
 	ir_f zero = ir_fconst(b, 0);
-	ir_a at = matmul_plus(b, ir_aaddi(b, mma_buffer(m), MMA_FACTOR_BYTES + MMA_VECTORS_BYTES), m->brings,
+	ir_a at = matmul_plus(b, ir_aaddi(b, mma_buffer(m), MMA_FACTOR_BYTES + MMA_VECTORS_BYTES), m->loader,
 	                      IR_TILE * IR_VECTOR_BYTES);
 
 	for (unsigned u = 0; u < MMA_STEP; u++)
@@ -257,10 +257,10 @@ void mma_write_zeroes(const struct mma_shared *m)
 
 /* ---- a step */
 
-struct mma_brought mma_bring(const struct mma_shared *m, const struct mma_step *s)
+struct mma_loaded mma_load(const struct mma_shared *m, const struct mma_step *s)
 {
 	struct ir *b = m->b;
-	struct mma_brought r = { 0 };
+	struct mma_loaded r = { 0 };
 
 	for (unsigned u = 0; u < s->strips; u++) {
 		r.x[u] = ir_oload(b, m->x, (int32_t)(u * IR_STRIP_BYTES), mma_column_bytes(m), 1);
@@ -268,20 +268,20 @@ struct mma_brought mma_bring(const struct mma_shared *m, const struct mma_step *
 			r.w[u] = ir_oload(b, m->w, (int32_t)(u * MMA_UNIT_BYTES), IR_VECTOR_BYTES, MMA_SIDE);
 	}
 	if (m->recipe->unpacks)
-		bring_packed(m, s, &r);
+		load_packed(m, s, &r);
 	else if (m->recipe->int8)
-		r.dw = bring_row_scales(m, s);
+		r.dw = load_row_scales(m, s);
 	if (m->recipe->int8)
-		bring_column_scales(m, s, offsetof(struct activation_block, d), r.dx);
+		load_column_scales(m, s, offsetof(struct activation_block, d), r.dx);
 	if (mma_has_minima(m))
-		bring_column_scales(m, s, offsetof(struct activation_block, d_sum), r.sx);
+		load_column_scales(m, s, offsetof(struct activation_block, d_sum), r.sx);
 	return r;
 }
 
-void mma_leave(const struct mma_shared *m, const struct mma_step *s, const struct mma_brought *r)
+void mma_leave(const struct mma_shared *m, const struct mma_step *s, const struct mma_loaded *r)
 {
 	struct ir *b = m->b;
-	ir_a at = matmul_plus(b, mma_buffer(m), m->brings, IR_TILE * IR_VECTOR_BYTES);
+	ir_a at = matmul_plus(b, mma_buffer(m), m->loader, IR_TILE * IR_VECTOR_BYTES);
 
 	for (unsigned u = 0; u < s->strips; u++) {
 		const int32_t strip = (int32_t)u * mma_strip_bytes(m);

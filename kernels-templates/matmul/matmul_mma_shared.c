@@ -87,7 +87,7 @@ static void multiply(const struct mma_shared *m, unsigned strips)
 static void take(const struct mma_shared *m, const struct mma_step *s, const struct mma_step *next, const ir_s *over)
 {
 	mma_walk(m, s, over);
-	struct mma_brought r = mma_bring(m, next);
+	struct mma_loaded r = mma_load(m, next);
 	multiply(m, s->strips);
 	ir_barrier(m->b);
 	mma_leave(m, next, &r);
@@ -198,7 +198,7 @@ static void begin_walk(struct mma_shared *m, ir_s base, ir_s blocks, ir_s tile)
 	struct ir *b = m->b;
 	const struct matmul_group *g = &m->group;
 	const int64_t column = mma_column_bytes(m), blocks_of = m->group.kp / 2;
-	ir_s side = ir_sshri(b, m->brings, 1), number;
+	ir_s side = ir_sshri(b, m->loader, 1), number;
 
 	if (m->recipe->matrices > 1)
 		number = ir_sadd(b, ir_sshli(b, base, 1), side);
@@ -206,12 +206,12 @@ static void begin_walk(struct mma_shared *m, ir_s base, ir_s blocks, ir_s tile)
 		number = ir_sadd(b, base, ir_smin(b, side, ir_saddi(b, blocks, -1)));
 	mma_begin_rows(m, number);
 	ir_a x = matmul_plus(b, matmul_group_arg(g, MATMUL_X), tile, MMA_BOTH * column);
-	x = matmul_plus(b, x, m->brings, IR_TILE * column);
+	x = matmul_plus(b, x, m->loader, IR_TILE * column);
 	m->x = ir_var_a(b, matmul_plus(b, x, m->half, column / MMA_HALVES));
 	if (!m->recipe->int8)
 		return;
 	ir_a xs = matmul_plus(b, matmul_group_arg(g, MATMUL_XS), tile, MMA_BOTH * blocks_of);
-	xs = matmul_plus(b, xs, m->brings, IR_TILE * blocks_of);
+	xs = matmul_plus(b, xs, m->loader, IR_TILE * blocks_of);
 	m->xs = ir_var_a(b, matmul_plus(b, xs, m->half, blocks_of / MMA_HALVES));
 }
 
@@ -219,7 +219,7 @@ static void do_spans(const struct mma_shared *m)
 {
 	struct ir *b = m->b;
 	const struct walk w = walk_of(m);
-	struct mma_brought first = mma_bring(m, first_step(&w));
+	struct mma_loaded first = mma_load(m, first_step(&w));
 
 	mma_leave(m, first_step(&w), &first);
 	if (mma_has_halves(m))
@@ -264,8 +264,8 @@ void matmul_mma_shared_build(struct ir *b, const struct key *key, const struct t
 		m.own = ir_local(b, (m.spans > 2 ? MAX_WAITING : 1) * TILE_BYTES);
 	ir_s wave = ir_wave(b);
 	m.row_side = ir_sandi(b, wave, 1);
-	m.brings = ir_sandi(b, wave, WAVES_OF_HALF - 1);
-	m.column_side = ir_sshri(b, m.brings, 1);
+	m.loader = ir_sandi(b, wave, WAVES_OF_HALF - 1);
+	m.column_side = ir_sshri(b, m.loader, 1);
 	m.half = ir_sshri(b, wave, 2);
 	matmul_group_build(&m.group);
 }

@@ -27,7 +27,7 @@ struct mma_shared {
 	ir_a own;
 
 	/* This wave's: its half, which rows and columns it multiplies, which 16 of both it stages. */
-	ir_s half, row_side, column_side, brings;
+	ir_s half, row_side, column_side, loader;
 
 	/* A tile's, and walking: what is staged next. */
 	ir_a x, w, xs, heads;
@@ -40,7 +40,7 @@ struct mma_step {
 };
 
 /* What a wave has loaded for a step. */
-struct mma_brought {
+struct mma_loaded {
 	ir_o x[MMA_STEP], w[MMA_STEP];
 	ir_i dx[2], sx[2], dw;
 	ir_i word[WEIGHT_MAX_ARRAYS][16], head[4];
@@ -89,11 +89,11 @@ static inline ir_a mma_row_scales(const struct mma_shared *m)
 /* --- matmul_mma_load.c */
 
 /* Whether weights of this format, spans of so many units, are unpacked on their way. */
-bool mma_may_bring(const struct weight_format *f, unsigned span_units);
+bool mma_may_load(const struct weight_format *f, unsigned span_units);
 /* Where weights, and heads, of the tile's row block number `number` begin for this wave. */
 void mma_begin_rows(struct mma_shared *m, ir_s number);
-struct mma_brought mma_bring(const struct mma_shared *m, const struct mma_step *s);
-void mma_leave(const struct mma_shared *m, const struct mma_step *s, const struct mma_brought *r);
+struct mma_loaded mma_load(const struct mma_shared *m, const struct mma_step *s);
+void mma_leave(const struct mma_shared *m, const struct mma_step *s, const struct mma_loaded *r);
 /* Once for a tile. */
 void mma_write_zeroes(const struct mma_shared *m);
 /* Behind a step's; to the tile's beginning where nothing is left (over 1, else 0; NULL: something is). */

@@ -34,7 +34,7 @@ bool matmul_mma_shares(const struct weight_format *f, uint64_t k)
 	const bool as_they_lie = f && (f->type == DTYPE_Q8_0 || f->type == DTYPE_F16 || f->type == DTYPE_BF16);
 
 	return spans >= MMA_HALVES &&
-	       (as_they_lie || mma_may_bring(f, (unsigned)(numerics_pad(k) / spans / VECTORS_UNIT_K)));
+	       (as_they_lie || mma_may_load(f, (unsigned)(numerics_pad(k) / spans / VECTORS_UNIT_K)));
 }
 
 /* ---- and which are used

@@ -220,7 +220,7 @@ static int fit(const char *whole, const struct model_location *p)
 /* ---- those that fit best */
 
 struct fitting {
-	const struct model_location **place;
+	const struct model_location **location;
 	size_t n;
 	int fit;
 };
@@ -248,13 +248,13 @@ static void leave_out_others(struct fitting *f)
 	size_t n = 0, usable = 0;
 
 	for (size_t i = 0; i < f->n; i++)
-		usable += !is_no_model(f->place[i]);
+		usable += !is_no_model(f->location[i]);
 	for (size_t i = 0; i < f->n; i++) {
-		bool twice = (usable && is_no_model(f->place[i]));
+		bool twice = (usable && is_no_model(f->location[i]));
 		for (size_t k = 0; k < n && !twice; k++)
-			twice = is_same_file(f->place[i], f->place[k]);
+			twice = is_same_file(f->location[i], f->location[k]);
 		if (!twice)
-			f->place[n++] = f->place[i];
+			f->location[n++] = f->location[i];
 	}
 	f->n = n;
 }
@@ -263,8 +263,8 @@ static void leave_out_others(struct fitting *f)
 static bool find_fitting(struct fitting *f, const struct model_search *s, const char *whole)
 {
 	f->fit = FIT_NOT;
-	f->place = calloc(s->n + 1, sizeof *f->place);
-	if (!f->place)
+	f->location = calloc(s->n + 1, sizeof *f->location);
+	if (!f->location)
 		return false;
 	for (size_t i = 0; i < s->n; i++) {
 		int one = fit(whole, &s->found[i]);
@@ -273,7 +273,7 @@ static bool find_fitting(struct fitting *f, const struct model_search *s, const 
 			f->n = 0;
 		}
 		if (one == f->fit && one != FIT_NOT)
-			f->place[f->n++] = &s->found[i];
+			f->location[f->n++] = &s->found[i];
 	}
 	if (f->n > 1)
 		leave_out_others(f);
@@ -289,7 +289,7 @@ static void say_choices(const char *word, const struct fitting *f, struct error 
 
 	for (; shown < f->n && shown < SHOWN_MAX; shown++) {
 		char one[200];
-		error_quote(one, sizeof one, f->place[shown]->name, strlen(f->place[shown]->name));
+		error_quote(one, sizeof one, f->location[shown]->name, strlen(f->location[shown]->name));
 		if (at + strlen(one) + 40 > sizeof list)
 			break;
 		at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", at ? ", " : "", one);
@@ -389,7 +389,7 @@ static bool looks_like_path(const char *word)
 
 static bool take(struct model_named *out, const char *word, const struct fitting *f, struct error *err)
 {
-	const struct model_location *p = f->place[0];
+	const struct model_location *p = f->location[0];
 
 	if (f->n > 1) {
 		say_choices(word, f, err);
@@ -428,7 +428,7 @@ bool model_named(struct model_named *out, const char *word, struct error *err)
 		ok = take(out, word, &f, err);
 	else
 		ok = looks_like_path(word) ? take_path(out, word, err) : say_unknown(out, word, &s, err);
-	free(f.place);
+	free(f.location);
 	model_search_free(&s);
 	return ok;
 }
@@ -438,9 +438,9 @@ size_t model_name_among(const char *word, const struct model_location *p, size_t
 	const struct model_search s = { .found = (struct model_location *)(uintptr_t)p, .n = n };
 	struct fitting f = { 0 };
 	const bool one = strlen(word) < NAME_LENGTH_MAX && find_fitting(&f, &s, word) && f.n == 1;
-	const size_t which = one ? (size_t)(f.place[0] - p) : n;
+	const size_t which = one ? (size_t)(f.location[0] - p) : n;
 
-	free(f.place);
+	free(f.location);
 	return which;
 }
 
@@ -468,7 +468,7 @@ bool model_path(const char **word, struct error *err)
 
 /* ---- names that several have */
 
-static bool rename_place(struct model_location *p, bool later)
+static bool rename_location(struct model_location *p, bool later)
 {
 	char *name = NULL;
 
@@ -490,7 +490,7 @@ bool model_names_unique(struct model_location *p, size_t n)
 	for (size_t i = n; i-- > 0 && ok;) {
 		bool later = i && strcmp(p[i].source, p[i - 1].source) == 0 && p[i].path;
 		if (later || several)
-			ok = rename_place(&p[i], later);
+			ok = rename_location(&p[i], later);
 	}
 	return ok;
 }

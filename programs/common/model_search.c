@@ -48,7 +48,7 @@ static bool note(struct model_search *s, char *sentence)
 	return keep(&s->note, &s->n_notes, &s->notes_room, sentence);
 }
 
-static void free_place(struct model_location *p)
+static void free_location(struct model_location *p)
 {
 	free(p->name);
 	free(p->path);
@@ -62,12 +62,12 @@ static bool add(struct model_search *s, struct model_location p)
 	bool full = s->n == FOUND_MAX;
 
 	if (p.name && !full && array_grow((void **)&s->found, &s->room, s->n + 1, sizeof *s->found)) {
-		p.order = (unsigned)s->n_looked;
+		p.order = (unsigned)s->n_searched;
 		s->found[s->n++] = p;
 		return true;
 	}
 	full = full && p.name;
-	free_place(&p);
+	free_location(&p);
 	return full;
 }
 
@@ -329,7 +329,7 @@ static bool see_manifest(struct model_search *s, const char *root, const char *p
 	};
 	if (memory && p.manifest)
 		return add(s, p);
-	free_place(&p);
+	free_location(&p);
 	return false;
 }
 
@@ -417,14 +417,14 @@ static bool is_new(struct seen *seen, const char *path)
 	return true;
 }
 
-static bool look(struct model_search *s, const struct root *r, struct seen *seen)
+static bool search_root(struct model_search *s, const struct root *r, struct seen *seen)
 {
 	const char *value = r->variable ? getenv(r->variable) : "";
 
 	if (!value || (r->variable && *value != '/'))
 		return true;
 	char *path = text("%s%s", value, r->behind);
-	if (!path || !keep(&s->looked, &s->n_looked, &s->looked_room, path))
+	if (!path || !keep(&s->searched, &s->n_searched, &s->searched_room, path))
 		return false;
 	return !is_new(seen, path) || r->walk(s, r->source, path);
 }
@@ -469,7 +469,7 @@ static bool search(struct model_search *s, const char *source, struct error *err
 
 	*s = (struct model_search){ 0 };
 	for (size_t i = 0; ok && i < ROOTS; i++)
-		ok = (source && strcmp(roots[i].source, source) != 0) || look(s, &roots[i], &seen);
+		ok = (source && strcmp(roots[i].source, source) != 0) || search_root(s, &roots[i], &seen);
 	if (!ok || (s->n && !make_unique(s)))
 		return error_set(err, ERROR_MEMORY, "no memory for a list of %zu models", s->n);
 	return true;
@@ -488,8 +488,8 @@ bool model_search_folder(struct model_search *s, const char *folder, struct erro
 void model_search_free(struct model_search *s)
 {
 	for (size_t i = 0; i < s->n; i++)
-		free_place(&s->found[i]);
+		free_location(&s->found[i]);
 	free(s->found);
 	free_list(s->note, s->n_notes);
-	free_list(s->looked, s->n_looked);
+	free_list(s->searched, s->n_searched);
 }

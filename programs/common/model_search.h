@@ -26,8 +26,8 @@ struct model_search {
 	size_t n, room;
 	char **note; /* what could not be looked at, in sentences; and the folders that were */
 	size_t n_notes, notes_room;
-	char **looked;
-	size_t n_looked, looked_room;
+	char **searched;
+	size_t n_searched, searched_room;
 	size_t folders; /* read so far */
 };
 

@@ -27,7 +27,7 @@
 #define PROXY "a reverse proxy in front of jitserve does that"
 #define CORS_ALL "pages of --cors-origin may use any method and header"
 #define ONE_HOST "jitserve runs on one machine; several are put behind a reverse proxy"
-#define PLACES "a cache of generated kernels is kept; --cache says where"
+#define CACHE_SETTINGS "a cache of generated kernels is kept; --cache says where"
 #define NAME_IT "name the model: --hf-repo OWNER/NAME"
 #define PRECISION "numbers are computed as --numerics says, and weights stay as the file has them"
 #define CODE_OF_MODELS "no code of a model's repository is ever run"

@@ -93,7 +93,7 @@ static bool add_message(struct preset *p, const char *role, size_t n, const char
 }
 
 /* Where a file is that a preset names: beside it, in the user's folder ("~/"), or anywhere. */
-static void place_of(char out[4096], const struct preset *p, const char *name)
+static void path_of(char out[4096], const struct preset *p, const char *name)
 {
 	const char *slash = strrchr(p->path, '/'), *home = getenv("HOME");
 
@@ -111,7 +111,7 @@ static bool take_template(struct preset *p, const char *value, struct error *err
 
 	if (strstr(value, "{%") || strstr(value, "{{"))
 		return keep(&p->template, value, err);
-	place_of(path, p, value);
+	path_of(path, p, value);
 	struct file file = { 0 };
 	bool ok = stat(path, &st) == 0 && S_ISREG(st.st_mode)
 	                  ? file_open(&file, path, err) && file_text(&file, FILE_MAX, err)
@@ -151,7 +151,7 @@ static bool take(struct preset *p, const char *key, const char *value, struct er
 		return take_template(p, value, err);
 	if (strcmp(name, "adapter") == 0 || strcmp(name, "lora") == 0) {
 		char path[4096];
-		place_of(path, p, value);
+		path_of(path, p, value);
 		return set(p, "lora", path, err);
 	}
 	if (strcmp(name, "message") == 0) {
@@ -449,7 +449,7 @@ static bool take_model(struct preset *p, struct model_named *m, struct error *er
 
 	if (!from)
 		return error_set(err, ERROR_FORMAT, "%s: names no model: FROM or model is missing", p->path);
-	place_of(beside, p, from);
+	path_of(beside, p, from);
 	if (strncmp(from, "~/", 2) == 0 || stat(beside, &st) == 0)
 		from = beside;
 	model_named_free(m);

@@ -12,7 +12,7 @@ enum { JITEML_DONE, JITEML_FAILED, JITEML_USAGE, JITEML_NOT_FOUND = 3, JITEML_IN
 struct jiteml_arguments {
 	const char *command, *operand[2];
 	const char *device, *cache, *form, *target, *sequence, *operations, *front;
-	long size, max, variables, threads, digits, lags, looked, terms;
+	long size, max, variables, threads, digits, lags, examined, terms;
 	double cap, enough;
 	bool extended, no_constants, json, quiet;
 };

@@ -111,7 +111,7 @@ static int fit(const struct numbers *d, uint32_t codes)
 	clock_gettime(CLOCK_MONOTONIC, &begun);
 	const struct regress_options o = {
 		.codes = codes,
-		.looked = (uint64_t)jiteml.looked * 1000000,
+		.examined = (uint64_t)jiteml.examined * 1000000,
 		.terms = (unsigned)jiteml.terms,
 		.no_constants = jiteml.no_constants,
 		.enough = jiteml.enough,
@@ -126,7 +126,7 @@ static int fit(const struct numbers *d, uint32_t codes)
 	for (unsigned i = jiteml.quiet && front.n ? front.n - 1 : 0; i < front.n; i++)
 		print_formula(&front.formula[i], names, names[d->columns - 1]);
 	if (!jiteml.quiet && !jiteml.json)
-		printf("%" PRIu64 " functions looked at, %" PRIu64 " formulas fitted, %.2f s\n", report.looked,
+		printf("%" PRIu64 " functions looked at, %" PRIu64 " formulas fitted, %.2f s\n", report.examined,
 		       report.fitted,
 		       (double)(ended.tv_sec - begun.tv_sec) + (double)(ended.tv_nsec - begun.tv_nsec) * 1e-9);
 	const bool exact = front.n && front.formula[front.n - 1].error <= jiteml.enough;

@@ -12,7 +12,7 @@
 #include "runtime/host/system.h"
 
 struct jiteml_arguments jiteml = {
-	.variables = -1, .cap = 12, .digits = 40, .form = "text", .looked = 20, .terms = 3, .enough = 1e-9
+	.variables = -1, .cap = 12, .digits = 40, .form = "text", .examined = 20, .terms = 3, .enough = 1e-9
 };
 jit_cancel *jiteml_cancel;
 const char *const jiteml_names[2] = { "x", "y" };
@@ -98,7 +98,7 @@ static const struct option_row rows[] = {
 	  .help = "functions that are looked at, in millions (20)",
 	  .low = 1,
 	  .high = 100000,
-	  .target = &jiteml.looked },
+	  .target = &jiteml.examined },
 	{ .name = "terms",
 	  .kind = OPTION_INT,
 	  .value = "N",

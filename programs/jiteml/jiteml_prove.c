@@ -199,7 +199,7 @@ static void hyperbolic(struct big *z, const struct big *a, int sign)
 }
 
 /* times i, or divided by it */
-static void turn(struct big *z, int sign)
+static void multiply_by_i(struct big *z, int sign)
 {
 	mpfr_swap(z->re, z->im);
 	mpfr_neg(sign > 0 ? z->re : z->im, sign > 0 ? z->re : z->im, MPFR_RNDN);
@@ -211,10 +211,10 @@ static void sine(struct big *z, const struct big *a, bool cosine)
 
 	open_big(&b);
 	copy_big(&b, a);
-	turn(&b, 1);
+	multiply_by_i(&b, 1);
 	hyperbolic(z, &b, cosine ? 1 : -1);
 	if (!cosine)
-		turn(z, -1);
+		multiply_by_i(z, -1);
 	close_big(&b);
 }
 
@@ -248,10 +248,10 @@ static void arcsine(struct big *z, const struct big *a, bool cosine)
 	mpfr_neg(root.im, root.im, MPFR_RNDN);
 	sqrt_big(&root, &root);
 	copy_big(&i_a, a);
-	turn(&i_a, 1);
+	multiply_by_i(&i_a, 1);
 	add_big(&root, &root, &i_a, 1);
 	ln_big(z, &root, false);
-	turn(z, -1);
+	multiply_by_i(z, -1);
 	if (cosine) {
 		mpfr_const_pi(root.re, MPFR_RNDN);
 		mpfr_div_2ui(root.re, root.re, 1, MPFR_RNDN);
@@ -273,13 +273,13 @@ static void arctangent(struct big *z, const struct big *a)
 	open_big(&high);
 	set_big(&one, 1, 0);
 	copy_big(&i_a, a);
-	turn(&i_a, 1);
+	multiply_by_i(&i_a, 1);
 	add_big(&low, &one, &i_a, -1);
 	add_big(&high, &one, &i_a, 1);
 	ln_big(&low, &low, false);
 	ln_big(&high, &high, false);
 	add_big(z, &low, &high, -1);
-	turn(z, 1);
+	multiply_by_i(z, 1);
 	mpfr_div_2ui(z->re, z->re, 1, MPFR_RNDN);
 	mpfr_div_2ui(z->im, z->im, 1, MPFR_RNDN);
 	close_big(&one);

@@ -7,7 +7,7 @@
 
 #include "programs/jitk/jitk.h"
 
-enum { RUNS_MIN = 5, RUNS_MAX = 100000, COPIED = 1 << 24, CHAINS = 1 << 17, TURNS = 512, LIMIT_RUNS = 7 };
+enum { RUNS_MIN = 5, RUNS_MAX = 100000, COPIED = 1 << 24, CHAINS = 1 << 17, ITERATIONS = 512, LIMIT_RUNS = 7 };
 #define SECONDS_OF_RUNS 0.5
 
 static const char limits[] =
@@ -146,7 +146,7 @@ static bool print(const struct timed *t, const struct times *x, jit_compute *c, 
 	jit_compute_get_info(c, &info, NULL);
 	snprintf(constants, sizeof constants, "n=%d", COPIED);
 	const uint64_t copy = limit(c, "copy", constants, err);
-	snprintf(constants, sizeof constants, "n=%d turns=%d", CHAINS, TURNS);
+	snprintf(constants, sizeof constants, "n=%d turns=%d", CHAINS, ITERATIONS);
 	const uint64_t multiply = copy ? limit(c, "multiply", constants, err) : 0;
 	if (!multiply)
 		return false;
@@ -154,7 +154,7 @@ static bool print(const struct timed *t, const struct times *x, jit_compute *c, 
 	       r.tuned[0] ? " with " : "", r.tuned, info.device, info.target, info.threads,
 	       info.threads == 1 ? "" : "s", ns * 1e-6, (double)x->ns[0] * 1e-6, x->n);
 	share("memory", (double)r.bytes_read + (double)r.bytes_written, "B", ns, 8.0 * COPIED / (double)copy);
-	share("arithmetic", (double)r.operations, "op", ns, 2.0 * 8 * TURNS * (double)CHAINS / (double)multiply);
+	share("arithmetic", (double)r.operations, "op", ns, 2.0 * 8 * ITERATIONS * (double)CHAINS / (double)multiply);
 	return true;
 }
 

@@ -140,8 +140,8 @@ struct stepped {
 	jit_launch *launch;
 	struct jitk_arrays arrays;
 	jit_buffer **buffer; /* by parameter; NULL: kernels work on the arrays themselves */
-	size_t turning[3];   /* numbers of the parameters that change places: now, next, third */
-	size_t turns;        /* how many those are */
+	size_t rotating[3];  /* numbers of the parameters that are exchanged: now, next, third */
+	size_t n_rotating;   /* how many those are */
 	long steps;
 	double seconds;
 };
@@ -191,7 +191,7 @@ static bool copy_back(struct stepped *s, jit_error *err)
 
 	for (size_t i = 0; s->buffer && ok && i < s->arrays.n; i++) {
 		const struct jitk_array *a = &s->arrays.list[i];
-		if (jitk_is_written(a) || i == s->turning[0])
+		if (jitk_is_written(a) || i == s->rotating[0])
 			ok = jit_buffer_read(s->buffer[i], 0, a->data, a->is.bytes, err) == JIT_OK;
 	}
 	return ok;
@@ -213,8 +213,8 @@ static bool run_steps(struct stepped *s, const struct example *x, jit_error *err
 		ok = give(s, i, i, err);
 	const double begin = now();
 	for (long step = 0; ok && step < s->steps; step++) {
-		for (size_t k = 0; ok && k < s->turns; k++)
-			ok = give(s, s->turning[k], s->turning[(k + (size_t)step) % s->turns], err);
+		for (size_t k = 0; ok && k < s->n_rotating; k++)
+			ok = give(s, s->rotating[k], s->rotating[(k + (size_t)step) % s->n_rotating], err);
 		ok = ok && (!x->before_step || x->before_step(s->launch, step, err)) &&
 		     jit_launch_run(s->launch, err) == JIT_OK;
 	}
@@ -227,9 +227,9 @@ static void print_steps(struct stepped *s, const struct example *x)
 {
 	struct jitk_array *list = s->arrays.list;
 
-	const size_t now = s->turning[0], next = s->turning[1];
+	const size_t now = s->rotating[0], next = s->rotating[1];
 
-	if (s->turns == 2 && s->steps % 2 == 0) {
+	if (s->n_rotating == 2 && s->steps % 2 == 0) {
 		uint8_t *data = list[now].data;
 		list[now].data = list[next].data;
 		list[next].data = data;
@@ -257,10 +257,10 @@ static int run_stepped(const struct example *x)
 	} else if (!jitk_arrays_open(&s.arrays, s.kernel, &e)) {
 		status = jitk_fail(e.text);
 	} else {
-		s.turning[0] = (size_t)jit_kernel_find(s.kernel, x->now);
-		s.turning[1] = (size_t)jit_kernel_find(s.kernel, x->next);
-		s.turning[2] = x->third ? (size_t)jit_kernel_find(s.kernel, x->third) : 0;
-		s.turns = x->third ? 3 : 2;
+		s.rotating[0] = (size_t)jit_kernel_find(s.kernel, x->now);
+		s.rotating[1] = (size_t)jit_kernel_find(s.kernel, x->next);
+		s.rotating[2] = x->third ? (size_t)jit_kernel_find(s.kernel, x->third) : 0;
+		s.n_rotating = x->third ? 3 : 2;
 		s.steps = x->count_steps ? x->count_steps(&s.arrays) : jitk.steps >= 0 ? jitk.steps : x->steps;
 		if (!copy_there(&s, &err) || !run_steps(&s, x, &err) || !copy_back(&s, &err) ||
 		    jit_compute_written(s.compute, &err) != JIT_OK) {

@@ -84,18 +84,19 @@ void quant_merge_row(const struct quant_merge *m, uint64_t row, float *x, double
 
 /* The tensor of the model's file that a part is for, and where its rows are there. NULL: err. */
 static struct quant_tensor *tensor_of(const struct quant_plan *p, const struct model *m,
-                                      const struct adapter_part *part, struct model_location *place, struct error *err)
+                                      const struct adapter_part *part, struct model_location *location,
+                                      struct error *err)
 {
 	char name[MODEL_LOCATION_NAME + 16];
 
-	*place = (struct model_location){ 0 };
+	*location = (struct model_location){ 0 };
 	if (part->target != ADAPTER_LAYER)
 		snprintf(name, sizeof name, "%s",
 		         part->target == ADAPTER_OUTPUT || part->target == ADAPTER_WHOLE_OUTPUT
 		                 ? "output.weight"
 		                 : "token_embd.weight");
-	else if (model_location_of(m, true, part->layer, part->slot, place))
-		snprintf(name, sizeof name, "%s.weight", place->name);
+	else if (model_location_of(m, true, part->layer, part->slot, location))
+		snprintf(name, sizeof name, "%s.weight", location->name);
 	else
 		name[0] = 0;
 	for (uint64_t i = 0; i < p->gguf.n_tensors; i++) {
@@ -125,7 +126,7 @@ static bool check_tensor(const struct quant_plan *p, const struct quant_tensor *
 }
 
 static bool fill(struct quant_merge *m, const struct adapter_file *f, const struct adapter_part *part,
-                 const struct model_location *place, struct error *err)
+                 const struct model_location *location, struct error *err)
 {
 	const bool layered = part->target == ADAPTER_LAYER, dora = f->pair[part->pair].magnitude.name;
 
@@ -137,7 +138,7 @@ static bool fill(struct quant_merge *m, const struct adapter_file *f, const stru
 		return error_set(err, ERROR_MEMORY, "no memory for the matrices of an adapter");
 	for (uint64_t r = 0; r < part->rows; r++) {
 		const uint64_t at =
-			layered ? place->first_row + model_source_row(&place->order, place->head_dim, r) : r;
+			layered ? location->first_row + model_source_row(&location->order, location->head_dim, r) : r;
 		if (at >= m->rows)
 			return error_set(err, ERROR_FORMAT, "%s: row %" PRIu64 " of %s is beyond the model's",
 			                 f->weights.label, at, part->location.name);
@@ -161,11 +162,11 @@ static bool fill_whole(struct quant_merge *m, const struct adapter_file *f, cons
 static bool add_part(struct quant_plan *p, const struct model *model, const struct adapter_file *f,
                      const struct adapter_part *part, float scale, struct error *err)
 {
-	struct model_location place;
-	struct quant_tensor *t = tensor_of(p, model, part, &place, err);
+	struct model_location location;
+	struct quant_tensor *t = tensor_of(p, model, part, &location, err);
 	struct quant_merge *m, **last;
 
-	if (!t || !check_tensor(p, t, part, part->target == ADAPTER_LAYER ? place.all_rows : part->rows, err))
+	if (!t || !check_tensor(p, t, part, part->target == ADAPTER_LAYER ? location.all_rows : part->rows, err))
 		return false;
 	if (!(m = calloc(1, sizeof *m)))
 		return error_set(err, ERROR_MEMORY, "no memory for the matrices of an adapter");
@@ -176,7 +177,7 @@ static bool add_part(struct quant_plan *p, const struct model *model, const stru
 	for (last = &t->merge; *last;)
 		last = &(*last)->next;
 	*last = m;
-	return part->rank ? fill(m, f, part, &place, err) : fill_whole(m, f, part, scale, err);
+	return part->rank ? fill(m, f, part, &location, err) : fill_whole(m, f, part, scale, err);
 }
 
 static bool add_adapter(struct quant_plan *p, const struct model *model, const char *value, struct error *err)

@@ -43,7 +43,7 @@ enum where {
 /* Types of the output and embedding matrices; F32: as usual. */
 struct mixture_ends {
 	enum dtype output, embedding;
-	bool few_bits;
+	bool low_bits;
 };
 
 enum { MAX_RULES = 7 };
@@ -65,7 +65,7 @@ struct mixture_rules {
 /* clang-format off */
 static const struct mixture_rules mixtures[] = {
 #define USUAL_ENDS ENDS(F32, F32, false)
-#define ENDS(output, embedding, few_bits) { DTYPE_##output, DTYPE_##embedding, few_bits }
+#define ENDS(output, embedding, low_bits) { DTYPE_##output, DTYPE_##embedding, low_bits }
 #define MIXTURE(name, number, main, experts, ends, instead, made, ...) \
 	{ #name, number, DTYPE_##main, experts, ends, DTYPE_##instead, { __VA_ARGS__ } },
 #define NAMED(name, number)
@@ -104,7 +104,7 @@ static const struct mixture_rules *find_mixture(const char *name)
 	return NULL;
 }
 
-bool quant_wants_importance(const char *name) { return find_mixture(name)->ends.few_bits; }
+bool quant_wants_importance(const char *name) { return find_mixture(name)->ends.low_bits; }
 
 bool quant_is_type(const char *name) { return find_mixture(name) != NULL; }
 
@@ -253,9 +253,9 @@ static enum dtype by_rules(const struct choosing *c, const struct gguf_tensor *t
 	const struct mixture_ends own = mix->ends;
 	if (sort == SORT_EMBEDDING && own.embedding != DTYPE_F32)
 		return own.embedding;
-	if (c->experts == 8 && own.few_bits && sort == SORT_KEY)
+	if (c->experts == 8 && own.low_bits && sort == SORT_KEY)
 		return DTYPE_Q4_K;
-	if (c->experts == 8 && !own.few_bits && (value || sort == SORT_KEY))
+	if (c->experts == 8 && !own.low_bits && (value || sort == SORT_KEY))
 		return DTYPE_Q8_0;
 	if (c->experts == 8 && sort == SORT_ATTENTION_OUTPUT)
 		return mix->better_experts ? DTYPE_Q5_K : mix->base;

@@ -243,7 +243,7 @@ static size_t element_bytes(enum plan_form form)
 }
 
 /* Whether an op of the step is handed a part of the buffer: what is made inside another op does not get into memory. */
-static bool is_handed(const struct side *s, size_t step, const void *buffer, uint64_t bytes)
+static bool receives(const struct side *s, size_t step, const void *buffer, uint64_t bytes)
 {
 	for (size_t i = s->begin[step]; i < s->begin[step + 1]; i++)
 		for (uint32_t k = 0; k < s->plan->op[i].n_args; k++)
@@ -263,7 +263,7 @@ static bool compare_value(struct comparison *c, const struct pass *pass, size_t 
 	if (!bytes) /* and it has no place */
 		return true;
 	uint8_t *at = a->values + a->layout->at[v][form];
-	if (!is_handed(&c->card, step, at, bytes))
+	if (!receives(&c->card, step, at, bytes))
 		return true;
 	snprintf(name, sizeof name, "value %u (%s)", v, forms[form]);
 	return compare_buffer(c, pass, step, name, at, b->values + b->layout->at[v][form], element_bytes(form), bytes,

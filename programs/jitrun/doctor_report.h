@@ -50,7 +50,7 @@ struct trial_model {
 bool trial_open(struct trial_model *t, const char *shape, const char *mixture, const char *device, const char *isa,
                 jit_error *err);
 void trial_close(struct trial_model *t);
-/* Models opened from now on have a launch for each op on NVIDIA cards: ops that hand over while they run cannot be run
+/* Models opened from now on have a launch for each op on NVIDIA cards: ops of a dataflow pass cannot be run
  * one by one. Returns what was asked for before, malloc'ed, or NULL; trial_launch() takes that. */
 char *trial_launch_graphs(void);
 void trial_launch(char *usual);

@@ -37,7 +37,7 @@ struct row {
 	struct error why_not; /* code 0: it runs */
 };
 
-static bool look_at(struct row *r, const struct model_location *p)
+static bool read_row(struct row *r, const struct model_location *p)
 {
 	struct model m;
 
@@ -104,8 +104,8 @@ static void print_notes(const struct model_search *s, bool any)
 	if (any)
 		return;
 	fprintf(stderr, "No models were found in:\n");
-	for (size_t i = 0; i < s->n_looked; i++)
-		fprintf(stderr, "  %s\n", error_quote(quoted, sizeof quoted, s->looked[i], strlen(s->looked[i])));
+	for (size_t i = 0; i < s->n_searched; i++)
+		fprintf(stderr, "  %s\n", error_quote(quoted, sizeof quoted, s->searched[i], strlen(s->searched[i])));
 }
 
 /* ---- for machines */
@@ -130,13 +130,13 @@ static json_t *json_row(const struct model_location *p, const struct row *r)
 
 static void print_json(const struct model_search *s, json_t *models)
 {
-	json_t *notes = json_array(), *looked = json_array();
+	json_t *notes = json_array(), *searched = json_array();
 
 	for (size_t i = 0; i < s->n_notes; i++)
 		json_array_append_new(notes, output_string(s->note[i]));
-	for (size_t i = 0; i < s->n_looked; i++)
-		json_array_append_new(looked, output_string(s->looked[i]));
-	json_t *o = json_pack("{s:o, s:o, s:o}", "models", models, "notes", notes, "folders", looked);
+	for (size_t i = 0; i < s->n_searched; i++)
+		json_array_append_new(searched, output_string(s->searched[i]));
+	json_t *o = json_pack("{s:o, s:o, s:o}", "models", models, "notes", notes, "folders", searched);
 	json_dumpf(o, stdout, output_json_flags(stdout));
 	putchar('\n');
 	json_decref(o);
@@ -159,7 +159,7 @@ int jitrun_list(int argc, char **argv)
 	json_t *models = json_array();
 	for (size_t i = 0; i < s.n && !interrupted; i++) {
 		struct row r;
-		if (!look_at(&r, &s.found[i]))
+		if (!read_row(&r, &s.found[i]))
 			continue;
 		any = true;
 		if (jitrun_command.json)

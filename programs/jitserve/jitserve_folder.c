@@ -65,11 +65,11 @@ static void keep_name(struct models *all, const struct model_location *p)
 }
 
 /* Whether it is new. name: what it is called. */
-static bool add_one(struct models *all, const char *place, const char *called, size_t n)
+static bool add_one(struct models *all, const char *location, const char *called, size_t n)
 {
 	struct error ignored = { 0 };
 
-	if (is_known(all, place) || !is_model(place))
+	if (is_known(all, location) || !is_model(location))
 		return false;
 	if (all->n == SERVE_MAX_MODELS) {
 		if (!full_told)
@@ -78,7 +78,7 @@ static bool add_one(struct models *all, const char *place, const char *called, s
 		full_told = true;
 		return false;
 	}
-	char *path = strdup(place), *name = strndup(called, n); /* for as long as the program runs */
+	char *path = strdup(location), *name = strndup(called, n); /* for as long as the program runs */
 	bool ok = path && name && models_add(all, path, name, NULL, &ignored);
 	if (!ok)
 		free(path); /* one of that name is there */
@@ -147,16 +147,16 @@ static void refresh(struct models *all)
 static struct served *guess(struct models *all, const char *name)
 {
 	struct served *m = NULL;
-	struct model_location place[SERVE_MAX_MODELS];
+	struct model_location location[SERVE_MAX_MODELS];
 	size_t at[SERVE_MAX_MODELS], n = 0;
 
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < all->n; i++)
 		if (found[i].name && !all->list[i].gone) {
-			place[n] = found[i];
+			location[n] = found[i];
 			at[n++] = i;
 		}
-	const size_t which = model_name_among(name, place, n);
+	const size_t which = model_name_among(name, location, n);
 	if (which < n)
 		m = &all->list[at[which]];
 	for (size_t i = 0; i < n_fetched && !m; i++)

@@ -129,7 +129,7 @@ static bool add_driver_keys(struct key **keys, size_t *n, struct driver_code by,
 
 bool warm_model_keys(const struct model *m, const struct target *t, struct key **keys, size_t *n, struct error *err)
 {
-	struct warm_options o = { .target = t, .tokens = (uint32_t)warm.batch, .handed = warm_device_awaits(t) };
+	struct warm_options o = { .target = t, .tokens = (uint32_t)warm.batch, .dataflow = warm_device_awaits(t) };
 
 	o.activations = strcmp(warm.activations, "any") == 0   ? WARM_ANY_ACTIVATIONS
 	                : strcmp(warm.activations, "f32") == 0 ? WARM_F32_ACTIVATIONS

@@ -34,7 +34,7 @@ struct device_facts {
 	bool keeps_code;   /* all the code it runs may come from a cache: only such a device can be sealed */
 	bool tunes;        /* kernels' schedules can be timed on it */
 	bool overlaps;     /* an op's groups begin while those before a barrier end: a stage more costs little */
-	bool awaits;       /* a pass of a few tokens may be a plan that hands over (plan_options) */
+	bool awaits;       /* a pass of a few tokens may be a dataflow plan (plan_options) */
 	enum device_clock clock;
 	/* Of real cards, as their drivers tell it: bytes of its memory and float operations a second, at most, and
 	 * bytes a second between it and the host, assumed; 0: not known. */

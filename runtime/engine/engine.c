@@ -33,7 +33,7 @@ static bool need_kernels(const struct engine *e, const struct cancel *cancel, st
 		.kv = warm_kv(e->kv.type),
 		.numerics = m->bounded && !e->exact ? WARM_BOUNDED : WARM_EXACT,
 		.tokens = e->batch,
-		.handed = m->device->facts.awaits,
+		.dataflow = m->device->facts.awaits,
 		.usual = true
 	};
 	struct key *keys;
@@ -271,7 +271,7 @@ struct plan_options engine_plan_options(const struct engine *e)
 		.tune = m->tune,
 		.only = m->sealed ? m->registry : NULL,
 		.context = e->parts && !e->shows ? PLAN_PARTS_TO_COME : PLAN_WHOLE,
-		.handed = m->device->facts.awaits && !e->shows,
+		.dataflow = m->device->facts.awaits && !e->shows,
 		.shows = e->shows,
 		.general = e->general,
 		.adapts = e->adapts
@@ -306,7 +306,7 @@ static uint64_t count_missing(const struct engine *e, const struct plan *p)
 /* Whether passes of several tokens have their context in parts, on such a device. */
 static bool has_records(const struct engine *e, uint32_t tokens)
 {
-	return e->parts && !e->model->device->facts.host_runs && tokens > 1 && tokens <= PLAN_HANDED_MAX;
+	return e->parts && !e->model->device->facts.host_runs && tokens > 1 && tokens <= PLAN_DATAFLOW_MAX;
 }
 
 static struct plan **slot_of(struct engine *e, uint32_t tokens, enum plan_logits logits)
@@ -332,7 +332,7 @@ struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t positi
 	    !pass_memory_records(&e->memory, &e->model->file.spec, e->context, tokens, err))
 		return NULL;
 	struct plan_buffers buf = e->memory.buf;
-	if (opt.handed && !pass_memory_handed(&e->memory, &e->model->file.spec, e->context, tokens, &buf, err))
+	if (opt.dataflow && !pass_memory_dataflow(&e->memory, &e->model->file.spec, e->context, tokens, &buf, err))
 		return NULL;
 	struct plan *p = calloc(1, sizeof *p);
 	if (!p) {
@@ -390,7 +390,7 @@ static bool build_joint(struct engine *e, struct engine_joint *j, const struct p
 	if (has_records(e, tokens) && !pass_memory_records(&e->memory, &e->model->file.spec, e->context, tokens, err))
 		return false;
 	struct plan_buffers buf = e->memory.buf;
-	if (opt.handed && !pass_memory_handed(&e->memory, &e->model->file.spec, e->context, tokens, &buf, err))
+	if (opt.dataflow && !pass_memory_dataflow(&e->memory, &e->model->file.spec, e->context, tokens, &buf, err))
 		return false;
 	buf.logits = e->memory.all_logits;
 	buf.greatest = e->memory.all_greatest;

@@ -132,26 +132,26 @@ bool pass_memory_records(struct pass_memory *m, const struct model_spec *s, uint
 	return m->buf.records || tokens > 1;
 }
 
-bool pass_memory_handed(struct pass_memory *m, const struct model_spec *s, uint64_t context, uint32_t tokens,
-                        struct plan_buffers *to, struct error *err)
+bool pass_memory_dataflow(struct pass_memory *m, const struct model_spec *s, uint64_t context, uint32_t tokens,
+                          struct plan_buffers *to, struct error *err)
 {
 	const bool several = tokens > 1;
-	uint32_t widest = several ? plan_handed_tokens(s, context, m->buf.tokens) : 1;
-	uint64_t bytes = tokens <= widest ? plan_handed_bytes(s, context, widest) : 0;
+	uint32_t widest = several ? plan_dataflow_tokens(s, context, m->buf.tokens) : 1;
+	uint64_t bytes = tokens <= widest ? plan_dataflow_bytes(s, context, widest) : 0;
 
-	to->handed = NULL;
+	to->dataflow = NULL;
 	if (!bytes)
 		return true;
-	if (!m->handed[several].tokens) {
-		m->handed[several].tokens = widest;
-		m->handed[several].bytes = bytes + SLACK;
-		m->handed[several].at =
+	if (!m->dataflow[several].tokens) {
+		m->dataflow[several].tokens = widest;
+		m->dataflow[several].bytes = bytes + SLACK;
+		m->dataflow[several].at =
 			m->device->alloc(m->device, bytes + SLACK, DEVICE_BUFFERS, several ? NULL : err);
 	}
 	to->context = context;
-	to->handed = m->handed[several].at;
-	to->handed_room = bytes;
-	return to->handed || several;
+	to->dataflow = m->dataflow[several].at;
+	to->dataflow_room = bytes;
+	return to->dataflow || several;
 }
 
 void pass_memory_close(struct pass_memory *m)
@@ -162,7 +162,7 @@ void pass_memory_close(struct pass_memory *m)
 		return;
 	d->release(d, m->buf.records, m->records_bytes);
 	for (unsigned i = 0; i < 2; i++)
-		d->release(d, m->handed[i].at, m->handed[i].bytes);
+		d->release(d, m->dataflow[i].at, m->dataflow[i].bytes);
 	d->release(d, m->buf.shown, m->shown_bytes);
 	d->release(d, m->all_logits, m->all_logits_bytes);
 	d->release(d, m->shared, m->shared_bytes);

@@ -22,7 +22,7 @@ struct pass_memory {
 		uint8_t *at;
 		size_t bytes;
 		uint32_t tokens; /* of the widest pass that it is for; 0: nobody has asked yet */
-	} handed[2];             /* of passes of one token, and of several */
+	} dataflow[2];           /* of passes of one token, and of several */
 };
 
 /* How much that takes for passes over at most o->tokens tokens, without taking any and before there are weights:
@@ -41,10 +41,10 @@ bool pass_memory_shown(struct pass_memory *m, const struct model_spec *s, uint32
  * do without. tokens: of the pass that asks. */
 bool pass_memory_records(struct pass_memory *m, const struct model_spec *s, uint64_t context, uint32_t tokens,
                          struct error *err);
-/* Makes room for what kernels hand over while a pass of so many tokens runs (plan.h), if there is none yet, and sets
+/* Makes room for the dataflow region of a pass of so many tokens (plan.h), if there is none yet, and sets
  * it in *to. Nothing where the model has no such plan, or the device no memory: several tokens then do without. */
-bool pass_memory_handed(struct pass_memory *m, const struct model_spec *s, uint64_t context, uint32_t tokens,
-                        struct plan_buffers *to, struct error *err);
+bool pass_memory_dataflow(struct pass_memory *m, const struct model_spec *s, uint64_t context, uint32_t tokens,
+                          struct plan_buffers *to, struct error *err);
 void pass_memory_close(struct pass_memory *m);
 
 #endif

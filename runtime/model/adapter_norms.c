@@ -1,12 +1,12 @@
-/* runtime/model/adapter_norms.c - magnitudes of rows, their norms at any scale, and biases (adapter_piece.h).
+/* runtime/model/adapter_norms.c - magnitudes of rows, their norms at any scale, and biases (adapter_update.h).
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernels-templates/formats/weight_format.h"
-#include "runtime/model/adapter_piece.h"
+#include "runtime/model/adapter_update.h"
 
-enum matrix_slot piece_matrix_slot(enum tensor_slot slot)
+enum matrix_slot update_matrix_slot(enum tensor_slot slot)
 {
 	static const enum matrix_slot of[TENSOR_SLOTS] = {
 #define X(name, ...) [SLOT_##name] = MATRIX_##name,
@@ -28,9 +28,9 @@ static bool read_row(const jit_model *m, const struct model_tensor *t, uint64_t 
 	return true;
 }
 
-/* What a row's squared norm is by the user's scale: of w and s * b A, with `turned` A by columns, and gram A times
+/* What a row's squared norm is by the user's scale: of w and s * b A, with `transposed` A by columns, and gram A times
  * itself. */
-static void norm_of(const struct piece *p, uint64_t row, const float *w, const double *turned, const double *gram,
+static void norm_of(const struct update *p, uint64_t row, const float *w, const double *transposed, const double *gram,
                     double scale)
 {
 	const uint32_t rank = p->part->rank;
@@ -42,7 +42,7 @@ static void norm_of(const struct piece *p, uint64_t row, const float *w, const d
 		const double x = (double)w[i];
 		own += x * x;
 		for (uint32_t j = 0; j < rank; j++)
-			by[j] += turned[i * rank + j] * x;
+			by[j] += transposed[i * rank + j] * x;
 	}
 	for (uint32_t j = 0; j < rank; j++) {
 		cross += (double)b[j] * by[j];
@@ -58,37 +58,37 @@ static void norm_of(const struct piece *p, uint64_t row, const float *w, const d
 	p->extra[ADAPT_NORM_SQUARE * rp + row] = (float)(scale * scale * square);
 }
 
-static void turn_first(const struct piece *p, double *turned, double *gram)
+static void transpose_first(const struct update *p, double *transposed, double *gram)
 {
 	const uint32_t rank = p->part->rank;
 
 	for (uint64_t i = 0; i < p->part->cols; i++)
 		for (uint32_t j = 0; j < rank; j++)
-			turned[i * rank + j] = (double)p->a[j * p->part->cols + i];
+			transposed[i * rank + j] = (double)p->a[j * p->part->cols + i];
 	for (uint64_t i = 0; i < p->part->cols; i++)
 		for (uint32_t j = 0; j < rank; j++)
 			for (uint32_t k = 0; k < rank; k++)
-				gram[j * rank + k] += turned[i * rank + j] * turned[i * rank + k];
+				gram[j * rank + k] += transposed[i * rank + j] * transposed[i * rank + k];
 }
 
-static bool fill_norms(const struct piece *p, const jit_model *m, double scale, struct error *err)
+static bool fill_norms(const struct update *p, const jit_model *m, double scale, struct error *err)
 {
 	const struct adapter_part *part = p->part;
-	const struct model_tensor *t = &m->file.spec.layer[part->layer].matrix[piece_matrix_slot(part->slot)];
-	double *turned = calloc(part->cols * part->rank + 1, sizeof *turned),
+	const struct model_tensor *t = &m->file.spec.layer[part->layer].matrix[update_matrix_slot(part->slot)];
+	double *transposed = calloc(part->cols * part->rank + 1, sizeof *transposed),
 	       *gram = calloc((size_t)part->rank * part->rank + 1, sizeof *gram);
 	float *w = malloc(part->cols * sizeof *w);
 	uint8_t *raw = malloc(t->row_bytes + (size_t)1);
-	bool ok = (turned && gram && w && raw) || error_set(err, ERROR_MEMORY, "no memory for norms of rows");
+	bool ok = (transposed && gram && w && raw) || error_set(err, ERROR_MEMORY, "no memory for norms of rows");
 
 	if (ok)
-		turn_first(p, turned, gram);
+		transpose_first(p, transposed, gram);
 	for (uint64_t r = 0; ok && r < part->rows; r++) {
 		ok = read_row(m, t, r, raw, w, err);
 		if (ok)
-			norm_of(p, r, w, turned, gram, scale);
+			norm_of(p, r, w, transposed, gram, scale);
 	}
-	free(turned);
+	free(transposed);
 	free(gram);
 	free(w);
 	free(raw);
@@ -96,7 +96,7 @@ static bool fill_norms(const struct piece *p, const jit_model *m, double scale, 
 }
 
 /* The vectors behind its second matrix. Pads have the magnitude and the norm 1. */
-bool piece_read_extras(struct piece *p, const struct adapter_file *f, const jit_model *m, struct error *err)
+bool update_read_extras(struct update *p, const struct adapter_file *f, const jit_model *m, struct error *err)
 {
 	const struct adapter_pair *pair = &f->pair[p->part->pair];
 	const uint64_t rp = numerics_pad(p->part->rows);

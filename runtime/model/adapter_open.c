@@ -9,12 +9,12 @@
 #include <string.h>
 
 #include "jit/store/record.h"
-#include "runtime/model/adapter_piece.h"
+#include "runtime/model/adapter_update.h"
 #include "runtime/model/sized.h"
 
 enum { ALIGN = 64, SLACK = 512 /* that kernels may read behind */ };
 
-/* ---- pieces */
+/* ---- updates */
 
 static uint64_t take(uint64_t *used, uint64_t bytes)
 {
@@ -30,12 +30,12 @@ static const struct weights_matrix *matrix_for(const jit_model *m, const struct 
 	case ADAPTER_EMBEDDING: return &m->weights.embed;
 	case ADAPTER_OUTPUT: return &m->weights.lm_head;
 	case ADAPTER_WHOLE_OUTPUT: return &m->weights.head_whole;
-	default: return &m->weights.layer[p->layer].matrix[piece_matrix_slot(p->slot)];
+	default: return &m->weights.layer[p->layer].matrix[update_matrix_slot(p->slot)];
 	}
 }
 
 /* All of an output matrix, as the first one of a pair of that rank. */
-static bool read_head(struct piece *p, const struct adapter_file *f, const jit_model *m, uint64_t *used,
+static bool read_head(struct update *p, const struct adapter_file *f, const jit_model *m, uint64_t *used,
                       struct error *err)
 {
 	const struct adapter_part *part = p->part;
@@ -49,15 +49,15 @@ static bool read_head(struct piece *p, const struct adapter_file *f, const jit_m
 		return error_set(err, ERROR_MEMORY, "no memory for an output matrix of an adapter");
 	if (!adapter_read_whole(f, part, 0, part->rows, p->a, err))
 		return false;
-	p->type = piece_narrowest(p);
+	p->type = update_narrowest(p);
 	p->rank = (uint32_t)(part->rows + ADAPT_RANKS - 1) / ADAPT_RANKS * ADAPT_RANKS;
 	p->fact = (struct adapt_fact){ .rank = (int32_t)p->rank, .scale = 1, .type = (int32_t)p->type };
-	p->at_a = p->at_b = take(used, p->rank * numerics_pad(part->cols) * piece_element(p->type));
+	p->at_a = p->at_b = take(used, p->rank * numerics_pad(part->cols) * update_element(p->type));
 	return true;
 }
 
-static bool read_piece(struct piece *p, const struct adapter_file *f, const jit_model *m, uint64_t *used,
-                       struct error *err)
+static bool read_update(struct update *p, const struct adapter_file *f, const jit_model *m, uint64_t *used,
+                        struct error *err)
 {
 	const struct adapter_part *part = p->part;
 
@@ -73,24 +73,24 @@ static bool read_piece(struct piece *p, const struct adapter_file *f, const jit_
 		                 part->location.name);
 	if (!adapter_read(f, part, p->a, p->b, err))
 		return false;
-	p->type = piece_narrowest(p);
+	p->type = update_narrowest(p);
 	p->rank = (part->rank + ADAPT_RANKS - 1) / ADAPT_RANKS * ADAPT_RANKS;
 	p->fact = (struct adapt_fact){
 		.rank = (int32_t)p->rank, .scale = (float)f->pair[part->pair].scale, .type = (int32_t)p->type
 	};
-	p->at_a = p->at_b = take(used, p->rank * numerics_pad(part->cols) * piece_element(p->type));
-	if (piece_embeds(p))
+	p->at_a = p->at_b = take(used, p->rank * numerics_pad(part->cols) * update_element(p->type));
+	if (update_embeds(p))
 		return true;
-	if (!piece_read_extras(p, f, m, err))
+	if (!update_read_extras(p, f, m, err))
 		return false;
-	p->at_b = take(used, p->rank * numerics_pad(part->rows) * piece_element(p->type) +
+	p->at_b = take(used, p->rank * numerics_pad(part->rows) * update_element(p->type) +
 	                             (p->extra ? ADAPT_EXTRAS * numerics_pad(part->rows) * 4 : 0));
 	return true;
 }
 
 /* ---- into the device's memory, and into the tables */
 
-static bool fill_memory(jit_adapter *a, const struct piece *piece, size_t n, struct error *err)
+static bool fill_memory(jit_adapter *a, const struct update *update, size_t n, struct error *err)
 {
 	struct device *d = a->model->device;
 
@@ -100,10 +100,10 @@ static bool fill_memory(jit_adapter *a, const struct piece *piece, size_t n, str
 	bool ok = packed != NULL || error_set(err, ERROR_MEMORY, "no memory for the matrices of an adapter");
 
 	for (size_t i = 0; ok && i < n; i++) {
-		piece_pack(packed, &piece[i]);
-		const uint64_t place = piece[i].part->layer + ((uint64_t)piece[i].part->target << 32);
-		a->key = record_checksum(&piece[i].fact, sizeof piece[i].fact, a->key + place);
-		a->key = record_checksum(&piece[i].part->slot, sizeof piece[i].part->slot, a->key);
+		update_pack(packed, &update[i]);
+		const uint64_t position = update[i].part->layer + ((uint64_t)update[i].part->target << 32);
+		a->key = record_checksum(&update[i].fact, sizeof update[i].fact, a->key + position);
+		a->key = record_checksum(&update[i].part->slot, sizeof update[i].part->slot, a->key);
 	}
 	if (ok) {
 		a->key = record_checksum(packed, a->bytes, a->key);
@@ -122,16 +122,16 @@ static bool set_fact(const jit_adapter *a, const struct weights_site *site, cons
 	return d->upload(d, site->facts + a->number * sizeof *fact, fact, sizeof *fact, err);
 }
 
-static bool fill_tables(jit_adapter *a, const struct piece *piece, size_t n, struct error *err)
+static bool fill_tables(jit_adapter *a, const struct update *update, size_t n, struct error *err)
 {
 	struct device *d = a->model->device;
 
 	for (size_t i = 0; i < n; i++) {
-		const struct weights_site *site = piece[i].matrix->site;
-		uint8_t *const down[] = { a->memory + piece[i].at_a }, *const up[] = { a->memory + piece[i].at_b };
+		const struct weights_site *site = update[i].matrix->site;
+		uint8_t *const down[] = { a->memory + update[i].at_a }, *const up[] = { a->memory + update[i].at_b };
 		if (!device_upload_addresses(d, site->down + a->number * 8, down, 1, err) ||
 		    !device_upload_addresses(d, site->up + a->number * 8, up, 1, err) ||
-		    !set_fact(a, site, &piece[i].fact, err))
+		    !set_fact(a, site, &update[i].fact, err))
 			return false;
 	}
 	return true;
@@ -170,7 +170,7 @@ static bool take_number(jit_adapter *a, struct error *err)
 }
 
 /* What the host looks up for each token. */
-static bool keep_rows(jit_adapter *a, const struct piece *p, struct error *err)
+static bool keep_rows(jit_adapter *a, const struct update *p, struct error *err)
 {
 	const uint32_t rank = p->part->rank;
 
@@ -187,13 +187,14 @@ static bool keep_rows(jit_adapter *a, const struct piece *p, struct error *err)
 }
 
 /* *n: how many there are for the device. */
-static bool take_pieces(jit_adapter *a, struct piece *piece, const struct adapter_file *f, size_t *n, struct error *err)
+static bool take_updates(jit_adapter *a, struct update *update, const struct adapter_file *f, size_t *n,
+                         struct error *err)
 {
 	const struct adapters *all = a->model->adapters;
 	uint64_t used = 0;
 
 	for (size_t i = 0; i < f->n_parts; i++) {
-		struct piece *p = &piece[*n];
+		struct update *p = &update[*n];
 		p->part = &f->part[i];
 		if (p->part->target == ADAPTER_WHOLE_EMBEDDING) {
 			if (!adapter_rows_open(a, f, p->part, err))
@@ -201,7 +202,7 @@ static bool take_pieces(jit_adapter *a, struct piece *piece, const struct adapte
 			continue;
 		}
 		++*n;
-		if (!read_piece(p, f, a->model, &used, err) || (piece_embeds(p) && !keep_rows(a, p, err)))
+		if (!read_update(p, f, a->model, &used, err) || (update_embeds(p) && !keep_rows(a, p, err)))
 			return false;
 		a->matrix[a->matrices++] = p->matrix;
 		a->scaled |= p->extra != NULL;
@@ -218,14 +219,14 @@ static bool take_pieces(jit_adapter *a, struct piece *piece, const struct adapte
 	return adapter_read_done(f, err);
 }
 
-static void free_pieces(struct piece *piece, size_t n)
+static void free_updates(struct update *update, size_t n)
 {
-	for (size_t i = 0; piece && i < n; i++) {
-		free(piece[i].a);
-		free(piece[i].b);
-		free(piece[i].extra);
+	for (size_t i = 0; update && i < n; i++) {
+		free(update[i].a);
+		free(update[i].b);
+		free(update[i].extra);
 	}
-	free(piece);
+	free(update);
 }
 
 static bool take_invocation(jit_adapter *a, const struct adapter_file *f, struct error *err)
@@ -244,15 +245,15 @@ static bool take_invocation(jit_adapter *a, const struct adapter_file *f, struct
 
 static bool load(jit_adapter *a, const struct adapter_file *f, struct error *err)
 {
-	struct piece *piece = calloc(f->n_parts + 1, sizeof *piece);
+	struct update *update = calloc(f->n_parts + 1, sizeof *update);
 	size_t n = 0;
-	bool ok = piece && (a->matrix = calloc(f->n_parts + 1, sizeof *a->matrix));
+	bool ok = update && (a->matrix = calloc(f->n_parts + 1, sizeof *a->matrix));
 
 	if (!ok)
 		error_set(err, ERROR_MEMORY, "no memory for an adapter");
-	ok = ok && take_invocation(a, f, err) && take_pieces(a, piece, f, &n, err) && take_number(a, err) &&
-	     fill_memory(a, piece, n, err) && fill_tables(a, piece, n, err);
-	free_pieces(piece, f->n_parts);
+	ok = ok && take_invocation(a, f, err) && take_updates(a, update, f, &n, err) && take_number(a, err) &&
+	     fill_memory(a, update, n, err) && fill_tables(a, update, n, err);
+	free_updates(update, f->n_parts);
 	return ok;
 }
 

@@ -7,7 +7,7 @@
 #include "base/floats.h"
 #include "jit/store/record.h"
 #include "runtime/model/adapter_open.h"
-#include "runtime/model/adapter_piece.h"
+#include "runtime/model/adapter_update.h"
 
 enum { AT_ONCE = 64 /* rows */ };
 

@@ -62,7 +62,7 @@ static bool load_kept(jit_model *m, const jit_cancel *cancel, struct error *err)
 		.activations = m->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
 		.kv = WARM_KV_ANY,
 		.numerics = m->bounded ? WARM_BOUNDED : WARM_EXACT,
-		.handed = m->device->facts.awaits,
+		.dataflow = m->device->facts.awaits,
 		.tune = m->tune
 	};
 	struct error why = { 0 };

@@ -211,16 +211,16 @@ static bool add_pair(struct key_set *set, const struct warm_passes *m, enum dtyp
 static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
                        const struct plan_options *opt, bool schedules, struct error *err);
 
-/* Passes of several tokens that would hand over, or have their context in parts, but for how long the context is, or
- * how the tokens are distributed to sequences. */
+/* Passes of several tokens that would be dataflow passes, or have their context in parts, but for how long the context
+ * is, or how the tokens are distributed to sequences. */
 static bool add_plain_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
                              const struct plan_options *opt, bool schedules, struct error *err)
 {
-	const uint32_t small = tokens < PLAN_HANDED_MAX ? tokens : PLAN_HANDED_MAX;
+	const uint32_t small = tokens < PLAN_DATAFLOW_MAX ? tokens : PLAN_DATAFLOW_MAX;
 	struct plan_options plain = *opt;
 
-	plain.handed = false;
-	if (opt->handed)
+	plain.dataflow = false;
+	if (opt->dataflow)
 		return add_passes(set, m, kv, small, &plain, schedules, err);
 	plain.context = PLAN_WHOLE;
 	return (opt->context == PLAN_WHOLE || add_passes(set, m, kv, small, &plain, schedules, err)) &&
@@ -389,7 +389,7 @@ bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, st
 			                   .f32_activations = f32,
 			                   .bounded = bounded,
 			                   .context = PLAN_PARTS_TO_COME,
-			                   .handed = opt->handed };
+			                   .dataflow = opt->dataflow };
 		struct plan_options tuned = po;
 		tuned.tune = tune;
 		if (!((opt->numerics ? opt->numerics : WARM_EXACT) >> bounded & 1))
@@ -448,7 +448,7 @@ bool warm_programs(const struct model_spec *spec, const struct warm_options *opt
 	for (unsigned way = 0; ok && way < 4 * KV_TYPES; way++) {
 		unsigned f32 = way & 1, bounded = way >> 1 & 1, kv = way >> 2;
 		const struct plan_options po = { .target = opt->target,
-			                         .handed = opt->handed,
+			                         .dataflow = opt->dataflow,
 			                         .f32_activations = f32,
 			                         .bounded = bounded,
 			                         .context = spec->latent.rank ? PLAN_WHOLE : PLAN_PARTS };

@@ -25,7 +25,7 @@ struct warm_options {
 	unsigned activations, kv;
 	unsigned numerics; /* 0: WARM_EXACT */
 	uint32_t tokens;   /* of the widest pass over a prompt; 0: the widest there is */
-	bool handed;       /* passes of a few tokens hand over (device_facts.awaits) */
+	bool dataflow;     /* passes of a few tokens are dataflow passes (device_facts.awaits) */
 	bool usual;        /* usual schedules alone; otherwise also those that sessions try in passing */
 	struct tune *tune; /* and those that these results name; NULL: none */
 };

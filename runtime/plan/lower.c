@@ -1,8 +1,8 @@
 /* runtime/plan/lower.c - the pass that makes ops of a graph's nodes (lower.h).
  *
  * Owns: what is decided by looking at more than one node: which sums their operands' kernels make, which norms the
- * matrices that read them make, of which values int8 blocks are wanted, and which nodes hand over. Then each node's
- * rule adds its ops, in the order of nodes.
+ * matrices that read them make, of which values int8 blocks are wanted, and which nodes synchronise by dataflow. Then
+ * each node's rule adds its ops, in the order of nodes.
  */
 #include "runtime/plan/lower.h"
 
@@ -139,7 +139,7 @@ static void find_norms(struct plan_builder *b)
 	}
 }
 
-/* ---- nodes that hand over, and attention in parts */
+/* ---- dataflow nodes, and attention in parts */
 
 static void find_ways(struct plan_builder *b)
 {

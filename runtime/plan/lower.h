@@ -3,7 +3,7 @@
  *   plan.c            the lists of a plan: ops, stages, sections
  *   lower.c           what is decided over several nodes; the walk over all of them
  *   live.c            which bytes values have
- *   place.c           which value is in them
+ *   addresses.c       which value is in them
  *   plan_tiles.c      how the tokens of a matmul are cut into tiles, and which widths that gives
  *   plan_matmul.c     rules of matrix products: their tiles' ops, and what prepares their inputs
  *   plan_experts.c    rules of mixtures of experts
@@ -13,7 +13,7 @@
  *   plan_latent.c     those of latent attention
  *   plan_recurrent.c  rules of convolutions, the delta rule and the selective scan
  *   plan_steps.c      rules of norms, scales, sums and logits
- *   plan_handed.c     what is handed over while a pass runs, and where it lies
+ *   plan_dataflow.c   what nodes await of each other while a pass runs, and where it lies
  *   plan_inputs.c     embeddings, and what layers get of a token's own
  *   order.c           barriers and stages, behind all rules: no rule knows of any
  *
@@ -45,7 +45,7 @@ struct plan_value {
 	bool inside;                 /* a norm that those make which read it */
 	uint32_t overwritten;        /* the node that writes over it; UINT32_MAX: none */
 	graph_ref holds, holds_int8; /* of the first value of its group: which one is there now, and as int8 blocks */
-	/* Where it lies among what is handed over, by form, and the records that it is merged of; NULL: it does not. */
+	/* Where it lies in the dataflow region, by form, and the records that it is merged of; NULL: it does not. */
 	void *given[FORM_SCALES + 1];
 	uint8_t *records;
 };
@@ -77,7 +77,7 @@ struct plan_builder {
 	struct plan_interleave interleaved[PLAN_CUTS_MAX];
 	size_t interleaved_end[PLAN_CUTS_MAX];
 	unsigned n_interleaved;
-	uint64_t handed_used; /* bytes of plan_buffers.handed, where what ops give lies */
+	uint64_t dataflow_used; /* bytes of plan_buffers.dataflow in use, where ops give values */
 };
 
 static inline struct plan_node *plan_node_of(const struct plan_builder *b, const struct graph_node *n)
@@ -135,16 +135,16 @@ unsigned plan_cut_matmul(const struct plan_options *opt, enum plan_logits logits
 bool plan_norm_inside(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags, uint32_t tokens,
                       bool awaited);
 
-/* ---- plans that hand over (plan_handed.c); of others all of this does nothing */
+/* ---- dataflow plans (plan_dataflow.c); for others all of this does nothing */
 
 /* Whether all ops of the plan can await and give, but for those that stand behind barriers. */
 bool plan_hands(const struct plan_builder *b);
 /* How the tokens of a matmul that awaits are cut: one tile, or two. 0: there is no such way. flags: the key's. */
-unsigned plan_handed_tiles(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags,
-                           uint32_t tokens, struct plan_tiles out[2]);
+unsigned plan_dataflow_tiles(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags,
+                             uint32_t tokens, struct plan_tiles out[2]);
 /* A value is made: its place in the region, if it is given. */
-void plan_handed_put(struct plan_builder *b, graph_ref v);
-void plan_handed_end(struct plan_builder *b);
+void plan_dataflow_put(struct plan_builder *b, graph_ref v);
+void plan_dataflow_end(struct plan_builder *b);
 
 /* ---- caches and rotations (plan_rotation.c) */
 
@@ -162,7 +162,7 @@ static inline uint64_t plan_row_at(const float *rows, uint32_t token, uint64_t w
 	return plan_address(rows + token * numerics_pad(width));
 }
 
-/* ---- values (place.c) */
+/* ---- values (addresses.c) */
 
 /* An activation in both of its forms, of which a rule uses those that it needs; or, where there is `norm`, f32 whose
  * norm by these weights each matmul makes for itself. */
@@ -212,7 +212,7 @@ struct matmul {
 	const struct weights_matrix *w, *w2; /* w2: with KEY_PAIR */
 	const float *bias, *bias2;           /* NULL: none */
 	struct activations in;
-	const float *from; /* with KEY_RESIDUAL, where plans hand over: what the product is added to */
+	const float *from; /* with KEY_RESIDUAL, of dataflow plans: what the product is added to */
 	float *out;
 	int8_t *outq; /* and outs: with KEY_QUANTISED_OUT */
 	struct activation_block *outs;
@@ -282,7 +282,7 @@ bool plan_sees_whole(const struct plan_builder *b);
 bool plan_layer_sees_whole(const struct plan_builder *b, uint32_t layer);
 /* Whether a value is the tokens' embedding, in whose place features of a picture are. plan_inputs.c */
 bool plan_is_shown(const struct plan_builder *b, graph_ref v);
-/* Behind all layers of a plan that hands over, in the stage of the last norm: the keys and values of attention that
+/* Behind all layers of a dataflow plan, in the stage of the last norm: the keys and values of attention that
  * does not store them, because other units of it have copies of the same chunks. */
 void plan_store_behind(struct plan_builder *b);
 /* Of latent attention. */

@@ -168,7 +168,7 @@ bool plan_of_graph(struct plan_builder *b, const struct graph *g, enum plan_logi
 	p->one_sequence &= b->spans > 1;
 	if (b->opt->adapts && !plan_cut_adapted(b))
 		return no_memory(p, spec, err);
-	plan_handed_end(b);
+	plan_dataflow_end(b);
 	plan_order(p, (uint64_t)b->n * spec->experts_used);
 	return true;
 }
@@ -232,7 +232,7 @@ static bool nowhere(struct plan_buffers *b, struct plan_layout *l, const struct 
 		                    .context = NUMERICS_CHUNK,
 		                    .logit_tokens = tokens,
 		                    .record_tokens = UINT32_MAX,
-		                    .handed_room = UINT64_MAX };
+		                    .dataflow_room = UINT64_MAX };
 	b->ids = (int32_t *)at;
 	b->cos = (float *)(at += plan_ids_bytes(tokens));
 	b->sin = (float *)(at += plan_angles_bytes(s, tokens));
@@ -240,7 +240,7 @@ static bool nowhere(struct plan_buffers *b, struct plan_layout *l, const struct 
 	b->logits = (float *)(at += l->bytes);
 	b->greatest = (float *)(at += logits);
 	b->records = (uint8_t *)(at += logits);
-	b->handed = (uint8_t *)(at += tokens * plan_record_bytes(s, b->context));
+	b->dataflow = (uint8_t *)(at += tokens * plan_record_bytes(s, b->context));
 	return true;
 }
 

@@ -40,9 +40,9 @@ struct plan_buffers {
 	float *adapt_tokens; /* [tokens][kp(ranks)]: a token's row of its adapters' embeddings, times their scales */
 	float *shown; /* of plans that show: [levels of pictures' features][tokens][kp(hidden)], which the host fills in
 	                 before each run */
-	uint64_t context;     /* with records of several tokens, or handed: what they are for */
-	uint8_t *handed;      /* handed_room bytes, for plans whose kernels hand over while they run */
-	uint64_t handed_room; /* plan_handed_bytes() of the most tokens */
+	uint64_t context;       /* with records of several tokens, or dataflow: what they are for */
+	uint8_t *dataflow;      /* dataflow_room bytes, for plans whose kernels await each other's results */
+	uint64_t dataflow_room; /* plan_dataflow_bytes() of the most tokens */
 };
 uint64_t plan_ids_bytes(uint32_t tokens);
 /* The rows of embeddings of positions for n tokens of a text from `position` on, which lie in the lists from `first`
@@ -58,10 +58,10 @@ uint32_t plan_record_tokens(const struct model_spec *s, uint64_t context, uint32
 
 /* Bytes of what a pass of so many tokens hands from kernel to kernel, which may be written once in a run: before it,
  * every word there must be IR_EMPTY (jit/ir/lanes.h). A multiple of 256. 0: no such plan is built of the model. */
-enum { PLAN_HANDED_MAX = 16 /* tokens */ };
-uint64_t plan_handed_bytes(const struct model_spec *s, uint64_t context, uint32_t tokens);
-/* The most tokens, up to so many, whose passes may hand over; at least 1. */
-uint32_t plan_handed_tokens(const struct model_spec *s, uint64_t context, uint32_t tokens);
+enum { PLAN_DATAFLOW_MAX = 16 /* tokens */ };
+uint64_t plan_dataflow_bytes(const struct model_spec *s, uint64_t context, uint32_t tokens);
+/* The most tokens, up to so many, whose passes may be dataflow passes; at least 1. */
+uint32_t plan_dataflow_tokens(const struct model_spec *s, uint64_t context, uint32_t tokens);
 
 /* How a session's keys and values are laid out: pages of NUMERICS_CHUNK positions, in each the layers one after the
  * other. Where pages lie, a table says in each run (plan_sequence). */
@@ -133,9 +133,8 @@ struct plan_options {
 	bool f32_activations;
 	bool bounded; /* the numerics class BOUNDED may be used where there are kernels of it */
 	enum plan_context context;
-	bool handed;  /* a pass of a few tokens hands over through plan_buffers.handed, where it can (device.h: awaits)
-	               */
-	bool adapts;  /* its tokens may have adapters; else none has */
+	bool dataflow; /* a pass of a few tokens is a dataflow pass, where it can be (device.h: awaits) */
+	bool adapts;   /* its tokens may have adapters; else none has */
 	bool shows;   /* its tokens are parts of a picture: rows of plan_buffers.shown are in the place of embeddings */
 	bool general; /* every token goes through the kernels of one token, in turn; these a session has anyway */
 };
@@ -207,9 +206,9 @@ struct plan {
 	uint32_t profile_at;    /* profile.h's number of the first kernel, where there is a profile */
 	struct plan_changing *changing;
 	size_t n_changing; /* argument slots that differ from run to run */
-	/* Where ops hand over: every argument that points in there does so in each run. 0 bytes: they do not. */
-	const uint8_t *handed;
-	uint64_t handed_bytes, handed_room; /* handed_room: bytes that are there for this and other plans */
+	/* The dataflow region: every argument that points in there does so in each run. 0 bytes: they do not. */
+	const uint8_t *dataflow;
+	uint64_t dataflow_bytes, dataflow_room; /* dataflow_room: bytes that are there for this and other plans */
 	/* Where its tokens may have adapters: tiles of a sequence's columns, whose `set` is the sequence's number. */
 	struct adapt_tile *adapt_tile;
 	uint32_t n_adapt_tiles;

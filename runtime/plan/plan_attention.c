@@ -181,7 +181,7 @@ static bool attends_small(const struct plan_builder *b, uint32_t layer)
 /* Of several sequences each has one token: others are too many sorts of passes to have kernels of. */
 bool plan_is_small(const struct plan_builder *b)
 {
-	bool all = b->n > 1 && b->n <= PLAN_HANDED_MAX && !b->spec->encodes && b->n <= b->buf->record_tokens &&
+	bool all = b->n > 1 && b->n <= PLAN_DATAFLOW_MAX && !b->spec->encodes && b->n <= b->buf->record_tokens &&
 	           b->buf->records && b->opt->target->lane_bytes && b->opt->context != PLAN_WHOLE && !b->opt->general &&
 	           (b->spans == 1 || b->n == b->spans);
 

@@ -161,7 +161,7 @@ void plan_multiply(struct plan_builder *b, const struct matmul *m)
 	unsigned n = plan_cut_matmul(b->opt, b->p->logits, m->w, m->flags, m->tokens, t), i = 0, by_matrices = 0;
 
 	if (m->awaited)
-		n = plan_handed_tiles(b, m->w, m->flags | (m->in.norm ? KEY_NORM_IN : 0), m->tokens, t);
+		n = plan_dataflow_tiles(b, m->w, m->flags | (m->in.norm ? KEY_NORM_IN : 0), m->tokens, t);
 	while (by_matrices < n && t[by_matrices].flags == KEY_MMA)
 		by_matrices++;
 	if (by_matrices && floats)

@@ -117,7 +117,7 @@ uint32_t plan_record_tokens(const struct model_spec *s, uint64_t context, uint32
 {
 	enum { MAX = 128 << 20 };
 	const uint64_t one = plan_record_bytes(s, context), fit = one ? MAX / one : 0;
-	uint32_t n = tokens < PLAN_HANDED_MAX ? tokens : PLAN_HANDED_MAX;
+	uint32_t n = tokens < PLAN_DATAFLOW_MAX ? tokens : PLAN_DATAFLOW_MAX;
 
 	n = n < fit ? n : (uint32_t)fit;
 	return n ? n : 1;

@@ -12,8 +12,8 @@
 enum { SESSION_MAX_TOKENS = PLAN_TOKENS_MAX, SESSION_ALL_LOGITS = PLAN_ALL_LOGITS_MAX };
 
 /* What a session has that nobody asked for another size. The context, in tokens: what the model was trained for, as far
- * as its keys and values find room in so many bytes, but 4096 in any case. Of cards whose kernels hand over: no more
- * than what they can hand over. And the tokens of a pass. */
+ * as its keys and values find room in so many bytes, but 4096 in any case. Of cards with dataflow passes: no more
+ * than what those can hold. And the tokens of a pass. */
 uint32_t session_usual_context(const struct model_spec *s, enum dtype kv, uint64_t memory);
 uint32_t session_card_context(const struct model_spec *s, uint32_t context);
 uint32_t session_usual_batch(const struct target *t, uint32_t context);

@@ -45,9 +45,9 @@ uint32_t session_usual_context(const struct model_spec *s, enum dtype kv, uint64
 
 uint32_t session_card_context(const struct model_spec *s, uint32_t context)
 {
-	if (!plan_handed_bytes(s, MIN_CONTEXT, 1))
+	if (!plan_dataflow_bytes(s, MIN_CONTEXT, 1))
 		return context;
-	while (context > MIN_CONTEXT && !plan_handed_bytes(s, context, 1))
+	while (context > MIN_CONTEXT && !plan_dataflow_bytes(s, context, 1))
 		context -= NUMERICS_CHUNK;
 	return context;
 }

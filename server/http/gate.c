@@ -23,7 +23,7 @@ struct gate {
 	struct gated all;           /* head of the list of those that are not over: the thread's own */
 	int epoll, event, spare[2]; /* spare: a pair for the next client, so that none is taken without one */
 	bool has_spare, listens;
-	pthread_mutex_t door; /* held while a connection is handed over */
+	pthread_mutex_t door; /* held while a connection is passed on */
 	bool shut;
 	pthread_mutex_t lock; /* of all holders, and of n */
 	long n;               /* that are open */

@@ -28,7 +28,7 @@ struct gate_options {
 
 /* NULL: err. */
 struct gate *gate_open(const struct gate_options *o, struct error *err);
-/* No connection is handed over any more. */
+/* No connection is passed on any more. */
 void gate_shut(struct gate *g);
 /* When the library has closed all connections: what it said is sent, as far as clients read it at once. */
 void gate_close(struct gate *g);

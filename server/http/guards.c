@@ -288,7 +288,7 @@ static void put_path(struct bytes *out, struct part path)
 }
 
 /* Those that were read here are written anew, and nobody reads cookies. */
-static bool is_handed_on(struct part name)
+static bool is_forwarded(struct part name)
 {
 	static const char *const not [] = { "Host",   "Content-Length", "Transfer-Encoding",
 		                            "Expect", "Connection",     "Cookie" };
@@ -325,7 +325,7 @@ static void put_head(struct bytes *out, const struct reading *h, struct part fie
 	if (h->g->last || !h->is_1_1)
 		bytes_text(out, h->g->last ? "Connection: close\r\n" : "Connection: Keep-Alive\r\n");
 	while (cut_line(&fields, &line, &none) && line.n && cut_field(line, &name, &value, &none))
-		if (is_handed_on(name)) {
+		if (is_forwarded(name)) {
 			put_part(out, name);
 			put_field(out, "", value);
 		}

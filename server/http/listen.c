@@ -59,7 +59,7 @@ static bool describe(struct listener *l, struct error *err)
 }
 
 /* What systemd hands over begins with descriptor 3, for the process that $LISTEN_PID names. */
-static bool is_handed_over(void)
+static bool is_socket_activated(void)
 {
 	const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
 
@@ -84,7 +84,7 @@ static int bind_one(const struct addrinfo *a)
 bool listen_open(struct listener *l, const char *host, long port, struct error *err)
 {
 	l->fd = FIRST_FD_OF_SYSTEMD;
-	if (is_handed_over()) {
+	if (is_socket_activated()) {
 		/* It comes open for programs that this one starts, too, which would keep the port. */
 		fcntl(l->fd, F_SETFD, FD_CLOEXEC);
 		return describe(l, err);

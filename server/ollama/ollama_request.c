@@ -394,8 +394,8 @@ static bool read_gap(struct conversation *c, const char *prompt, const char *suf
 }
 
 /* By the model's template, as a message of the user. */
-static bool read_turn(struct conversation *c, struct ollama_request *q, const struct texts *values, int64_t now,
-                      struct refusal *r)
+static bool read_epoch(struct conversation *c, struct ollama_request *q, const struct texts *values, int64_t now,
+                       struct refusal *r)
 {
 	json_t *messages = json_array();
 
@@ -447,7 +447,7 @@ static bool read_generate(struct conversation *c, struct ollama_request *q, int6
 	const bool plain = q->raw || (!m->template_text && !m->info.has_chat_template && !v.system && !sees);
 	return (own     ? read_own_template(c, own, &v, m, now, r)
 	        : plain ? read_raw(c, v.prompt, m, r)
-	                : read_turn(c, q, &v, now, r)) &&
+	                : read_epoch(c, q, &v, now, r)) &&
 	       (!has_context || put_context(c, context, m, r));
 }
 

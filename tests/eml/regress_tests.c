@@ -75,7 +75,7 @@ static bool recovers(unsigned i)
 	const struct dataset unseen = { .rows = ROWS, .variables = n, .x = new_x, .y = new_y };
 	struct front front;
 	struct regress_report report;
-	if (!regress(&d, &(struct regress_options){ .enough = 1e-9, .looked = 20000000, .cache = "", .threads = 2 },
+	if (!regress(&d, &(struct regress_options){ .enough = 1e-9, .examined = 20000000, .cache = "", .threads = 2 },
 	             &front, &report, &err))
 		fail_msg("%s", err.message);
 	const struct formula *best = &front.formula[front.n - 1];
@@ -84,7 +84,7 @@ static bool recovers(unsigned i)
 		printf("# %s %s: error %.3g, ", fine ? "found" : "MISSED", list[i].where, best->error);
 		expression_write(&best->e, names, EXPRESSION_TEXT, stdout);
 		printf(" (size %zu of %zu), %llu functions\n", best->size, expression_size(&e, expression_root(&e)),
-		       (unsigned long long)report.looked);
+		       (unsigned long long)report.examined);
 	}
 	front_free(&front);
 	expression_free(&e);

@@ -31,7 +31,7 @@ static bool clashes(const struct each *e)
 
 static void vary_operand(struct each *e, bool source, unsigned i, char letter)
 {
-	struct rdna_operand o[40], *place = source ? &e->c.x.s[i] : &e->c.x.d[i];
+	struct rdna_operand o[40], *slot = source ? &e->c.x.s[i] : &e->c.x.d[i];
 	unsigned n = rdna_candidates(e, source, letter, o), few = n < 3 ? n : 3;
 
 	for (unsigned k = 0; k < n; k++) {
@@ -41,7 +41,7 @@ static void vary_operand(struct each *e, bool source, unsigned i, char letter)
 		if (!chosen)
 			continue;
 		rdna_base(e);
-		*place = o[k];
+		*slot = o[k];
 		if (e->m.row->sig[0] == '?' && e->c.x.s[1].kind)
 			e->c.x.d[0] = source ? e->c.x.d[0] : o[k];
 		if (!clashes(e))

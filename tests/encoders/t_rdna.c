@@ -367,22 +367,22 @@ static void test_many_labels(void **state)
 {
 	enum { N = 1000 };
 	static int label[N];
-	static size_t place[N];
+	static size_t slot[N];
 	struct rdna r;
 
 	rdna_init(&r, RDNA_GFX10_3);
 	for (int i = 0; i < N; i++)
 		label[i] = rdna_label(&r);
 	for (int i = 0; i < N; i++) {
-		place[i] = r.size;
+		slot[i] = r.size;
 		rdna_bind(&r, label[i]);
 		rdna_put_branch(&r, RDNA_S_BRANCH, label[i * 7 % N]);
 	}
 	assert_true(rdna_finish(&r));
 	for (int i = 0; i < N; i++) {
 		int16_t distance;
-		memcpy(&distance, r.code + place[i], 2);
-		assert_int_equal((int64_t)place[i] + 4 + 4 * distance, (int64_t)place[i * 7 % N]);
+		memcpy(&distance, r.code + slot[i], 2);
+		assert_int_equal((int64_t)slot[i] + 4 + 4 * distance, (int64_t)slot[i * 7 % N]);
 	}
 	rdna_free(&r);
 }

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { HANDED_OVER = 3, SECONDS = 25, SECONDS_OF_FULL = 500, MAX = 1 << 16 };
+enum { INHERITED = 3, SECONDS = 25, SECONDS_OF_FULL = 500, MAX = 1 << 16 };
 
 /* A connection of its own for each request, as a server may end one at any time. The bytes of its answer. */
 static size_t fetch(const struct sockaddr_in *at, const char *request, char *answer)
@@ -86,6 +86,6 @@ bool ask_begin(const struct ask *a, int out)
 	snprintf(text, sizeof text, "%d", (int)server);
 	setenv("LISTEN_PID", text, 1);
 	setenv("LISTEN_FDS", "1", 1);
-	return client > 0 && (fd == HANDED_OVER || dup2(fd, HANDED_OVER) == HANDED_OVER) &&
-	       (fd == HANDED_OVER || close(fd) == 0);
+	return client > 0 && (fd == INHERITED || dup2(fd, INHERITED) == INHERITED) &&
+	       (fd == INHERITED || close(fd) == 0);
 }

@@ -35,8 +35,8 @@ static void lie_about(struct kernel_use *use, enum trial_lie lie)
 		use->access |= KERNEL_READ;
 	if (lie == LIE_WRITTEN && use->access & KERNEL_READ)
 		use->access |= KERNEL_WRITE;
-	if (lie == LIE_HANDED && touches)
-		use->access ^= KERNEL_HANDED;
+	if (lie == LIE_DATAFLOW && touches)
+		use->access ^= KERNEL_DATAFLOW;
 	for (unsigned i = 0; i < KERNEL_SPANS && use->span[i].bytes; i++) {
 		use->span[i].bytes += lie == LIE_LONG ? 1 : lie == LIE_SHORT ? UINT64_MAX : 0;
 		use->span[i].at += lie == LIE_SHIFTED ? 4 : 0;
@@ -81,7 +81,7 @@ static void read_whole(struct state *s, uint64_t at, uint64_t bytes, uint8_t ele
 	for (uint64_t i = 0; a && i + element <= bytes; i += element) {
 		uint8_t *did = a->did + (at - (uint64_t)(uintptr_t)a->at) + i, some = 0;
 		for (unsigned j = 0; j < element; j++)
-			some |= did[j] & (DID_READ | DID_HANDED_READ | DID_PLAIN_READ);
+			some |= did[j] & (DID_READ | DID_DATAFLOW_READ | DID_PLAIN_READ);
 		for (unsigned j = 0; j < element; j++)
 			did[j] |= some;
 	}
@@ -108,13 +108,13 @@ static void each_piece(struct state *s, unsigned slot, struct kernel_use use,
 static void say_slot(struct state *s, unsigned slot, int64_t unit)
 {
 	const struct kernel_use use = use_of(s, slot, unit);
-	const bool some = use.access & KERNEL_SOME, handed = use.access & KERNEL_HANDED;
+	const bool some = use.access & KERNEL_SOME, dataflow = use.access & KERNEL_DATAFLOW;
 	const uint8_t what =
 		(uint8_t)((use.access & KERNEL_READ
-	                           ? SAYS_READ | (some ? SAYS_SOME_READ : 0) | (handed ? SAYS_HANDED_READ : 0)
+	                           ? SAYS_READ | (some ? SAYS_SOME_READ : 0) | (dataflow ? SAYS_DATAFLOW_READ : 0)
 	                           : 0) |
 	                  (use.access & KERNEL_WRITE
-	                           ? SAYS_WRITE | (some ? SAYS_SOME_WRITE : 0) | (handed ? SAYS_HANDED_WRITE : 0)
+	                           ? SAYS_WRITE | (some ? SAYS_SOME_WRITE : 0) | (dataflow ? SAYS_DATAFLOW_WRITE : 0)
 	                           : 0));
 	if (what)
 		each_piece(s, slot, use, say, what);
@@ -144,9 +144,9 @@ static bool see(void *context, const struct watched_access *x)
 	}
 	for (uint64_t i = byte; i < byte + x->bytes; i++)
 		if (x->write)
-			a->did[i] |= DID_WRITE | (x->handed ? DID_HANDED_WRITE : 0);
+			a->did[i] |= DID_WRITE | (x->dataflow ? DID_DATAFLOW_WRITE : 0);
 		else if (!(a->did[i] & DID_WRITE))
-			a->did[i] |= DID_READ | (x->handed ? DID_HANDED_READ : DID_PLAIN_READ);
+			a->did[i] |= DID_READ | (x->dataflow ? DID_DATAFLOW_READ : DID_PLAIN_READ);
 	return true;
 }
 
@@ -161,10 +161,10 @@ static void judge_byte(struct state *s, const struct area *a, uint64_t i)
 	if (says & SAYS_READ && !(says & SAYS_SOME_READ) && !(did & DID_READ))
 		complain(s, "does not read", a->name, i);
 	if (did & DID_READ && says & SAYS_READ &&
-	    (says & SAYS_HANDED_READ ? did & DID_PLAIN_READ : did & DID_HANDED_READ))
-		complain(s, says & SAYS_HANDED_READ ? "does not await" : "awaits", a->name, i);
-	if (did & DID_WRITE && says & SAYS_WRITE && !(did & DID_HANDED_WRITE) != !(says & SAYS_HANDED_WRITE))
-		complain(s, says & SAYS_HANDED_WRITE ? "does not give" : "gives", a->name, i);
+	    (says & SAYS_DATAFLOW_READ ? did & DID_PLAIN_READ : did & DID_DATAFLOW_READ))
+		complain(s, says & SAYS_DATAFLOW_READ ? "does not await" : "awaits", a->name, i);
+	if (did & DID_WRITE && says & SAYS_WRITE && !(did & DID_DATAFLOW_WRITE) != !(says & SAYS_DATAFLOW_WRITE))
+		complain(s, says & SAYS_DATAFLOW_WRITE ? "does not give" : "gives", a->name, i);
 }
 
 /* Other bytes wherever nothing is to be read. */

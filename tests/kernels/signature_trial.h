@@ -35,9 +35,9 @@ enum trial_lie {
 	LIE_LONG,  /* there is one more */
 	LIE_SHIFTED,
 	LIE_ABSENT,
-	LIE_READ,    /* what is written is read, too */
-	LIE_WRITTEN, /* what is read is written, too */
-	LIE_HANDED,  /* awaited or given, or not */
+	LIE_READ,     /* what is written is read, too */
+	LIE_WRITTEN,  /* what is read is written, too */
+	LIE_DATAFLOW, /* awaited or given, or not */
 	LIE_COUNT
 };
 struct trial_lies {

@@ -19,9 +19,9 @@ static struct {
 	jmp_buf stop;
 } run;
 
-static void touch(uint64_t at, uint64_t bytes, bool write, bool handed)
+static void touch(uint64_t at, uint64_t bytes, bool write, bool dataflow)
 {
-	const struct watched_access a = { at, bytes, write, handed };
+	const struct watched_access a = { at, bytes, write, dataflow };
 
 	if (at >= run.own && at + bytes <= run.own_end)
 		return;
@@ -46,10 +46,10 @@ static int32_t lane_of(const char *frame, uint32_t offset, unsigned lane)
 }
 
 /* n elements of so many bytes, `stride` apart. */
-static void touch_each(uint64_t at, unsigned n, uint64_t stride, uint64_t bytes, bool write, bool handed)
+static void touch_each(uint64_t at, unsigned n, uint64_t stride, uint64_t bytes, bool write, bool dataflow)
 {
 	for (unsigned i = 0; i < n; i++)
-		touch(at + i * stride, bytes, write, handed);
+		touch(at + i * stride, bytes, write, dataflow);
 }
 
 /* Elements of so many bytes, `stride` apart, of the lanes that take part. */

@@ -9,7 +9,7 @@
 
 struct watched_access {
 	uint64_t at, bytes;
-	bool write, handed; /* handed: it awaits, or gives */
+	bool write, dataflow; /* dataflow: it awaits, or gives */
 };
 /* False: the kernel is not to go on. Private, shared and constant bytes of the kernel itself are not told of. */
 typedef bool watched_see(void *context, const struct watched_access *a);

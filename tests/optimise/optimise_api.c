@@ -64,13 +64,13 @@ static void check_cma(const jit_optimise_options *p, const struct restarts_optio
 		fail_msg("%s", err.message);
 	assert_non_null(r);
 	assert_int_equal(jit_optimiser_run(o, valley, calls, 1500, NULL, &err), JIT_OK);
-	while (restarts_look(r).evaluations < 1500 && !restarts_look(r).over) {
+	while (restarts_get_state(r).evaluations < 1500 && !restarts_get_state(r).over) {
 		int count;
 		const double *drawn = restarts_ask(r, &count);
 		valley(calls, drawn, (size_t)count, values);
 		assert_true(restarts_tell(r, values, &e));
 	}
-	const struct restarts_state t = restarts_look(r);
+	const struct restarts_state t = restarts_get_state(r);
 	assert_int_equal(jit_optimiser_get_state(o, &s, &err), JIT_OK);
 	assert_true(s.evaluations == t.evaluations && s.generations == t.generations && s.best_value == t.best_value);
 	assert_true(s.sigma == t.now.sigma && s.condition == t.now.condition && s.run == t.run && s.small == t.small);
@@ -155,9 +155,9 @@ void test_api_many(void **state)
 			assert_true(many_tell(m, values, &e));
 		}
 		assert_int_equal(jit_optimiser_population(o, x, f, front, &err), JIT_OK);
-		assert_memory_equal(x, many_look(m).x, sizeof x);
-		assert_memory_equal(f, many_look(m).values, sizeof f);
-		assert_memory_equal(front, many_look(m).rank, sizeof front);
+		assert_memory_equal(x, many_get_state(m).x, sizeof x);
+		assert_memory_equal(f, many_get_state(m).values, sizeof f);
+		assert_memory_equal(front, many_get_state(m).rank, sizeof front);
 		assert_int_equal(jit_optimiser_get_state(o, &s, &err), JIT_OK);
 		assert_true(s.evaluations == 480 && s.generations == 20 && s.method == method && s.objectives == 2);
 		assert_int_equal(jit_hypervolume(f, 24, 2, (double[]){ 100, 100 }, &volume, &err), JIT_OK);

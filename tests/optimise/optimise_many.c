@@ -240,9 +240,9 @@ static double volume_after(const char *name, int objectives, enum many_method me
 	struct many *m = open_problem(name, objectives, method, seed, &p);
 	double volume;
 
-	while (many_look(m).evaluations + 91 <= 25000)
+	while (many_get_state(m).evaluations + 91 <= 25000)
 		step(m, &p);
-	const struct many_state s = many_look(m);
+	const struct many_state s = many_get_state(m);
 	assert_true(hypervolume(s.values, s.count, s.objectives, (double[]){ r, r, r }, &volume));
 	many_close(m);
 	return volume;
@@ -305,7 +305,7 @@ void test_many_saved(void **state)
 			assert_memory_equal(text, other, bytes);
 			step(m, &p);
 			step(loaded, &p);
-			const struct many_state a = many_look(m), b = many_look(loaded);
+			const struct many_state a = many_get_state(m), b = many_get_state(loaded);
 			assert_memory_equal(a.x, b.x, (size_t)(a.count * a.n) * sizeof(double));
 			assert_memory_equal(a.values, b.values, (size_t)(a.count * a.objectives) * sizeof(double));
 			assert_memory_equal(a.rank, b.rank, (size_t)a.count * sizeof(int));

@@ -72,8 +72,8 @@ void test_bipop(void **state)
 	int population = 0, small_runs = 0, large_runs = 0, halves = 0;
 
 	assert_non_null(r);
-	while (!restarts_look(r).over) {
-		struct restarts_state s = restarts_look(r);
+	while (!restarts_get_state(r).over) {
+		struct restarts_state s = restarts_get_state(r);
 		const int run = s.run, count = restarts_population(r);
 		const bool small = s.small;
 		uint64_t taken = 0;
@@ -87,7 +87,7 @@ void test_bipop(void **state)
 			population = count;
 			large_runs++;
 		}
-		for (int n; s.run == run && !s.over; s = restarts_look(r)) {
+		for (int n; s.run == run && !s.over; s = restarts_get_state(r)) {
 			restarts_ask(r, &n);
 			for (int k = 0; k < n; k++)
 				values[k] = draw_uniform(&draw);

@@ -124,7 +124,7 @@ static double solve(int function, int n, int instance)
 		const double *x = restarts_ask(r, &count);
 		evaluate(b, x, n, count, values);
 		assert_true(restarts_tell(r, values, &err));
-		s = restarts_look(r);
+		s = restarts_get_state(r);
 	} while (!(s.best_value - bbob_min(b) <= 1e-8) && !s.over);
 	assert_true(bbob_value(b, s.best) == s.best_value);
 	const double evaluations = s.over ? (double)INFINITY : (double)s.evaluations;
@@ -184,10 +184,10 @@ static void test_bounds(void **state)
 			                                        .bounds = (enum cma_bounds)bounds },
 			                 &err);
 			assert_non_null(c);
-			struct cma_state s = cma_look(c);
+			struct cma_state s = cma_get_state(c);
 			for (int i = 0; i < N; i++)
 				assert_true(fabs(s.mean[i] - start[i]) < 1e-12);
-			for (int g = 0; g < 700 && s.stop == CMA_RUNS; g++, s = cma_look(c)) {
+			for (int g = 0; g < 700 && s.stop == CMA_RUNS; g++, s = cma_get_state(c)) {
 				const double *x = cma_ask(c);
 				for (int k = 0; k < cma_population(c); k++) {
 					values[k] = 0;
@@ -233,7 +233,7 @@ static void test_separable(void **state)
 		}
 		cma_tell(c, values);
 	}
-	assert_true(cma_look(c).best_value < (test_quick() ? 250000 : 100));
+	assert_true(cma_get_state(c).best_value < (test_quick() ? 250000 : 100));
 	cma_close(c);
 }
 
@@ -251,7 +251,7 @@ static void test_stops(void **state)
 	for (int kind = 0; kind < 5; kind++) {
 		struct cma *c = cma_open(&(struct cma_options){ .n = 4, .sigma = 1, .start = start }, &err);
 		assert_non_null(c);
-		while (cma_look(c).stop == CMA_RUNS) {
+		while (cma_get_state(c).stop == CMA_RUNS) {
 			const double *x = cma_ask(c);
 			for (int k = 0; k < cma_population(c); k++)
 				values[k] = kind == 0   ? 1
@@ -261,11 +261,11 @@ static void test_stops(void **state)
 				                        : x[k * 4] * x[k * 4] + x[k * 4 + 1] * x[k * 4 + 1];
 			cma_tell(c, values);
 		}
-		const enum cma_stop stop = cma_look(c).stop;
+		const enum cma_stop stop = cma_get_state(c).stop;
 		if (kind != 3 && stop != want[kind])
 			fail_msg("kind %d ended: %s", kind, cma_stop_name(stop));
 		assert_true(strlen(cma_stop_name(stop)) > 10);
-		assert_true(kind != 2 || isinf(cma_look(c).best_value));
+		assert_true(kind != 2 || isinf(cma_get_state(c).best_value));
 		cma_close(c);
 	}
 }
@@ -304,7 +304,7 @@ static void test_saved(void **state)
 		o.cma.start = variant == 5 ? four : NULL;
 		struct restarts *r = restarts_open(&o, &err);
 		assert_non_null(r);
-		for (int g = 0; g < 1200 && !restarts_look(r).over; g++) {
+		for (int g = 0; g < 1200 && !restarts_get_state(r).over; g++) {
 			if (g % 97 == 0) { /* the loaded one takes over */
 				size_t bytes, again;
 				char *text = restarts_save(r, &bytes), *other;
@@ -316,7 +316,7 @@ static void test_saved(void **state)
 				assert_memory_equal(text, other, bytes);
 				step(loaded, b, N);
 				step(r, b, N);
-				const struct restarts_state p = restarts_look(r), q = restarts_look(loaded);
+				const struct restarts_state p = restarts_get_state(r), q = restarts_get_state(loaded);
 				assert_memory_equal(p.best, q.best, N * sizeof(double));
 				assert_memory_equal(p.now.mean, q.now.mean, N * sizeof(double));
 				assert_true(p.evaluations == q.evaluations && p.now.sigma == q.now.sigma);
@@ -328,7 +328,7 @@ static void test_saved(void **state)
 				step(r, b, N);
 			}
 		}
-		assert_true(restarts_look(r).run > 1);
+		assert_true(restarts_get_state(r).run > 1);
 		restarts_close(r);
 	}
 	bbob_close(b);

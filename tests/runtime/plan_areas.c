@@ -19,7 +19,7 @@ const char *plan_areas_name(enum area area)
 	static const char *const name[AREA_COUNT] = {
 		[AREA_NONE] = "nowhere",      [AREA_IDS] = "ids",         [AREA_COS] = "cos",
 		[AREA_SIN] = "sin",           [AREA_VALUES] = "values",   [AREA_LOGITS] = "logits",
-		[AREA_GREATEST] = "greatest", [AREA_RECORDS] = "records", [AREA_HANDED] = "handed",
+		[AREA_GREATEST] = "greatest", [AREA_RECORDS] = "records", [AREA_DATAFLOW] = "dataflow",
 		[AREA_WEIGHTS] = "weights",   [AREA_VECTORS] = "vectors",
 	};
 	return name[area];
@@ -61,7 +61,7 @@ bool plan_areas_for(struct plan_areas *a, const struct target *target, struct er
 struct plan_buffers plan_areas_buffers(const struct plan_areas *a, uint32_t tokens)
 {
 	const struct model_spec *s = &a->model.spec;
-	const uint32_t handed = plan_handed_tokens(s, AREA_CONTEXT, tokens);
+	const uint32_t dataflow = plan_dataflow_tokens(s, AREA_CONTEXT, tokens);
 
 	return (struct plan_buffers){
 		.tokens = tokens,
@@ -76,8 +76,8 @@ struct plan_buffers plan_areas_buffers(const struct plan_areas *a, uint32_t toke
 		.records = area_of(AREA_RECORDS),
 		.record_tokens = plan_record_tokens(s, AREA_CONTEXT, tokens),
 		.context = AREA_CONTEXT,
-		.handed = area_of(AREA_HANDED),
-		.handed_room = plan_handed_bytes(s, AREA_CONTEXT, handed)
+		.dataflow = area_of(AREA_DATAFLOW),
+		.dataflow_room = plan_dataflow_bytes(s, AREA_CONTEXT, dataflow)
 	};
 }
 
@@ -110,7 +110,7 @@ uint64_t plan_areas_bytes(const struct plan_areas *a, enum area area, uint32_t t
 	case AREA_LOGITS: return tokens * numerics_pad(s->vocab) * sizeof(float);
 	case AREA_GREATEST: return tokens * numerics_pad(s->vocab) / 32 * sizeof(float);
 	case AREA_RECORDS: return b.record_tokens * plan_record_bytes(s, AREA_CONTEXT);
-	case AREA_HANDED: return b.handed_room;
+	case AREA_DATAFLOW: return b.dataflow_room;
 	case AREA_WEIGHTS: return a->weights_bytes;
 	case AREA_VECTORS: return a->vectors_bytes;
 	default: return 0;
@@ -148,7 +148,7 @@ static const struct way {
 	  PLAN_LAST_LOGITS,
 	  { .f32_activations = true, .bounded = true, .context = PLAN_PARTS } },
 	{ "bounded, parts to come", DTYPE_F16, PLAN_NO_LOGITS, { .bounded = true, .context = PLAN_PARTS_TO_COME } },
-	{ "handed over", DTYPE_F16, PLAN_LAST_LOGITS, { .handed = true, .context = PLAN_PARTS } },
+	{ "dataflow", DTYPE_F16, PLAN_LAST_LOGITS, { .dataflow = true, .context = PLAN_PARTS } },
 	{ "joint", DTYPE_F16, PLAN_ALL_LOGITS, { .context = PLAN_PARTS_TO_COME } }
 };
 

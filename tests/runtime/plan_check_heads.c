@@ -160,7 +160,7 @@ static bool is_few(const struct checker *c)
 {
 	const struct model_spec *s = &c->s->spec;
 	const uint32_t n = c->p->tokens;
-	bool all = n > 1 && n <= PLAN_HANDED_MAX && c->opt->context != PLAN_WHOLE && !c->opt->general &&
+	bool all = n > 1 && n <= PLAN_DATAFLOW_MAX && c->opt->context != PLAN_WHOLE && !c->opt->general &&
 	           c->opt->target->lane_bytes && !s->latent.rank;
 
 	for (uint32_t i = 0; i < PLAN_LAYERS; i++) {

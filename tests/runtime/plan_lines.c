@@ -58,7 +58,7 @@ static void print_plan(const struct plan *p)
 		const struct plan_changing *c = &p->changing[i];
 		printf(" %zu:%d:%u:%" PRIx64, (size_t)(c->slot - p->args), (int)c->what, c->sequence, c->offset);
 	}
-	printf("\nhanded %" PRIu64 " of %" PRIu64 ", one sequence %d\n", p->handed_bytes, p->handed_room,
+	printf("\nhanded %" PRIu64 " of %" PRIu64 ", one sequence %d\n", p->dataflow_bytes, p->dataflow_room,
 	       p->one_sequence);
 }
 

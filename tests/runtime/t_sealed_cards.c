@@ -90,7 +90,7 @@ static void make_pack(const char *path, const char *device, bool (*keep)(const c
 		                        .activations = WARM_INT8_ACTIVATIONS,
 		                        .kv = WARM_KV_F16,
 		                        .tokens = BATCH,
-		                        .handed = d->facts.awaits };
+		                        .dataflow = d->facts.awaits };
 	assert_true(warm_keys(&m.spec, &o, &keys, &n, &err));
 	if (with_programs)
 		n = add_programs(&m.spec, &o, &keys, n);

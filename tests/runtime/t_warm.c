@@ -204,7 +204,7 @@ static void check_joint(const struct list *l, const struct model *m, const struc
                         const struct plan_buffers *buf, const struct plan_cache *kv, uint32_t n,
                         const struct plan_options *o)
 {
-	struct plan_span span[PLAN_HANDED_MAX];
+	struct plan_span span[PLAN_DATAFLOW_MAX];
 	struct error err = { 0 };
 	struct plan p;
 
@@ -257,7 +257,7 @@ static void check_plans(const char *path)
 				for (size_t i = 0; i < p.n_kernels; i++)
 					require(&l, &p.kernel[i].key);
 				plan_free(&p);
-				if (n > 1 && n <= PLAN_HANDED_MAX && !o.bounded)
+				if (n > 1 && n <= PLAN_DATAFLOW_MAX && !o.bounded)
 					check_joint(&l, &m, &w, &buf, &kv, n, &o);
 			}
 		free(l.key);

@@ -181,7 +181,7 @@ static void test_refused(void **state)
 /* ---- systemd */
 
 static struct sockaddr_un manager = { .sun_family = AF_UNIX };
-static int handed_over;
+static int inherited;
 
 static void prepare(void)
 {
@@ -192,7 +192,7 @@ static void prepare(void)
 	setenv("LISTEN_FDS", "1", 1);
 	if (manager.sun_path[0])
 		setenv("NOTIFY_SOCKET", manager.sun_path, 1);
-	dup2(handed_over, 3);
+	dup2(inherited, 3);
 }
 
 static void expect_notice(int fd, const char *expected)
@@ -229,10 +229,10 @@ static void test_systemd(void **state)
 	snprintf(manager.sun_path, sizeof manager.sun_path, "%s.socket", key_file);
 	assert_int_equal(bind(fd, (struct sockaddr *)&manager, sizeof manager), 0);
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	handed_over = socket(AF_INET, SOCK_STREAM, 0);
-	assert_int_equal(bind(handed_over, (struct sockaddr *)&at, sizeof at), 0);
-	assert_int_equal(listen(handed_over, 8), 0);
-	assert_int_equal(getsockname(handed_over, (struct sockaddr *)&at, &n), 0);
+	inherited = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(inherited, (struct sockaddr *)&at, sizeof at), 0);
+	assert_int_equal(listen(inherited, 8), 0);
+	assert_int_equal(getsockname(inherited, (struct sockaddr *)&at, &n), 0);
 	struct child c = child_start_prepared(NULL, prepare);
 	assert_int_equal(c.port, ntohs(at.sin_port));
 	expect_notice(fd, "READY=1");
@@ -240,7 +240,7 @@ static void test_systemd(void **state)
 	assert_true(closes_on_exec(&c, 3));
 	assert_int_equal(child_stop(&c), 0);
 	expect_notice(fd, "STOPPING=1");
-	close(handed_over);
+	close(inherited);
 	close(fd);
 	unlink(manager.sun_path);
 }
@@ -289,16 +289,16 @@ static void test_loading(void **state)
 		static const char *const arguments[] = { "--no-cache", NULL };
 		e = (struct early){ .alive = false };
 		at.sin_port = 0;
-		handed_over = socket(AF_INET, SOCK_STREAM, 0);
-		assert_int_equal(bind(handed_over, (struct sockaddr *)&at, sizeof at), 0);
-		assert_int_equal(listen(handed_over, 8), 0);
-		assert_int_equal(getsockname(handed_over, (struct sockaddr *)&at, &n), 0);
+		inherited = socket(AF_INET, SOCK_STREAM, 0);
+		assert_int_equal(bind(inherited, (struct sockaddr *)&at, sizeof at), 0);
+		assert_int_equal(listen(inherited, 8), 0);
+		assert_int_equal(getsockname(inherited, (struct sockaddr *)&at, &n), 0);
 		e.server.port = ntohs(at.sin_port);
 		assert_int_equal(pthread_create(&thread, NULL, look_until_ready, &e), 0);
 		struct child c = child_start_prepared(arguments, prepare);
 		pthread_join(thread, NULL);
 		assert_int_equal(child_stop(&c), 0);
-		close(handed_over);
+		close(inherited);
 	}
 	assert_true(e.loading && e.alive);
 }

@@ -123,24 +123,24 @@ struct cuda_program_memory {
 	struct ptx_command *here;
 	uint64_t on_card;
 };
-/* What a stream's plans hand over in, two regions in turn: the session's and one of its own. used: so many bytes in
- * front may hold something, all behind them hold IR_EMPTY. */
-struct cuda_handed {
+/* Memory of a stream's dataflow plans, two regions that alternate: the session's and one of its own. used: so many
+ * bytes in front may hold something, all behind them hold IR_EMPTY. */
+struct cuda_dataflow {
 	void *own;
 	size_t bytes;
 	uint64_t region[2];
 	unsigned next; /* the next launch's */
 	uint64_t used[2];
 };
-bool cuda_handed_open(struct cuda_handed *h, struct cuda *d, const struct plan *p, struct error *err);
-void cuda_handed_close(struct cuda_handed *h, struct cuda *d);
+bool cuda_dataflow_open(struct cuda_dataflow *h, struct cuda *d, const struct plan *p, struct error *err);
+void cuda_dataflow_close(struct cuda_dataflow *h, struct cuda *d);
 /* How many commands the plan has; 0: it cannot be one launch. */
 size_t cuda_program_commands(const struct plan *p);
 /* Has it made, if it must be: beside what goes on, now, or when cuda_program_begin() says so. The plan's kernels have
  * their handles; handed is the stream's. NULL: err. */
 enum cuda_program_when { CUDA_PROGRAM_BESIDE, CUDA_PROGRAM_NOW, CUDA_PROGRAM_LATER };
 struct cuda_program *cuda_program_open(struct cuda *d, struct registry *r, const struct plan *p,
-                                       const struct cuda_program_memory at[], struct cuda_handed *handed,
+                                       const struct cuda_program_memory at[], struct cuda_dataflow *dataflow,
                                        enum cuda_program_when when, struct error *err);
 void cuda_program_begin(struct cuda_program *p);
 void cuda_program_close(struct cuda_program *p); /* NULL is fine */
@@ -148,7 +148,7 @@ bool cuda_program_is_ready(const struct cuda_program *p);
 uint32_t cuda_program_barriers(const struct cuda_program *p);
 /* Takes over from the plan what differs from run to run. */
 void cuda_program_change(struct cuda_program *p);
-/* Whether nothing lies where the next launch hands over; if not, that must be emptied on all cards before any of them
+/* Whether the region of the next launch is empty; if not, that must be emptied on all cards before any of them
  * is launched. Into the card's queue; the library's result. */
 bool cuda_program_is_clean(const struct cuda_program *p);
 int cuda_program_clean(struct cuda_program *p, unsigned card, void *queue);

@@ -50,8 +50,8 @@ struct cuda_stream {
 	uint32_t max_blocks;                                 /* of a launch; 0: as many as live at once */
 	void *queue[CUDA_CARDS_MAX], *event[CUDA_CARDS_MAX]; /* of each card; of one card there is no event */
 	struct cuda_plan *plans;
-	struct cuda_handed handed[2]; /* of plans of one token, and of several */
-	unsigned several;             /* programs of several tokens that were begun */
+	struct cuda_dataflow dataflow[2]; /* of plans of one token, and of several */
+	unsigned several;                 /* programs of several tokens that were begun */
 	struct stream_counters counters;
 };
 

@@ -27,7 +27,7 @@ struct change {
 	unsigned arg;
 };
 
-/* A slot that points to what is handed over; at: where in there. */
+/* A slot that points into the dataflow region; at: where in there. */
 struct pointer {
 	size_t command;
 	unsigned arg;
@@ -47,8 +47,8 @@ struct cuda_program {
 	size_t n_changes;
 	struct pointer *pointer;
 	size_t n_pointers;
-	uint64_t handed_bytes;
-	struct cuda_handed *handed;         /* NULL: nothing is */
+	uint64_t dataflow_bytes;
+	struct cuda_dataflow *dataflow;     /* NULL: nothing is */
 	struct cuda_kernel *_Atomic kernel; /* NULL: it is being made, or could not be */
 	pthread_t thread;
 	bool making; /* the thread is to be joined */
@@ -63,7 +63,7 @@ size_t cuda_program_commands(const struct plan *p)
 			return 0;
 		n += p->op[i].end > p->op[i].begin;
 	}
-	return (p->tokens == 1 || p->handed_bytes) && p->n_kernels <= PROGRAM_KERNELS_MAX ? n : 0;
+	return (p->tokens == 1 || p->dataflow_bytes) && p->n_kernels <= PROGRAM_KERNELS_MAX ? n : 0;
 }
 
 /* ---- commands */
@@ -172,14 +172,14 @@ static bool find_changes(struct cuda_program *out, const struct plan *p, struct 
 	return true;
 }
 
-/* ---- what is handed over: a word is written once in a launch, so launches use two regions in turn, and each empties
+/* ---- the dataflow region: a word is written once in a launch, so launches alternate between two, and each empties
  * that of the next one */
 
 static bool find_pointers(struct cuda_program *out, const struct plan *p, struct error *err)
 {
-	const uint64_t begin = (uint64_t)(uintptr_t)p->handed;
+	const uint64_t begin = (uint64_t)(uintptr_t)p->dataflow;
 
-	if (!p->handed_bytes)
+	if (!p->dataflow_bytes)
 		return true;
 	out->pointer = calloc((size_t)out->n * PTX_COMMAND_SLOTS, sizeof *out->pointer);
 	if (!out->pointer)
@@ -187,30 +187,30 @@ static bool find_pointers(struct cuda_program *out, const struct plan *p, struct
 	for (size_t i = 0; i < out->n; i++)
 		for (unsigned k = 0; k < PTX_COMMAND_SLOTS; k++) {
 			const uint64_t to = out->command[0][i].arg[k];
-			if (to >= begin && to - begin < p->handed_bytes)
+			if (to >= begin && to - begin < p->dataflow_bytes)
 				out->pointer[out->n_pointers++] = (struct pointer){ i, k, to - begin };
 		}
 	return true;
 }
 
-bool cuda_handed_open(struct cuda_handed *h, struct cuda *d, const struct plan *p, struct error *err)
+bool cuda_dataflow_open(struct cuda_dataflow *h, struct cuda *d, const struct plan *p, struct error *err)
 {
-	if (!p->handed_bytes || h->region[0] == (uint64_t)(uintptr_t)p->handed)
+	if (!p->dataflow_bytes || h->region[0] == (uint64_t)(uintptr_t)p->dataflow)
 		return true;
-	cuda_handed_close(h, d);
-	h->own = d->device.alloc(&d->device, p->handed_room, DEVICE_BUFFERS, err);
+	cuda_dataflow_close(h, d);
+	h->own = d->device.alloc(&d->device, p->dataflow_room, DEVICE_BUFFERS, err);
 	if (!h->own)
 		return false;
-	h->bytes = h->used[0] = h->used[1] = p->handed_room;
-	h->region[0] = (uint64_t)(uintptr_t)p->handed;
+	h->bytes = h->used[0] = h->used[1] = p->dataflow_room;
+	h->region[0] = (uint64_t)(uintptr_t)p->dataflow;
 	h->region[1] = (uint64_t)(uintptr_t)h->own;
 	return true;
 }
 
-void cuda_handed_close(struct cuda_handed *h, struct cuda *d)
+void cuda_dataflow_close(struct cuda_dataflow *h, struct cuda *d)
 {
 	d->device.release(&d->device, h->own, h->bytes);
-	*h = (struct cuda_handed){ 0 };
+	*h = (struct cuda_dataflow){ 0 };
 }
 
 /* ---- the module */
@@ -258,7 +258,7 @@ static bool name_kernels(struct cuda_program *p, const struct plan *plan, const 
 }
 
 struct cuda_program *cuda_program_open(struct cuda *d, struct registry *r, const struct plan *plan,
-                                       const struct cuda_program_memory at[], struct cuda_handed *handed,
+                                       const struct cuda_program_memory at[], struct cuda_dataflow *dataflow,
                                        enum cuda_program_when when, struct error *err)
 {
 	struct cuda_program *p = calloc(1, sizeof *p);
@@ -272,8 +272,8 @@ struct cuda_program *cuda_program_open(struct cuda *d, struct registry *r, const
 	p->d = d;
 	p->registry = r;
 	p->on_card = at->on_card;
-	p->handed = plan->handed_bytes ? handed : NULL;
-	p->handed_bytes = plan->handed_bytes;
+	p->dataflow = plan->dataflow_bytes ? dataflow : NULL;
+	p->dataflow_bytes = plan->dataflow_bytes;
 	if (name_kernels(p, plan, &list, &n, err)) {
 		for (unsigned i = 0; i < d->cards; i++) {
 			p->command[i] = at[i].here;
@@ -281,7 +281,7 @@ struct cuda_program *cuda_program_open(struct cuda *d, struct registry *r, const
 		}
 		p->sync_bytes = ((size_t)p->barriers + 1) * PTX_SYNC_BYTES;
 		if (find_changes(p, plan, err) && find_pointers(p, plan, err) &&
-		    (!p->handed || cuda_handed_open(p->handed, d, plan, err)) &&
+		    (!p->dataflow || cuda_dataflow_open(p->dataflow, d, plan, err)) &&
 		    (p->sync = d->device.alloc(&d->device, p->sync_bytes, DEVICE_BUFFERS, err)) &&
 		    get_module(p, when, err))
 			return p;
@@ -315,15 +315,18 @@ void cuda_program_change(struct cuda_program *p)
 				cuda_on_card(p->d, i, *p->change[k].slot);
 		for (size_t k = 0; k < p->n_pointers; k++)
 			p->command[i][p->pointer[k].command].arg[p->pointer[k].arg] =
-				cuda_on_card(p->d, i, p->handed->region[p->handed->next] + p->pointer[k].at);
+				cuda_on_card(p->d, i, p->dataflow->region[p->dataflow->next] + p->pointer[k].at);
 	}
 }
 
-bool cuda_program_is_clean(const struct cuda_program *p) { return !p->handed || !p->handed->used[p->handed->next]; }
+bool cuda_program_is_clean(const struct cuda_program *p)
+{
+	return !p->dataflow || !p->dataflow->used[p->dataflow->next];
+}
 
 int cuda_program_clean(struct cuda_program *p, unsigned card, void *queue)
 {
-	const struct cuda_handed *h = p->handed;
+	const struct cuda_dataflow *h = p->dataflow;
 
 	return p->d->api->set_words_later(cuda_on_card(p->d, card, h->region[h->next]), IR_EMPTY, h->used[h->next] / 4,
 	                                  queue);
@@ -333,7 +336,7 @@ int cuda_program_launch(struct cuda_program *p, unsigned card, void *queue)
 {
 	const struct target *t = p->d->device.facts.target;
 	const struct cuda_kernel *k = atomic_load(&p->kernel);
-	const struct cuda_handed *h = p->handed;
+	const struct cuda_dataflow *h = p->dataflow;
 	struct ptx_program_launch l = { .commands = cuda_on_card(p->d, card, p->on_card),
 		                        .n = p->n,
 		                        .sync = cuda_on_card(p->d, card, (uint64_t)(uintptr_t)p->sync),
@@ -356,12 +359,12 @@ int cuda_program_launch(struct cuda_program *p, unsigned card, void *queue)
 
 void cuda_program_launched(struct cuda_program *p)
 {
-	struct cuda_handed *h = p->handed;
+	struct cuda_dataflow *h = p->dataflow;
 
 	p->arrivals += p->d->cards * p->d->units;
 	if (!h)
 		return;
-	h->used[h->next] = p->handed_bytes;
+	h->used[h->next] = p->dataflow_bytes;
 	h->next = !h->next;
 	h->used[h->next] = 0;
 }

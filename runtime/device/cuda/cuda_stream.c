@@ -45,7 +45,10 @@ static bool is_one_launch(const struct cuda_stream *s)
  * for so many numbers of tokens in a session's life. */
 enum { PASSES_FIRST = 4, SEVERAL_MAX = 6 };
 
-static struct cuda_handed *handed_of(struct cuda_stream *s, const struct plan *p) { return &s->handed[p->tokens > 1]; }
+static struct cuda_dataflow *dataflow_of(struct cuda_stream *s, const struct plan *p)
+{
+	return &s->dataflow[p->tokens > 1];
+}
 
 static void begin_program(struct cuda_stream *s, struct cuda_plan *c)
 {
@@ -67,7 +70,7 @@ static bool make_program(struct cuda_stream *s, struct cuda_plan *c, struct erro
 		at[i] = (struct cuda_program_memory){ .args = c->side[i].args,
 			                              .here = (void *)((uint8_t *)c->side[i].args + c->commands),
 			                              .on_card = c->side[i].on_card + c->commands };
-	c->program = cuda_program_open(cuda_card_of(s), s->registry, c->plan, at, handed_of(s, c->plan), when, err);
+	c->program = cuda_program_open(cuda_card_of(s), s->registry, c->plan, at, dataflow_of(s, c->plan), when, err);
 	return c->program != NULL;
 }
 
@@ -271,8 +274,8 @@ static bool run(struct stream *stream, struct plan *p, struct pool *pool, struct
 		return run_program(s, c, err);
 	if (c->program)
 		begin_program(s, c);
-	struct cuda_handed *handed = handed_of(s, p); /* other launches know of one region */
-	handed->used[0] = p->handed_bytes > handed->used[0] ? p->handed_bytes : handed->used[0];
+	struct cuda_dataflow *dataflow = dataflow_of(s, p); /* other launches know of one region */
+	dataflow->used[0] = p->dataflow_bytes > dataflow->used[0] ? p->dataflow_bytes : dataflow->used[0];
 	return c->graph ? run_graph(s, c, err) : run_apart(s, c, p, err);
 }
 
@@ -323,7 +326,7 @@ static void close_stream(struct stream *stream)
 		forget(s, p);
 	}
 	for (unsigned i = 0; i < 2; i++)
-		cuda_handed_close(&s->handed[i], d);
+		cuda_dataflow_close(&s->dataflow[i], d);
 	close_queues(s);
 	free(s);
 }

@@ -134,9 +134,9 @@ static void ref_call(void *handle, const uint64_t *arg, int64_t begin, int64_t e
 /* What nobody has given yet. */
 static void empty(const struct plan *p)
 {
-	uint32_t *word = (uint32_t *)(uintptr_t)p->handed;
+	uint32_t *word = (uint32_t *)(uintptr_t)p->dataflow;
 
-	for (uint64_t i = 0; i < p->handed_bytes / sizeof *word; i++)
+	for (uint64_t i = 0; i < p->dataflow_bytes / sizeof *word; i++)
 		word[i] = IR_EMPTY;
 }
 

@@ -1,5 +1,5 @@
-/* tests/runtime/handed_tiles_tests.c - passes that hand over, with products in two tiles of up to 8 tokens, run by the
- * interpreter: logits, and what is chosen by the greatest of them, are the CPU's.
+/* tests/runtime/dataflow_tiles_tests.c - dataflow passes, with products in two tiles of up to 8 tokens, run by
+ * the interpreter: logits, and what is chosen by the greatest of them, are the CPU's.
  *
  * Products are cut so where their inputs do not fit a block's shared memory. Small models have it so on a card that has
  * less of that: passes are planned for a row of the table of targets of their own. Kernels know no such thing. */
@@ -15,14 +15,14 @@
 
 #include "runtime/batch/batch.h"
 #include "include/jitrun_batch.h"
-#include "tests/runtime/handed_tiles.h"
+#include "tests/runtime/dataflow_tiles.h"
 #include "tests/runtime/tiny_model.h"
 #include "tests/support/shared.h"
 
 enum { HALF = 8, SEQUENCES = 16, STEPS = 3, VOCAB = 96, LAYERS = 1 };
 enum { SHARED = 52 << 10 }; /* 8 columns of 512 fit, 16 of 256 do not */
 
-static char folder[] = "/tmp/t_handed-XXXXXX", path[64];
+static char folder[] = "/tmp/t_dataflow-XXXXXX", path[64];
 
 static int write_model(void **state)
 {
@@ -75,7 +75,7 @@ static unsigned second_tiles(const struct plan *p, uint32_t tokens)
 {
 	unsigned n = 0;
 
-	for (size_t i = 1; p->handed_bytes && i < p->n_ops; i++) {
+	for (size_t i = 1; p->dataflow_bytes && i < p->n_ops; i++) {
 		const struct plan_op *op = &p->op[i];
 		const struct key *k = &p->kernel[op->kernel].key;
 		n += k->kind == KEY_MATMUL && k->flags & KEY_MMA && k->tile_n == tokens - HALF &&

@@ -1,9 +1,10 @@
-/* tests/runtime/t_handed.c - plans that hand over while they run.
+/* tests/runtime/t_dataflow.c - plans whose kernels await each other's results.
  *
  * Judged from their ops alone: each word of the region is written by one op, by one that gives; who awaits reads
  * nothing of others but what was given before it in the plan's order; who reads there without awaiting has a barrier in
  * front; of a product in two tiles, the second goes on where the first one ends. And run by the interpreter, which
- * refuses a word that nobody gave: small models have the CPU's logits. handed_tiles_tests.c runs products in two tiles.
+ * refuses a word that nobody gave: small models have the CPU's logits. dataflow_tiles_tests.c runs products in two
+ * tiles.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +17,7 @@
 #include <string.h>
 
 #include "include/jitrun.h"
-#include "tests/runtime/handed_tiles.h"
+#include "tests/runtime/dataflow_tiles.h"
 #include "tests/runtime/plan_space.h"
 #include "tests/support/shared.h"
 #include "tests/support/weight_types.h"
@@ -118,8 +119,8 @@ static char wrong[200];
 /* False: wrong says what is. */
 static bool check_plan(const struct plan *p)
 {
-	const uint64_t from = (uint64_t)(uintptr_t)p->handed;
-	size_t words = p->handed_bytes / 4, awaiting = 0;
+	const uint64_t from = (uint64_t)(uintptr_t)p->dataflow;
+	size_t words = p->dataflow_bytes / 4, awaiting = 0;
 	uint32_t *giver = calloc(words, sizeof *giver), stage = 0,
 		 behind = 0; /* 1 + op; where its stage begins; all before `behind` have ended */
 	bool ok = true;
@@ -136,10 +137,10 @@ static bool check_plan(const struct plan *p)
 			behind = stage;
 		awaiting += op->awaits;
 		for (unsigned j = 0; j < n && ok; j++) {
-			bool inside = u[j].begin - from < p->handed_bytes;
+			bool inside = u[j].begin - from < p->dataflow_bytes;
 			if (!inside && (u[j].write || !op->awaits))
 				continue;
-			ok = inside && u[j].begin % 64 == 0 && u[j].begin - from + u[j].bytes <= p->handed_bytes;
+			ok = inside && u[j].begin % 64 == 0 && u[j].begin - from + u[j].bytes <= p->dataflow_bytes;
 			const uint64_t first = (u[j].begin - from) / 4;
 			for (uint64_t w = first; ok && w < first + u[j].bytes / 4; w++) {
 				if (u[j].write) {
@@ -192,10 +193,10 @@ static void open_space(struct plan_space *s, const struct target *t, enum dtype 
 		{ { one, other, one, other, one, one, other }, { other, one, one, one, other, other, one } }, one
 	};
 
-	plan_space_open(s, &types, t, DTYPE_F16, 4, PLAN_HANDED_MAX);
+	plan_space_open(s, &types, t, DTYPE_F16, 4, PLAN_DATAFLOW_MAX);
 	s->buffers.context = CONTEXT;
-	s->buffers.handed_room = plan_handed_bytes(&s->spec, CONTEXT, PLAN_HANDED_MAX);
-	s->buffers.handed = (uint8_t *)(uintptr_t)(UINT64_C(4000) << PLAN_AREA_BITS);
+	s->buffers.dataflow_room = plan_dataflow_bytes(&s->spec, CONTEXT, PLAN_DATAFLOW_MAX);
+	s->buffers.dataflow = (uint8_t *)(uintptr_t)(UINT64_C(4000) << PLAN_AREA_BITS);
 }
 
 static void test_plans(void **state)
@@ -212,20 +213,20 @@ static void test_plans(void **state)
 			struct error err = { 0 };
 			const struct target *target = &target_table[t];
 			const struct plan_options o = { .target = target,
-				                        .handed = i & 1,
+				                        .dataflow = i & 1,
 				                        .f32_activations = i & 2,
 				                        .context = i & 4 ? PLAN_PARTS : PLAN_WHOLE };
 			open_space(&s, target, types[i * 7 % n], types[i * 5 % n]);
 			assert_true(plan_space_settle(&s, &o));
 			assert_true(plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, 1, logits[i % 4], &o, &err));
-			assert_int_equal(p.handed_bytes != 0, target->lane_bytes && o.handed);
-			assert_true(p.handed_bytes <= plan_handed_bytes(&s.spec, CONTEXT, 1));
-			if (p.handed_bytes && !check_plan(&p))
+			assert_int_equal(p.dataflow_bytes != 0, target->lane_bytes && o.dataflow);
+			assert_true(p.dataflow_bytes <= plan_dataflow_bytes(&s.spec, CONTEXT, 1));
+			if (p.dataflow_bytes && !check_plan(&p))
 				fail_msg("%s, turn %u: %s", target->name, i, wrong);
-			plans += p.handed_bytes != 0;
+			plans += p.dataflow_bytes != 0;
 			plan_free(&p);
 		}
-	printf("# %u plans hand over\n", plans);
+	printf("# %u dataflow plans\n", plans);
 }
 
 /* Of several tokens, of one sequence or of as many as there are tokens. */
@@ -237,9 +238,9 @@ static void test_several(void **state)
 
 	for (unsigned i = 0; i < 300; i++) {
 		const struct target *target = &target_table[i % 5 ? TARGET_SM90 : TARGET_GFX1101];
-		const struct plan_options o = { .target = target, .handed = true, .f32_activations = i % 7 == 6 };
-		const uint32_t tokens = 2 + i / 2 % (PLAN_HANDED_MAX + 1);
-		struct plan_span one[PLAN_HANDED_MAX + 2];
+		const struct plan_options o = { .target = target, .dataflow = true, .f32_activations = i % 7 == 6 };
+		const uint32_t tokens = 2 + i / 2 % (PLAN_DATAFLOW_MAX + 1);
+		struct plan_span one[PLAN_DATAFLOW_MAX + 2];
 		struct plan_space s;
 		struct plan p;
 		struct error err = { 0 };
@@ -253,16 +254,16 @@ static void test_several(void **state)
 		                                     &err)
 		                  : plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, tokens,
 		                               i % 3 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS, &o, &err));
-		if (target->id == TARGET_GFX1101 || tokens > PLAN_HANDED_MAX || o.f32_activations)
-			assert_int_equal(p.handed_bytes, 0);
-		assert_true(p.handed_bytes <= plan_handed_bytes(&s.spec, CONTEXT, tokens));
-		if (p.handed_bytes && !check_plan(&p))
+		if (target->id == TARGET_GFX1101 || tokens > PLAN_DATAFLOW_MAX || o.f32_activations)
+			assert_int_equal(p.dataflow_bytes, 0);
+		assert_true(p.dataflow_bytes <= plan_dataflow_bytes(&s.spec, CONTEXT, tokens));
+		if (p.dataflow_bytes && !check_plan(&p))
 			fail_msg("turn %u, %u tokens: %s", i, tokens, wrong);
-		plans += p.handed_bytes != 0;
-		joint += p.handed_bytes && i % 2;
+		plans += p.dataflow_bytes != 0;
+		joint += p.dataflow_bytes && i % 2;
 		plan_free(&p);
 	}
-	printf("# %u plans of several tokens hand over, %u of several sequences\n", plans, joint);
+	printf("# %u dataflow plans of several tokens, %u of several sequences\n", plans, joint);
 	assert_true(joint > 10 && plans > joint + 10);
 }
 
@@ -272,14 +273,14 @@ static void test_two_tiles(void **state)
 {
 	enum { HALF = 8, MIN = 44 << 10, MAX = 124 << 10, STEP = 4 << 10 };
 	enum dtype types[DTYPE_COUNT];
-	unsigned n = weight_types(types), turn = 0, whole = 0, cut[PLAN_HANDED_MAX + 1] = { 0 }, products = 0;
+	unsigned n = weight_types(types), turn = 0, whole = 0, cut[PLAN_DATAFLOW_MAX + 1] = { 0 }, products = 0;
 	struct target target = target_table[TARGET_SM90];
-	const struct plan_options o = { .target = &target, .handed = true };
+	const struct plan_options o = { .target = &target, .dataflow = true };
 	(void)state;
 
-	for (uint32_t tokens = HALF + 1; tokens <= PLAN_HANDED_MAX; tokens++)
+	for (uint32_t tokens = HALF + 1; tokens <= PLAN_DATAFLOW_MAX; tokens++)
 		for (target.block_bytes = MIN; target.block_bytes <= MAX; target.block_bytes += STEP, turn++) {
-			struct plan_span one[PLAN_HANDED_MAX];
+			struct plan_span one[PLAN_DATAFLOW_MAX];
 			struct plan_space s;
 			struct plan p;
 			struct error err = { 0 };
@@ -294,27 +295,27 @@ static void test_two_tiles(void **state)
 			                                        false, &o, &err)
 			                     : plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, tokens,
 			                                  PLAN_ALL_LOGITS, &o, &err));
-			if (p.handed_bytes && !check_plan(&p))
+			if (p.dataflow_bytes && !check_plan(&p))
 				fail_msg("%u tokens, %u bytes: %s", tokens, target.block_bytes, wrong);
 			unsigned tiles = second_tiles(&p, &behind);
-			if (p.handed_bytes && behind)
+			if (p.dataflow_bytes && behind)
 				fail_msg("%u tokens, %u bytes: op %zu does not go on where its first tile ends", tokens,
 				         target.block_bytes, behind - 1);
-			whole += p.handed_bytes && !tiles;
-			cut[tokens] += p.handed_bytes && tiles;
-			products += p.handed_bytes ? tiles : 0;
+			whole += p.dataflow_bytes && !tiles;
+			cut[tokens] += p.dataflow_bytes && tiles;
+			products += p.dataflow_bytes ? tiles : 0;
 			plan_free(&p);
 		}
 	printf("# %u products in two tiles; %u plans without\n", products, whole);
 	assert_true(whole > 4);
-	for (uint32_t tokens = HALF + 1; tokens <= PLAN_HANDED_MAX; tokens++)
+	for (uint32_t tokens = HALF + 1; tokens <= PLAN_DATAFLOW_MAX; tokens++)
 		assert_true(cut[tokens] > 3);
 }
 
 /* What is wrong is found: each op in turn awaits what it must not, loses its barrier, or writes where another did. */
 static void test_nothing_is_missed(void **state)
 {
-	const struct plan_options o = { .target = &target_table[TARGET_SM90], .handed = true };
+	const struct plan_options o = { .target = &target_table[TARGET_SM90], .dataflow = true };
 	struct plan_space s;
 	struct plan p;
 	struct error err = { 0 };

@@ -1,10 +1,10 @@
-/* runtime/plan/plan_handed.c - plans whose kernels hand over while they run: which models have one, and where in the
- * region what is handed over lies.
+/* runtime/plan/plan_dataflow.c - plans whose kernels await each other's results: which models have one, and where in
+ * the region a value lies.
  *
- * Owns: plan_buffers.handed. Every value that an op gives has bytes of its own there, for a word there is written
+ * Owns: plan_buffers.dataflow. Every value that an op gives has bytes of its own there, for a word there is written
  * once in a run. An op awaits when all that it reads of other ops is in there, and given; what has no awaited
  * form stands behind a barrier as ever, and may read there. An editor keeps that nothing in the region is written twice
- * and that nobody but ops that give write there (tests/runtime/t_handed.c).
+ * and that nobody but ops that give write there (tests/runtime/t_dataflow.c).
  */
 #include <assert.h>
 
@@ -68,7 +68,7 @@ static uint64_t layer_bytes(const struct model_spec *s, uint32_t layer, uint32_t
 	       either_bytes(queries, n) + either_bytes(s->ffn, n);
 }
 
-uint64_t plan_handed_bytes(const struct model_spec *s, uint64_t context, uint32_t tokens)
+uint64_t plan_dataflow_bytes(const struct model_spec *s, uint64_t context, uint32_t tokens)
 {
 	const uint32_t n = tokens;
 	const uint64_t norm = n > 1 ? blocks_bytes(s->hidden, n) : 0,
@@ -80,11 +80,11 @@ uint64_t plan_handed_bytes(const struct model_spec *s, uint64_t context, uint32_
 	return is_plain(s) && records <= RECORDS_MAX ? bytes : 0;
 }
 
-uint32_t plan_handed_tokens(const struct model_spec *s, uint64_t context, uint32_t tokens)
+uint32_t plan_dataflow_tokens(const struct model_spec *s, uint64_t context, uint32_t tokens)
 {
-	uint32_t n = tokens < PLAN_HANDED_MAX ? tokens : PLAN_HANDED_MAX;
+	uint32_t n = tokens < PLAN_DATAFLOW_MAX ? tokens : PLAN_DATAFLOW_MAX;
 
-	while (n > 1 && !plan_handed_bytes(s, context, n))
+	while (n > 1 && !plan_dataflow_bytes(s, context, n))
 		n--;
 	return n;
 }
@@ -102,8 +102,8 @@ static bool is_awaited(const struct plan_builder *b, const struct weights_matrix
 }
 
 /* What does not fit a group's shared bytes is done in two tiles, each of half an operand's columns. */
-unsigned plan_handed_tiles(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags,
-                           uint32_t tokens, struct plan_tiles out[2])
+unsigned plan_dataflow_tiles(const struct plan_builder *b, const struct weights_matrix *w, uint32_t flags,
+                             uint32_t tokens, struct plan_tiles out[2])
 {
 	enum { HALF = 8 };
 	const bool by_matrices = tokens >= MATRICES_FROM && plan_widths_of(b->opt, w, flags, tokens, false).products;
@@ -126,7 +126,7 @@ static bool awaits(const struct plan_builder *b, const struct weights_matrix *w,
 
 	if (tokens > 1 && !plan_wants_int8(b, w)) /* floats of several tokens take less time by launches */
 		return false;
-	return plan_handed_tiles(b, w, flags, tokens, t) > 0;
+	return plan_dataflow_tiles(b, w, flags, tokens, t) > 0;
 }
 
 static bool layer_awaits(const struct plan_builder *b, const struct weights_layer *l)
@@ -154,16 +154,16 @@ static bool rows_are_one(const struct plan_builder *b)
 
 static bool has_room(const struct plan_builder *b)
 {
-	uint64_t bytes = plan_handed_bytes(b->spec, b->buf->context, b->n);
+	uint64_t bytes = plan_dataflow_bytes(b->spec, b->buf->context, b->n);
 
-	return b->buf->handed && bytes && bytes <= b->buf->handed_room;
+	return b->buf->dataflow && bytes && bytes <= b->buf->dataflow_room;
 }
 
 bool plan_hands(const struct plan_builder *b)
 {
 	const struct weights *w = b->w;
 	const bool several = b->n > 1;
-	bool all = b->opt->handed && !b->opt->adapts && b->n <= PLAN_HANDED_MAX && b->opt->target->lane_bytes &&
+	bool all = b->opt->dataflow && !b->opt->adapts && b->n <= PLAN_DATAFLOW_MAX && b->opt->target->lane_bytes &&
 	           is_plain(b->spec) && has_room(b) && awaits(b, &w->lm_head, several ? 0 : KEY_NORM_IN, b->n) &&
 	           (!several || (!b->opt->general && rows_are_one(b) && b->p->logits != PLAN_ALL_NORMED &&
 	                         template_norm_awaits(b->opt->target, b->spec->hidden)));
@@ -177,10 +177,10 @@ bool plan_hands(const struct plan_builder *b)
 
 static uint8_t *fresh(struct plan_builder *b, uint64_t bytes)
 {
-	uint8_t *at = b->buf->handed + b->handed_used;
+	uint8_t *at = b->buf->dataflow + b->dataflow_used;
 
-	b->handed_used += bytes;
-	assert(b->handed_used <= b->buf->handed_room);
+	b->dataflow_used += bytes;
+	assert(b->dataflow_used <= b->buf->dataflow_room);
 	return at;
 }
 
@@ -212,7 +212,7 @@ static void give_attended(struct plan_builder *b, graph_ref v, const struct grap
 	b->of[v].records = fresh(b, b->n * records_bytes(b->spec, b->buf->context));
 }
 
-void plan_handed_put(struct plan_builder *b, graph_ref v)
+void plan_dataflow_put(struct plan_builder *b, graph_ref v)
 {
 	const struct graph_node *n = graph_producer(b->g, v);
 
@@ -236,7 +236,7 @@ void plan_handed_put(struct plan_builder *b, graph_ref v)
 
 static bool in_region(const struct plan *p, uint64_t address)
 {
-	return address - plan_address(p->handed) < p->handed_bytes;
+	return address - plan_address(p->dataflow) < p->dataflow_bytes;
 }
 
 /* All that it awaits. */
@@ -246,21 +246,21 @@ static bool reads_given(const struct plan *p, const struct plan_op *op)
 
 	for (uint32_t slot = 0; slot < op->n_args; slot++) {
 		const uint32_t access = kernel_use(key, slot).access;
-		if (access & KERNEL_READ && access & KERNEL_HANDED && !in_region(p, op->arg[slot]))
+		if (access & KERNEL_READ && access & KERNEL_DATAFLOW && !in_region(p, op->arg[slot]))
 			return false;
 	}
 	return true;
 }
 
-void plan_handed_end(struct plan_builder *b)
+void plan_dataflow_end(struct plan_builder *b)
 {
 	struct plan *p = b->p;
 
-	if (!b->handed_used)
+	if (!b->dataflow_used)
 		return;
-	p->handed = b->buf->handed;
-	p->handed_bytes = b->handed_used;
-	p->handed_room = b->buf->handed_room;
+	p->dataflow = b->buf->dataflow;
+	p->dataflow_bytes = b->dataflow_used;
+	p->dataflow_room = b->buf->dataflow_room;
 	for (size_t i = 0; i < p->n_ops; i++)
 		p->op[i].awaits = p->kernel[p->op[i].kernel].key.flags & KEY_AWAITED && reads_given(p, &p->op[i]);
 }

@@ -1,4 +1,4 @@
-/* quantise/blocks_few.c - types of two, three or four levels: one scale for 64, 128 or 256 numbers. */
+/* quantise/blocks_levels.c - types of two, three or four levels: one scale for 64, 128 or 256 numbers. */
 #include <string.h>
 
 #include "quantise/blocks.h"
@@ -75,7 +75,7 @@ static void q2_0(const struct block *b, uint8_t *out)
 		out[2 + i / 4] |= (uint8_t)((level[i] + 1) << i % 4 * 2);
 }
 
-block_encoder block_encoder_few(enum dtype type)
+block_encoder block_encoder_levels(enum dtype type)
 {
 	switch (type) {
 	case DTYPE_TQ1_0: return tq1_0;

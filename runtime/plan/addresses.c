@@ -1,4 +1,4 @@
-/* runtime/plan/place.c - the addresses of a graph's values while it is lowered.
+/* runtime/plan/addresses.c - the addresses of a graph's values while it is lowered.
  *
  * Owns: which value each group of bytes holds (live.h), and whether as int8 blocks too. A value may be made in the
  * place of another one, which no later node may read.
@@ -44,7 +44,7 @@ void plan_put(struct plan_builder *b, graph_ref v, uint32_t node)
 
 	assert(!slot->holds || !old->users || old->last_user <= node);
 	slot->holds = v;
-	plan_handed_put(b, v);
+	plan_dataflow_put(b, v);
 }
 
 bool plan_has_int8(const struct plan_builder *b, graph_ref v) { return slot_of(b, v)->holds_int8 == v; }

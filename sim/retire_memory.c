@@ -1,4 +1,4 @@
-/* sim/land_memory.c - the effects of loads and stores, when they complete.
+/* sim/retire_memory.c - the effects of loads and stores, when they complete.
  *
  * Owns: what reaches registers and memory, swizzles and permutes through LDS. What an atomic computes is
  * exec_atomic.c's.
@@ -28,19 +28,19 @@ static void put_small(const struct sim_op *op, uint32_t *dst, uint32_t v)
 }
 
 /* Lane l's address is base + l * step + addr[l]. */
-struct place {
+struct storage {
 	uint8_t *base;
 	size_t step;
 };
-static struct place place_of(struct sim_wave *w, const struct sim_access *a)
+static struct storage storage_of(struct sim_wave *w, const struct sim_access *a)
 {
 	if (a->space == SPACE_LDS)
-		return (struct place){ w->group->lds, 0 };
+		return (struct storage){ w->group->lds, 0 };
 	if (a->space == SPACE_SCRATCH)
-		return (struct place){ w->scratch, w->scratch_stride };
-	return (struct place){ NULL, 0 };
+		return (struct storage){ w->scratch, w->scratch_stride };
+	return (struct storage){ NULL, 0 };
 }
-static inline uint8_t *at(struct place p, uint64_t addr, unsigned l)
+static inline uint8_t *at(struct storage p, uint64_t addr, unsigned l)
 {
 	return (uint8_t *)((uintptr_t)p.base + l * p.step + (uintptr_t)addr);
 }
@@ -60,11 +60,11 @@ static bool before_load(struct sim_wave *w, struct sim_access *a, const uint64_t
 	return !w->run->trapped;
 }
 
-static void land_load(struct sim_wave *w, struct sim_access *a, const uint64_t *addr, unsigned first)
+static void retire_load(struct sim_wave *w, struct sim_access *a, const uint64_t *addr, unsigned first)
 {
 	const struct sim_op *op = a->in->op;
 	uint32_t *dst = sim_vgpr(w, a->in->dst + first);
-	struct place p = place_of(w, a);
+	struct storage p = storage_of(w, a);
 	if (!before_load(w, a, addr, access_bytes(op)))
 		return;
 	if (op->size == 4 && op->words == 1) {
@@ -89,13 +89,13 @@ static void land_load(struct sim_wave *w, struct sim_access *a, const uint64_t *
 	}
 }
 
-static void land_store(struct sim_wave *w, struct sim_access *a, const uint64_t *addr, unsigned row)
+static void retire_store(struct sim_wave *w, struct sim_access *a, const uint64_t *addr, unsigned row)
 {
 	const struct sim_op *op = a->in->op;
-	unsigned bytes = access_bytes(op), shift = strchr(op->flags, 'h') ? 16 : 0, piece = op->size < 4 ? op->size : 4;
+	unsigned bytes = access_bytes(op), shift = strchr(op->flags, 'h') ? 16 : 0, width = op->size < 4 ? op->size : 4;
 	bool race = w->run->race && a->space == SPACE_MEMORY;
 	uint32_t changed = 0;
-	struct place p = place_of(w, a);
+	struct storage p = storage_of(w, a);
 	for (uint32_t m = a->exec; m; m &= m - 1) {
 		unsigned l = (unsigned)__builtin_ctz(m);
 		uint8_t *to = at(p, addr[l], l);
@@ -105,12 +105,12 @@ static void land_store(struct sim_wave *w, struct sim_access *a, const uint64_t 
 			sim_lds_written(w, addr[l], bytes);
 		for (unsigned k = 0; k < op->words; k++) {
 			uint32_t v = a->data[row + k][l] >> shift, old = v;
-			if (piece == 4) {
+			if (width == 4) {
 				memcpy(&old, to + 4 * k, 4);
 				memcpy(to + 4 * k, &v, 4);
 			} else {
-				memcpy(&old, to, piece);
-				memcpy(to, &v, piece);
+				memcpy(&old, to, width);
+				memcpy(to, &v, width);
 			}
 			changed |= old ^ v;
 		}
@@ -119,11 +119,11 @@ static void land_store(struct sim_wave *w, struct sim_access *a, const uint64_t 
 		w->run->progress = w->run->steps;
 }
 
-static void land_atomic(struct sim_wave *w, struct sim_access *a)
+static void retire_atomic(struct sim_wave *w, struct sim_access *a)
 {
 	const struct sim_inst *in = a->in;
 	unsigned size = in->op->size;
-	struct place where = place_of(w, a);
+	struct storage where = storage_of(w, a);
 	bool ds = in->op->format == FMT_DS, compare = strchr(in->op->flags, 'c') != NULL;
 	for (unsigned l = 0; l < LANES; l++) {
 		if (!(a->exec >> l & 1))
@@ -168,7 +168,7 @@ static unsigned swizzle_lane(unsigned imm, unsigned l)
 }
 
 /* ds_swizzle, ds_permute and ds_bpermute move data between lanes through LDS hardware. Inactive lanes give 0. */
-static void land_permute(struct sim_wave *w, struct sim_access *a)
+static void retire_permute(struct sim_wave *w, struct sim_access *a)
 {
 	const struct sim_inst *in = a->in;
 	uint32_t out[LANES] = { 0 }, *dst = sim_vgpr(w, in->dst);
@@ -184,7 +184,7 @@ static void land_permute(struct sim_wave *w, struct sim_access *a)
 	sim_write_masked(dst, out, a->exec);
 }
 
-static void land_scalar(struct sim_wave *w, struct sim_access *a)
+static void retire_scalar(struct sim_wave *w, struct sim_access *a)
 {
 	const struct sim_op *op = a->in->op;
 	const uint8_t *p = (const uint8_t *)(uintptr_t)a->addr[0];
@@ -208,21 +208,21 @@ void sim_access_do(struct sim_wave *w, unsigned kind, struct sim_access *a)
 	if (op->kind == MK_CACHE)
 		return;
 	if (kind == COUNT_SMEM) {
-		land_scalar(w, a);
+		retire_scalar(w, a);
 		return;
 	}
 	switch (op->kind) {
-	case MK_LOAD: land_load(w, a, a->addr, 0); break;
-	case MK_STORE: land_store(w, a, a->addr, 0); break;
+	case MK_LOAD: retire_load(w, a, a->addr, 0); break;
+	case MK_STORE: retire_store(w, a, a->addr, 0); break;
 	case MK_LOAD2:
-		land_load(w, a, a->addr, 0);
-		land_load(w, a, a->addr2, op->words);
+		retire_load(w, a, a->addr, 0);
+		retire_load(w, a, a->addr2, op->words);
 		break;
 	case MK_STORE2:
-		land_store(w, a, a->addr, 0);
-		land_store(w, a, a->addr2, 4);
+		retire_store(w, a, a->addr, 0);
+		retire_store(w, a, a->addr2, 4);
 		break;
-	case MK_ATOMIC: land_atomic(w, a); break;
-	default: land_permute(w, a); break;
+	case MK_ATOMIC: retire_atomic(w, a); break;
+	default: retire_permute(w, a); break;
 	}
 }
