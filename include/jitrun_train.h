@@ -31,8 +31,9 @@ typedef struct jit_train_options {
 	size_t size;
 	const char *model;   /* a GGUF file, or a folder of safetensors */
 	const char *targets; /* matrices that get an adapter, "q_proj v_proj", separated by blanks or commas; NULL: all
-	                        seven of a layer, and of the delta rule in_proj_qkv, in_proj_z and out_proj. A name is
-	                        for its tensor: qkv_proj, too, where q_proj lies there */
+	                        seven of a layer, of the delta rule in_proj_qkv, in_proj_z and out_proj, of the
+	                        selective scan in_proj, x_proj, dt_proj and out_proj. A name is for its tensor:
+	                        qkv_proj, too, where q_proj lies there */
 	const char *device, *isa, *cache_dir; /* as jit_compute_options has them */
 	jit_cancel *cancel;                   /* ends a step; borrowed; NULL: nothing does */
 	uint64_t seed;                        /* of the adapter's first values, and of dropout */

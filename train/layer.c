@@ -316,6 +316,7 @@ static tensor_value activated(struct draw *d, enum model_act act, tensor_value x
 		const tensor_value r = draw_relu(d, x);
 		return draw_binary(d, OP_mul, r, r);
 	}
+	case MODEL_RELU: return draw_relu(d, x);
 	default: return layer_silu(d, x);
 	}
 }
@@ -340,14 +341,24 @@ tensor_value layer_gated(struct draw *d, enum model_act act, tensor_value gate, 
 	                               : draw_binary(d, OP_mul, activated(d, act, gate), up);
 }
 
+static tensor_value times_factor(struct drawing *w, tensor_value x, float factor)
+{
+	return factor != 0 ? draw_with(&w->d, OP_mul, x, (double)factor) : x;
+}
+
 static tensor_value feed_forward(struct drawing *w, tensor_value in)
 {
 	if (model_layer_routes(w->s, w->layer))
 		return layer_experts(w, in);
-	const tensor_value gate = layer_tensor(w, SLOT_gate) ? layer_product(w, SLOT_gate, SLOT_gate_bias, in) : 0,
+	const struct model_factors *f = &w->s->factors;
+	const tensor_value gate = layer_tensor(w, SLOT_gate)
+	                                  ? times_factor(w, layer_product(w, SLOT_gate, SLOT_gate_bias, in),
+	                                                 f->ffn_gate)
+	                                  : 0,
 			   up = layer_product(w, SLOT_up, SLOT_up_bias, in);
+	const tensor_value y = layer_product(w, SLOT_down, SLOT_down_bias, layer_gated(&w->d, w->s->act, gate, up));
 
-	return layer_product(w, SLOT_down, SLOT_down_bias, layer_gated(&w->d, w->s->act, gate, up));
+	return times_factor(w, y, f->ffn);
 }
 
 /* ---- a layer */
@@ -364,23 +375,44 @@ static tensor_value added(struct drawing *w, tensor_value stream, tensor_value x
 /* What a layer takes of other tokens. */
 static tensor_value mixed(struct drawing *w, tensor_value in)
 {
-	if (model_layer_mixer(w->s, w->layer) == MIXER_DELTA)
-		return layer_product(w, SLOT_delta_out, TENSOR_SLOTS, layer_delta(w, in));
-	return layer_product(w, SLOT_o, SLOT_o_bias, attention(w, in));
+	switch (model_layer_mixer(w->s, w->layer)) {
+	case MIXER_DELTA: return layer_product(w, SLOT_delta_out, TENSOR_SLOTS, layer_delta(w, in));
+	case MIXER_SCAN: return layer_product(w, SLOT_scan_out, TENSOR_SLOTS, layer_scan(w, in));
+	case MIXER_CHANNEL: return layer_product(w, SLOT_channel_out, TENSOR_SLOTS, layer_channel(w, in));
+	default: return layer_product(w, SLOT_o, SLOT_o_bias, attention(w, in));
+	}
+}
+
+/* The stream behind what a layer takes of other tokens; in Falcon H1 attention and the scan read the same input. */
+static tensor_value mixed_into(struct drawing *w, tensor_value x, tensor_value in)
+{
+	if (w->s->attends_beside) {
+		const struct model_factors *f = &w->s->factors;
+		const tensor_value scan = layer_product(w, SLOT_scan_out, TENSOR_SLOTS, layer_scan(w, in)),
+				   attended = layer_product(w, SLOT_o, SLOT_o_bias, attention(w, in));
+		x = draw_binary(&w->d, OP_add, x, times_factor(w, scan, f->scan));
+		return draw_binary(&w->d, OP_add, x, times_factor(w, attended, f->attention));
+	}
+	return added(w, x, mixed(w, in), SLOT_attn_post_norm);
 }
 
 static tensor_value draw_stream(struct drawing *w)
 {
 	const struct shape stream = { 2, { w->tokens, w->s->hidden } }, tokens = { 1, { w->tokens } },
 			   pairs = { 2, { w->tokens, w->s->head_dim / 2 } };
-	tensor_value x = put_input(w, LAYER_STREAM, 0, "", JIT_TYPE_F32, &stream), in;
+	const enum model_mixer mixer = model_layer_mixer(w->s, w->layer);
+	tensor_value x = put_input(w, LAYER_STREAM, 0, "", JIT_TYPE_F32, &stream), in = 0;
 
 	w->cosine = draw_expand(&w->d, put_input(w, LAYER_COS, 0, "", JIT_TYPE_F32, &pairs), 1);
 	w->sine = draw_expand(&w->d, put_input(w, LAYER_SIN, 0, "", JIT_TYPE_F32, &pairs), 1);
 	w->segment = put_input(w, LAYER_SEGMENT, 0, "", JIT_TYPE_I32, &tokens);
 	w->sees = seen(w, w->segment, window_of(w->s, w->layer));
-	in = norm(w, SLOT_attn_norm, x, w->s->norm_eps);
-	x = added(w, x, mixed(w, in), SLOT_attn_post_norm);
+	if (mixer != MIXER_NONE) {
+		in = norm(w, SLOT_attn_norm, x, w->s->norm_eps);
+		x = mixed_into(w, x, in);
+	}
+	if (w->s->one_part && mixer != MIXER_NONE)
+		return x;
 	if (!w->s->parallel)
 		in = norm(w, SLOT_ffn_norm, x, w->s->norm_eps);
 	return added(w, x, feed_forward(w, in), SLOT_ffn_post_norm);

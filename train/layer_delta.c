@@ -4,8 +4,7 @@
 #include "graph/loop.h"
 #include "train/layer_parts.h"
 
-/* bool[tokens, 1]: whether the token `back` before is of the same text. */
-static tensor_value same_text(struct drawing *w, uint64_t back)
+tensor_value layer_same_text(struct drawing *w, uint64_t back)
 {
 	struct draw *d = &w->d;
 	const tensor_value last = draw_slice(d, w->segment, 0, 0, w->tokens - back, 1),
@@ -15,8 +14,7 @@ static tensor_value same_text(struct drawing *w, uint64_t back)
 	return draw_expand(d, draw_binary(d, OP_eq, w->segment, before), 1);
 }
 
-/* Each channel's numbers of the last tokens by its weights, oldest first, and silu. */
-static tensor_value convolved(struct drawing *w, tensor_value x)
+tensor_value layer_convolved(struct drawing *w, tensor_value x)
 {
 	const struct model_recurrent *r = &w->s->recurrent;
 	struct draw *d = &w->d;
@@ -32,11 +30,13 @@ static tensor_value convolved(struct drawing *w, tensor_value x)
 			y = draw_slice(d, x, 0, 0, w->tokens - back, 1);
 			y = draw_pad(d, y, draw_scalar(d, 0, JIT_TYPE_F32), (int64_t[]){ (int64_t)back, 0 },
 			             (int64_t[]){ 0, 0 });
-			y = draw_select(d, same_text(w, back), y, draw_number(d, 0, y));
+			y = draw_select(d, layer_same_text(w, back), y, draw_number(d, 0, y));
 		}
 		y = draw_binary(d, OP_mul, y, draw_squeeze(d, draw_slice(d, taps, 1, i, i + 1, 1), 1));
 		sum = sum ? draw_binary(d, OP_add, sum, y) : y;
 	}
+	if (layer_tensor(w, SLOT_taps_bias))
+		sum = draw_binary(d, OP_add, sum, layer_weight(w, SLOT_taps_bias));
 	return layer_silu(d, sum);
 }
 
@@ -115,7 +115,7 @@ static tensor_value decays(struct drawing *w, tensor_value in)
 	                                   layer_weight(w, SLOT_delta_dt));
 	const tensor_value decay = draw_unary(d, OP_exp, draw_binary(d, OP_mul, draw_softplus(d, a), by));
 
-	return draw_select(d, same_text(w, 1), decay, draw_number(d, 0, decay));
+	return draw_select(d, layer_same_text(w, 1), decay, draw_number(d, 0, decay));
 }
 
 tensor_value layer_delta(struct drawing *w, tensor_value in)
@@ -124,7 +124,7 @@ tensor_value layer_delta(struct drawing *w, tensor_value in)
 	const uint64_t keys = (uint64_t)r->key_heads * r->key_dim, values = (uint64_t)r->value_heads * r->value_dim;
 	struct draw *d = &w->d;
 	tensor_value operand[OPERANDS];
-	const tensor_value x = convolved(w, layer_product(w, SLOT_delta_qkv, TENSOR_SLOTS, in)),
+	const tensor_value x = layer_convolved(w, layer_product(w, SLOT_delta_qkv, TENSOR_SLOTS, in)),
 			   z = layer_product(w, SLOT_delta_z, TENSOR_SLOTS, in);
 
 	for (unsigned i = 0; i < 2; i++) {

@@ -30,8 +30,18 @@ static inline tensor_value layer_silu(struct draw *d, tensor_value x)
 	return draw_binary(d, OP_mul, x, draw_unary(d, OP_logistic, x));
 }
 
-/* layer_experts.c: a mixture of experts. layer_delta.c: the gated delta rule, up to its last matrix. */
+/* layer_experts.c: a mixture of experts. layer_delta.c: the gated delta rule, layer_scan.c: the selective scan of Mamba
+ * 2 and that of Mamba 1, all up to their last matrix. */
 tensor_value layer_experts(struct drawing *w, tensor_value in);
 tensor_value layer_delta(struct drawing *w, tensor_value in);
+tensor_value layer_scan(struct drawing *w, tensor_value in);
+tensor_value layer_channel(struct drawing *w, tensor_value in);
+
+/* ---- layer_delta.c */
+
+/* bool[tokens, 1]: whether the token `back` before is of the same text. */
+tensor_value layer_same_text(struct drawing *w, uint64_t back);
+/* Each channel's numbers of the last tokens by its weights, oldest first, its bias if there is one, and silu. */
+tensor_value layer_convolved(struct drawing *w, tensor_value x);
 
 #endif

@@ -36,59 +36,77 @@ const struct model_tensor *train_tensor_of(const struct model *m, uint32_t layer
 /* ---- what can be trained */
 
 /* What a layer may have. */
-static bool is_known(enum tensor_slot slot)
-{
-	switch (slot) {
-	case SLOT_attn_norm:
-	case SLOT_q:
-	case SLOT_k:
-	case SLOT_v:
-	case SLOT_o:
-	case SLOT_ffn_norm:
-	case SLOT_gate:
-	case SLOT_up:
-	case SLOT_down:
-	case SLOT_q_bias:
-	case SLOT_k_bias:
-	case SLOT_v_bias:
-	case SLOT_o_bias:
-	case SLOT_gate_bias:
-	case SLOT_up_bias:
-	case SLOT_down_bias:
-	case SLOT_q_norm:
-	case SLOT_k_norm:
-	case SLOT_q_gate:
-	case SLOT_q_gate_bias:
-	case SLOT_sinks:
-	case SLOT_router:
-	case SLOT_router_bias:
-	case SLOT_logit_bias:
-	case SLOT_expert_gate:
-	case SLOT_expert_up:
-	case SLOT_expert_down:
-	case SLOT_expert_gate_bias:
-	case SLOT_expert_up_bias:
-	case SLOT_expert_down_bias:
-	case SLOT_shared_router:
-	case SLOT_shared_gate:
-	case SLOT_shared_up:
-	case SLOT_shared_down:
-	case SLOT_delta_qkv:
-	case SLOT_delta_z:
-	case SLOT_delta_b:
-	case SLOT_delta_a:
-	case SLOT_delta_out:
-	case SLOT_delta_norm:
-	case SLOT_delta_decay:
-	case SLOT_delta_dt:
-	case SLOT_taps:
-	case SLOT_q_row_norm:
-	case SLOT_k_row_norm:
-	case SLOT_attn_post_norm:
-	case SLOT_ffn_post_norm: return true;
-	default: return false;
-	}
-}
+static const bool is_known[TENSOR_SLOTS] = {
+	[SLOT_attn_norm] = true,
+	[SLOT_q] = true,
+	[SLOT_k] = true,
+	[SLOT_v] = true,
+	[SLOT_o] = true,
+	[SLOT_ffn_norm] = true,
+	[SLOT_gate] = true,
+	[SLOT_up] = true,
+	[SLOT_down] = true,
+	[SLOT_q_bias] = true,
+	[SLOT_k_bias] = true,
+	[SLOT_v_bias] = true,
+	[SLOT_o_bias] = true,
+	[SLOT_gate_bias] = true,
+	[SLOT_up_bias] = true,
+	[SLOT_down_bias] = true,
+	[SLOT_q_norm] = true,
+	[SLOT_k_norm] = true,
+	[SLOT_q_gate] = true,
+	[SLOT_q_gate_bias] = true,
+	[SLOT_sinks] = true,
+	[SLOT_router] = true,
+	[SLOT_router_bias] = true,
+	[SLOT_logit_bias] = true,
+	[SLOT_expert_gate] = true,
+	[SLOT_expert_up] = true,
+	[SLOT_expert_down] = true,
+	[SLOT_expert_gate_bias] = true,
+	[SLOT_expert_up_bias] = true,
+	[SLOT_expert_down_bias] = true,
+	[SLOT_shared_router] = true,
+	[SLOT_shared_gate] = true,
+	[SLOT_shared_up] = true,
+	[SLOT_shared_down] = true,
+	[SLOT_delta_qkv] = true,
+	[SLOT_delta_z] = true,
+	[SLOT_delta_b] = true,
+	[SLOT_delta_a] = true,
+	[SLOT_delta_out] = true,
+	[SLOT_delta_norm] = true,
+	[SLOT_delta_decay] = true,
+	[SLOT_delta_dt] = true,
+	[SLOT_scan_z] = true,
+	[SLOT_scan_xbc] = true,
+	[SLOT_scan_dt] = true,
+	[SLOT_scan_out] = true,
+	[SLOT_scan_norm] = true,
+	[SLOT_scan_decay] = true,
+	[SLOT_scan_dt_bias] = true,
+	[SLOT_scan_skip] = true,
+	[SLOT_channel_x] = true,
+	[SLOT_channel_z] = true,
+	[SLOT_channel_dt] = true,
+	[SLOT_channel_b] = true,
+	[SLOT_channel_c] = true,
+	[SLOT_channel_steps] = true,
+	[SLOT_channel_out] = true,
+	[SLOT_channel_bias] = true,
+	[SLOT_channel_decay] = true,
+	[SLOT_channel_skip] = true,
+	[SLOT_channel_dt_norm] = true,
+	[SLOT_channel_b_norm] = true,
+	[SLOT_channel_c_norm] = true,
+	[SLOT_taps_bias] = true,
+	[SLOT_taps] = true,
+	[SLOT_q_row_norm] = true,
+	[SLOT_k_row_norm] = true,
+	[SLOT_attn_post_norm] = true,
+	[SLOT_ffn_post_norm] = true
+};
 
 /* What of a model's description training has no graph for; NULL: nothing. */
 static const char *missing(const struct model *m)
@@ -105,8 +123,8 @@ static const char *missing(const struct model *m)
 		return "its experts are in groups";
 	if (s->experts_beside)
 		return "its experts are beside a feed-forward layer";
-	if (s->layer_input || s->value_norms || s->one_part)
-		return "its layers have inputs, norms or parts of their own";
+	if (s->layer_input || s->value_norms)
+		return "its layers have inputs or norms of their own";
 	if (s->router_near != 0)
 		return "its experts count among those near the best";
 	if (s->head_weights)
@@ -129,11 +147,11 @@ static const char *missing(const struct model *m)
 			return "its experts are chosen by a bias beside a softmax";
 		switch (model_layer_mixer(s, i)) {
 		case MIXER_ATTENTION:
-		case MIXER_DELTA: break;
-		case MIXER_CONV: return "it has layers of short convolutions";
+		case MIXER_DELTA:
 		case MIXER_CHANNEL:
-		case MIXER_SCAN: return "it has layers of the selective scan";
-		default: return "it has layers of one part";
+		case MIXER_SCAN:
+		case MIXER_NONE: break;
+		default: return "it has layers of short convolutions";
 		}
 		if (z.kv_layer != i || z.head_dim != s->head_dim)
 			return "its layers differ in heads, or share keys and values";
@@ -216,6 +234,11 @@ bool train_model_whole(const struct model *m, const char *path, struct error *er
 		for (int i = 0; i < TENSOR_SLOTS; i++) {
 			const struct model_tensor *t = train_tensor_of(m, l, (enum tensor_slot)i);
 			const bool is_matrix = train_slot_is_matrix((enum tensor_slot)i);
+			if (t && (t->ones || t->each_times))
+				return error_set(err, ERROR_UNSUPPORTED,
+				                 "%.200s: all weights cannot be trained yet, as it has norms without "
+				                 "weights or factors of its own; an adapter can",
+				                 path);
 			if (t && (t->by_key || (is_matrix && train_group_of(m, l, (enum tensor_slot)i).by_file) ||
 			          (t->experts && !strstr(t->name, ".experts.0."))))
 				return error_set(err, ERROR_UNSUPPORTED,
@@ -239,7 +262,7 @@ static bool check(const struct model *m, const char *path, struct error *err)
 			return false;
 		for (int slot = 0; slot < TENSOR_SLOTS; slot++) {
 			const struct model_tensor *t = train_tensor_of(m, i, (enum tensor_slot)slot);
-			if (t && !is_known((enum tensor_slot)slot))
+			if (t && !is_known[slot])
 				return error_set(
 					err, ERROR_UNSUPPORTED,
 					"%.200s: a model of %s cannot be trained yet: it has the tensor %.100s", path,
@@ -289,10 +312,12 @@ static bool read_vector(const struct model *m, const struct model_tensor *t, flo
 	float *own = malloc((t->cols + 1) * sizeof *own);
 	uint8_t *raw = malloc(t->bytes + (size_t)1);
 	const bool ok = (own && raw) || error_set(err, ERROR_MEMORY, "there is no memory for %.100s", t->name);
-	const bool read = ok && read_some(m, t, 0, t->cols, raw, own, err);
+	const bool read = ok && (t->ones || read_some(m, t, 0, t->cols, raw, own, err));
 
 	for (uint64_t i = 0; read && i < t->cols; i++)
-		out[i] = own[model_source_row(t, m->spec.head_dim, i)];
+		out[i] = t->ones ? 1 : own[model_source_row(t, m->spec.head_dim, i)];
+	for (uint64_t i = 0; read && t->each_times && i < t->cols; i++)
+		out[i] *= t->each_times[i];
 	free(own);
 	free(raw);
 	return read;

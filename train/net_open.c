@@ -101,7 +101,17 @@ static uint32_t number_of(enum tensor_slot slot)
 		                         SLOT_delta_z, SLOT_delta_b, SLOT_delta_a, SLOT_delta_out };
 	uint32_t i = 0;
 
-	slot = slot == SLOT_q_gate ? SLOT_q : slot;
+	/* A layer has one of these mixers, so that numbers of the delta rule's matrices are free in the others. */
+	static const uint8_t same[][2] = { { SLOT_q_gate, SLOT_q },           { SLOT_scan_z, SLOT_delta_qkv },
+		                           { SLOT_scan_out, SLOT_delta_z },   { SLOT_channel_x, SLOT_delta_qkv },
+		                           { SLOT_channel_dt, SLOT_delta_z }, { SLOT_channel_steps, SLOT_delta_b },
+		                           { SLOT_channel_out, SLOT_delta_a } };
+
+	for (size_t k = 0; k < sizeof same / sizeof *same; k++)
+		if (same[k][0] == slot) {
+			slot = (enum tensor_slot)same[k][1];
+			break;
+		}
 	while (i < sizeof order && order[i] != slot)
 		i++;
 	return i;
@@ -237,7 +247,8 @@ bool net_bind_all(struct net *n, struct error *err)
 			if (!bind_input(n, l, i, &g->input[i], err))
 				return false;
 	}
-	return bind_outside(n, err);
+	return bind_outside(n, err) &&
+	       (n->tensors || error_set(err, ERROR_ARGUMENT, "targets: the model has none of these matrices"));
 }
 
 /* ---- opening */

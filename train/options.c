@@ -22,12 +22,30 @@ static const struct {
 	{ SLOT_delta_qkv, "in_proj_qkv" },
 	{ SLOT_delta_z, "in_proj_z" },
 	{ SLOT_delta_out, "out_proj" },
+	/* of the selective scan; in_proj: of both */
+	{ SLOT_scan_z, "in_proj" },
+	{ SLOT_channel_x, "in_proj" },
+	{ SLOT_channel_dt, "x_proj" },
+	{ SLOT_channel_steps, "dt_proj" },
+	{ SLOT_scan_out, "out_proj" },
+	{ SLOT_channel_out, "out_proj" },
 	/* what several of them are in one tensor */
 	{ SLOT_q, "qkv_proj" },
 	{ SLOT_gate, "gate_up_proj" },
 	{ SLOT_delta_qkv, "in_proj_qkvz" }
 };
 enum { MATRICES = sizeof matrices / sizeof *matrices };
+
+/* Whether the name is known: several kinds of layers may have a matrix of it. */
+static bool turn_on(struct layer_adapters *a, const char *name, size_t n)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < MATRICES; i++)
+		if (strlen(matrices[i].name) == n && memcmp(matrices[i].name, name, n) == 0)
+			a->on[matrices[i].slot] = any = true;
+	return any;
+}
 
 bool train_targets(const char *list, struct layer_adapters *a, struct error *err)
 {
@@ -37,17 +55,14 @@ bool train_targets(const char *list, struct layer_adapters *a, struct error *err
 		a->on[matrices[i].slot] = any = true;
 	while (list && *list) {
 		const size_t n = strcspn(list, " ,\t\n");
-		size_t i = 0;
-		while (n && i < MATRICES && !(strlen(matrices[i].name) == n && memcmp(matrices[i].name, list, n) == 0))
-			i++;
-		if (i == MATRICES)
+		const bool known = turn_on(a, list, n);
+		if (n && !known)
 			return error_set(err, ERROR_ARGUMENT,
 			                 "targets: %.*s, expected q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
-			                 "down_proj, in_proj_qkv, in_proj_z or out_proj, or qkv_proj, gate_up_proj or "
-			                 "in_proj_qkvz where they lie in one tensor",
+			                 "down_proj, in_proj_qkv, in_proj_z, in_proj, x_proj, dt_proj or out_proj, or "
+			                 "qkv_proj, gate_up_proj or in_proj_qkvz where they lie in one tensor",
 			                 (int)(n < 64 ? n : 64), list);
-		if (n)
-			a->on[matrices[i].slot] = any = true;
+		any |= known;
 		list += n + (list[n] != 0);
 	}
 	return any || error_set(err, ERROR_ARGUMENT, "targets: there are none, expected names as q_proj");

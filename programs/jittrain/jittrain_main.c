@@ -174,7 +174,9 @@ static struct option_row rows[] = {
 	  .kind = OPTION_TEXT,
 	  .value = "NAMES",
 	  .help = "which matrices get one, with commas between "
-	          "(q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj,in_proj_qkv,in_proj_z,out_proj)",
+	          "(q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj,in_proj_qkv,in_proj_z,in_proj,x_proj,dt_"
+	          "proj,"
+	          "out_proj)",
 	  .target = &train.targets },
 	{ .name = "init",
 	  .kind = OPTION_FILE,

@@ -151,10 +151,12 @@ void test_differences(void **state)
 	static const struct {
 		const char *path;
 		uint32_t layer;
-	} layers[] = { { "golden/qwen35-a", 0 },    { "golden/qwen35-a", 3 },  { "golden/gptoss-a", 0 },
-		       { "golden/mixtral-a", 1 },   { "golden/glm4moe-a", 1 }, { "golden/qwen2moe-a", 1 },
-		       { "golden/qwen3next-a", 0 }, { "golden/phi3-a", 0 },    { "golden/gemma2-a", 0 },
-		       { "golden/cohere2-a", 0 } };
+	} layers[] = { { "golden/qwen35-a", 0 },        { "golden/qwen35-a", 3 },      { "golden/gptoss-a", 0 },
+		       { "golden/mixtral-a", 1 },       { "golden/glm4moe-a", 1 },     { "golden/qwen2moe-a", 1 },
+		       { "golden/qwen3next-a", 0 },     { "golden/phi3-a", 0 },        { "golden/gemma2-a", 0 },
+		       { "golden/cohere2-a", 0 },       { "golden-next/mamba2-a", 0 }, { "golden-next/mamba-a", 1 },
+		       { "golden-next/jamba-a", 0 },    { "golden-next/bamba-a", 0 },  { "golden-next/falconh1-a", 1 },
+		       { "golden/granitehybrid-a", 0 }, { "golden/nemotronh-a", 0 } };
 	(void)state;
 
 	for (unsigned i = 0; i < sizeof layers / sizeof *layers; i++) {
