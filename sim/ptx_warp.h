@@ -110,7 +110,7 @@ bool ptx_is_ordered(struct ptx_block *b, struct ptx_warp *w, const struct ptx_st
 /* ptx_copies.c; but: so many groups may still be on their way. */
 bool ptx_copy(struct ptx_block *b, struct ptx_warp *w, const struct ptx_step *s, uint32_t mask);
 void ptx_copies_wait(struct ptx_block *b, struct ptx_warp *w, uint64_t but);
-/* ptx_run.c: up to that many steps, while the warp runs; *turn: those left over. */
+/* ptx_run.c: up to that many steps, while the warp runs; *slice: those left over. */
 bool ptx_run_slice(struct ptx_block *b, struct ptx_warp *w, uint64_t *epoch);
 /* ptx_polls.c; in cooperative launches. A strong load, and one of another kind or a store: of one lane. */
 void ptx_poll_load(struct ptx_block *b, struct ptx_warp *w, uint64_t at, size_t bytes, const uint8_t *value);

@@ -73,8 +73,8 @@ static void take_events(jit_answer *a, struct told *t)
 }
 
 /* In pieces that end at `cut`, and every `step` bytes behind it. */
-static void read_in_pieces(const char *says, const jit_answer_options *o, size_t cut, size_t step, int cut_off,
-                           struct told *t)
+static void read_in_parts(const char *says, const jit_answer_options *o, size_t cut, size_t step, int cut_off,
+                          struct told *t)
 {
 	jit_error err = { 0 };
 	jit_answer *a = jit_answer_open(NULL, o, &err);
@@ -86,9 +86,9 @@ static void read_in_pieces(const char *says, const jit_answer_options *o, size_t
 	for (size_t at = 0, next; at < n; at = next) {
 		next = at == 0 ? cut : at + step;
 		next = next < n ? next : n;
-		char *piece = strndup(says + at, next - at); /* a sanitizer sees what is read beyond it */
-		assert_int_equal(jit_answer_feed(a, piece, next - at, &err), JIT_OK);
-		free(piece);
+		char *part = strndup(says + at, next - at); /* a sanitizer sees what is read beyond it */
+		assert_int_equal(jit_answer_feed(a, part, next - at, &err), JIT_OK);
+		free(part);
 		if (at % 3 || step < 3) /* else they wait for the next ones */
 			take_events(a, t);
 	}
@@ -115,7 +115,7 @@ static void check_told(const struct told *t, const json_t *message, const char *
 	}
 }
 
-static void pieces_of_every_size_are_the_whole(void **state)
+static void parts_of_every_size_are_the_whole(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < ANSWERS; i++) {
@@ -132,7 +132,7 @@ static void pieces_of_every_size_are_the_whole(void **state)
 		for (size_t cut = 1; cut <= strlen(says); cut++)
 			for (size_t step = 1; step <= strlen(says); step += step < 3 ? 1 : strlen(says)) {
 				struct told t;
-				read_in_pieces(says, &o, cut, step, 0, &t);
+				read_in_parts(says, &o, cut, step, 0, &t);
 				check_told(&t, expected, says);
 			}
 		json_decref(message);
@@ -187,11 +187,11 @@ static void every_option_counts(void **state)
 	          "\"arguments\":\"{\\\"a\\\":1}\"", NULL);
 	check_has(begun, JIT_ANSWER_OPTIONS(.template_text = "", .tools = tools, .cut = 1), "\"call_0\"", NULL);
 	for (size_t cut = 1; cut <= strlen(begun); cut++) {
-		read_in_pieces(begun, &JIT_ANSWER_OPTIONS(.template_text = "", .tools = tools), cut, 1, 1, &t);
+		read_in_parts(begun, &JIT_ANSWER_OPTIONS(.template_text = "", .tools = tools), cut, 1, 1, &t);
 		assert_int_equal(t.calls, 1);
 		assert_true(t.call[0].ended && !t.call[0].whole);
-		read_in_pieces(two, &JIT_ANSWER_OPTIONS(.template_text = "", .tools = tools, .one_call = 1), cut, 1, 0,
-		               &t);
+		read_in_parts(two, &JIT_ANSWER_OPTIONS(.template_text = "", .tools = tools, .one_call = 1), cut, 1, 0,
+		              &t);
 		assert_int_equal(t.calls, 1);
 	}
 	check_has("a\xff"
@@ -451,9 +451,9 @@ static void without_memory_there_is_a_sentence(void **state)
 		const jit_answer_options o = JIT_ANSWER_OPTIONS(.tools = tools, .template_text = answers[i].teaches);
 		memory_fail(0);
 		char *whole = all_of_it(answers[i].says, &o);
-		const unsigned asked = memory_asked, step = 1 + asked / 150;
+		const unsigned requests = memory_asked, step = 1 + requests / 150;
 		assert_non_null(whole);
-		for (unsigned n = 1; n <= asked; n += step) {
+		for (unsigned n = 1; n <= requests; n += step) {
 			memory_fail(n);
 			char *text = all_of_it(answers[i].says, &o);
 			memory_fail(0);
@@ -489,7 +489,7 @@ static int close_all(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pieces_of_every_size_are_the_whole), cmocka_unit_test(every_option_counts),
+		cmocka_unit_test(parts_of_every_size_are_the_whole),  cmocka_unit_test(every_option_counts),
 		cmocka_unit_test(wrong_options_end_in_a_sentence),    cmocka_unit_test(a_forced_call_is_one),
 		cmocka_unit_test(what_cannot_be_forced_is_refused),   cmocka_unit_test(control_tokens_are_marks),
 		cmocka_unit_test(without_memory_there_is_a_sentence),

@@ -344,7 +344,7 @@ static void test_easy(void **state)
 
 	for (enum tools_form form = TOOLS_NONE + 1; form < TOOLS_FORMS; form++) {
 		struct machine *m = machine_of_form(form);
-		for (unsigned turn = 0; turn < 100; turn++) {
+		for (unsigned round = 0; round < 100; round++) {
 			say_anything(m, said, sizeof said);
 			said[draw((uint32_t)strlen(said) + 1)] = 0;
 			uint32_t from = walk(m, m->start, said);

@@ -22,7 +22,7 @@
 struct told {
 	struct bytes log;
 	char last;
-	unsigned pieces;
+	unsigned parts;
 	struct tool_calls t;
 };
 
@@ -54,7 +54,7 @@ static void write_down(struct told *o)
 			assert_non_null(whole); /* it is UTF-8 */
 			json_decref(whole);
 			note(o, 'P', c->arguments.p + e->from, e->n);
-			o->pieces++;
+			o->parts++;
 		} else {
 			note(o, c->whole ? 'E' : 'U', "", 0);
 		}
@@ -156,12 +156,12 @@ static void test_meant(void **state)
 	(void)state;
 
 	for (enum tools_form form = TOOLS_TAGGED; form < TOOLS_FORMS; form++)
-		for (unsigned turn = 0; turn < max && test_in_part(form); turn++) {
+		for (unsigned round = 0; round < max && test_in_part(form); round++) {
 			struct bytes said = { 0 };
 			struct told o;
 			json_t *all = json_array();
 			put_calls(&said, form, calls_of(form), all);
-			read_text(&o, form, NULL, said.p, said.n, turn % 5, false);
+			read_text(&o, form, NULL, said.p, said.n, round % 5, false);
 			bytes_add(&said, "", 1);
 			for (size_t i = 0; i < o.t.found.n || i < json_array_size(all); i++) {
 				const struct tool_call *c = i < o.t.found.n ? &o.t.found.call[i] : NULL;
@@ -229,17 +229,17 @@ static void test_spoilt(void **state)
 	(void)state;
 
 	for (enum tools_form form = TOOLS_NONE; form < TOOLS_FORMS; form++)
-		for (unsigned turn = 0; turn < max && test_in_part(form); turn++) {
+		for (unsigned round = 0; round < max && test_in_part(form); round++) {
 			struct bytes said = { 0 };
 			json_t *all = json_array();
 			if (form != TOOLS_NONE)
 				put_calls(&said, form, calls_of(form), all);
 			else
 				bytes_text(&said, "plain <tool_call> text");
-			for (unsigned i = 0; i < 1 + turn % 4; i++)
+			for (unsigned i = 0; i < 1 + round % 4; i++)
 				spoil(&said, form);
 			bytes_add(&said, "", 1);
-			check_cuts(form, turn % 2 ? functions_text() : NULL, said.p, said.n - 1);
+			check_cuts(form, round % 2 ? functions_text() : NULL, said.p, said.n - 1);
 			bytes_free(&said);
 			json_decref(all);
 		}
@@ -401,7 +401,7 @@ static void test_short(void **state)
 	json_get_alloc_funcs(&take, &give);
 	json_set_alloc_funcs(__wrap_malloc, free);
 	for (enum tools_form form = TOOLS_TAGGED; form < TOOLS_FORMS; form++)
-		for (unsigned turn = 0; turn < 4; turn++) {
+		for (unsigned round = 0; round < 4; round++) {
 			const struct tools_row *row = &tools_rows[form];
 			struct bytes said = { 0 };
 			json_t *o = json_loads(arguments, 0, NULL);

@@ -84,7 +84,7 @@ static void test_text(void **state)
 
 	for (enum tools_form form = TOOLS_NONE + 1; form < TOOLS_FORMS; form++) {
 		struct machine *m = machine_of(form, functions_text);
-		for (unsigned turn = 0; turn < (test_quick() ? 20 : 400); turn++) {
+		for (unsigned round = 0; round < (test_quick() ? 20 : 400); round++) {
 			uint32_t at = m->start;
 			for (unsigned i = 0; i < 12; i++) {
 				at = walk(m, at, words[draw(sizeof words / sizeof *words)]);
@@ -132,7 +132,7 @@ static void test_calls(void **state)
 	for (enum tools_form form = TOOLS_NONE + 1; form < TOOLS_FORMS; form++) {
 		struct machine *m = machine_of(form, functions_text);
 		unsigned whole = 0;
-		for (unsigned turn = 0; turn < (test_quick() ? 40 : 1000); turn++) {
+		for (unsigned round = 0; round < (test_quick() ? 40 : 1000); round++) {
 			open_text(form, said);
 			size_t n = strlen(said);
 			uint32_t at = walk(m, m->start, said);
@@ -295,7 +295,7 @@ static void test_easy(void **state)
 				at = machine_step(m, at, (uint8_t)*p++);
 			assert_int_not_equal(at, MACHINE_DEAD);
 		}
-		for (unsigned turn = 0; turn < 60; turn++) {
+		for (unsigned round = 0; round < 60; round++) {
 			open_text(form, said);
 			said[draw((uint32_t)strlen(said) + 1)] = 0;
 			const uint32_t from = walk(m, m->start, said);
@@ -376,20 +376,20 @@ static struct machine *machine_of_many(enum tools_form form, unsigned n, uint64_
  * are enough for twice the functions. More are refused for what they are. */
 static void test_many(void **state)
 {
-	uint64_t few, max;
+	uint64_t small, max;
 	(void)state;
 
 	for (enum tools_form form = TOOLS_NONE + 1; form < TOOLS_FORMS; form++) {
 		struct error err = { 0 };
 		if (!by_name(form) && form % 8)
 			continue;
-		struct machine *half = machine_of_many(form, 125, &few, &err),
+		struct machine *half = machine_of_many(form, 125, &small, &err),
 			       *m = machine_of_many(form, 250, &max, &err);
 		if (!half || !m)
 			fail_msg("form %d: %s", form, err.text);
-		if (max > EFFORT_TO_OPEN / 3 || max > 5 * few)
+		if (max > EFFORT_TO_OPEN / 3 || max > 5 * small)
 			fail_msg("form %d: %llu steps, %llu for half", form, (unsigned long long)max,
-			         (unsigned long long)few);
+			         (unsigned long long)small);
 		assert_int_not_equal(walk(m, m->start, "{\"name\": \"f249\""), MACHINE_DEAD);
 		machine_close(half);
 		machine_close(m);

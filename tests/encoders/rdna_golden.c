@@ -32,12 +32,12 @@ static bool clashes(const struct each *e)
 static void vary_operand(struct each *e, bool source, unsigned i, char letter)
 {
 	struct rdna_operand o[40], *slot = source ? &e->c.x.s[i] : &e->c.x.d[i];
-	unsigned n = rdna_candidates(e, source, letter, o), few = n < 3 ? n : 3;
+	unsigned n = rdna_candidates(e, source, letter, o), small = n < 3 ? n : 3;
 
 	for (unsigned k = 0; k < n; k++) {
 		bool chosen = e->full;
-		for (unsigned j = 0; j < few && !chosen; j++)
-			chosen = k == (e->turn + j * (n / few)) % n;
+		for (unsigned j = 0; j < small && !chosen; j++)
+			chosen = k == (e->counter + j * (n / small)) % n;
 		if (!chosen)
 			continue;
 		rdna_base(e);
@@ -47,7 +47,7 @@ static void vary_operand(struct each *e, bool source, unsigned i, char letter)
 		if (!clashes(e))
 			rdna_tell(e);
 	}
-	e->turn++;
+	e->counter++;
 	rdna_base(e);
 }
 
@@ -105,7 +105,7 @@ static void vary_dual(struct each *e, enum rdna_op x, enum rdna_op y)
 	unsigned n = sizeof o / sizeof o[0];
 
 	for (unsigned i = 0; i < 3; i++) {
-		unsigned k = e->turn++;
+		unsigned k = e->counter++;
 		e->c.x = rdna_half(x, 8 + k % 2, o[k % n], 3 + k % 4);
 		e->c.y = rdna_half(y, 253 + (k + e->c.x.d[0].reg) % 2 * 0 + (e->c.x.d[0].reg % 2 ? 1 : 0),
 		                   i == 1 ? o[k / 2 % n] : rdna_v(5 + k % 3 * 4), 252 + (k + 2) % 4);

@@ -75,13 +75,13 @@ static unsigned constants(struct rdna_operand *o, char letter, unsigned n)
 static unsigned immediates(struct rdna_operand *o, const struct rdna_match *m, char letter)
 {
 	static const int32_t wide[] = { 0, 1, 0x1234, 0x7fff, 0xffff }, is_signed[] = { 0, 1, -1, -32768, 32767 };
-	static const int32_t few[] = { 0, 1, 31 }, clause[] = { 1, 2, 31 }, barrier[] = { -1, 0, 1 };
+	static const int32_t small[] = { 0, 1, 31 }, clause[] = { 1, 2, 31 }, barrier[] = { -1, 0, 1 };
 	static const int32_t message[] = { 128, 129, 131 }, hwreg[] = { 0xf801, 0x0001, 0x1882 };
 	const int32_t *v = letter == 'i' ? is_signed : wide;
 	unsigned n = 5;
 
 	if (letter == 'm')
-		v = few, n = 3;
+		v = small, n = 3;
 	else if (letter == 'I')
 		v = message, n = 3;
 	else if (letter == 'H')
@@ -178,13 +178,13 @@ void rdna_base(struct each *e)
 static void vary_offsets(struct each *e, const int32_t *v, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		if (!e->full && i != e->turn % n)
+		if (!e->full && i != e->counter % n)
 			continue;
 		e->c.x.offset = v[i];
 		rdna_tell(e);
 	}
 	e->c.x.offset = 0;
-	e->turn++;
+	e->counter++;
 }
 
 static void vary_cache(struct each *e)
@@ -194,7 +194,7 @@ static void vary_cache(struct each *e)
 	unsigned low = atomic ? 6 : smem ? 5 : 7;
 
 	for (unsigned i = 1; i < 8 && !g12 && !bare && !prefetch; i++)
-		if (!(i & ~low) && (e->full || i == 1 + e->turn % 7)) {
+		if (!(i & ~low) && (e->full || i == 1 + e->counter % 7)) {
 			e->c.x.cache = (uint8_t)i;
 			rdna_tell(e);
 		}
@@ -207,13 +207,13 @@ static void vary_cache(struct each *e)
 	for (unsigned i = 1; i < 7 && g12 && !bare && !prefetch; i++) {
 		e->c.x.scope = i == RDNA_TH_LU ? RDNA_SCOPE_SYS
 		                               : RDNA_SCOPE_CU; /* of 3, bypass is what all versions spell alike */
-		if ((atomic && (i & 1 || i == 4)) || (smem && i > 3) || (!e->full && i != 1 + e->turn % 6))
+		if ((atomic && (i & 1 || i == 4)) || (smem && i > 3) || (!e->full && i != 1 + e->counter % 6))
 			continue;
 		e->c.x.th = (uint8_t)i;
 		rdna_tell(e);
 	}
 	e->c.x.scope = e->c.x.th = 0;
-	e->turn++;
+	e->counter++;
 }
 
 static void vary_flat(struct each *e)
@@ -229,7 +229,7 @@ static void vary_flat(struct each *e)
 	vary_cache(e);
 	n = vgprs(o, enc == RDNA_E_SCRATCH ? 1 : 2, 0);
 	for (unsigned i = 0; i < n; i++)
-		if (e->full || i == e->turn % n) {
+		if (e->full || i == e->counter % n) {
 			e->c.x.s[0] = o[i];
 			rdna_tell(e);
 		}
@@ -238,7 +238,7 @@ static void vary_flat(struct each *e)
 		return;
 	n = sgprs(o, enc == RDNA_E_SCRATCH ? 1 : 2, false, false, 0) - 1; /* without null, which says off */
 	for (unsigned i = 0; i < n; i++) {
-		if (!e->full && i != e->turn % n)
+		if (!e->full && i != e->counter % n)
 			continue;
 		e->c.x.saddr = o[i];
 		e->c.x.s[0] = enc == RDNA_E_SCRATCH && (e->c.gen == RDNA_GFX10_3 || i % 2)
@@ -316,7 +316,7 @@ static void vary_lanes(struct each *e)
 	struct rdna_ins *x = &e->c.x;
 
 	for (unsigned i = 0; i < sizeof dpp_controls / sizeof dpp_controls[0]; i++) {
-		if (!e->full && i != e->turn % 11)
+		if (!e->full && i != e->counter % 11)
 			continue;
 		x->dpp = rdna_dpp16(dpp_controls[i]);
 		x->dpp.row_mask = (uint8_t)(i % 3 ? 15 : 5);
@@ -360,12 +360,12 @@ static void vary_dpp(struct each *e)
 			for (unsigned mods = 1; mods < 4; mods++) {
 				x->s[i] = rdna_mod(o, (mods & (e->m.row->facts >> i & 1)) |
 				                              (mods & (e->m.row->facts >> (2 + i) & 2)));
-				if (x->s[i].mods == mods && (e->full || mods == 1 + (e->turn + i) % 3))
+				if (x->s[i].mods == mods && (e->full || mods == 1 + (e->counter + i) % 3))
 					rdna_tell(e);
 			}
 			x->s[i] = o;
 		}
-		e->turn++;
+		e->counter++;
 	}
 }
 
@@ -402,7 +402,7 @@ void rdna_vary_modifiers(struct each *e)
 	x->clamp = false;
 	for (unsigned i = 1; i < 4 && (f & RDNA_F_OMOD); i++) {
 		x->omod = (uint8_t)i;
-		if (e->full || i == 1 + e->turn % 3)
+		if (e->full || i == 1 + e->counter % 3)
 			rdna_tell(e);
 	}
 	x->omod = 0;

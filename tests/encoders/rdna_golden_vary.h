@@ -12,8 +12,8 @@ struct each {
 	void *ctx;
 	struct rdna_case c;
 	struct rdna_match m;
-	unsigned turn; /* counts up, so that the rows of a kind meet different values */
-	bool full;     /* the first row of its kind: everything */
+	unsigned counter; /* counts up, so that the rows of a kind meet different values */
+	bool full;        /* the first row of its kind: everything */
 };
 
 void rdna_tell(struct each *e);

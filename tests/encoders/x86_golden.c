@@ -111,10 +111,10 @@ static int64_t golden_imm(const struct golden *g, char letter)
 		                     (int64_t)INT32_MIN - 1, INT64_MAX };
 
 	switch (letter) {
-	case 'i': return i[g->turn % 6];
-	case 'j': return j[g->turn % 6];
-	case 'J': return big[g->turn % 6];
-	case 'o': return o[g->turn % 6];
+	case 'i': return i[g->counter % 6];
+	case 'j': return j[g->counter % 6];
+	case 'J': return big[g->counter % 6];
+	case 'o': return o[g->counter % 6];
 	default: return 1;
 	}
 }
@@ -168,7 +168,7 @@ static void golden_emit(struct golden *g, const struct golden_line *line)
 	}
 	fprintf(g->list, "%s\n", text);
 	fprintf(g->assembly, "%s\n", text);
-	g->turn++;
+	g->counter++;
 }
 
 /* --- which operands */
@@ -296,7 +296,7 @@ static void golden_sweep_memory(struct golden *g, int at, unsigned count)
 		struct golden_line line = golden_default(g);
 		golden_set_memory(g, &line, at, count == GOLDEN_MEMORIES ? n : (g->index * 8 + n) % GOLDEN_MEMORIES);
 		golden_emit(g, &line);
-		g->turn++;
+		g->counter++;
 	}
 }
 

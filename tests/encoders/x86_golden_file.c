@@ -97,7 +97,7 @@ static bool golden_write_labels(FILE *out, const char *assembler, const char *di
 bool x86_golden_write(FILE *out, const char *assembler, char *why, unsigned cap)
 {
 	char dir[] = "/tmp/x86-golden-XXXXXX", path[64];
-	struct golden g = { .turn = 0 };
+	struct golden g = { .counter = 0 };
 	FILE *listing = NULL;
 	bool ok = false;
 

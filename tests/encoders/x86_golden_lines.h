@@ -12,8 +12,8 @@ struct golden {
 	const struct x86_row *row;
 	unsigned index; /* of the row */
 	bool evex;
-	unsigned w, l; /* the widths tried now */
-	unsigned turn; /* counts up, so that immediates and memory operands alternate */
+	unsigned w, l;    /* the widths tried now */
+	unsigned counter; /* counts up, so that immediates and memory operands alternate */
 };
 
 extern bool golden_seen[X86_F_REL + 1][2]; /* forms whose memory operands have all been tried */

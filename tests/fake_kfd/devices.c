@@ -121,12 +121,12 @@ static int mmap_kfd(void *at, size_t bytes, int protection, int flags, uint64_t 
 		          kind ? DOORBELLS : PAGE);
 		return EINVAL;
 	}
-	uint64_t place = kind ? 0 : DOORBELLS; /* ACQUIRE_VM puts them first in the card's memory */
+	uint64_t doorbell_offset = kind ? 0 : DOORBELLS; /* ACQUIRE_VM puts them first in the card's memory */
 	if (!c->acquired) {
 		object_to("mmap of /dev/kfd: before ACQUIRE_VM");
 		return EINVAL;
 	}
-	*out = (void *)syscall(SYS_mmap, at, bytes, protection, flags, c->memory, place);
+	*out = (void *)syscall(SYS_mmap, at, bytes, protection, flags, c->memory, doorbell_offset);
 	return *out == MAP_FAILED ? errno : 0;
 }
 

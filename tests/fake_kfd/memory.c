@@ -175,7 +175,7 @@ static bool reserved_only(uint64_t address, uint64_t size)
 	return ok;
 }
 
-static bool place(struct card *c, struct bo *b)
+static bool is_in_memory(struct card *c, struct bo *b)
 {
 	uint64_t at = b->mmap_offset - OFFSETS;
 	int flags = MAP_SHARED | MAP_NORESERVE;
@@ -244,7 +244,7 @@ void memory_reach(struct card *c, bool reach)
 {
 	c->reached = reach;
 	for (struct bo *b = c->bos; b; b = b->next) {
-		if (!b->mapped || (b->flags & ELSEWHERE) || !place(c, b))
+		if (!b->mapped || (b->flags & ELSEWHERE) || !is_in_memory(c, b))
 			continue;
 		if (b->protection != (PROT_READ | PROT_WRITE))
 			syscall(SYS_mprotect, b->address, b->size, reach ? PROT_READ | PROT_WRITE : b->protection);
@@ -371,7 +371,7 @@ int memory_map(struct io_map *a)
 			object_to("MAP_MEMORY: at 0x%" PRIx64 " another buffer is mapped", b->address);
 			return EINVAL;
 		}
-	if (!place(c, b))
+	if (!is_in_memory(c, b))
 		return EINVAL;
 	snprintf(name, sizeof name, "the buffer 0x%llx", (unsigned long long)b->handle);
 	if (!(b->flags & REGISTERS) &&

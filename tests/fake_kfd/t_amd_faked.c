@@ -145,7 +145,7 @@ static unsigned check_call(const struct call *c, unsigned at, const char *error,
 static void test_calls_fail(void **state)
 {
 	static struct faked truth;
-	unsigned wrong = 0, turn = 0;
+	unsigned wrong = 0, counter = 0;
 	(void)state;
 
 	if (!learn(&truth, "gfx1030"))
@@ -158,7 +158,7 @@ static void test_calls_fail(void **state)
 			print_message("# %s is not called\n", c->name);
 		for (unsigned at = 1 + (test_quick() ? i % (n ? n : 1) : 0); n && at <= n; at += step)
 			for (unsigned e = 0; e < 4 && c->errors[e]; e++)
-				if (test_full() || e == turn++ % 3)
+				if (test_full() || e == counter++ % 3)
 					wrong += check_call(c, at, c->errors[e], &truth);
 	}
 	assert_int_equal(wrong, 0);

@@ -81,12 +81,12 @@ void fuzz_encoders(const uint8_t *p, size_t n)
 
 /* clang-format off */
 #define SPECIAL(name, id) "\"" name "\":{\"id\":\"" name "\",\"ids\":[" id "],\"tokens\":[\"" name "\"]}"
-#define PIECE(name, type) "{\"SpecialToken\":{\"id\":\"" name "\",\"type_id\":" type "}}"
+#define SPECIAL_TOKEN(name, type) "{\"SpecialToken\":{\"id\":\"" name "\",\"type_id\":" type "}}"
 #define TEXT(name, type) "{\"Sequence\":{\"id\":\"" name "\",\"type_id\":" type "}}"
-#define ONE(begin, end) PIECE(begin, "0") "," TEXT("A", "0") "," PIECE(end, "0")
+#define ONE(begin, end) SPECIAL_TOKEN(begin, "0") "," TEXT("A", "0") "," SPECIAL_TOKEN(end, "0")
 #define TEMPLATE(begin, end, ids) \
 	"\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[" ONE(begin, end) "],\"pair\":[" \
-	ONE(begin, end) "," TEXT("B", "1") "," PIECE(end, "1") "],\"special_tokens\":{" ids "}}"
+	ONE(begin, end) "," TEXT("B", "1") "," SPECIAL_TOKEN(end, "1") "],\"special_tokens\":{" ids "}}"
 #define ADDED(name, id) \
 	"{\"id\":" id ",\"content\":\"" name "\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false," \
 	"\"normalized\":false,\"special\":true}"

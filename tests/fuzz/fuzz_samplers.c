@@ -94,8 +94,8 @@ void fuzz_stop(const uint8_t *p, size_t n)
 		abort();
 	size_t want = s ? judge(texts, n_texts, copy + at, n - at) : 0;
 	for (size_t from = at, step = 1 + p[0] % 7; s && from < n; from += step, step = 1 + step * p[0] % 13) {
-		const char *piece = stop_take(s, copy + from, step < n - from ? step : n - from, &out);
-		if (!piece || given + out > want || memcmp(piece, copy + at + given, out) != 0)
+		const char *part = stop_take(s, copy + from, step < n - from ? step : n - from, &out);
+		if (!part || given + out > want || memcmp(part, copy + at + given, out) != 0)
 			abort();
 		given += out;
 	}

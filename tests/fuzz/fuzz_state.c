@@ -28,7 +28,7 @@ enum {
 
 static jit_model *model;
 static uint8_t own[HEADER]; /* of a session that has no tokens */
-static uint64_t piece_bytes;
+static uint64_t extent_bytes;
 
 static const struct tiny_model small = {
 	.arch = "mistral",
@@ -135,7 +135,7 @@ static size_t make(uint8_t *out, size_t max, unsigned tokens, bool pictures)
 		atomic_store(&model->shown, 1); /* as an image encoder says it */
 		make(own, HEADER, 0, false);
 		uint8_t one[16384];
-		piece_bytes = (make(one, sizeof one, 1, false) - HEADER - 8) / small.layers;
+		extent_bytes = (make(one, sizeof one, 1, false) - HEADER - 8) / small.layers;
 	}
 	s = open_session();
 	for (unsigned i = 0; i < tokens; i++)
@@ -188,7 +188,7 @@ static void seal(uint8_t *p, size_t n)
 {
 	const uint32_t version = record_get32(p + AT_VERSION) == WITH_PICTURES ? WITH_PICTURES : 1;
 	uint32_t length = record_get32(p + AT_LENGTH) % (CONTEXT + 3);
-	uint64_t sum = version, at = HEADER, step = (length + length % 2) * 4, pieces = UINT64_MAX;
+	uint64_t sum = version, at = HEADER, step = (length + length % 2) * 4, extents = UINT64_MAX;
 
 	record_put32(p + AT_LENGTH, length);
 	record_put32(p + AT_COMPUTED, record_get32(p + AT_COMPUTED) % (CONTEXT + 3));
@@ -197,8 +197,9 @@ static void seal(uint8_t *p, size_t n)
 	record_put32(p + AT_VERSION, version);
 	memcpy(p + AT_ABOUT, own + AT_ABOUT, AT_HEADER_SUM - AT_ABOUT);
 	if (version == WITH_PICTURES && record_get32(p + AT_FIRST) <= kv_chunks(record_get32(p + AT_COMPUTED)))
-		pieces = kv_extents_count(&model->file.spec, record_get32(p + AT_COMPUTED), record_get32(p + AT_FIRST));
-	for (uint64_t i = 0; at + step <= n && (step || !i) && i <= pieces; i++, at += step, step = piece_bytes)
+		extents =
+			kv_extents_count(&model->file.spec, record_get32(p + AT_COMPUTED), record_get32(p + AT_FIRST));
+	for (uint64_t i = 0; at + step <= n && (step || !i) && i <= extents; i++, at += step, step = extent_bytes)
 		sum = record_checksum(p + at, step, sum);
 	if (version == WITH_PICTURES)
 		sum = sum_pictures(p + at, n - at, sum);

@@ -147,14 +147,14 @@ static void all_targets(void **unused)
 	}
 }
 
-struct place {
+struct target {
 	const char *dir, *name;
 	unsigned n;
 };
 
 static void write_one(void *user, const uint8_t *p, size_t n)
 {
-	struct place *to = user;
+	struct target *to = user;
 	char path[1000];
 
 	snprintf(path, sizeof path, "%s/%s/%u", to->dir, to->name, to->n++);
@@ -171,7 +171,7 @@ static int write_corpus(const char *dir)
 
 	mkdir(dir, 0777);
 	for (int i = 0; i < FUZZ_COUNT; i++) {
-		struct place to = { dir, fuzz_target[i].name, 0 };
+		struct target to = { dir, fuzz_target[i].name, 0 };
 		snprintf(path, sizeof path, "%s/%s", dir, to.name);
 		mkdir(path, 0777);
 		fuzz_seeds((enum fuzz_number)i, write_one, &to);

@@ -276,7 +276,7 @@ static void twins(const char *what)
 }
 static void twins_of_letters(void) { twins("/\\w/"); }
 static void twins_of_nothing(void) { twins("/[^\\s\\S]/"); }
-static void twins_of_few(void) { twins("/a*?b/"); }
+static void twins_of_lazy(void) { twins("/a*?b/"); }
 
 static void no_times(void)
 {
@@ -312,7 +312,7 @@ static void words(void)
 	add("/i\n");
 }
 
-static void few(void) { add("start: /"), add_times("(a|b.{9})*?c.*?", 30, ""), add("d/s\n"); }
+static void repeated(void) { add("start: /"), add_times("(a|b.{9})*?c.*?", 30, ""), add("d/s\n"); }
 
 static void ambiguous(void)
 {
@@ -366,14 +366,14 @@ static const struct {
 	{ "5000 tokens", GRAMMAR_GBNF, tokens },
 	{ "stacks", GRAMMAR_GBNF, stacks },
 	{ "twins of letters", GRAMMAR_LARK, twins_of_letters },
-	{ "twins of few", GRAMMAR_LARK, twins_of_few },
+	{ "twins of few", GRAMMAR_LARK, twins_of_lazy },
 	{ "twins of nothing", GRAMMAR_LARK, twins_of_nothing },
 	{ "no times", GRAMMAR_LARK, no_times },
 	{ "empty texts", GRAMMAR_LARK, empty_texts },
 	{ "templates", GRAMMAR_LARK, templates },
 	{ "4000 left rules", GRAMMAR_LARK, left },
 	{ "words", GRAMMAR_LARK, words },
-	{ "few", GRAMMAR_LARK, few },
+	{ "few", GRAMMAR_LARK, repeated },
 	{ "ambiguous", GRAMMAR_LARK, ambiguous },
 };
 

@@ -16,12 +16,12 @@
 
 /* ---- allocations, of which some fail */
 
-static unsigned long n_asked, fails_at, fails_for;
+static unsigned long requests, fails_at, fails_for;
 
 static bool fails(void)
 {
-	n_asked++;
-	return fails_at && n_asked >= fails_at && n_asked < fails_at + fails_for;
+	requests++;
+	return fails_at && requests >= fails_at && requests < fails_at + fails_for;
 }
 
 void *__real_malloc(size_t n);
@@ -110,9 +110,9 @@ static struct grammar *open_source(const struct source *s, struct error *err)
 }
 
 /* A token that is allowed, another one at each place; N_TOKENS: there is none. */
-static uint32_t choose(const uint32_t *bits, unsigned place)
+static uint32_t choose(const uint32_t *bits, unsigned position)
 {
-	uint32_t id = place * 37 % N_TOKENS;
+	uint32_t id = position * 37 % N_TOKENS;
 
 	for (unsigned i = 0; i < N_TOKENS; i++, id = (id + 1) % N_TOKENS)
 		if (bits[id / 32] >> id % 32 & 1)
@@ -190,13 +190,13 @@ static void test_memory(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < N_SOURCES; i++) {
-		fails_at = n_asked = 0;
+		fails_at = requests = 0;
 		const struct told plain = walk(&sources[i], false);
-		const unsigned long all = n_asked, apart = all / (test_quick() ? 150 : 2000) + 1;
+		const unsigned long all = requests, apart = all / (test_quick() ? 150 : 2000) + 1;
 		if (plain.n <= 3 || plain.wrong || plain.short_of)
 			fail_msg("source %zu ends behind %u tokens", i, plain.n);
 		for (fails_at = 1; fails_at <= all; fails_at += apart, tried++) {
-			n_asked = 0;
+			requests = 0;
 			fails_for = 1 + fails_at % 3;
 			const struct told t = walk(&sources[i], false);
 			short_of += t.short_of;
@@ -286,7 +286,7 @@ static void test_characters(void **state)
 	static uint8_t in[END];
 	(void)state;
 
-	for (unsigned turn = 0; turn < (test_quick() ? 3 : 30); turn++) {
+	for (unsigned round = 0; round < (test_quick() ? 3 : 30); round++) {
 		char text[400];
 		int n = sprintf(text, "root ::= [");
 		memset(in, 0, sizeof in);

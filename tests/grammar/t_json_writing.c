@@ -363,7 +363,7 @@ static void test_white_space(void **state)
 	(void)state;
 
 	assert_non_null(g);
-	for (unsigned turn = 0; turn < 40; turn++) {
+	for (unsigned round = 0; round < 40; round++) {
 		bool over = false;
 		grammar_rewind(g, 0);
 		for (unsigned i = 0; i < 60 && !over; i++) {

@@ -68,9 +68,9 @@ void branch_build(struct ir *b)
 	v.hits = ir_var_i(b, ir_iconst(b, 0));
 	v.on = ir_var_m(b, ir_ieq(b, ir_ilane(b), ir_iconst(b, 7)));
 	v.seen = ir_var_c(b, ir_slt(b, v.mode, ir_sconst(b, 0)));
-	ir_s turns = ir_var_s(b, ir_sconst(b, 0)), i = ir_loop(b, v.n);
+	ir_s rounds = ir_var_s(b, ir_sconst(b, 0)), i = ir_loop(b, v.n);
 	build_inner(b, &v, i);
-	ir_set_s(b, turns, ir_saddi(b, i, 1));
+	ir_set_s(b, rounds, ir_saddi(b, i, 1));
 	ir_if(b, ir_cand(b, v.seen, ir_slt(b, ir_sconst(b, 2), i)));
 	add(b, &v, ir_sconst(b, 1000));
 	ir_break(b, ir_sle(b, i, i));
@@ -85,11 +85,11 @@ void branch_build(struct ir *b)
 	ir_fstore(b, out, ir_fbits(b, v.hits), vector, 0);
 	ir_fstore(b, out, ir_fbits(b, ir_isel(b, v.on, ir_iconst(b, 1), ir_iconst(b, 0))), 2 * vector, 0);
 	ir_fstore(b, out, ir_fbits(b, ir_isplat(b, zero_or_one(b, v.seen))), 3 * vector, 0);
-	ir_fstore(b, out, ir_fbits(b, ir_isplat(b, turns)), 4 * vector, 0);
+	ir_fstore(b, out, ir_fbits(b, ir_isplat(b, rounds)), 4 * vector, 0);
 }
 
 struct state {
-	int64_t sum, turns;
+	int64_t sum, rounds;
 	uint32_t hits[32], on, all;
 	bool seen;
 	unsigned lanes;
@@ -136,7 +136,7 @@ void branch_expect(const int64_t in[BRANCH_NUMBERS], unsigned lanes, uint32_t *o
 
 	for (int64_t i = 0; i < in[0]; i++) {
 		expect_inner(&s, in, i);
-		s.turns = i + 1;
+		s.rounds = i + 1;
 		if (s.seen && i > 2) {
 			more(&s, 1000);
 			break;
@@ -149,7 +149,7 @@ void branch_expect(const int64_t in[BRANCH_NUMBERS], unsigned lanes, uint32_t *o
 		out[lanes + l] = s.hits[l];
 		out[2 * lanes + l] = s.on >> l & 1;
 		out[3 * lanes + l] = s.seen;
-		out[4 * lanes + l] = (uint32_t)s.turns;
+		out[4 * lanes + l] = (uint32_t)s.rounds;
 	}
 }
 
@@ -166,18 +166,18 @@ void branch_build_waves(struct ir *b)
 	     x = ir_var_i(b, ir_iload(b, ir_aadd(b, in, ir_smuli(b, wave, vector)), 0));
 	ir_c odd = ir_seq(b, ir_sandi(b, wave, 1), ir_sconst(b, 1));
 
-	ir_s turn = ir_loop(b, ir_sconst(b, 5));
+	ir_s round = ir_loop(b, ir_sconst(b, 5));
 	ir_if(b, odd); /* waves part here */
 	ir_fstore(b, mine, ir_fbits(b, ir_iadd(b, x, ir_iconst(b, 1))), 0, 0);
 	ir_else(b);
-	ir_fstore(b, mine, ir_fbits(b, ir_ixor(b, x, ir_isplat(b, turn))), 0, 0);
-	ir_if(b, ir_seq(b, turn, wave));
+	ir_fstore(b, mine, ir_fbits(b, ir_ixor(b, x, ir_isplat(b, round))), 0, 0);
+	ir_if(b, ir_seq(b, round, wave));
 	ir_set_i(b, x, ir_igather(b, mine, back, 0)); /* what other lanes have just stored */
 	ir_fstore(b, mine, ir_fbits(b, x), 0, 0);
 	ir_endif(b);
 	ir_endif(b);
-	ir_break(b, ir_seq(b, turn, ir_sconst(b, 3))); /* all of them at once */
-	ir_if(b, ir_slt(b, turn, ir_sconst(b, 2)));    /* for all alike, so a barrier may stand here */
+	ir_break(b, ir_seq(b, round, ir_sconst(b, 3))); /* all of them at once */
+	ir_if(b, ir_slt(b, round, ir_sconst(b, 2)));    /* for all alike, so a barrier may stand here */
 	ir_barrier(b);
 	ir_set_i(b, x, ir_iadd(b, x, ir_iload(b, theirs, 0)));
 	ir_barrier(b);
@@ -200,18 +200,18 @@ void branch_expect_waves(const uint32_t *in, unsigned waves, unsigned lanes, uin
 
 	for (unsigned w = 0; w < waves; w++)
 		memcpy(x[w], in + w * lanes, lanes * 4);
-	for (unsigned turn = 0; turn < 4; turn++) {
+	for (unsigned round = 0; round < 4; round++) {
 		for (unsigned w = 0; w < waves; w++) {
 			for (unsigned l = 0; l < lanes; l++)
-				shared[w][l] = w % 2 ? x[w][l] + 1 : x[w][l] ^ turn;
-			for (unsigned l = 0; l < lanes && w % 2 == 0 && turn == w; l++)
+				shared[w][l] = w % 2 ? x[w][l] + 1 : x[w][l] ^ round;
+			for (unsigned l = 0; l < lanes && w % 2 == 0 && round == w; l++)
 				x[w][l] = shared[w][lanes - 1 - l];
-			if (w % 2 == 0 && turn == w)
+			if (w % 2 == 0 && round == w)
 				memcpy(shared[w], x[w], sizeof x[w]);
 		}
-		for (unsigned w = 0; w < waves && turn < 3; w++)
+		for (unsigned w = 0; w < waves && round < 3; w++)
 			for (unsigned l = 0; l < lanes; l++)
-				x[w][l] += turn < 2 ? shared[(w + 1) % waves][l] : shared[w][lanes - 1 - l];
+				x[w][l] += round < 2 ? shared[(w + 1) % waves][l] : shared[w][lanes - 1 - l];
 	}
 	for (unsigned w = 0; w < waves; w++) {
 		for (unsigned l = 0; l < lanes; l++)

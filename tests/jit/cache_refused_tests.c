@@ -36,8 +36,8 @@ static int no_descriptors_steps(void *user)
 	int spare = dup(0);
 
 	stored_store(c, 2);
-	const struct rlimit few = { (rlim_t)spare + 1, (rlim_t)spare + 1 };
-	if (setrlimit(RLIMIT_NOFILE, &few))
+	const struct rlimit small = { (rlim_t)spare + 1, (rlim_t)spare + 1 };
+	if (setrlimit(RLIMIT_NOFILE, &small))
 		return 1;
 	while (dup(0) >= 0)
 		;

@@ -157,7 +157,7 @@ static void begin_ir(struct ir *b, const struct target *t)
 void every_target_check(void (*build)(struct ir *b, const void *user), const void *user, const void *in,
                         size_t in_bytes, int64_t end, enum every_nans nans, const char *what)
 {
-	static const struct compile_options all = { .verify_passes = true }, few = {
+	static const struct compile_options all = { .verify_passes = true }, small = {
 		.verify_passes = true, .max_vector_regs = 5, .max_gprs = 5, .max_mask_regs = 2, .seed = 9
 	};
 
@@ -171,7 +171,7 @@ void every_target_check(void (*build)(struct ir *b, const void *user), const voi
 		t.ir = &b;
 		check(&t, &all);
 		if (t.target->backend == &backend_x86)
-			check(&t, &few);
+			check(&t, &small);
 		ir_free(&b);
 	}
 }

@@ -101,17 +101,17 @@ static int order(double x, double y) { return isnan(x) || isnan(y) ? 2 : x < y ?
 bool number_formula(unsigned row, uint32_t a, uint32_t b, uint32_t *out)
 {
 	uint32_t rest;
-	const uint32_t turned_a = a ^ 0x80000000u, turned_b = b ^ 0x80000000u;
+	const uint32_t flipped_a = a ^ 0x80000000u, flipped_b = b ^ 0x80000000u;
 
 	switch (row) {
 	case IR_idiv: *out = divide_signed(a, b, &rest); return true;
 	case IR_irem: divide_signed(a, b, out); return true;
 	case IR_udiv: *out = divide(a, b, &rest); return true;
 	case IR_urem: divide(a, b, out); return true;
-	case IR_imin: *out = turned_a < turned_b ? a : b; return true;
-	case IR_imax: *out = turned_a < turned_b ? b : a; return true;
+	case IR_imin: *out = flipped_a < flipped_b ? a : b; return true;
+	case IR_imax: *out = flipped_a < flipped_b ? b : a; return true;
 	case IR_ieq: *out = !(a ^ b); return true;
-	case IR_igt: *out = turned_b < turned_a; return true;
+	case IR_igt: *out = flipped_b < flipped_a; return true;
 	case IR_umin: *out = a < b ? a : b; return true;
 	case IR_umax: *out = a < b ? b : a; return true;
 	case IR_umulh: *out = product_high(a, b); return true;
@@ -119,8 +119,8 @@ bool number_formula(unsigned row, uint32_t a, uint32_t b, uint32_t *out)
 	case IR_isarv: *out = b > 31 ? 0 - (a >> 31) : (a >> b) | ~(0xffffffffu >> b) * (a >> 31); return true;
 	case IR_iones: *out = ones(a); return true;
 	case IR_iclz: *out = leading_zeros(a); return true;
-	case IR_ilt: *out = turned_a < turned_b; return true;
-	case IR_ile: *out = turned_a <= turned_b; return true;
+	case IR_ilt: *out = flipped_a < flipped_b; return true;
+	case IR_ile: *out = flipped_a <= flipped_b; return true;
 	case IR_ine: *out = (a ^ b) != 0; return true;
 	case IR_ult: *out = (uint64_t)a - b > UINT32_MAX; return true;
 	case IR_ule: *out = (uint64_t)b - a <= UINT32_MAX; return true;

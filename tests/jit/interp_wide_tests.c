@@ -88,7 +88,7 @@ static uint64_t rooted(double x)
 
 	if (!(x > 0) || isinf(x))
 		return f64_bits(r);
-	for (int turn = 0; turn < 3; turn++) {
+	for (int round = 0; round < 3; round++) {
 		const double up = nextafter(r, INFINITY), down = nextafter(r, 0);
 		const quad above = ((quad)r + up) / 2, below = ((quad)r + down) / 2;
 		r = above * above < x ? up : below * below > x ? down : r;

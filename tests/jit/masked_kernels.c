@@ -32,7 +32,7 @@ static ir_m mask_of(struct ir *b, enum branch_mask which, ir_s t)
 }
 
 /* Where lane 0 would touch memory, less DISP. */
-static ir_a place_of(struct ir *b, enum ir_op op, enum branch_mask which, ir_s t)
+static ir_a address_of(struct ir *b, enum ir_op op, enum branch_mask which, ir_s t)
 {
 	ir_a arg = ir_arg(b), pointer = ir_aload(b, arg, 16),
 	     first = stores(op) ? ir_aload(b, arg, 8) : ir_aload(b, pointer, 0),
@@ -87,7 +87,7 @@ void branch_build_masked(struct ir *b, enum ir_op op, enum branch_mask which, un
 {
 	ir_s t = ir_begin(b);
 	ir_m mask = mask_of(b, which, t);
-	ir_a at = place_of(b, op, which, t), in = ir_aload(b, ir_arg(b), 0);
+	ir_a at = address_of(b, op, which, t), in = ir_aload(b, ir_arg(b), 0);
 	const int64_t imm = ir_x(DISP, n, strided(op) ? BRANCH_STRIDE : 0);
 
 	if (ir_facts[op].op == IR_gather) {

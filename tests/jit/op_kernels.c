@@ -202,7 +202,7 @@ static bool computes_scalar(enum ir_op op)
 }
 
 void op_each_scalar(void (*begin)(struct ir *b),
-                    void (*check)(const struct ir *b, const void *in, size_t in_bytes, unsigned turn))
+                    void (*check)(const struct ir *b, const void *in, size_t in_bytes, unsigned round))
 {
 	for (enum ir_op op = 0; op < IR_ROWS; op++)
 		for (unsigned p = 0; p < SCALARS; p++)
@@ -264,23 +264,23 @@ void op_build_awaits(struct ir *b, unsigned n)
 {
 	const int32_t V = vector(b);
 	ir_a arg = ir_arg(b), src = ir_aload(b, arg, 0), out = ir_aload(b, arg, 8), at = ir_var_a(b, src);
-	ir_f w = ir_fawait(b, ir_aaddi(b, src, 4096 - 4 * (int)(n ? n : b->lanes)), 0, n), piece[4], var, here;
+	ir_f w = ir_fawait(b, ir_aaddi(b, src, 4096 - 4 * (int)(n ? n : b->lanes)), 0, n), part[4], var, here;
 	ir_i offset = ir_isub(b, ir_iconst(b, 4 * 99), ir_imul(b, ir_ilane(b), ir_iconst(b, 12)));
 	for (int k = 0; k < 4; k++)
-		piece[k] = ir_fawait_s(b, src, 16 + 4 * k, 16);
+		part[k] = ir_fawait_s(b, src, 16 + 4 * k, 16);
 	ir_f far = ir_fawait_s(b, src, 8, 20), picked = ir_fawait_at(b, src, offset, 16),
 	     later = ir_fawait(b, at, 0, 0);
 	var = ir_var_f(b, w);
 	ir_emit(b, IR_fawait, var.r, src.r, 0, 0, ir_x(36, n, 4));
 	ir_set_a(b, at, ir_aaddi(b, at, 64));
-	ir_s turn = ir_loop(b, ir_sconst(b, 3));
+	ir_s round = ir_loop(b, ir_sconst(b, 3));
 	here = ir_fawait(b, at, 0, 0);
-	ir_fgive(b, ir_aadd(b, out, ir_smuli(b, turn, V)), ir_fadd(b, here, piece[3]), 4096, 0);
-	ir_set_f(b, var, ir_fadd(b, var, ir_fadd(b, piece[3], here)));
+	ir_fgive(b, ir_aadd(b, out, ir_smuli(b, round, V)), ir_fadd(b, here, part[3]), 4096, 0);
+	ir_set_f(b, var, ir_fadd(b, var, ir_fadd(b, part[3], here)));
 	ir_set_a(b, at, ir_aaddi(b, at, V));
 	ir_endloop(b);
 	for (int k = 0; k < 4; k++)
-		ir_fgive(b, out, piece[k], k * V, n);
+		ir_fgive(b, out, part[k], k * V, n);
 	ir_fstore(b, out, w, 4 * V, 0);
 	ir_fstore(b, out, far, 5 * V, 0);
 	ir_fstore(b, out, picked, 6 * V, 0);

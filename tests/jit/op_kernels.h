@@ -33,7 +33,7 @@ void op_store_scalar(struct ir *b, ir_a out, ir_s v, int32_t *at);
 /* Every operation on scalars, comparisons included, operands of every kind, the destination on each; begin starts a
  * kernel, check may take its ways by turn. */
 void op_each_scalar(void (*begin)(struct ir *b),
-                    void (*check)(const struct ir *b, const void *in, size_t in_bytes, unsigned turn));
+                    void (*check)(const struct ir *b, const void *in, size_t in_bytes, unsigned round));
 /* Quotients of 64 numbers by d; the numbers, which lie near the quotient's steps. */
 enum { OP_DIVIDENDS = 64 };
 void op_build_division(struct ir *b, int64_t d, uint64_t in[OP_DIVIDENDS]);

@@ -14,7 +14,7 @@
 
 /* --- damage */
 
-enum { FEW = 3 };
+enum { SMALL = 3 };
 
 /* Opens damaged bytes: refused with a sentence, or every key gives its object or a counted miss. True: the damage was
  * seen. */
@@ -26,7 +26,7 @@ static bool seen_as_damage(const uint8_t *bytes, size_t n)
 
 	if (!p)
 		return err.text[0] != 0;
-	for (size_t i = 0; i < FEW; i++) {
+	for (size_t i = 0; i < SMALL; i++) {
 		struct object got;
 		enum record_answer answer = pack_find(p, &pack_items[i].key, &got, NULL);
 		if (answer == RECORD_FOUND) {
@@ -46,9 +46,9 @@ static void test_flipped_bits_and_cuts(void **unused)
 {
 	size_t n;
 
-	make_items(FEW);
-	uint8_t *p = bytes_of(FEW, &n);
-	size_t bodies = HEADER + FEW * RECORD + 4 * get32(p + AT_SLOTS);
+	make_items(SMALL);
+	uint8_t *p = bytes_of(SMALL, &n);
+	size_t bodies = HEADER + SMALL * RECORD + 4 * get32(p + AT_SLOTS);
 	assert_false(seen_as_damage(p, n));
 	for (size_t i = 0; i < n; i++)
 		for (int bit = 0; bit < 8; bit++) {
@@ -74,7 +74,7 @@ static void test_flipped_bits_and_cuts(void **unused)
 	assert_null(pack_open_memory(longer, n + 1, "memory", NULL));
 	free(longer);
 	free(p);
-	free_items(FEW);
+	free_items(SMALL);
 }
 
 enum { R = HEADER };
@@ -121,37 +121,37 @@ static const struct {
 /* Files whose checksums fit and whose numbers lie. */
 static void test_forged_numbers(void **unused)
 {
-	enum { SLOT = HEADER + FEW * RECORD };
+	enum { SLOT = HEADER + SMALL * RECORD };
 	size_t n;
 
-	make_items(FEW);
-	uint8_t *good = bytes_of(FEW, &n), *bad = malloc(n);
+	make_items(SMALL);
+	uint8_t *good = bytes_of(SMALL, &n), *bad = malloc(n);
 	assert_non_null(bad);
 	for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
 		memcpy(bad, good, n);
 		memcpy(bad + lies[i].at, &lies[i].value, 4);
-		seal(bad, n, FEW);
+		seal(bad, n, SMALL);
 		if (!seen_as_damage(bad, n))
 			fail_msg("%u at %zu", lies[i].value, lies[i].at);
 	}
 	/* slots that lead nowhere, to each other's objects, or never end */
-	const uint32_t numbers[] = { 0, 1, 2, 3, FEW + 1, UINT32_MAX };
+	const uint32_t numbers[] = { 0, 1, 2, 3, SMALL + 1, UINT32_MAX };
 	for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
 		memcpy(bad, good, n);
 		for (size_t k = 0; k < 8; k++)
 			memcpy(bad + SLOT + 4 * k, &numbers[i], 4);
-		seal(bad, n, FEW);
+		seal(bad, n, SMALL);
 		assert_true(seen_as_damage(bad, n));
 	}
 	/* in another order */
 	memcpy(bad + HEADER, good + HEADER + RECORD, RECORD);
 	memcpy(bad + HEADER + RECORD, good + HEADER, RECORD);
 	memcpy(bad + HEADER + 2 * RECORD, good + HEADER + 2 * RECORD, n - HEADER - 2 * RECORD);
-	seal(bad, n, FEW);
+	seal(bad, n, SMALL);
 	assert_true(seen_as_damage(bad, n));
 	free(bad);
 	free(good);
-	free_items(FEW);
+	free_items(SMALL);
 }
 
 /* A pack that is cut or overwritten while it is open gives misses. */
@@ -235,7 +235,7 @@ static void test_refused_files(void **unused)
 	free_items(1);
 }
 
-static void test_places_that_cannot_be_written(void **unused)
+static void test_paths_that_cannot_be_written(void **unused)
 {
 	struct error err = { 0 };
 	char path[600];
@@ -295,7 +295,7 @@ int pack_damage_tests(void)
 		T(test_forged_numbers),
 		T(test_cut_while_open),
 		T(test_refused_files),
-		T(test_places_that_cannot_be_written),
+		T(test_paths_that_cannot_be_written),
 		T(test_full_disk),
 	};
 

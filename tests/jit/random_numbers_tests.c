@@ -95,8 +95,8 @@ enum { NUMBERS = 1000000, AT_ONCE = 1000 };
 static void build_many(struct ir *b, const void *user)
 {
 	ir_a out = ir_var_a(b, ir_aload(b, ir_arg(b), 8));
-	ir_s first = ir_smuli(b, ir_begin(b), AT_ONCE), turn = ir_loop(b, ir_sconst(b, AT_ONCE / 8));
-	ir_l x = ir_ladd(b, ir_lsplat(b, ir_sadd(b, first, ir_sshli(b, turn, 3))), ir_u2l(b, ir_ilane(b)));
+	ir_s first = ir_smuli(b, ir_begin(b), AT_ONCE), round = ir_loop(b, ir_sconst(b, AT_ONCE / 8));
+	ir_l x = ir_ladd(b, ir_lsplat(b, ir_sadd(b, first, ir_sshli(b, round, 3))), ir_u2l(b, ir_ilane(b)));
 
 	ir_fstore(b, out, ir_fbits(b, ir_l2i(b, ir_lshr(b, ir_splitmix64(b, x), 32))), 0, 0);
 	ir_set_a(b, out, ir_aaddi(b, out, 32));

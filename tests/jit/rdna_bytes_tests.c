@@ -125,7 +125,7 @@ static void finish(struct rdna_lir *l, uint32_t out[64])
 static void one_loop(enum rdna_gen gen, bool constant, int32_t count, bool index, unsigned trash, size_t filler)
 {
 	struct rdna_lir l;
-	uint32_t out[64], turns = count > 0 ? (uint32_t)count : 0;
+	uint32_t out[64], iterations = count > 0 ? (uint32_t)count : 0;
 	start(&l, gen);
 	put(&l, RDNA_S_MOV_B32, s(30), imm((uint32_t)count), NONE, NONE);
 	put(&l, RDNA_LIR_LOOP, index ? s(31) : NONE, constant ? imm((uint32_t)count) : s(30), NONE, NONE);
@@ -141,13 +141,14 @@ static void one_loop(enum rdna_gen gen, bool constant, int32_t count, bool index
 	rdna_lir_add(&l, RDNA_LIR_ENDLOOP);
 	finish(&l, out);
 	for (unsigned k = 0; k < 32; k++)
-		if (out[k] != turns || out[32 + k] != (index && turns ? turns * (turns - 1) / 2 : 0))
+		if (out[k] != iterations ||
+		    out[32 + k] != (index && iterations ? iterations * (iterations - 1) / 2 : 0))
 			fail_msg("%s, count %d (%s), index %d, trash %u: %u turns, indices add up to %u",
 			         rdna_call_targets[gen], count, constant ? "constant" : "register", index, trash,
 			         out[k], out[32 + k]);
 }
 
-static void loops_run_as_often_as_asked(void **state)
+static void loops_run_as_often_as_counted(void **state)
 {
 	(void)state;
 	for (unsigned gen = 0; gen < RDNA_GEN_COUNT; gen++)
@@ -344,9 +345,9 @@ static void listings_hold_the_code(void **state)
 int rdna_bytes_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(short_forms_are_found),        cmocka_unit_test(refusals_name_the_instruction),
-		cmocka_unit_test(loops_run_as_often_as_asked),  cmocka_unit_test(branches_reach_far),
-		cmocka_unit_test(every_word_is_an_instruction), cmocka_unit_test(optional_passes_change_no_result),
+		cmocka_unit_test(short_forms_are_found),         cmocka_unit_test(refusals_name_the_instruction),
+		cmocka_unit_test(loops_run_as_often_as_counted), cmocka_unit_test(branches_reach_far),
+		cmocka_unit_test(every_word_is_an_instruction),  cmocka_unit_test(optional_passes_change_no_result),
 		cmocka_unit_test(listings_hold_the_code),
 	};
 

@@ -438,7 +438,7 @@ static void make_if(struct maker *m)
 }
 
 /* A break, or the second part of an if, where either can stand. */
-static void make_turn(struct maker *m)
+static void make_iteration(struct maker *m)
 {
 	uint8_t *kind = m->depth ? &m->kind[m->depth - 1] : NULL;
 	if (kind && *kind == RDNA_LIR_IF - RDNA_OP_COUNT) {
@@ -477,9 +477,9 @@ static void begin(struct maker *m)
 static const struct {
 	unsigned below;
 	void (*make)(struct maker *m);
-} ways[] = { { 18, make_vector }, { 20, make_wide }, { 22, make_division }, { 24, make_mask },
-	     { 30, make_scalar }, { 34, make_load }, { 37, make_store },    { 38, make_barrier },
-	     { 39, make_loop },   { 40, make_if },   { 41, make_turn },     { 43, end_block } };
+} ways[] = { { 18, make_vector }, { 20, make_wide }, { 22, make_division },  { 24, make_mask },
+	     { 30, make_scalar }, { 34, make_load }, { 37, make_store },     { 38, make_barrier },
+	     { 39, make_loop },   { 40, make_if },   { 41, make_iteration }, { 43, end_block } };
 
 void rdna_lir_make(struct rdna_lir *l, enum rdna_gen gen, unsigned length, uint32_t seed)
 {

@@ -124,7 +124,7 @@ static void pass_on(struct rdna *r)
 }
 
 /* A word from the lane at the other end, by LDS. */
-static void turn_round(struct rdna *r)
+static void swap_sides(struct rdna *r)
 {
 	put_lds(r, RDNA_DS_STORE_B32, 2, 5);
 	rdna_put2(r, RDNA_V_XOR_B32, rdna_v(4), rdna_imm(124), rdna_v(5));
@@ -159,7 +159,7 @@ static struct object assemble(enum function f, enum rdna_gen gen)
 	if (f == SHARED)
 		pass_on(&r);
 	if (f == LOCAL)
-		turn_round(&r);
+		swap_sides(&r);
 	leave(&r, loop, f == SHARED);
 	if (!rdna_finish(&r))
 		fail_msg("function %d: %s", (int)f, r.error);

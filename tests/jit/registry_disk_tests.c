@@ -143,7 +143,7 @@ static void test_pack_behind_it(void **unused)
 
 /* --- many from the cache at once */
 
-enum { KEPT = 40, ASKED = 50, LOADERS = 6 };
+enum { KEPT = 40, REQUESTED = 50, LOADERS = 6 };
 
 static void make_keys(struct key *key, uint32_t n)
 {
@@ -168,20 +168,20 @@ static void keep_some(const struct key *key)
 /* What is kept comes, each once; what is not is asked for once, and made by who wants it. */
 static void test_many_at_once(void **unused)
 {
-	struct key key[ASKED];
+	struct key key[REQUESTED];
 	struct cache_counters n;
 	enum kernel_source from;
 
-	make_keys(key, ASKED);
+	make_keys(key, REQUESTED);
 	keep_some(key);
 	struct cache *cache = cache_open(registry_dir, NULL, NULL);
 	struct registry *r = open_registry(cache);
 	assert_int_equal(registry_load(r, key, 0), 0);
 	assert_non_null(registry_get(r, &key[7], &from, NULL));
 	assert_int_equal(from, KERNEL_FROM_DISK);
-	assert_int_equal(registry_load(r, key, ASKED), KEPT - 1);
+	assert_int_equal(registry_load(r, key, REQUESTED), KEPT - 1);
 	assert_int_equal(registry_load(r, key, KEPT), 0);
-	for (uint32_t i = 0; i < ASKED; i++) {
+	for (uint32_t i = 0; i < REQUESTED; i++) {
 		assert_int_equal(registry_ready(r, &key[i]), i < KEPT);
 		const struct kernel *k = registry_get(r, &key[i], &from, NULL);
 		assert_non_null(k);
@@ -189,12 +189,12 @@ static void test_many_at_once(void **unused)
 		assert_int_equal(k->source, i < KEPT ? KERNEL_FROM_DISK : KERNEL_GENERATED);
 		assert_true(does_its_work(k));
 	}
-	assert_int_equal(builds, ASKED - KEPT);
+	assert_int_equal(builds, REQUESTED - KEPT);
 	assert_int_equal(count_code(r).from_disk, KEPT);
 	cache_count(cache, &n);
 	assert_int_equal(n.hits, KEPT);
-	assert_int_equal(n.misses, ASKED - KEPT);
-	assert_int_equal(n.stored, ASKED - KEPT);
+	assert_int_equal(n.misses, REQUESTED - KEPT);
+	assert_int_equal(n.stored, REQUESTED - KEPT);
 	registry_close(r);
 	cache_close(cache);
 }
@@ -226,17 +226,17 @@ static void test_many_with_trouble(void **unused)
 /* Sealed: what was not there is refused, and is looked for again by the next who asks. */
 static void test_many_sealed(void **unused)
 {
-	struct key key[ASKED];
+	struct key key[REQUESTED];
 	struct error err = { 0 };
 
-	make_keys(key, ASKED);
+	make_keys(key, REQUESTED);
 	keep_some(key);
 	struct cache *cache = cache_open(registry_dir, &(struct cache_options){ .read_only = true }, NULL),
 		     *writer = cache_open(registry_dir, NULL, NULL);
 	struct registry *r =
 		registry_open(&(struct registry_options){ .build = build_counted, .cache = cache, .sealed = true },
 	                      NULL);
-	assert_int_equal(registry_load(r, key, ASKED), KEPT);
+	assert_int_equal(registry_load(r, key, REQUESTED), KEPT);
 	assert_null(registry_get(r, &key[KEPT], NULL, &err));
 	assert_int_equal(err.code, ERROR_UNSUPPORTED);
 	struct object object;
@@ -253,10 +253,10 @@ static void test_many_sealed(void **unused)
  * be kept. */
 static void test_frozen(void **unused)
 {
-	struct key key[ASKED];
+	struct key key[REQUESTED];
 	struct error err = { 0 }, again = { 0 }, late = { 0 };
 
-	make_keys(key, ASKED);
+	make_keys(key, REQUESTED);
 	keep_some(key);
 	struct cache *cache = cache_open(registry_dir, &(struct cache_options){ .read_only = true }, NULL),
 		     *writer = cache_open(registry_dir, NULL, NULL);
@@ -273,11 +273,11 @@ static void test_frozen(void **unused)
 	object_free(&object);
 	assert_null(registry_get(r, &key[KEPT], NULL, &again));
 	assert_string_equal(again.text, err.text);
-	assert_int_equal(registry_load(r, key, ASKED), 0);
+	assert_int_equal(registry_load(r, key, REQUESTED), 0);
 	assert_null(registry_get(r, &key[KEPT - 1], NULL, &late)); /* nobody had asked for it */
 	assert_int_equal(late.code, ERROR_UNSUPPORTED);
 	assert_non_null(strstr(late.text, "it is there now"));
-	assert_null(registry_get(r, &key[ASKED - 1], NULL, NULL));
+	assert_null(registry_get(r, &key[REQUESTED - 1], NULL, NULL));
 	for (uint32_t i = 0; i < KEPT - 1; i++)
 		assert_true(does_its_work(registry_get(r, &key[i], NULL, NULL)));
 	assert_int_equal(count_code(r).from_disk, loaded);
@@ -300,10 +300,10 @@ static void *load_some(void *user)
 {
 	struct loader *l = user;
 
-	l->loaded = registry_load(l->registry, l->key + l->first, ASKED - l->first);
+	l->loaded = registry_load(l->registry, l->key + l->first, REQUESTED - l->first);
 	l->good = true;
-	for (uint32_t i = 0; i < ASKED; i++) {
-		const struct kernel *k = registry_get(l->registry, &l->key[(i + 7 * l->first) % ASKED], NULL, NULL);
+	for (uint32_t i = 0; i < REQUESTED; i++) {
+		const struct kernel *k = registry_get(l->registry, &l->key[(i + 7 * l->first) % REQUESTED], NULL, NULL);
 		l->good = l->good && k && does_its_work(k);
 	}
 	return NULL;
@@ -312,10 +312,10 @@ static void *load_some(void *user)
 /* Threads that load what others load and ask for what others are loading. */
 static void test_many_from_many_threads(void **unused)
 {
-	struct key key[ASKED];
+	struct key key[REQUESTED];
 	struct loader l[LOADERS] = { 0 };
 
-	make_keys(key, ASKED);
+	make_keys(key, REQUESTED);
 	keep_some(key);
 	for (int round = 0; round < 20; round++) {
 		struct cache *cache = cache_open(registry_dir, &(struct cache_options){ .read_only = true }, NULL);
@@ -328,7 +328,7 @@ static void test_many_from_many_threads(void **unused)
 			assert_int_equal(pthread_join(l[t].thread, NULL), 0);
 			assert_true(l[t].good);
 		}
-		assert_int_equal(builds, ASKED - KEPT);
+		assert_int_equal(builds, REQUESTED - KEPT);
 		assert_int_equal(count_code(r).from_disk, KEPT);
 		registry_close(r);
 		cache_close(cache);

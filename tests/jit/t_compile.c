@@ -49,13 +49,13 @@ static void test_vector_ops(void **state)
 
 static void begin_ir(struct ir *b) { ir_init(b, compile_isa->lanes); }
 
-static void check_scalar(const struct ir *ir, const void *in, size_t in_bytes, unsigned turn)
+static void check_scalar(const struct ir *ir, const void *in, size_t in_bytes, unsigned round)
 {
 	static unsigned at;
 
 	if (test_few() && at++ % 4)
 		return;
-	check_native(ir, &files[turn % FILES], in, in_bytes, 1, 0, 1);
+	check_native(ir, &files[round % FILES], in, in_bytes, 1, 0, 1);
 }
 
 static void test_scalar_ops(void **state) { op_each_scalar(begin_ir, check_scalar); }

@@ -45,7 +45,7 @@ static void build_copied(struct ir *b, bool mixed)
 	ir_a all = ir_shared(b, 2 * WAVES * N * IR_ROW_BYTES), in = ir_aload(b, ir_arg(b), 0),
 	     out = ir_aload(b, ir_arg(b), 8);
 	ir_s wave = ir_wave(b), next = ir_sandi(b, ir_saddi(b, wave, 3), WAVES - 1);
-	ir_i lane = ir_ilane(b), row = ir_ishr(b, lane, 3), place = ir_iand(b, lane, ir_iconst(b, 7));
+	ir_i lane = ir_ilane(b), row = ir_ishr(b, lane, 3), slot = ir_iand(b, lane, ir_iconst(b, 7));
 	ir_t sum = ir_tconst(b, 0);
 
 	for (unsigned group = 0; group < 2; group++) {
@@ -53,8 +53,8 @@ static void build_copied(struct ir *b, bool mixed)
 		                  ir_smuli(b, wave, N * IR_ROW_BYTES));
 		for (unsigned i = 0; i < N; i += 4) {
 			ir_i r = ir_iadd(b, row, ir_iconst(b, (int32_t)i)),
-			     piece = ir_ixor(b, place, ir_iand(b, r, ir_iconst(b, 7)));
-			ir_i at = ir_iadd(b, ir_imul(b, r, ir_iconst(b, 144)), ir_ishl(b, piece, 4));
+			     vector = ir_ixor(b, slot, ir_iand(b, r, ir_iconst(b, 7)));
+			ir_i at = ir_iadd(b, ir_imul(b, r, ir_iconst(b, 144)), ir_ishl(b, vector, 4));
 			ir_copy_at(b, ir_aaddi(b, to, i * IR_ROW_BYTES),
 			           ir_aaddi(b, ir_aadd(b, in, ir_sshli(b, wave, 5)), group * 64), at, 16);
 		}
@@ -66,9 +66,9 @@ static void build_copied(struct ir *b, bool mixed)
 		ir_a from = ir_aaddi(b, all, group * WAVES * N * IR_ROW_BYTES),
 		     mine = ir_aadd(b, from, ir_smuli(b, wave, N * IR_ROW_BYTES)),
 		     theirs = ir_aadd(b, from, ir_smuli(b, next, N * IR_ROW_BYTES));
-		for (unsigned piece = 0; piece < 8; piece += 2)
-			sum = ir_tdot_i8(b, ir_oload_swizzled(b, mine, 0, piece),
-			                 ir_oload_swizzled(b, theirs, 0, piece ^ group * 2), sum);
+		for (unsigned vector = 0; vector < 8; vector += 2)
+			sum = ir_tdot_i8(b, ir_oload_swizzled(b, mine, 0, vector),
+			                 ir_oload_swizzled(b, theirs, 0, vector ^ group * 2), sum);
 	}
 	if (mixed)
 		sum = ir_tdot_i8(b, ir_oload(b, in, 32, 48, 1), ir_oload_swizzled(b, all, 0, 4), sum);

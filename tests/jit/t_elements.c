@@ -18,12 +18,12 @@
 #include "jit/ir/interp.h"
 #include "jit/ir/ir_build_memory.h"
 #include "tests/jit/every_target.h"
-#include "tests/jit/same_place_tests.h"
+#include "tests/jit/same_address_tests.h"
 #include "tests/support/shared.h"
 
 /* Where things lie: at in elements, indices, then words whose bits are the mask, and values to store; at out what was
  * loaded, gathered, stored, scattered. Displacements are no multiple of a vector, but of an element. */
-enum { ELEMENTS = 0, PLACES = 1024, MASKS = 1536, VALUES = 2048, PART = 1024, DISP = 24, RANGE = 64 };
+enum { ELEMENTS = 0, INDICES = 1024, MASKS = 1536, VALUES = 2048, PART = 1024, DISP = 24, RANGE = 64 };
 
 struct type {
 	const char *name;
@@ -93,7 +93,7 @@ static void build(struct ir *b, const void *user)
 {
 	const struct trial *t = user;
 	const ir_a arg = ir_arg(b), in = ir_aload(b, arg, 0), out = ir_aload(b, arg, 8);
-	const ir_i index = ir_iload(b, in, PLACES), bits = ir_iload(b, in, MASKS);
+	const ir_i index = ir_iload(b, in, INDICES), bits = ir_iload(b, in, MASKS);
 	const ir_m mask = t->masked ? ir_igt(b, ir_iconst(b, 0), bits) : ir_everywhere;
 	const ir_a local = ir_local(b, PART), values = ir_aaddi(b, in, VALUES);
 
@@ -193,7 +193,7 @@ static void expect(const struct trial *t, const uint8_t *in, unsigned lanes, uin
 	memset(out + 4 * PART, 0, lanes * lane);
 	for (unsigned l = 0; l < lanes; l++) {
 		uint32_t index;
-		memcpy(&index, in + PLACES + 4 * l, 4);
+		memcpy(&index, in + INDICES + 4 * l, 4);
 		if (!takes_part(t, in, l))
 			continue;
 		if (!t->n || l < t->n) {
@@ -212,13 +212,13 @@ static void expect(const struct trial *t, const uint8_t *in, unsigned lanes, uin
 static void fill(const struct type *t, uint64_t seed, uint8_t in[RANDOM_IR_IN_BYTES])
 {
 	uint64_t state = seed * 977 + 5;
-	uint32_t place[RANGE];
+	uint32_t order[RANGE];
 
 	for (unsigned at = 0; at < RANDOM_IR_IN_BYTES; at += 4) {
 		state = state * 6364136223846793005u + 1442695040888963407u;
 		uint32_t u = (uint32_t)(state >> 32);
 		if (t->name[0] == 'f' || t->name[0] == 'b') {
-			const bool half = t->bytes == 2 && at < PLACES;
+			const bool half = t->bytes == 2 && at < INDICES;
 			const uint32_t mask = half ? (t->name[0] == 'b' ? 0x7f807f80 : 0x7c007c00) : 0;
 			if (half && ((u & mask & 0xffff) == (mask & 0xffff) || (u & mask) >> 16 == mask >> 16))
 				u &= 0xbfffbfff;
@@ -235,15 +235,15 @@ static void fill(const struct type *t, uint64_t seed, uint8_t in[RANDOM_IR_IN_BY
 		memcpy(in + at, &u, 4);
 	}
 	for (unsigned k = 0; k < RANGE; k++)
-		place[k] = k;
+		order[k] = k;
 	for (unsigned k = RANGE; k > 1; k--) {
 		state = state * 6364136223846793005u + 1442695040888963407u;
 		const unsigned other = (unsigned)(state >> 33) % k;
-		const uint32_t kept = place[k - 1];
-		place[k - 1] = place[other];
-		place[other] = kept;
+		const uint32_t kept = order[k - 1];
+		order[k - 1] = order[other];
+		order[other] = kept;
 	}
-	memcpy(in + PLACES, place, sizeof place);
+	memcpy(in + INDICES, order, sizeof order);
 }
 
 static void run_here(const struct ir *ir, struct random_ir_buffers *x, const char *what)
@@ -256,7 +256,7 @@ static void run_here(const struct ir *ir, struct random_ir_buffers *x, const cha
 	interp_free(p);
 }
 
-static void each(void (*fn)(const struct trial *t, unsigned turn, const char *what))
+static void each(void (*fn)(const struct trial *t, unsigned round, const char *what))
 {
 	static const unsigned counts[] = { 0, 1, 5, 7 };
 	char what[60];
@@ -270,14 +270,14 @@ static void each(void (*fn)(const struct trial *t, unsigned turn, const char *wh
 			}
 }
 
-static void check_plain(const struct trial *t, unsigned turn, const char *what)
+static void check_plain(const struct trial *t, unsigned round, const char *what)
 {
 	struct error err = { 0 };
 
 	for (unsigned lanes = 8; lanes <= 32; lanes *= 2) {
-		struct random_ir_buffers *x = random_ir_buffers_new(turn), *want = random_ir_buffers_new(turn);
+		struct random_ir_buffers *x = random_ir_buffers_new(round), *want = random_ir_buffers_new(round);
 		struct ir b;
-		fill(t->type, turn + lanes, x->in);
+		fill(t->type, round + lanes, x->in);
 		memcpy(want->in, x->in, sizeof x->in);
 		ir_init(&b, lanes);
 		build(&b, t);
@@ -328,7 +328,7 @@ static void build_atomic(struct ir *b, const void *user)
 {
 	const struct atomic *a = user;
 	const ir_a arg = ir_arg(b), in = ir_aload(b, arg, 0), out = ir_aload(b, arg, 8), local = ir_local(b, PART);
-	const ir_i index = ir_iand(b, ir_iload(b, in, PLACES), ir_iconst(b, 15)), v = ir_iload(b, in, VALUES);
+	const ir_i index = ir_iand(b, ir_iload(b, in, INDICES), ir_iconst(b, 15)), v = ir_iload(b, in, VALUES);
 	const ir_m mask = ir_igt(b, ir_iconst(b, 0), ir_iload(b, in, MASKS));
 
 	for (int32_t at = 0; at < PART; at += 4 * (int32_t)b->lanes)
@@ -344,7 +344,7 @@ static void build_atomic(struct ir *b, const void *user)
 static void build_sums(struct ir *b, const void *user)
 {
 	const ir_a arg = ir_arg(b), in = ir_aload(b, arg, 0), out = ir_aload(b, arg, 8);
-	const ir_i index = ir_iand(b, ir_iload(b, in, PLACES), ir_iconst(b, 15));
+	const ir_i index = ir_iand(b, ir_iload(b, in, INDICES), ir_iconst(b, 15));
 	const ir_l v = ir_lload(b, in, VALUES, 0);
 	const ir_m mask = ir_igt(b, ir_iconst(b, 0), ir_iload(b, in, MASKS));
 
@@ -367,7 +367,7 @@ static void expect_atomic(const struct atomic *a, const uint8_t *in, unsigned la
 	for (unsigned l = 0; l < lanes; l++) {
 		uint32_t index, v;
 		int32_t bits;
-		memcpy(&index, in + PLACES + 4 * l, 4);
+		memcpy(&index, in + INDICES + 4 * l, 4);
 		memcpy(&bits, in + MASKS + 4 * l, 4);
 		memcpy(&v, in + VALUES + 4 * l, 4);
 		const size_t at = DISP + 4 * (index & 15);
@@ -386,7 +386,7 @@ static void expect_sums(const uint8_t *in, unsigned lanes, uint8_t *out)
 		uint32_t index;
 		int32_t bits;
 		uint64_t v, old;
-		memcpy(&index, in + PLACES + 4 * l, 4);
+		memcpy(&index, in + INDICES + 4 * l, 4);
 		memcpy(&bits, in + MASKS + 4 * l, 4);
 		memcpy(&v, in + VALUES + 8 * l, 8);
 		for (unsigned part = 0; part < (bits < 0 ? 2 : 1); part++) {
@@ -423,11 +423,11 @@ static void test_atomics(void **state)
 
 /* --- every target */
 
-static void check_targets(const struct trial *t, unsigned turn, const char *what)
+static void check_targets(const struct trial *t, unsigned round, const char *what)
 {
 	uint8_t in[RANDOM_IR_IN_BYTES];
 
-	fill(t->type, turn, in);
+	fill(t->type, round, in);
 	every_target_check(build, t, in, sizeof in, 1, EVERY_EXACT, what);
 }
 
@@ -466,5 +466,5 @@ int main(void)
 		cmocka_unit_test(test_atomics_on_targets),
 	};
 
-	return cmocka_run_group_tests_name("t_elements", tests, open_all, close_all) + same_place_tests();
+	return cmocka_run_group_tests_name("t_elements", tests, open_all, close_all) + same_address_tests();
 }

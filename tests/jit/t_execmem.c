@@ -103,29 +103,29 @@ static void test_writing_is_refused(void **unused)
 /* Pieces that were put at once lie side by side in pages nobody can write, and what is put later is elsewhere. */
 static void test_at_once(void **unused)
 {
-	enum { PIECES = 300 };
-	static uint8_t code[PIECES][400];
-	struct execmem_block piece[PIECES];
+	enum { BLOCKS = 300 };
+	static uint8_t code[BLOCKS][400];
+	struct execmem_block block[BLOCKS];
 	struct execmem *m = execmem_open(NULL);
 	char mode[5];
 
 	assert_non_null(m);
 	for (int round = 0; round < 3; round++) {
-		for (uint32_t i = 0; i < PIECES; i++) {
+		for (uint32_t i = 0; i < BLOCKS; i++) {
 			write_code(code[i], (uint32_t)round * 1000 + i);
-			piece[i] = (struct execmem_block){ .code = code[i], .n = 6 + i % 390 };
+			block[i] = (struct execmem_block){ .code = code[i], .n = 6 + i % 390 };
 		}
-		assert_true(execmem_put_all(m, piece, PIECES, NULL));
-		for (uint32_t i = 0; i < PIECES; i++) {
-			assert_int_equal((uintptr_t)piece[i].at % 64, 0);
-			assert_memory_equal(piece[i].at, code[i], piece[i].n);
-			assert_int_equal(((uint32_t(*)(void))(uintptr_t)piece[i].at)(), (uint32_t)round * 1000 + i);
-			assert_true(i == 0 || (uint8_t *)piece[i].at ==
-			                              (uint8_t *)piece[i - 1].at + (piece[i - 1].n + 63) / 64 * 64);
+		assert_true(execmem_put_all(m, block, BLOCKS, NULL));
+		for (uint32_t i = 0; i < BLOCKS; i++) {
+			assert_int_equal((uintptr_t)block[i].at % 64, 0);
+			assert_memory_equal(block[i].at, code[i], block[i].n);
+			assert_int_equal(((uint32_t(*)(void))(uintptr_t)block[i].at)(), (uint32_t)round * 1000 + i);
+			assert_true(i == 0 || (uint8_t *)block[i].at ==
+			                              (uint8_t *)block[i - 1].at + (block[i - 1].n + 63) / 64 * 64);
 		}
-		permissions(piece[0].at, mode);
+		permissions(block[0].at, mode);
 		assert_string_equal(mode, "r-xp");
-		permissions(piece[PIECES - 1].at, mode);
+		permissions(block[BLOCKS - 1].at, mode);
 		assert_string_equal(mode, "r-xp");
 	}
 	execmem_close(m);

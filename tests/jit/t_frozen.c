@@ -20,18 +20,18 @@
 #include "jit/store/cache.h"
 #include "jit/store/registry.h"
 
-enum { KEPT = 4, ASKED = 6 };
+enum { KEPT = 4, REQUESTED = 6 };
 
 /* ---- calls that are counted, refused, or kept waiting */
 
 static _Atomic bool refuse_pages, hold_reads, watched;
-static _Atomic unsigned pages_asked, memory_asked, reads_held;
+static _Atomic unsigned page_requests, memory_asked, reads_held;
 
 int __real_mprotect(void *p, size_t n, int protection);
 int __wrap_mprotect(void *p, size_t n, int protection);
 int __wrap_mprotect(void *p, size_t n, int protection)
 {
-	pages_asked++;
+	page_requests++;
 	if (!refuse_pages)
 		return __real_mprotect(p, n, protection);
 	errno = ENOMEM;
@@ -72,7 +72,7 @@ ssize_t __wrap_pread64(int fd, void *p, size_t n, off_t at)
 /* ---- a cache with some kernels, and a sealed registry on it */
 
 static char dir[] = "/tmp/t_frozen-XXXXXX";
-static struct key key[ASKED];
+static struct key key[REQUESTED];
 static struct cache *cache;
 static struct registry *registry;
 
@@ -101,7 +101,7 @@ static int open_sealed(void **unused)
 	if (!mkdtemp(dir))
 		return -1;
 	memset(key, 0, sizeof key);
-	for (uint32_t i = 0; i < ASKED; i++) {
+	for (uint32_t i = 0; i < REQUESTED; i++) {
 		key[i].kind = KEY_NORM;
 		key[i].target = TARGET_AVX2;
 		key[i].rows = i + 1;
@@ -169,12 +169,12 @@ static void test_no_pages_once_frozen(void **unused)
 	refuse_pages = false;
 	assert_non_null(registry_get(registry, &key[0], NULL, NULL));
 	registry_freeze(registry);
-	pages_asked = 0;
+	page_requests = 0;
 	for (uint32_t i = 1; i < KEPT; i++)
 		assert_null(registry_get(registry, &key[i], NULL, &err));
 	assert_non_null(strstr(err.text, "it is there now"));
 	assert_non_null(registry_get(registry, &key[0], NULL, NULL));
-	assert_int_equal(pages_asked, 0);
+	assert_int_equal(page_requests, 0);
 }
 
 /* What nobody had asked for is refused without a place being kept for it. */

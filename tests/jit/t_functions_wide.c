@@ -183,12 +183,12 @@ static void run_function(const struct function *f, const double in[2 * VALUES], 
 
 static void test_errors(void **unused)
 {
-	const unsigned turns = test_quick() ? 40 : 4000;
+	const unsigned rounds = test_quick() ? 40 : 4000;
 
 	for (unsigned f = 0; f < FUNCTIONS; f++) {
 		struct random_ir_buffers *x = random_ir_buffers_new(1);
 		double worst = 0, in[2 * VALUES], at = 0;
-		for (unsigned turn = 0; turn < turns; turn++) {
+		for (unsigned round = 0; round < rounds; round++) {
 			fill(in);
 			run_function(&functions[f], in, x);
 			for (unsigned k = 0; k < VALUES; k++) {
@@ -240,7 +240,7 @@ static void test_narrow_pow(void **unused)
 
 	fill_narrow(in);
 	every_target_check(build_narrow_pow, NULL, in, sizeof in, 1, EVERY_EXACT, "pow of floats");
-	for (unsigned turn = 0; turn < (test_quick() ? 40 : 4000); turn++) {
+	for (unsigned round = 0; round < (test_quick() ? 40 : 4000); round++) {
 		struct random_ir_buffers *x = random_ir_buffers_new(1);
 		struct ir b;
 		fill_narrow(in);
@@ -408,7 +408,7 @@ static void test_integers(void **unused)
 	for (unsigned f = 0; f < INTEGERS; f++) {
 		fill_integers(in);
 		every_target_check(build_integer, &integers[f], in, sizeof in, 1, EVERY_EXACT, integers[f].name);
-		for (unsigned turn = 0; turn < (test_quick() ? 100 : 4000); turn++) {
+		for (unsigned round = 0; round < (test_quick() ? 100 : 4000); round++) {
 			struct random_ir_buffers *x = random_ir_buffers_new(1);
 			struct ir b;
 			fill_integers(in);

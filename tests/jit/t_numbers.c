@@ -90,7 +90,7 @@ static void check_rows(const uint16_t *row, unsigned n, void (*fill)(uint32_t in
 	const struct rows rows = { row, n, values };
 	uint32_t in[WORDS];
 
-	for (unsigned turn = 0; turn < (test_quick() ? 4u : 400u); turn++) {
+	for (unsigned round = 0; round < (test_quick() ? 4u : 400u); round++) {
 		fill(in);
 		every_target_check(build_rows, &rows, in, sizeof in, 1, nans, ir_facts[row[0]].name);
 	}

@@ -113,7 +113,7 @@ static void test_layout(void **unused)
 
 /* --- the same bytes */
 
-static void test_same_bytes_in_any_order_place_and_time(void **unused)
+static void test_same_bytes_in_any_order_folder_and_time(void **unused)
 {
 	static uint8_t a[1 << 20], b[1 << 20];
 	char one[256], two[300];
@@ -192,7 +192,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup(name, stored_fresh)
 		T(test_written_and_read), T(test_in_order_of_text),
-		T(test_layout),           T(test_same_bytes_in_any_order_place_and_time),
+		T(test_layout),           T(test_same_bytes_in_any_order_folder_and_time),
 		T(test_one_key_twice),
 	};
 	int failed = cmocka_run_group_tests(tests, stored_make_base, stored_remove_base);

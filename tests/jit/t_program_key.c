@@ -28,16 +28,16 @@ static struct key norm(uint32_t k)
 
 static void test_order_is_of_no_account(void **state)
 {
-	struct key list[N], turned[N + 1], a, b;
+	struct key list[N], reversed[N + 1], a, b;
 	struct error err = { 0 };
 	char text[KEY_TEXT_MAX];
 	size_t n;
 
 	for (uint32_t i = 0; i < N; i++)
-		turned[N - 1 - i] = list[i] = norm(1024 + 32 * i);
-	turned[N] = turned[0]; /* twice */
+		reversed[N - 1 - i] = list[i] = norm(1024 + 32 * i);
+	reversed[N] = reversed[0]; /* twice */
 	assert_true(program_key(&a, list, N, &err));
-	assert_true(program_key(&b, turned, N + 1, &err));
+	assert_true(program_key(&b, reversed, N + 1, &err));
 	assert_true(key_equal(&a, &b));
 	assert_int_equal(a.kind, KEY_PROGRAM);
 	assert_true(key_parse(&b, key_text(&a, text, sizeof text)));
@@ -45,7 +45,7 @@ static void test_order_is_of_no_account(void **state)
 	const struct key *all = program_kernels(&a, &n);
 	assert_int_equal(n, N);
 	for (size_t i = 0; i < N; i++)
-		assert_int_equal(program_number(all, n, &list[i]), program_number(all, n, &turned[N - 1 - i]));
+		assert_int_equal(program_number(all, n, &list[i]), program_number(all, n, &reversed[N - 1 - i]));
 	for (size_t i = 0; i < N; i++)
 		assert_true(key_equal(&all[program_number(all, n, &list[i])], &list[i]));
 	const struct key other = norm(7);

@@ -125,9 +125,9 @@ static void test_vector_ops(void **state)
 	assert_int_equal(failures, 0);
 }
 
-static void check_scalar(const struct ir *b, const void *in, size_t in_bytes, unsigned turn)
+static void check_scalar(const struct ir *b, const void *in, size_t in_bytes, unsigned round)
 {
-	if (ptx_card_is_real(card) ? turn % 8 == 0 : !test_few() || turn % 4 == 0)
+	if (ptx_card_is_real(card) ? round % 8 == 0 : !test_few() || round % 4 == 0)
 		check(b, in, in_bytes, 1, 0, 1, NANS_EXACT, 0, "scalars");
 }
 
@@ -203,7 +203,7 @@ static void build_joins(struct ir *b)
 	for (int32_t k = 0; k < 4096; k += V)
 		ir_fstore(b, shared, ir_fload(b, src, k, 0), k, 0);
 	ir_loop(b, ir_sconst(b, 3));
-	for (int32_t turn = 0; turn < 2; turn++) {
+	for (int32_t round = 0; round < 2; round++) {
 		ir_i w[32];
 		for (int32_t k = 0; k < 8; k++)
 			w[k] = ir_iload_s(b, p, (k * 5 & 7) * 4, 32);
@@ -213,7 +213,7 @@ static void build_joins(struct ir *b)
 			w[24 + k] = ir_ibcast(b, shared, 208 + k * 4);
 		ir_fstore1(b, shared, ir_fbits(b, sum), 212);
 		w[28] = ir_ibcast(b, shared, 212);
-		ir_fstore(b, out, ir_fbits(b, sum), 8192 + turn * V, 0);
+		ir_fstore(b, out, ir_fbits(b, sum), 8192 + round * V, 0);
 		w[29] = ir_iload_s(b, out, 8192, 4);
 		w[30] = ir_iload_s(b, shared, 16, 16);
 		w[31] = ir_iload_s(b, shared, 20, 16);
@@ -266,10 +266,10 @@ static void test_waves(void **state)
 	ir_loop(&b, ir_ssub(&b, ir_sconst(&b, 1), ir_smin(&b, wave, ir_sconst(&b, 1)))); /* wave 0 */
 	ir_fstore1(&b, first, v, 96);
 	ir_endloop(&b);
-	ir_s turn = ir_loop(&b, ir_sconst(&b, 3));
-	ir_fstore(&b, mine, ir_fadd(&b, v, ir_i2f(&b, ir_isplat(&b, turn))), 0, 0);
+	ir_s round = ir_loop(&b, ir_sconst(&b, 3));
+	ir_fstore(&b, mine, ir_fadd(&b, v, ir_i2f(&b, ir_isplat(&b, round))), 0, 0);
 	ir_barrier(&b);
-	ir_fstore(&b, ir_aadd(&b, to, ir_sshli(&b, turn, 7)),
+	ir_fstore(&b, ir_aadd(&b, to, ir_sshli(&b, round, 7)),
 	          ir_fadd(&b, ir_fload(&b, theirs, 0, 0), ir_fbcast(&b, theirs, 64)), 0, 0);
 	ir_barrier(&b);
 	ir_endloop(&b);
@@ -285,38 +285,38 @@ static void test_waves(void **state)
 
 /* Chunks of so many bytes, three of them on their way; `but` of these are not waited for. All lanes read what one has
  * copied, too. */
-enum { CHUNKS = 5, PLACES = 3, COPIED_MAX = 800 };
+enum { CHUNKS = 5, SETUPS = 3, COPIED_MAX = 800 };
 
-static ir_a place_of(struct ir *b, ir_a places, ir_s n, int64_t bytes)
+static ir_a address_of(struct ir *b, ir_a setups, ir_s n, int64_t bytes)
 {
-	ir_s turn = ir_smuli(b, ir_sdivi(b, n, PLACES), PLACES);
+	ir_s round = ir_smuli(b, ir_sdivi(b, n, SETUPS), SETUPS);
 
-	return ir_aadd(b, places, ir_smuli(b, ir_ssub(b, n, turn), bytes));
+	return ir_aadd(b, setups, ir_smuli(b, ir_ssub(b, n, round), bytes));
 }
 
 static void build_copies(struct ir *b, int64_t bytes, uint32_t but)
 {
 	ir_a arg = ir_arg(b), src = ir_aload(b, arg, 0), out = ir_aload(b, arg, 8),
-	     places = ir_local(b, PLACES * bytes);
-	ir_s wave = ir_wave(b), asked = ir_var_s(b, ir_sconst(b, 0)), taken = { 0 };
+	     setups = ir_local(b, SETUPS * bytes);
+	ir_s wave = ir_wave(b), requested = ir_var_s(b, ir_sconst(b, 0)), taken = { 0 };
 	ir_i sum = ir_var_i(b, ir_ilane(b));
 
 	out = ir_aadd(b, out, ir_smuli(b, wave, V));
 	for (unsigned part = 0; part < 2; part++) {
-		ir_s turn = ir_loop(b, ir_sconst(b, part ? CHUNKS : PLACES));
+		ir_s round = ir_loop(b, ir_sconst(b, part ? CHUNKS : SETUPS));
 		if (part) {
-			taken = turn;
+			taken = round;
 			ir_copied(b, but);
-			ir_a at = place_of(b, places, taken, bytes);
+			ir_a at = address_of(b, setups, taken, bytes);
 			for (int64_t k = 0; k + V <= bytes; k += V)
 				ir_set_i(b, sum,
 				         ir_iadd(b, ir_imul(b, sum, ir_iconst(b, 31)), ir_iload(b, at, (int32_t)k)));
 			ir_set_i(b, sum, ir_iadd(b, sum, ir_ibcast(b, at, (int32_t)bytes - 4)));
 		}
-		ir_s number = ir_smin(b, asked, ir_sconst(b, CHUNKS - 1)); /* the last one more than once */
-		ir_a to = place_of(b, places, asked, bytes), from = ir_aadd(b, src, ir_smuli(b, number, bytes));
+		ir_s number = ir_smin(b, requested, ir_sconst(b, CHUNKS - 1)); /* the last one more than once */
+		ir_a to = address_of(b, setups, requested, bytes), from = ir_aadd(b, src, ir_smuli(b, number, bytes));
 		ir_copy(b, to, from, (uint32_t)bytes);
-		ir_set_s(b, asked, ir_saddi(b, asked, 1));
+		ir_set_s(b, requested, ir_saddi(b, requested, 1));
 		ir_endloop(b);
 	}
 	ir_fstore(b, out, ir_fbits(b, sum), 0, 0);
@@ -328,23 +328,23 @@ static void build_scattered(struct ir *b, int64_t bytes, uint32_t but)
 {
 	const int64_t half = 32 * bytes, chunk = 2 * half;
 	ir_a arg = ir_arg(b), src = ir_aload(b, arg, 0), out = ir_aload(b, arg, 8),
-	     all = ir_shared(b, PLACES * chunk * b->waves);
+	     all = ir_shared(b, SETUPS * chunk * b->waves);
 	ir_s wave = ir_wave(b), next = ir_sandi(b, ir_saddi(b, wave, 1), b->waves - 1);
 	ir_i sum = ir_var_i(b, ir_ilane(b)), lane = ir_ilane(b),
 	     back = ir_imul(b, ir_isub(b, ir_iconst(b, 31), lane), ir_iconst(b, (int32_t)bytes));
-	ir_a mine = ir_aadd(b, all, ir_smuli(b, wave, PLACES * chunk)),
-	     theirs = ir_aadd(b, all, ir_smuli(b, next, PLACES * chunk));
+	ir_a mine = ir_aadd(b, all, ir_smuli(b, wave, SETUPS * chunk)),
+	     theirs = ir_aadd(b, all, ir_smuli(b, next, SETUPS * chunk));
 
 	src = ir_aadd(b, src, ir_smuli(b, wave, 16));
-	for (int64_t k = 0; k < PLACES; k++) {
+	for (int64_t k = 0; k < SETUPS; k++) {
 		for (int64_t i = 0; i < 2; i++)
 			ir_copy_at(b, ir_aaddi(b, mine, k * chunk + i * half),
 			           ir_aaddi(b, src, k * 64 + (1 - i) * half), back, (unsigned)bytes);
 		ir_copies(b);
 	}
-	for (int64_t k = 0; k < PLACES; k++) {
-		const uint32_t later = (uint32_t)(PLACES - 1 - k);
-		ir_copied(b, but == PLACES ? PLACES : but < later ? but : later);
+	for (int64_t k = 0; k < SETUPS; k++) {
+		const uint32_t later = (uint32_t)(SETUPS - 1 - k);
+		ir_copied(b, but == SETUPS ? SETUPS : but < later ? but : later);
 		ir_barrier(b);
 		for (int64_t at = 0; at < chunk; at += V)
 			ir_set_i(b, sum,
@@ -398,24 +398,24 @@ static void test_copies(void **state)
 	for (unsigned k = 0; k < sizeof in / sizeof *in; k++)
 		in[k] = k * 2654435761u;
 	for (unsigned k = 0; k < sizeof sizes / sizeof *sizes; k++)
-		for (uint32_t but = 0; but <= PLACES; but++) {
+		for (uint32_t but = 0; but <= SETUPS; but++) {
 			struct ir b;
 			begin_ir(&b);
 			build_copies(&b, sizes[k], but);
 			snprintf(what, sizeof what, "copies of %d bytes", (int)sizes[k]);
-			if (but < PLACES)
+			if (but < SETUPS)
 				check(&b, in, sizeof in, 1, 0, 1, NANS_EXACT, 0, what);
 			else if (!ptx_card_is_real(card))
 				refuse_early(&b);
 			ir_free(&b);
 		}
 	for (int64_t bytes = 4; bytes <= 16; bytes *= 2)
-		for (uint32_t but = 0; but <= PLACES; but++) {
+		for (uint32_t but = 0; but <= SETUPS; but++) {
 			struct ir b;
 			begin_ir(&b);
 			build_scattered(&b, bytes, but);
 			snprintf(what, sizeof what, "copies of %d bytes a lane", (int)bytes);
-			if (but < PLACES)
+			if (but < SETUPS)
 				check(&b, in, sizeof in, 1, 0, 1, NANS_EXACT, 0, what);
 			else if (!ptx_card_is_real(card))
 				refuse_early(&b);

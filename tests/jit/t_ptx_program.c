@@ -35,7 +35,7 @@ enum {
 	BLOCKS = 7,
 	EMPTIED = 6000
 };
-enum kernel { ADD, TURN, NEIGHBOURS, COUNT, KERNELS };
+enum kernel { ADD, ROUND, NEIGHBOURS, COUNT, KERNELS };
 
 struct memory {
 	_Alignas(64) uint8_t buffer[BUFFERS][UNITS * UNIT];
@@ -96,16 +96,16 @@ static void build_add(struct ir *b)
 }
 
 /* A row turned around through the wave's own bytes; the last slot has what is added. */
-static void build_turn(struct ir *b)
+static void build_round(struct ir *b)
 {
 	ir_a arg = ir_arg(b), x = ir_aload(b, arg, 0), out = ir_aload(b, arg, 16), own = ir_local(b, 2 * ROW);
 	ir_s unit = each_unit(b);
 
 	ir_fstore(b, own, ir_fload(b, unit_at(b, x, unit, ROW), 0, 0), 0, 0);
 	ir_i back = ir_ishl(b, ir_isub(b, ir_iconst(b, LANES - 1), ir_ilane(b)), 2);
-	ir_f turned = ir_fbits(b, ir_igather(b, own, back, 0));
+	ir_f reversed = ir_fbits(b, ir_igather(b, own, back, 0));
 	ir_fstore(b, unit_at(b, out, unit, ROW),
-	          ir_fadd(b, turned, ir_i2f(b, ir_ibcast(b, arg, 8 * PTX_COMMAND_SLOTS - 4))), 0, 0);
+	          ir_fadd(b, reversed, ir_i2f(b, ir_ibcast(b, arg, 8 * PTX_COMMAND_SLOTS - 4))), 0, 0);
 	ir_endloop(b);
 }
 
@@ -143,7 +143,7 @@ static void build_count(struct ir *b)
 
 static int make_kernels(void **state)
 {
-	static void (*const build[])(struct ir * b) = { build_add, build_turn, build_neighbours, build_count };
+	static void (*const build[])(struct ir * b) = { build_add, build_round, build_neighbours, build_count };
 	struct error err = { 0 };
 
 	for (unsigned k = 0; k < KERNELS; k++) {
@@ -196,7 +196,7 @@ static void find_wait(struct list *l, unsigned c, uint64_t *seed)
 	l->waits[c] = at + 1;
 }
 
-static void deal(const struct list *l, struct ptx_command *c, uint64_t *seed)
+static void distribute(const struct list *l, struct ptx_command *c, uint64_t *seed)
 {
 	const int64_t units = 1 + below(seed, c->function == NEIGHBOURS ? UNITS : ROWS);
 	const uint32_t max = c->function == NEIGHBOURS ? UNITS : ROWS;
@@ -231,7 +231,7 @@ static void make_list(struct list *l, struct memory *m, uint64_t seed)
 		unsigned x = below(&s, BUFFERS), y = below(&s, BUFFERS), out = below(&s, BUFFERS);
 		float by = (float)(1 + below(&s, 100)) / 64;
 		c->function = below(&s, KERNELS);
-		deal(l, c, &s);
+		distribute(l, c, &s);
 		c->arg[0] = (uint64_t)(uintptr_t)m->buffer[x];
 		c->arg[1] = (uint64_t)(uintptr_t)m->buffer[y];
 		c->arg[2] = (uint64_t)(uintptr_t)m->buffer[out];
@@ -355,12 +355,12 @@ static void run_list(const struct ptx_text *t, const struct object *o, struct me
 	make_list(&l, got, seed);
 	number_barriers(&l, got->command);
 	struct ptx_program_launch p = launch_of(&l, got, arrivals, words);
-	for (unsigned turn = 0; turn < 2; turn++, p.arrivals += l.blocks) {
+	for (unsigned round = 0; round < 2; round++, p.arrivals += l.blocks) {
 		interpret(&l, want);
-		if (!launch(t, o, got, &l, &p, seed + turn, &err))
+		if (!launch(t, o, got, &l, &p, seed + round, &err))
 			fail_msg("list %u: %s", (unsigned)seed, err.text);
 		if (memcmp(got->buffer, want->buffer, sizeof got->buffer) != 0)
-			fail_msg("list %u, launch %u: other results", (unsigned)seed, turn);
+			fail_msg("list %u, launch %u: other results", (unsigned)seed, round);
 		check_counters(&l, got, p.arrivals + l.blocks);
 	}
 	for (unsigned k = 0; k < EMPTIED; k++)

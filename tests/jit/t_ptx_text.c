@@ -254,7 +254,7 @@ static const char *assembler(void)
 	return NULL;
 }
 
-static unsigned turn, assembled;
+static unsigned counter, assembled;
 
 /* Returns how many registers a lane has. */
 static unsigned assemble_text(const struct target *t, const char *name, const struct object *o)
@@ -288,7 +288,7 @@ static unsigned assemble_text(const struct target *t, const char *name, const st
 
 static void assemble(const struct target *t, const char *name, const struct key *key, const struct object *o)
 {
-	if (turn++ % (test_full() ? 1 : test_quick() ? 11 : 4) == 0)
+	if (counter++ % (test_full() ? 1 : test_quick() ? 11 : 4) == 0)
 		assemble_text(t, name, o);
 }
 

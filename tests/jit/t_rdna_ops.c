@@ -355,7 +355,7 @@ static void test_groups(void **state)
 	for (int32_t k = 0; k < 4096; k += V)
 		ir_fstore(&b, shared, ir_fload(&b, src, k, 0), k, 0);
 	ir_loop(&b, ir_sconst(&b, 3));
-	for (int32_t turn = 0; turn < 2; turn++) {
+	for (int32_t round = 0; round < 2; round++) {
 		ir_i w[40];
 		for (int32_t k = 0; k < 8; k++)
 			w[k] = ir_iload_s(&b, p, (k * 5 & 7) * 4, 32);
@@ -367,7 +367,7 @@ static void test_groups(void **state)
 			w[30 + k] = ir_iload_s(&b, shared, 16 + k * 4, 24);
 		ir_fstore1(&b, shared, ir_fbits(&b, sum), 204);
 		w[36] = ir_ibcast(&b, shared, 204);
-		ir_fstore(&b, out, ir_fbits(&b, sum), 8192 + turn * V, 0);
+		ir_fstore(&b, out, ir_fbits(&b, sum), 8192 + round * V, 0);
 		w[37] = ir_iload_s(&b, out, 8192, 4);
 		w[38] = ir_isplat(&b, ir_sload64(&b, p, 24));
 		w[39] = ir_isplat(&b, ir_sload32(&b, p, 36));
@@ -427,10 +427,10 @@ static void test_waves(void **state)
 	ir_loop(&b, ir_ssub(&b, ir_sconst(&b, 1), ir_smin(&b, wave, ir_sconst(&b, 1)))); /* wave 0 */
 	ir_fstore1(&b, first, v, 96);
 	ir_endloop(&b);
-	ir_s turn = ir_loop(&b, ir_sconst(&b, 3));
-	ir_fstore(&b, mine, ir_fadd(&b, v, ir_i2f(&b, ir_isplat(&b, turn))), 0, 0);
+	ir_s round = ir_loop(&b, ir_sconst(&b, 3));
+	ir_fstore(&b, mine, ir_fadd(&b, v, ir_i2f(&b, ir_isplat(&b, round))), 0, 0);
 	ir_barrier(&b);
-	ir_fstore(&b, ir_aadd(&b, to, ir_sshli(&b, turn, 7)),
+	ir_fstore(&b, ir_aadd(&b, to, ir_sshli(&b, round, 7)),
 	          ir_fadd(&b, ir_fload(&b, theirs, 0, 0), ir_fbcast(&b, theirs, 64)), 0, 0);
 	ir_barrier(&b);
 	ir_endloop(&b);

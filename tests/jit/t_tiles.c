@@ -75,9 +75,9 @@ static uint16_t get16(const uint8_t *p)
 }
 
 /* Byte k of strip r of an operand. */
-static const uint8_t *strip(const uint8_t *at, unsigned stride, unsigned pieces, unsigned r, unsigned k)
+static const uint8_t *strip(const uint8_t *at, unsigned stride, unsigned blocks, unsigned r, unsigned k)
 {
-	return at + r * stride + (k < 16 ? k : pieces * 16 + k - 16);
+	return at + r * stride + (k < 16 ? k : blocks * 16 + k - 16);
 }
 
 static uint32_t plain_dot(enum ir_op op, const uint8_t *a, unsigned sa, unsigned pa, const uint8_t *b, unsigned sb,
@@ -101,10 +101,10 @@ static uint32_t plain_dot(enum ir_op op, const uint8_t *a, unsigned sa, unsigned
 enum {
 	A_AT = 32,
 	A_STRIDE = 112,
-	A_PIECES = 1,
+	A_VECTORS = 1,
 	B_AT = 2048,
 	B_STRIDE = 16,
-	B_PIECES = 32,
+	B_VECTORS = 32,
 	C_AT = 4096,
 	C_STRIDE = 132,
 	C_STEP = 8
@@ -114,7 +114,7 @@ static void build_dots(struct ir *b)
 {
 	begin(b, 1);
 	ir_a in = in_of(b);
-	ir_o x = ir_oload(b, in, A_AT, A_STRIDE, A_PIECES), y = ir_oload(b, in, B_AT, B_STRIDE, B_PIECES);
+	ir_o x = ir_oload(b, in, A_AT, A_STRIDE, A_VECTORS), y = ir_oload(b, in, B_AT, B_STRIDE, B_VECTORS);
 	ir_t c = ir_tload(b, in, C_AT, C_STRIDE, C_STEP);
 	store(b, ir_tdot_i8(b, x, y, c), 0);
 	store(b, ir_tdot_f16(b, x, y, c), 1);
@@ -366,9 +366,9 @@ static void test_tiles_in_lds(void **unused)
 	ir_tstore(&b, ir_aadd(&b, all, ir_smuli(&b, wave, TILE_BYTES)), v, 0, 64, 4);
 	ir_barrier(&b);
 	ir_t theirs = ir_tload(&b, ir_aadd(&b, all, ir_smuli(&b, next, TILE_BYTES)), 0, 64, 4),
-	     turned = ir_tload(&b, own, 0, 64, 4);
+	     reversed = ir_tload(&b, own, 0, 64, 4);
 	ir_tstore(&b, ir_aadd(&b, out_of(&b), ir_smuli(&b, wave, TILE_BYTES)),
-	          ir_tfma(&b, theirs, turned, ir_tload_h(&b, all, 6, 0, 64)), 0, 64, 4);
+	          ir_tfma(&b, theirs, reversed, ir_tload_h(&b, all, 6, 0, 64)), 0, 64, 4);
 	check(&b, 1);
 }
 

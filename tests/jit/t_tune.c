@@ -22,7 +22,7 @@ static void set(struct tune *t, uint32_t rows, uint32_t schedule)
 	assert_true(tune_save(t, &err));
 }
 
-static uint32_t asked(struct tune *t, uint32_t rows)
+static uint32_t requested(struct tune *t, uint32_t rows)
 {
 	struct key k = example_key(rows, 0);
 	struct tune_result r;
@@ -36,18 +36,18 @@ static void test_kept(void **state)
 	struct key k = example_key(64, 0);
 	(void)state;
 
-	assert_int_equal(asked(a, 64), 0);
+	assert_int_equal(requested(a, 64), 0);
 	assert_false(tune_known(a, &k));
 	set(a, 64, 2);
 	set(b, 96, 1); /* b has not seen what a wrote, and must not lose it */
 	set(a, 128, 0);
-	assert_int_equal(asked(a, 64), 2);
+	assert_int_equal(requested(a, 64), 2);
 	tune_close(a);
 	tune_close(b);
 	a = open_tuning(dir);
-	assert_int_equal(asked(a, 64), 2);
-	assert_int_equal(asked(a, 96), 1);
-	assert_int_equal(asked(a, 128), 0);
+	assert_int_equal(requested(a, 64), 2);
+	assert_int_equal(requested(a, 96), 1);
+	assert_int_equal(requested(a, 128), 0);
 	k.rows = 128;
 	assert_true(tune_known(a, &k));
 	k.rows = 160;
@@ -55,10 +55,10 @@ static void test_kept(void **state)
 	set(a, 64, 1); /* the newest counts */
 	tune_close(a);
 	a = open_tuning(dir);
-	assert_int_equal(asked(a, 64), 1);
+	assert_int_equal(requested(a, 64), 1);
 	tune_close(a);
 	set(none, 64, 1); /* nowhere to write is no failure */
-	assert_int_equal(asked(none, 64), 1);
+	assert_int_equal(requested(none, 64), 1);
 	tune_close(none);
 	remove_dir(dir);
 }
@@ -95,7 +95,7 @@ static void test_many_at_once(void **state)
 	}
 	struct tune *t = open_tuning(dir);
 	for (uint32_t i = 0; i < PROCESSES; i++)
-		if (asked(t, 64 + 32 * i) != 1)
+		if (requested(t, 64 + 32 * i) != 1)
 			fail_msg("the results of process %u are lost", i);
 	tune_close(t);
 	remove_dir(dir);
@@ -121,7 +121,7 @@ static int save_unreadable(const char *dir)
 	if (chmod(path, 0600))
 		return 4;
 	t = open_tuning(dir);
-	return asked(t, 64) == 2 ? 0 : 5;
+	return requested(t, 64) == 2 ? 0 : 5;
 }
 
 /* A file that cannot be read now is not replaced: what is in it is not known. */
@@ -174,16 +174,16 @@ static void test_damage(void **state)
 	}
 	write_all(path, "nonsense", 8);
 	t = open_tuning(dir);
-	assert_int_equal(asked(t, 32), 0);
+	assert_int_equal(requested(t, 32), 0);
 	set(t, 32, 2);
 	tune_close(t);
 	t = open_tuning(dir);
-	assert_int_equal(asked(t, 32), 2);
+	assert_int_equal(requested(t, 32), 2);
 	tune_close(t);
 	/* one that others may write is not believed */
 	chmod(path, 0666);
 	t = open_tuning(dir);
-	assert_int_equal(asked(t, 32), 0);
+	assert_int_equal(requested(t, 32), 0);
 	tune_close(t);
 	unlink(path);
 	assert_int_equal(mkdir(path, 0700), 0);
@@ -255,12 +255,12 @@ static void test_forms(void **state)
 		                    at + strlen(other[i].from));
 		write_all(path, bad, (size_t)used);
 		t = open_tuning(dir);
-		assert_int_equal(asked(t, 32), 0);
+		assert_int_equal(requested(t, 32), 0);
 		set(t, 64, 3);
 		tune_close(t);
 		t = open_tuning(dir);
-		assert_int_equal(asked(t, 32), 0);
-		assert_int_equal(asked(t, 64), 3);
+		assert_int_equal(requested(t, 32), 0);
+		assert_int_equal(requested(t, 64), 3);
 		tune_close(t);
 	}
 	remove_dir(dir);
@@ -300,6 +300,6 @@ int main(void)
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
-	failed += tune_turns_tests();
+	failed += tune_order_tests();
 	return failed;
 }

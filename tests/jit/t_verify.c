@@ -398,22 +398,25 @@ static void refuse(uint16_t (*emit)(struct ir *b, ir_a p), const char *why)
 
 static uint16_t no_step(struct ir *b, ir_a p) { return ir_oload(b, p, 0, 32, 0).r; }
 static uint16_t odd_strips(struct ir *b, ir_a p) { return ir_oload(b, p, 0, 24, 1).r; }
-static uint16_t odd_piece(struct ir *b, ir_a p) { return ir_oload_swizzled(b, p, 0, 3).r; }
-static uint16_t far_piece(struct ir *b, ir_a p) { return ir_oload_swizzled(b, p, 0, 8).r; }
+static uint16_t odd_vector(struct ir *b, ir_a p) { return ir_oload_swizzled(b, p, 0, 3).r; }
+static uint16_t far_vector(struct ir *b, ir_a p) { return ir_oload_swizzled(b, p, 0, 8).r; }
 static uint16_t odd_words(struct ir *b, ir_a p) { return ir_tload(b, p, 0, 6, 4).r; }
 static uint16_t odd_halves(struct ir *b, ir_a p) { return ir_tload_h(b, p, 0, 6, 1).r; }
 static uint16_t overlap(struct ir *b, ir_a p) { return ir_tstore(b, p, ir_tconst(b, 0), 0, 60, 4), 0; }
 
 static uint16_t overlap_top(struct ir *b, ir_a p) { return ir_tstore_top(b, p, ir_tconst(b, 0), 0, 60, 4), 0; }
-static uint16_t overlap_pieces(struct ir *b, ir_a p) { return ir_ostore(b, p, ir_oload(b, p, 0, 32, 1), 0, 16, 15), 0; }
+static uint16_t overlap_vectors(struct ir *b, ir_a p)
+{
+	return ir_ostore(b, p, ir_oload(b, p, 0, 32, 1), 0, 16, 15), 0;
+}
 
 static void test_matrices(void **unused)
 {
-	refuse(overlap_pieces, "makes vectors overlap");
+	refuse(overlap_vectors, "makes vectors overlap");
 	refuse(no_step, "a step of 1 or more");
 	refuse(odd_strips, "a stride that is a multiple of 16");
-	refuse(odd_piece, "expected 0, 2, 4 or 6 and 128");
-	refuse(far_piece, "expected 0, 2, 4 or 6 and 128");
+	refuse(odd_vector, "expected 0, 2, 4 or 6 and 128");
+	refuse(far_vector, "expected 0, 2, 4 or 6 and 128");
 	refuse(odd_words, "expected multiples of 4");
 	refuse(odd_halves, "expected multiples of 2");
 	refuse(overlap, "makes elements overlap");

@@ -26,6 +26,6 @@ struct tune *open_tuning(const char *dir);
 void decode(const char *dir, int mode, struct told *out);
 
 /* The tests of the other files of the program: the number that failed. */
-int tune_turns_tests(void);
+int tune_order_tests(void);
 
 #endif

@@ -214,7 +214,8 @@ static void check_row(uint16_t row, int64_t imm)
 	uint8_t in[RANDOM_IR_IN_BYTES];
 	char what[60];
 
-	for (unsigned turn = 0; turn < (test_quick() ? (f->op == IR_div || f->op == IR_sqrt ? 4u : 1u) : 20u); turn++) {
+	for (unsigned round = 0; round < (test_quick() ? (f->op == IR_div || f->op == IR_sqrt ? 4u : 1u) : 20u);
+	     round++) {
 		fill(in, f);
 		for (unsigned forms = 0; forms < 1u << 2 * operands; forms++) {
 			if ((forms & 3) == 3 || (forms >> 2 & 3) == 3 || forms >> 4 == 3)

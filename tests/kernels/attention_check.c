@@ -38,9 +38,9 @@ void open_scene(struct scene *c, struct shape s, uint64_t capacity)
 		(unsigned)((capacity + 127) / 128),
 		c->slopes
 	};
-	c->pieces = c->cache;
+	c->octets = c->cache;
 	if (template_kv_octets(&target_table[TARGET_GFX1100], s.type, s.dims))
-		c->pieces = (struct plain_cache){
+		c->octets = (struct plain_cache){
 			kernel_buffer(bytes, 0xff),
 			kernel_buffer(bytes, 0xff),
 			s.type,
@@ -57,9 +57,9 @@ void open_scene(struct scene *c, struct shape s, uint64_t capacity)
 
 void close_scene(struct scene *c)
 {
-	if (c->pieces.pieces) {
-		free(c->pieces.k);
-		free(c->pieces.v);
+	if (c->octets.octets) {
+		free(c->octets.k);
+		free(c->octets.v);
 	}
 	free(c->cache.k);
 	free(c->cache.v);
@@ -71,13 +71,13 @@ void drop_slopes(struct scene *c)
 {
 	free(c->slopes);
 	c->slopes = NULL;
-	c->cache.slopes = c->pieces.slopes = NULL;
+	c->cache.slopes = c->octets.slopes = NULL;
 }
 
 void store_cache(const struct scene *c, unsigned head, uint64_t position, const float *key, const float *value)
 {
 	plain_store(&c->cache, head, position, key, value);
-	plain_store(&c->pieces, head, position, key, value);
+	plain_store(&c->octets, head, position, key, value);
 }
 
 void fill_columns(struct scene *c, uint64_t end)

@@ -13,7 +13,7 @@ struct scene {
 	struct shape s;
 	unsigned heads, width, padded;
 	unsigned tile;                    /* columns that a unit does, 0: one */
-	struct plain_cache cache, pieces; /* the same numbers, where there are targets that lay them out by pieces */
+	struct plain_cache cache, octets; /* the same numbers, where there are targets that lay them out by octets */
 	uint64_t filled;                  /* positions from here on hold NaN bytes */
 	uint64_t seed;
 	float cap;             /* of scores; 0: none */

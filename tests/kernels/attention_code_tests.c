@@ -52,13 +52,13 @@ enum { LINE = 64 };
 
 /* Keys, values, and for each level of the cache what of them was asked for: all at the same distance from each other,
  * with room between. */
-struct asked {
+struct prefetched {
 	uint8_t *memory;
 	size_t apart;
 };
 
 /* Asking leaves a mark where the level's copy has the line. */
-static void mark_what_is_asked(struct ir *ir, ir_f mark, size_t apart)
+static void mark_prefetched(struct ir *ir, ir_f mark, size_t apart)
 {
 	for (size_t i = 0; i < ir->n_ins; i++) {
 		struct ir_ins *ins = &ir->ins[i];
@@ -71,7 +71,7 @@ static void mark_what_is_asked(struct ir *ir, ir_f mark, size_t apart)
 	}
 }
 
-static bool marked(const struct asked *a, unsigned level, size_t line)
+static bool marked(const struct prefetched *a, unsigned level, size_t line)
 {
 	const uint8_t *at = a->memory + 2 * level * a->apart + line * LINE;
 	for (unsigned i = 0; i < LINE; i++)
@@ -85,8 +85,8 @@ struct unlike {
 	size_t missing, idle;
 };
 
-static struct unlike compare_asked(const struct asked *a, const struct plain_cache *cache, unsigned level,
-                                   unsigned what, unsigned first, unsigned end, uint64_t positions)
+static struct unlike compare_prefetched(const struct prefetched *a, const struct plain_cache *cache, unsigned level,
+                                        unsigned what, unsigned first, unsigned end, uint64_t positions)
 {
 	struct unlike u = { 0 };
 	size_t row = plain_cache_row(cache->type, cache->dims), head = 128 * row;
@@ -104,14 +104,14 @@ static struct unlike compare_asked(const struct asked *a, const struct plain_cac
 }
 
 /* Marks of one launch of units first..end - 1, of one column that sees so many positions. */
-static struct asked ask(struct scene *c, enum target_id target, unsigned first, unsigned end, uint64_t positions)
+static struct prefetched ask(struct scene *c, enum target_id target, unsigned first, unsigned end, uint64_t positions)
 {
 	struct work w;
 	struct ir ir;
 	struct error err = { 0 };
 	struct key key = scene_key(c, false);
 	size_t bytes = (positions + 127) / 128 * c->cache.chunk_bytes;
-	struct asked a = { .apart = (bytes + 2 * c->cache.chunk_bytes) / LINE * LINE };
+	struct prefetched a = { .apart = (bytes + 2 * c->cache.chunk_bytes) / LINE * LINE };
 
 	make_work(&w, c, 1, positions - 1, 0);
 	key.target = (uint8_t)target;
@@ -119,7 +119,7 @@ static struct asked ask(struct scene *c, enum target_id target, unsigned first, 
 	ir_f mark = ir_fconst(&ir, 1.0f);
 	if (!template_build(&ir, &key, &target_table[target], &err))
 		fail_msg("%s", err.text);
-	mark_what_is_asked(&ir, mark, a.apart);
+	mark_prefetched(&ir, mark, a.apart);
 	a.memory = kernel_buffer(6 * a.apart, 0);
 	memcpy(a.memory, c->cache.k, bytes);
 	memcpy(a.memory + a.apart, c->cache.v, bytes);
@@ -155,7 +155,8 @@ struct asking {
 
 /* Over whole chunks, what lies between reading and asking is all that is missing at the beginning, and as much is idle
  * at the end. In a chunk that is read in part it is that for a few heads. */
-static void check_asked(const struct asking *as, enum target_id id, unsigned first, unsigned end, uint64_t positions)
+static void check_prefetched(const struct asking *as, enum target_id id, unsigned first, unsigned end,
+                             uint64_t positions)
 {
 	const struct target *target = &target_table[id];
 	bool streams = target->lanes == 8 ? as->streams_8 : as->streams_16, whole = positions % 128 == 0;
@@ -165,11 +166,11 @@ static void check_asked(const struct asking *as, enum target_id id, unsigned fir
 	size_t head = 128 * plain_cache_row(as->s.type, as->s.dims),
 	       all = (end - first) * head * ((positions + 127) / 128),
 	       between[3] = { 0, streams ? 8 << 10 : head, 18 << 10 };
-	struct asked a = ask(&c, id, first, end, positions);
+	struct prefetched a = ask(&c, id, first, end, positions);
 
 	for (unsigned level = 1; level <= 2; level++)
 		for (unsigned what = 0; what < 2; what++) {
-			struct unlike u = compare_asked(&a, &c.cache, level, what, first, end, positions);
+			struct unlike u = compare_prefetched(&a, &c.cache, level, what, first, end, positions);
 			size_t max = whole ? between[level] : all / 8;
 			bool none = level == 2 && !(streams && target->prefetch_to_l2);
 			if (none ? u.idle || u.missing < all / 2 : u.missing > max || u.idle > max)
@@ -194,9 +195,9 @@ static void test_asks(void **state)
 
 	for (unsigned i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
 		for (unsigned t = 0; t < 3; t++) {
-			check_asked(&shapes[i], targets[t], 0, shapes[i].s.kv_heads, 5 * 128);
-			check_asked(&shapes[i], targets[t], 1, shapes[i].s.kv_heads - 1, 5 * 128);
-			check_asked(&shapes[i], targets[t], 1, shapes[i].s.kv_heads, 4 * 128 + 72);
+			check_prefetched(&shapes[i], targets[t], 0, shapes[i].s.kv_heads, 5 * 128);
+			check_prefetched(&shapes[i], targets[t], 1, shapes[i].s.kv_heads - 1, 5 * 128);
+			check_prefetched(&shapes[i], targets[t], 1, shapes[i].s.kv_heads, 4 * 128 + 72);
 		}
 }
 

@@ -53,7 +53,7 @@ static void check(const struct parts *p, const struct kernel_way *way, const str
                   unsigned cut)
 {
 	const struct plain_cache *cache =
-		template_kv_octets(&way->target, c->s.type, c->s.dims) ? &c->pieces : &c->cache;
+		template_kv_octets(&way->target, c->s.type, c->s.dims) ? &c->octets : &c->cache;
 	size_t bytes = (size_t)c->padded * 4, chunks = w->pos0 / 128 + 1;
 	float *out = kernel_buffer(bytes, 0xff);
 	uint8_t *records = kernel_buffer(chunks * c->heads * template_attention_record(c->s.dims), 0xff);
@@ -91,13 +91,13 @@ static void check(const struct parts *p, const struct kernel_way *way, const str
 }
 
 /* Every position with every number of parts; what no position sees is NaN. */
-static void check_scene(struct scene *c, const uint64_t *position, unsigned positions, uint64_t window, int turn)
+static void check_scene(struct scene *c, const uint64_t *position, unsigned positions, uint64_t window, int round)
 {
 	static const unsigned counts[] = { 1, 2, 4, 16, 64 };
 	const struct kernel_way *way;
-	unsigned ways = kernel_ways_and_cards(&way, turn), step = test_quick() ? 3 : 1;
+	unsigned ways = kernel_ways_and_cards(&way, round), step = test_quick() ? 3 : 1;
 
-	for (unsigned n = (unsigned)turn % step; n < 5; n += step)
+	for (unsigned n = (unsigned)round % step; n < 5; n += step)
 		for (unsigned i = 0; i < ways; i++) {
 			struct parts p;
 			open_parts(&p, &way[i], c, counts[n], window);

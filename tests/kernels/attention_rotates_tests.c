@@ -29,7 +29,7 @@ struct raw {
 	unsigned columns, keys;                              /* keys: floats of a column's keys */
 	float *q, *k, *v, *cos[2], *sin[2], *norm[2], *want; /* [0] of queries, [1] of keys; column by column */
 	float eps, scale;
-	struct plain_cache behind, pieces_behind;
+	struct plain_cache behind, octets_behind;
 };
 
 static float *some(uint64_t *seed, size_t n, float by)
@@ -62,7 +62,7 @@ static void store_column(struct raw *r, const struct scene *c, const struct vari
 		for (unsigned i = 0; i < dims; i++)
 			value[i] = v->norms & KEY_VALUE_NORM ? x[i] * by : x[i];
 		plain_store(&r->behind, h, position, rotated, value);
-		plain_store(&r->pieces_behind, h, position, rotated, value);
+		plain_store(&r->octets_behind, h, position, rotated, value);
 	}
 }
 
@@ -85,7 +85,7 @@ static void make_raw(struct raw *r, struct scene *c, const struct variant *v, ui
 		r->norm[n] = some(&c->seed, dims, 1.0f);
 	}
 	r->behind = clone_cache(&c->cache);
-	r->pieces_behind = clone_cache(&c->pieces);
+	r->octets_behind = clone_cache(&c->octets);
 	for (unsigned i = 0; i < columns; i++)
 		store_column(r, c, v, position + i, i);
 	r->want = kernel_buffer((size_t)columns * c->padded * 4, 0);
@@ -113,7 +113,7 @@ static void drop_raw(struct raw *r)
 	free(r->v);
 	free(r->want);
 	drop_cache(&r->behind);
-	drop_cache(&r->pieces_behind);
+	drop_cache(&r->octets_behind);
 }
 
 /* Of one number of parts; 0: whole. */
@@ -232,9 +232,9 @@ static void store(const struct ops *o, const struct raw *r, const struct scene *
 static void check(const struct ops *o, const struct kernel_way *way, const struct scene *c, const struct variant *v,
                   const struct raw *r, uint64_t position, unsigned cut)
 {
-	bool pieces = template_kv_octets(&way->target, c->s.type, c->s.dims);
-	const struct plain_cache *from = pieces ? &c->pieces : &c->cache,
-				 *want = pieces ? &r->pieces_behind : &r->behind;
+	bool octets = template_kv_octets(&way->target, c->s.type, c->s.dims);
+	const struct plain_cache *from = octets ? &c->octets : &c->cache,
+				 *want = octets ? &r->octets_behind : &r->behind;
 	struct plain_cache cache = clone_cache(from);
 	size_t bytes = (size_t)r->columns * c->padded * 4;
 	float *out = kernel_buffer(bytes, 0xff);
@@ -289,20 +289,20 @@ static void check(const struct ops *o, const struct kernel_way *way, const struc
 }
 
 /* Every position whole and in every number of parts. */
-static void check_variant(const struct variant *v, int turn)
+static void check_variant(const struct variant *v, int round)
 {
 	static const unsigned counts[] = { 0, 1, 2, 4, 8, 16, 32, 64 };
 	static const uint64_t position[] = { 0, 1, 31, 32, 127, 128, 129, 255, 256, 511, 640 };
 	enum { COUNTS = sizeof counts / sizeof *counts, POSITIONS = sizeof position / sizeof *position };
 	const struct kernel_way *way;
-	unsigned ways = kernel_ways_and_cards(&way, turn), step = test_quick() ? 3 : 1;
+	unsigned ways = kernel_ways_and_cards(&way, round), step = test_quick() ? 3 : 1;
 	struct scene c;
 
 	open_scene(&c, v->s, 768);
 	for (unsigned n = 0; n < COUNTS; n++)
 		for (unsigned i = 0; i < ways; i++) {
 			struct ops o = { 0 };
-			if (way[i].target.waves < 2 || (n && (n + (unsigned)turn) % step))
+			if (way[i].target.waves < 2 || (n && (n + (unsigned)round) % step))
 				continue;
 			close_scene(&c); /* to fill it anew, position by position */
 			open_scene(&c, v->s, 768);
@@ -321,7 +321,7 @@ static void check_variant(const struct variant *v, int turn)
 }
 
 /* Several columns, in parts: alone in a chunk, over its border, and over that of a part. */
-static void check_columns(const struct variant *v, int turn)
+static void check_columns(const struct variant *v, int round)
 {
 	static const uint64_t position[] = { 0, 1, 120, 125, 127, 128, 250, 255, 300, 511, 640 };
 	enum { POSITIONS = sizeof position / sizeof *position };
@@ -332,10 +332,10 @@ static void check_columns(const struct variant *v, int turn)
 	open_scene(&c, v->s, 768);
 	for (unsigned columns = 2; columns <= TEMPLATE_MAX_QUERIES; columns++)
 		for (unsigned i = 0; i < ways; i++) {
-			const unsigned parts = 1u << (columns + (unsigned)turn) % 6;
+			const unsigned parts = 1u << (columns + (unsigned)round) % 6;
 			struct ops o = { 0 };
 			if (!template_attention_columns(&way[i].target, c.heads, c.s.kv_heads, c.s.dims, columns) ||
-			    (columns + (unsigned)turn) % step)
+			    (columns + (unsigned)round) % step)
 				continue;
 			close_scene(&c);
 			open_scene(&c, v->s, 768);
@@ -395,7 +395,7 @@ static void test_copies(void **state)
 
 /* Columns apart, so many a unit: few chunks and many parts, many chunks and few parts, over borders of chunks, of parts
  * and of units. */
-static void check_apart(const struct variant *v, unsigned columns, unsigned of_unit, unsigned turn)
+static void check_apart(const struct variant *v, unsigned columns, unsigned of_unit, unsigned round)
 {
 	static const uint64_t position[] = { 0, 1, 16, 27, 31, 118, 121, 125, 127, 128, 250, 255, 300, 383, 511, 640 };
 	enum { POSITIONS = sizeof position / sizeof *position, SM90 = 4 /* of the cards */ };
@@ -404,7 +404,7 @@ static void check_apart(const struct variant *v, unsigned columns, unsigned of_u
 	struct scene c;
 
 	for (unsigned i = 0; i < ways; i++) {
-		const unsigned parts = 1u << (turn + i) % 5;
+		const unsigned parts = 1u << (round + i) % 5;
 		struct ops o = { .apart = of_unit };
 		/* That card alone has room for copies of so many columns. */
 		if (way[i].target.block_bytes < target_table[TARGET_SM90].block_bytes)
@@ -414,7 +414,7 @@ static void check_apart(const struct variant *v, unsigned columns, unsigned of_u
 		open_ops(&o, &way[i], &c, v, parts, columns);
 		for (unsigned n = 0; n < POSITIONS; n++) {
 			struct raw r;
-			if ((n + turn) % (way[i].simulated ? 6 : test_full() ? 1 : 2))
+			if ((n + round) % (way[i].simulated ? 6 : test_full() ? 1 : 2))
 				continue;
 			make_raw(&r, &c, v, position[n], columns);
 			check(&o, &way[i], &c, v, &r, position[n], (n + columns) % 8);
@@ -442,14 +442,14 @@ static void test_apart(void **state)
 	for (unsigned i = 0; i < VARIANTS; i++)
 		for (unsigned columns = 2; columns <= TEMPLATE_MAX_QUERIES; columns++) {
 			const unsigned max = variants[i].s.group < 4 ? 4 / variants[i].s.group : 1;
-			const unsigned turn = i * 5 + columns;
-			if (!test_mine(turn) || (test_quick() && turn % 5))
+			const unsigned round = i * 5 + columns;
+			if (!test_mine(round) || (test_quick() && round % 5))
 				continue;
 			/* as plans have it, and fewer or more */
-			check_apart(&variants[i], columns, max < columns ? max : columns, turn);
-			if (turn % 3 == 0)
-				check_apart(&variants[i], columns, 1 + turn % (8 / variants[i].s.group) % columns,
-				            turn);
+			check_apart(&variants[i], columns, max < columns ? max : columns, round);
+			if (round % 3 == 0)
+				check_apart(&variants[i], columns, 1 + round % (8 / variants[i].s.group) % columns,
+				            round);
 		}
 }
 

@@ -17,7 +17,7 @@
 static unsigned pad32(unsigned n) { return (n + 31) / 32 * 32; }
 
 static uint64_t seed = 11;
-static int turn; /* simulated cards take turns, but for JITRUN_TEST_FULL */
+static int counter; /* simulated cards take turns, but for JITRUN_TEST_FULL */
 
 static uint32_t draw(uint32_t n)
 {
@@ -107,7 +107,7 @@ static void make_by_head(struct by_head *d, const struct key *key, unsigned tile
 static void check_by_head(const struct key *key, unsigned tiles)
 {
 	const struct kernel_way *way;
-	unsigned ways = kernel_ways_and_cards(&way, ++turn);
+	unsigned ways = kernel_ways_and_cards(&way, ++counter);
 	struct by_head d;
 
 	make_by_head(&d, key, tiles);

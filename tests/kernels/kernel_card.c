@@ -111,11 +111,11 @@ static struct compile_options next_options(bool plain)
 	static const uint32_t skips[] = {
 		0, COMPILE_SKIP_SCHED, 0, COMPILE_SKIP_VOPD, 0, COMPILE_SKIP_CLAUSES | COMPILE_SKIP_DELAYS
 	};
-	static uint32_t turn;
+	static uint32_t round;
 
 	if (plain)
 		return (struct compile_options){ .verify_passes = true };
-	uint32_t t = turn++, seed = kernel_everything() ? t + 1 : t % 4 == 0 ? 0 : t;
+	uint32_t t = round++, seed = kernel_everything() ? t + 1 : t % 4 == 0 ? 0 : t;
 	return (struct compile_options){
 		.seed = seed, .skip = skips[t / 2 % (sizeof skips / sizeof *skips)], .verify_passes = true
 	};
@@ -281,9 +281,9 @@ static void run(struct kernel_card *c, const struct code *code, const uint64_t *
                 enum sim_memory_mode mode)
 {
 	static const uint32_t counts[] = { 1, 3, 2, 5 };
-	static unsigned turn;
+	static unsigned round;
 	struct rdna_program_sync sync = { 0 };
-	uint32_t workgroups = counts[turn++ % 4];
+	uint32_t workgroups = counts[round++ % 4];
 	uint64_t units = (uint64_t)(end - begin),
 		 shares = (uint64_t)workgroups * (code->cooperative ? 1 : RDNA_PROGRAM_WAVES);
 	const struct rdna_command phase[2] = {

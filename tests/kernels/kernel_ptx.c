@@ -309,13 +309,13 @@ static void run_all(struct kernel_ptx *k, const uint64_t *arg, int64_t begin, in
 	collect(k, arg, &m);
 	for (unsigned i = 0; i < m.n; i++)
 		m.region[i].before = copy_of(m.region[i].base, m.region[i].bytes);
-	for (unsigned turn = 0; turn < COUNTS; turn++) {
-		for (unsigned i = 0; i < m.n && turn; i++)
+	for (unsigned round = 0; round < COUNTS; round++) {
+		for (unsigned i = 0; i < m.n && round; i++)
 			if (memcmp(m.region[i].base, m.region[i].before, m.region[i].bytes) != 0)
 				memcpy(m.region[i].base, m.region[i].before, m.region[i].bytes);
-		run(k, arg, begin, end, counts[turn]);
+		run(k, arg, begin, end, counts[round]);
 		for (unsigned i = 0; i < m.n; i++)
-			if (turn == 0)
+			if (round == 0)
 				m.region[i].after = copy_of(m.region[i].base, m.region[i].bytes);
 			else if (memcmp(m.region[i].base, m.region[i].after, m.region[i].bytes) != 0)
 				refuse(k, "other bytes with another number of blocks");
@@ -328,10 +328,10 @@ static void run_all(struct kernel_ptx *k, const uint64_t *arg, int64_t begin, in
 
 void kernel_ptx_run(struct kernel_ptx *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
-	static unsigned turn;
+	static unsigned round;
 
 	if (kernel_everything())
 		run_all(k, arg, begin, end);
 	else
-		run(k, arg, begin, end, counts[turn++ % COUNTS]);
+		run(k, arg, begin, end, counts[round++ % COUNTS]);
 }

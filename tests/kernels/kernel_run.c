@@ -91,7 +91,7 @@ unsigned kernel_ways(const struct kernel_way **ways)
 	return n ? n : (n = without_cards_here(way));
 }
 
-unsigned kernel_ways_and_cards(const struct kernel_way **ways, int turn)
+unsigned kernel_ways_and_cards(const struct kernel_way **ways, int round)
 {
 	static const struct {
 		const char *name;
@@ -103,9 +103,9 @@ unsigned kernel_ways_and_cards(const struct kernel_way **ways, int turn)
 		                  { "sm90", TARGET_SM90 } };
 	static struct kernel_way lists[2 * KERNEL_CARDS + 1][KERNEL_MAX_WAYS];
 	static unsigned counts[2 * KERNEL_CARDS + 1];
-	const bool all = turn == KERNEL_ALL_CARDS || test_full(), halves = !all && test_quick() && !test_few();
-	const unsigned half = test_turn((unsigned)turn, 2);
-	const unsigned at = all ? 2 * KERNEL_CARDS : (unsigned)turn % KERNEL_CARDS + half * KERNEL_CARDS;
+	const bool all = round == KERNEL_ALL_CARDS || test_full(), halves = !all && test_quick() && !test_few();
+	const unsigned half = test_turn((unsigned)round, 2);
+	const unsigned at = all ? 2 * KERNEL_CARDS : (unsigned)round % KERNEL_CARDS + half * KERNEL_CARDS;
 	struct kernel_way *way = lists[at];
 	unsigned n = counts[at];
 

@@ -243,8 +243,8 @@ static void expect(struct data *d, const struct key *key)
 static uint64_t address(const void *p) { return (uint64_t)(uintptr_t)p; }
 
 /* Items of item_bytes, [tile][column][n], as [tile][panel][n][column], into a buffer of their own. */
-static void *turned(const struct target *target, const void *from, const struct problem *p, uint64_t n,
-                    size_t item_bytes)
+static void *transposed(const struct target *target, const void *from, const struct problem *p, uint64_t n,
+                        size_t item_bytes)
 {
 	uint64_t columns = p->key.tile_n, panel = widths_panel(target, weight_type(&p->key),
 	                                                       (enum dtype)(p->key.activation - 1), (unsigned)columns);
@@ -270,19 +270,19 @@ static uint32_t *in_words(const float *x, uint64_t n)
 	return to;
 }
 
-static void *turned_input(const struct target *target, const struct data *d, const struct problem *p)
+static void *transposed_input(const struct target *target, const struct data *d, const struct problem *p)
 {
 	uint64_t kp = numerics_pad(p->key.k);
 	bool int8 = is_int8(&p->key), dot2 = has_dot2(&p->key);
 	unsigned item = int8 ? NUMERICS_BLOCK : 4; /* bytes that stay together */
 	uint32_t *words = dot2 ? in_words(d->x, d->columns * kp) : NULL;
-	uint8_t *x = turned(target,
-	                    words  ? words
-	                    : int8 ? (const void *)d->q
-	                           : d->x,
-	                    p, int8 ? kp / item : kp / (1 + dot2), item);
+	uint8_t *x = transposed(target,
+	                        words  ? words
+	                        : int8 ? (const void *)d->q
+	                               : d->x,
+	                        p, int8 ? kp / item : kp / (1 + dot2), item);
 	free(words);
-	for (uint64_t i = 0; d->turn & KEY_UNSIGNED && i < d->columns * kp; i++)
+	for (uint64_t i = 0; d->round & KEY_UNSIGNED && i < d->columns * kp; i++)
 		x[i] ^= 0x80;
 	return x;
 }
@@ -320,8 +320,8 @@ void launch(const struct kernel_way *way, const struct kernel *k, struct data *d
 		memcpy(&arg[MATMUL_EPS], &d->epsilon, 4);
 	}
 	if (key->flags & KEY_WIDE) {
-		x = turned_input(&way->target, d, p);
-		s = turned(&way->target, d->s, p, numerics_pad(key->k) / 32, sizeof *d->s);
+		x = transposed_input(&way->target, d, p);
+		s = transposed(&way->target, d->s, p, numerics_pad(key->k) / 32, sizeof *d->s);
 		arg[MATMUL_X] = address(x);
 		arg[MATMUL_XS] = address(s);
 	} else if (has_dot2(key)) {
@@ -377,9 +377,9 @@ void check_way(const struct kernel_way *way, const struct problem *p, struct dat
 	d->from = old;
 	for (uint64_t i = 0; p->key.flags & KEY_AWAITED && i < d->out_n; i++)
 		d->got.out[i] = bits_f32(IR_EMPTY);
-	d->turn = p->key.flags & KEY_WIDE ? widths_interleave(&way->target, weight_type(&p->key),
-	                                                      (enum dtype)(p->key.activation - 1), p->key.tile_n)
-	                                  : 0;
+	d->round = p->key.flags & KEY_WIDE ? widths_interleave(&way->target, weight_type(&p->key),
+	                                                       (enum dtype)(p->key.activation - 1), p->key.tile_n)
+	                                   : 0;
 	memset(d->got.outq, 0x55, d->out_n);
 	memset(d->got.outs, 0x55, d->out_n / 2);
 	memset(d->got.greatest, 0x55, d->out_n / 8);
@@ -409,13 +409,13 @@ float *expect_data(struct data *d, const struct problem *p)
 
 void set_flags(struct key *key, uint32_t flags)
 {
-	static unsigned turn; /* each activation function in turn, and none */
+	static unsigned round; /* each activation function in turn, and none */
 
-	turn++;
+	round++;
 	key->flags = flags;
-	key->act = flags & (KEY_PAIR | KEY_GATED)         ? (uint8_t)(1 + turn % (KEY_ACT_COUNT - 1))
-	           : flags & KEY_RESIDUAL || turn % 4 < 3 ? ACT_NONE
-	                                                  : (uint8_t)(1 + turn / 4 % (KEY_ACT_COUNT - 1));
+	key->act = flags & (KEY_PAIR | KEY_GATED)          ? (uint8_t)(1 + round % (KEY_ACT_COUNT - 1))
+	           : flags & KEY_RESIDUAL || round % 4 < 3 ? ACT_NONE
+	                                                   : (uint8_t)(1 + round / 4 % (KEY_ACT_COUNT - 1));
 }
 
 struct problem problem(unsigned mix, uint32_t rows, uint32_t k, uint32_t columns, uint32_t tiles, unsigned row_blocks,
@@ -437,11 +437,11 @@ struct problem problem(unsigned mix, uint32_t rows, uint32_t k, uint32_t columns
 
 struct problem side_by_side(const struct problem *p)
 {
-	static unsigned turn;
+	static unsigned round;
 	struct problem with = *p;
 	const unsigned min = p->key.flags & KEY_PAIR ? 1 : 0;
 
-	with.key.schedule = TEMPLATE_SIDE_BY_SIDE | 1u << (min + turn++ % (3 - min));
+	with.key.schedule = TEMPLATE_SIDE_BY_SIDE | 1u << (min + round++ % (3 - min));
 	if (p->tiles > 1 && p->key.tile_n <= 8)
 		with.missing = draw_number(p->key.tile_n);
 	return with;

@@ -30,7 +30,7 @@ struct data {
 	} got, expected;
 	uint64_t out_n, columns;
 	const float *from; /* KEY_AWAITED: what a product is added to */
-	uint32_t turn;     /* flags that int8 inputs are turned with */
+	uint32_t round;    /* flags that int8 inputs are turned with */
 };
 
 struct mix {

@@ -180,17 +180,18 @@ static void test_usual_levels(void **unused)
 		for (unsigned c = 0; c < sizeof columns / sizeof *columns; c++)
 			for (unsigned wide = columns[c] > 16; wide <= (columns[c] > 1); wide++) {
 				struct problem p = problem(mix, 97, 2048, columns[c], 1, 1, wide ? KEY_WIDE : 0);
-				struct matmul_schedule few, many;
+				struct matmul_schedule small, many;
 				if (!takes_way(&target_table[TARGET_AVX512_AMX], &p.key) ||
 				    !takes_way(&target_table[TARGET_AVX512_VNNI], &p.key))
 					continue;
-				assert_null(matmul_schedule(&p.key, &target_table[TARGET_AVX512_AMX], &few));
+				assert_null(matmul_schedule(&p.key, &target_table[TARGET_AVX512_AMX], &small));
 				assert_null(matmul_schedule(&p.key, &target_table[TARGET_AVX512_VNNI], &many));
 				if (many.prefetch_level ==
 				    SCHEDULE_SECOND_LEVEL) /* row blocks that are unpacked as a whole */
-					assert_int_equal(few.prefetch_level, SCHEDULE_SECOND_LEVEL);
+					assert_int_equal(small.prefetch_level, SCHEDULE_SECOND_LEVEL);
 				else
-					assert_int_equal(few.prefetch_level == SCHEDULE_BOTH_LEVELS, columns[c] <= 16);
+					assert_int_equal(small.prefetch_level == SCHEDULE_BOTH_LEVELS,
+					                 columns[c] <= 16);
 				if (columns[c] == 1)
 					assert_int_equal(many.prefetch_level, SCHEDULE_FIRST_LEVEL);
 			}

@@ -185,7 +185,7 @@ static struct element key_element(const struct plain_cache *c, unsigned head, ui
 {
 	uint8_t *block = keys_at(c, head, position);
 	uint64_t lane = position % 32;
-	if (c->pieces)
+	if (c->octets)
 		return (struct element){ block + d / 8 * 512 + lane * 16 + d % 8 * 2, NULL };
 	if (c->type != DTYPE_Q8_0)
 		return (struct element){ block + (d * 32 + lane) * (c->type == DTYPE_F16 ? 2 : 4), NULL };
@@ -195,8 +195,8 @@ static struct element key_element(const struct plain_cache *c, unsigned head, ui
 
 static struct element value_element(const struct plain_cache *c, unsigned head, uint64_t position, unsigned d)
 {
-	uint8_t *row = values_at(c, head, c->pieces ? position / 8 * 8 : position);
-	if (c->pieces)
+	uint8_t *row = values_at(c, head, c->octets ? position / 8 * 8 : position);
+	if (c->octets)
 		return (struct element){ row + d / 32 * 512 + d % 32 * 16 + position % 8 * 2, NULL };
 	if (c->type != DTYPE_Q8_0)
 		return (struct element){ row + d * (c->type == DTYPE_F16 ? 2 : 4), NULL };

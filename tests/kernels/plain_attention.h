@@ -40,7 +40,7 @@ struct plain_cache {
 	enum dtype type;
 	unsigned kv_heads, dims;
 	uint64_t chunk_bytes; /* from a chunk of 128 positions to the next */
-	bool pieces;          /* laid out as template_kv_octets() says */
+	bool octets;          /* laid out as template_kv_octets() says */
 	float cap;            /* of scores; 0: none */
 	const float *sinks;   /* of query heads; NULL: none */
 	unsigned pages;       /* so many chunks lie one before the other, the last one first; 0: in their order */

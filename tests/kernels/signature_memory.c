@@ -154,13 +154,13 @@ static void fill_numbers(uint8_t *at, uint64_t bytes, uint64_t below)
 		put32(at + i, trial_draw((uint32_t)below));
 }
 
-static void fill_places(uint8_t *at, uint64_t tokens, uint64_t heads)
+static void fill_positions(uint8_t *at, uint64_t tokens, uint64_t heads)
 {
-	const uint32_t turn = trial_draw((uint32_t)(tokens * heads));
+	const uint32_t round = trial_draw((uint32_t)(tokens * heads));
 
 	for (uint64_t i = 0; i < tokens * heads; i++)
 		put32(at + i / heads * ROUTE_MAX * 4 + i % heads * 4,
-		      (uint32_t)((tokens * heads - 1 - i + turn) % (tokens * heads)));
+		      (uint32_t)((tokens * heads - 1 - i + round) % (tokens * heads)));
 }
 
 /* Groups of random sizes, which have all columns together; empty ones behind them. */
@@ -221,7 +221,7 @@ static void fill_routes(struct state *s, unsigned slot, uint8_t *at, uint64_t by
 		fill_numbers(at, bytes, k->rows);
 	else if ((k->kind == KEY_SCATTER && slot == SCATTER_POSITIONS) ||
 	         (k->kind == KEY_COMBINE && slot == COMBINE_POSITIONS))
-		fill_places(at, t->columns, k->heads);
+		fill_positions(at, t->columns, k->heads);
 	else
 		fill_floats(at, bytes);
 }
@@ -289,7 +289,7 @@ static void make_pages(struct state *s, uint64_t bytes)
 }
 
 /* Where each head's keys, then its values, lie in a page. */
-static uint64_t place_in_page(struct state *s)
+static uint64_t offset_in_page(struct state *s)
 {
 	uint64_t bytes = 64;
 
@@ -345,7 +345,7 @@ void trial_make_launch(struct state *s)
 		s->arg[i] = use.access & KERNEL_VALUE ? value_of(t, i, use) : NOWHERE_AT;
 	}
 	if (kernel_slot(&t->key, KERNEL_PAGES) < s->args)
-		make_pages(s, place_in_page(s));
+		make_pages(s, offset_in_page(s));
 	for (unsigned i = 0; i < s->args; i++)
 		make_slot(s, i);
 }

@@ -88,8 +88,8 @@ static void read_whole(struct state *s, uint64_t at, uint64_t bytes, uint8_t ele
 }
 
 /* Each piece of memory that a use has. */
-static void each_piece(struct state *s, unsigned slot, struct kernel_use use,
-                       void (*piece)(struct state *s, uint64_t at, uint64_t bytes, uint8_t what), uint8_t what)
+static void each_part(struct state *s, unsigned slot, struct kernel_use use,
+                      void (*part)(struct state *s, uint64_t at, uint64_t bytes, uint8_t what), uint8_t what)
 {
 	const bool paged = use.layout == KERNEL_PAGES;
 
@@ -98,10 +98,10 @@ static void each_piece(struct state *s, unsigned slot, struct kernel_use use,
 		const uint64_t n = trial_count(s, use, p);
 		for (uint64_t page = 0; page < (paged ? s->pages : 1); page++)
 			for (uint64_t j = 0; j < n; j++)
-				piece(s,
-				      (paged ? (uint64_t)(uintptr_t)s->area[s->first_page + page].at : 0) +
-				              s->arg[slot] + p->at + j * p->stride,
-				      p->bytes, what);
+				part(s,
+				     (paged ? (uint64_t)(uintptr_t)s->area[s->first_page + page].at : 0) +
+				             s->arg[slot] + p->at + j * p->stride,
+				     p->bytes, what);
 	}
 }
 
@@ -117,7 +117,7 @@ static void say_slot(struct state *s, unsigned slot, int64_t unit)
 	                           ? SAYS_WRITE | (some ? SAYS_SOME_WRITE : 0) | (dataflow ? SAYS_DATAFLOW_WRITE : 0)
 	                           : 0));
 	if (what)
-		each_piece(s, slot, use, say, what);
+		each_part(s, slot, use, say, what);
 }
 
 static void see_members(struct state *s, unsigned slot, int64_t unit)
@@ -125,7 +125,7 @@ static void see_members(struct state *s, unsigned slot, int64_t unit)
 	const struct kernel_use use = use_of(s, slot, unit);
 
 	if (use.access & KERNEL_READ && (use.type == KERNEL_BLOCK || use.type == KERNEL_GROUP))
-		each_piece(s, slot, use, read_whole, (uint8_t)kernel_type_bytes((enum kernel_type)use.type));
+		each_part(s, slot, use, read_whole, (uint8_t)kernel_type_bytes((enum kernel_type)use.type));
 }
 
 /* Bytes that this run wrote itself are no input. */

@@ -17,7 +17,7 @@ static void check(const struct scene *c, const struct work *w, const struct kern
                   unsigned cut)
 {
 	const struct plain_cache *cache =
-		template_kv_octets(&way->target, c->s.type, c->s.dims) ? &c->pieces : &c->cache;
+		template_kv_octets(&way->target, c->s.type, c->s.dims) ? &c->octets : &c->cache;
 	size_t bytes = (size_t)c->padded * w->columns * 4;
 	float *out = kernel_buffer(bytes, 0xff);
 	unsigned tiles = c->tile > 1 ? (w->columns + 2 * c->tile - 2) / c->tile : w->columns;
@@ -59,12 +59,12 @@ static void check(const struct scene *c, const struct work *w, const struct kern
 	free(out);
 }
 
-static int turn; /* simulated cards take turns, but for JITRUN_TEST_FULL: kernels opened together run on one */
+static int counter; /* simulated cards take turns, but for JITRUN_TEST_FULL: kernels opened together run on one */
 
 static void open_ways_with(struct kernel k[], const struct scene *c, bool window, uint32_t flags)
 {
 	const struct kernel_way *way;
-	unsigned ways = kernel_ways_and_cards(&way, ++turn);
+	unsigned ways = kernel_ways_and_cards(&way, ++counter);
 	struct key key = scene_key(c, window);
 	key.flags |= flags;
 	for (unsigned i = 0; i < ways; i++)
@@ -80,7 +80,7 @@ static void check_ways(struct kernel k[], const struct scene *c, const struct wo
 	if (!test_mine_of_many(works++))
 		return;
 	expect_work(w, c);
-	unsigned ways = kernel_ways_and_cards(&way, turn);
+	unsigned ways = kernel_ways_and_cards(&way, counter);
 	for (unsigned i = 0; i < ways; i++)
 		check(c, w, &k[i], &way[i], cut);
 }
@@ -88,7 +88,7 @@ static void check_ways(struct kernel k[], const struct scene *c, const struct wo
 static void close_ways(struct kernel k[])
 {
 	const struct kernel_way *way;
-	unsigned ways = kernel_ways_and_cards(&way, turn);
+	unsigned ways = kernel_ways_and_cards(&way, counter);
 	for (unsigned i = 0; i < ways; i++)
 		kernel_close(&k[i]);
 }
@@ -280,7 +280,7 @@ static void forget(struct scene *c, uint64_t end)
 	for (uint64_t p = 0; p < end; p++)
 		for (unsigned h = 0; h < c->s.kv_heads; h++) {
 			plain_spoil(&c->cache, h, p);
-			plain_spoil(&c->pieces, h, p);
+			plain_spoil(&c->octets, h, p);
 		}
 }
 

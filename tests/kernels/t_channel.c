@@ -93,9 +93,9 @@ static void check(const struct kernel_way *way, struct channels *d)
 	kernel_open(&k, way, &key);
 	assert_int_equal(k.stats.spills_in_inner_loops, 0);
 	for (unsigned cut = 0; cut < CUTS; cut++) {
-		unsigned turn = 0;
+		unsigned round = 0;
 		memcpy(d->held[0], d->start, d->state * 4);
-		for (unsigned first = 0; first < COLUMNS; first += cuts[cut], turn ^= 1) {
+		for (unsigned first = 0; first < COLUMNS; first += cuts[cut], round ^= 1) {
 			const size_t wide = (size_t)first * d->n, narrow = (size_t)first * d->narrow;
 			const uint64_t arg[CHANNEL_ARGS] = {
 				[CHANNEL_X] = at(d->x + wide),
@@ -106,16 +106,16 @@ static void check(const struct kernel_way *way, struct channels *d)
 				[CHANNEL_DECAY] = at(d->decay),
 				[CHANNEL_SKIP] = at(d->skip),
 				[CHANNEL_OUT] = at(d->got + wide),
-				[CHANNEL_STATE_IN] = at(d->held[turn]),
-				[CHANNEL_STATE_OUT] = at(d->held[turn ^ 1]),
+				[CHANNEL_STATE_IN] = at(d->held[round]),
+				[CHANNEL_STATE_OUT] = at(d->held[round ^ 1]),
 				[CHANNEL_COLUMNS] = COLUMNS - first < cuts[cut] ? COLUMNS - first : cuts[cut]
 			};
-			memset(d->held[turn ^ 1], 0xff, d->state * 4);
+			memset(d->held[round ^ 1], 0xff, d->state * 4);
 			kernel_run(&k, arg, 1, d->n / 32);
 			kernel_run(&k, arg, 0, 1);
 		}
 		if (memcmp(d->got, d->want, (size_t)COLUMNS * d->n * 4) != 0 ||
-		    memcmp(d->held[turn], d->end, d->state * 4) != 0)
+		    memcmp(d->held[round], d->end, d->state * 4) != 0)
 			fail_msg("%s: the scan of %u channels with %u rows, %u columns a launch, differs", way->name,
 			         d->n, d->rows, cuts[cut]);
 	}

@@ -214,12 +214,12 @@ static void run_schedules(const struct kernel_way *way, struct choice *c)
 
 static void check(const struct problem *p)
 {
-	static unsigned turn;
+	static unsigned round;
 	const struct kernel_way *ways;
 	struct choice c;
-	if (!test_mine(turn++))
+	if (!test_mine(round++))
 		return;
-	unsigned n = kernel_ways_and_cards(&ways, (int)turn);
+	unsigned n = kernel_ways_and_cards(&ways, (int)round);
 
 	open_choice(&c, &p->key);
 	for (unsigned i = 0; i < n; i++)

@@ -32,7 +32,7 @@ static const struct size sizes[] = { { 4, 32, 16, 16 },   { 3, 64, 24, 8 },    {
 	                             { 2, 512, 192, 64 }, { 7, 128, 128, 32 }, { 1, 256, 7, 26 } };
 enum { SIZES = sizeof sizes / sizeof *sizes, COLUMNS = 18, HEADS_MAX = 1024 };
 
-static int turn; /* simulated cards take turns, but for JITRUN_TEST_FULL */
+static int counter; /* simulated cards take turns, but for JITRUN_TEST_FULL */
 
 /* ---- queries */
 
@@ -71,8 +71,8 @@ static void check_queries(const struct size *s, const struct kernel_way *way)
 			for (unsigned i = 0; i < s->rotating; i++)
 				to[i] *= scale;
 			for (unsigned i = 0; i < s->rest; i++) {
-				float turned = from[i] * a.cos[angles - 1];
-				aside[i] = turned * scale;
+				float transposed = from[i] * a.cos[angles - 1];
+				aside[i] = transposed * scale;
 			}
 		}
 	kernel_open(&k, way, &key);
@@ -90,7 +90,7 @@ static void check_queries(const struct size *s, const struct kernel_way *way)
 static void test_queries(void **state)
 {
 	const struct kernel_way *way;
-	unsigned ways = kernel_ways_and_cards(&way, ++turn);
+	unsigned ways = kernel_ways_and_cards(&way, ++counter);
 	(void)state;
 	for (unsigned i = 0; i < SIZES; i++)
 		for (unsigned w = 0; w < ways; w++)
@@ -101,7 +101,7 @@ static void test_queries(void **state)
 
 static const enum dtype types[] = { DTYPE_F16, DTYPE_F32, DTYPE_Q8_0 };
 
-static struct plain_cache make_cache(const struct size *s, enum dtype type, unsigned chunks, bool pieces)
+static struct plain_cache make_cache(const struct size *s, enum dtype type, unsigned chunks, bool octets)
 {
 	unsigned dims = s->latent + s->rotating;
 	uint64_t chunk = plain_cache_row(type, dims) * 128 + 192;
@@ -112,7 +112,7 @@ static struct plain_cache make_cache(const struct size *s, enum dtype type, unsi
 		.kv_heads = 1,
 		.dims = dims,
 		.chunk_bytes = chunk,
-		.pieces = pieces,
+		.octets = octets,
 		.pages = chunks
 	};
 }
@@ -129,8 +129,8 @@ static void check_store(const struct size *s, enum dtype type, uint64_t pos0, co
 		                 .flags = KEY_LATENT };
 	float *x = random_floats((size_t)columns * width), *cosines = random_floats((size_t)columns * angles),
 	      *sines = random_floats((size_t)columns * angles), *norm = random_floats(s->latent), eps = 1e-6f;
-	bool pieces = template_kv_octets(&way->target, type, dims);
-	struct plain_cache got = make_cache(s, type, 2, pieces), want = make_cache(s, type, 2, pieces);
+	bool octets = template_kv_octets(&way->target, type, dims);
+	struct plain_cache got = make_cache(s, type, 2, octets), want = make_cache(s, type, 2, octets);
 	uint64_t *pages_of = plain_pages(&got, 2);
 	kernel_know(pages_of, 3 * sizeof *pages_of);
 	uint64_t arg[KV_STORE_ARGS] = {
@@ -170,7 +170,7 @@ static void test_store(void **state)
 {
 	static const uint64_t pos0[] = { 0, 30, 125 };
 	const struct kernel_way *way;
-	unsigned ways = kernel_ways_and_cards(&way, ++turn);
+	unsigned ways = kernel_ways_and_cards(&way, ++counter);
 	(void)state;
 	for (unsigned i = 0; i < SIZES; i++)
 		for (unsigned t = 0; t < 3; t++)
@@ -249,7 +249,7 @@ static void plain_latent(float *out, const float *q, const float *rows, const st
 /* Rows of a cache behind position `filled` are NaN. */
 struct scene {
 	const struct size *s;
-	struct plain_cache cache, pieces;
+	struct plain_cache cache, octets;
 	float *rows;
 	uint64_t filled;
 };
@@ -263,7 +263,7 @@ static void fill_to(struct scene *c, uint64_t end)
 		for (unsigned d = 0; d < dims; d++)
 			row[d] = kernel_random(&seed);
 		plain_store(&c->cache, 0, c->filled, row, row);
-		plain_store(&c->pieces, 0, c->filled, row, row);
+		plain_store(&c->octets, 0, c->filled, row, row);
 		round_row(c->rows + c->filled * dims, row, dims, c->cache.type);
 	}
 }
@@ -282,8 +282,8 @@ static void check_attention(struct scene *c, const struct kernel k[], const stru
 		             q + i / s->heads * q_width + i % s->heads * dims, c->rows, s, pos0 + i / s->heads);
 	for (unsigned w = 0; w < ways; w++) {
 		float *out = kernel_buffer(bytes, 0xff);
-		bool pieces = template_kv_octets(&way[w].target, c->cache.type, dims);
-		uint64_t *table = plain_pages(pieces ? &c->pieces : &c->cache, c->cache.pages);
+		bool octets = template_kv_octets(&way[w].target, c->cache.type, dims);
+		uint64_t *table = plain_pages(octets ? &c->octets : &c->cache, c->cache.pages);
 		kernel_know(table, (c->cache.pages + 1) * sizeof *table);
 		uint64_t arg[ATTENTION_ARGS] = { [ATTENTION_Q] = (uintptr_t)q,         [ATTENTION_KEYS] = PLAIN_KEYS,
 			                         [ATTENTION_OUT] = (uintptr_t)out,     [ATTENTION_POS0] = pos0,
@@ -307,7 +307,7 @@ static void check_scene(const struct size *s, enum dtype type, unsigned splits, 
 {
 	static const uint64_t pos0[] = { 0, 1, 30, 31, 32, 63, 95, 127, 128, 140, 255, 256, 300 };
 	const struct kernel_way *way;
-	unsigned ways = kernel_ways_and_cards(&way, ++turn);
+	unsigned ways = kernel_ways_and_cards(&way, ++counter);
 	const struct key key = { .kind = KEY_ATTENTION,
 		                 .heads = s->heads,
 		                 .kv_heads = splits,
@@ -318,7 +318,7 @@ static void check_scene(const struct size *s, enum dtype type, unsigned splits, 
 	struct kernel k[KERNEL_MAX_WAYS];
 	struct scene c = { .s = s,
 		           .cache = make_cache(s, type, 3, false),
-		           .pieces = make_cache(s, type, 3, type == DTYPE_F16 && key.head_dim % 32 == 0),
+		           .octets = make_cache(s, type, 3, type == DTYPE_F16 && key.head_dim % 32 == 0),
 		           .rows = malloc((size_t)key.head_dim * 384 * 4) };
 
 	assert_non_null(c.rows);
@@ -329,7 +329,7 @@ static void check_scene(const struct size *s, enum dtype type, unsigned splits, 
 			check_attention(&c, k, way, ways, splits, 1 + i % 3, pos0[i]);
 	for (unsigned w = 0; w < ways; w++)
 		kernel_close(&k[w]);
-	void *all[] = { c.cache.k, c.cache.v, c.pieces.k, c.pieces.v, c.rows };
+	void *all[] = { c.cache.k, c.cache.v, c.octets.k, c.octets.v, c.rows };
 	for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
 		free(all[i]);
 }

@@ -18,7 +18,7 @@
 /* card: a turn's, or KERNEL_ALL_CARDS. Side by side are all problems that can be, or every third. */
 static void check_on(const struct problem *p, int card)
 {
-	static unsigned turn;
+	static unsigned round;
 	const struct kernel_way *ways;
 	struct data d;
 	unsigned n = kernel_ways_and_cards(&ways, card);
@@ -28,7 +28,7 @@ static void check_on(const struct problem *p, int card)
 		const struct problem with = side_by_side(p);
 		check_way(&ways[i], p, &d, old);
 		if (matmul_recipe(&with.key, &ways[i].target).engine == MATMUL_SIDE_BY_SIDE &&
-		    (!test_quick() || turn++ % 3 == 0))
+		    (!test_quick() || round++ % 3 == 0))
 			check_way(&ways[i], &with, &d, old);
 	}
 	free(old);
@@ -38,9 +38,9 @@ static void check_on(const struct problem *p, int card)
 /* Cards take turns: each problem on one, but for JITRUN_TEST_FULL. */
 static void check(const struct problem *p)
 {
-	static int turn, problems;
+	static int round, problems;
 	if (test_mine_of_many((unsigned)problems++))
-		check_on(p, turn++);
+		check_on(p, round++);
 }
 
 static const uint32_t row_counts[] = { 1, 31, 33, 64, 97 };

@@ -91,9 +91,9 @@ static void check_conv(const struct kernel_way *way, const struct conv_case *c)
 	kernel_open(&k, way, &key);
 	assert_true(k.stats.spills_in_inner_loops == 0 || c->taps > 4);
 	for (unsigned cut = 0; cut < CUTS; cut++) {
-		unsigned turn = 0;
+		unsigned round = 0;
 		memcpy(state[0], start, past * 4);
-		for (unsigned first = 0; first < COLUMNS; first += cuts[cut], turn ^= 1) {
+		for (unsigned first = 0; first < COLUMNS; first += cuts[cut], round ^= 1) {
 			size_t from = (size_t)first * c->channels;
 			uint64_t arg[CONV_ARGS] = {
 				[CONV_X] = at(x + from),
@@ -102,15 +102,15 @@ static void check_conv(const struct kernel_way *way, const struct conv_case *c)
 				[CONV_GATE] = at(gate + from),
 				[CONV_OUT] = at(out + from),
 				[CONV_BIAS] = at(bias),
-				[CONV_STATE_IN] = at(state[turn]),
-				[CONV_STATE_OUT] = at(state[turn ^ 1]),
+				[CONV_STATE_IN] = at(state[round]),
+				[CONV_STATE_OUT] = at(state[round ^ 1]),
 				[CONV_COLUMNS] = COLUMNS - first < cuts[cut] ? COLUMNS - first : cuts[cut]
 			};
-			memset(state[turn ^ 1], 0xff, past * 4);
+			memset(state[round ^ 1], 0xff, past * 4);
 			kernel_run(&k, arg, 1, c->channels / 32);
 			kernel_run(&k, arg, 0, 1);
 		}
-		if (memcmp(out, want, n * 4) != 0 || memcmp(state[turn], end, past * 4) != 0)
+		if (memcmp(out, want, n * 4) != 0 || memcmp(state[round], end, past * 4) != 0)
 			fail_msg("%s: %u taps over %u channels, %u columns a launch, differ", way->name, c->taps,
 			         c->channels, cuts[cut]);
 	}
@@ -230,9 +230,9 @@ static void check_delta(const struct kernel_way *way, const struct delta_case *c
 	kernel_open(&k, way, &key);
 	assert_int_equal(k.stats.spills_in_inner_loops, 0);
 	for (unsigned cut = 0; cut < CUTS; cut++) {
-		unsigned turn = 0;
+		unsigned round = 0;
 		memcpy(d->held[0], d->start, d->state * 4);
-		for (unsigned first = 0; first < COLUMNS; first += cuts[cut], turn ^= 1) {
+		for (unsigned first = 0; first < COLUMNS; first += cuts[cut], round ^= 1) {
 			uint64_t arg[DELTA_ARGS] = {
 				[DELTA_QKV] = at(d->qkv + (size_t)first * d->in),
 				[DELTA_A] = at(d->a + first * d->heads),
@@ -240,17 +240,17 @@ static void check_delta(const struct kernel_way *way, const struct delta_case *c
 				[DELTA_DECAY] = at(d->decay),
 				[DELTA_DT] = at(d->dt),
 				[DELTA_OUT] = at(d->got + (size_t)first * d->out),
-				[DELTA_STATE_IN] = at(d->held[turn]),
-				[DELTA_STATE_OUT] = at(d->held[turn ^ 1]),
+				[DELTA_STATE_IN] = at(d->held[round]),
+				[DELTA_STATE_OUT] = at(d->held[round ^ 1]),
 				[DELTA_COLUMNS] = COLUMNS - first < cuts[cut] ? COLUMNS - first : cuts[cut]
 			};
 			memcpy(&arg[DELTA_SCALE], &d->scale, 4);
-			memset(d->held[turn ^ 1], 0xff, d->state * 4);
+			memset(d->held[round ^ 1], 0xff, d->state * 4);
 			kernel_run(&k, arg, 1, units);
 			kernel_run(&k, arg, 0, 1);
 		}
 		if (memcmp(d->got, d->want, (size_t)COLUMNS * d->out * 4) != 0 ||
-		    memcmp(d->held[turn], d->end, d->state * 4) != 0)
+		    memcmp(d->held[round], d->end, d->state * 4) != 0)
 			fail_msg("%s: the delta rule of %u heads, %u columns a launch, differs", way->name, c->heads,
 			         cuts[cut]);
 	}
@@ -363,9 +363,9 @@ static void check_scan(const struct kernel_way *way, const struct scan_case *c, 
 	kernel_open(&k, way, &key);
 	assert_int_equal(k.stats.spills_in_inner_loops, 0);
 	for (unsigned cut = 0; cut < CUTS; cut++) {
-		unsigned turn = 0;
+		unsigned round = 0;
 		memcpy(d->held[0], d->start, d->state * 4);
-		for (unsigned first = 0; first < COLUMNS; first += cuts[cut], turn ^= 1) {
+		for (unsigned first = 0; first < COLUMNS; first += cuts[cut], round ^= 1) {
 			uint64_t arg[SCAN_ARGS] = {
 				[SCAN_XBC] = at(d->xbc + (size_t)first * d->in),
 				[SCAN_DT] = at(d->dt + first * d->heads),
@@ -373,18 +373,18 @@ static void check_scan(const struct kernel_way *way, const struct scan_case *c, 
 				[SCAN_DECAY] = at(d->decay),
 				[SCAN_SKIP] = at(d->skip),
 				[SCAN_OUT] = at(d->got + (size_t)first * d->out),
-				[SCAN_STATE_IN] = at(d->held[turn]),
-				[SCAN_STATE_OUT] = at(d->held[turn ^ 1]),
+				[SCAN_STATE_IN] = at(d->held[round]),
+				[SCAN_STATE_OUT] = at(d->held[round ^ 1]),
 				[SCAN_COLUMNS] = COLUMNS - first < cuts[cut] ? COLUMNS - first : cuts[cut]
 			};
 			memcpy(&arg[SCAN_FLOOR], &c->floor, 4);
 			memcpy(&arg[SCAN_CEILING], &c->ceiling, 4);
-			memset(d->held[turn ^ 1], 0xff, d->state * 4);
+			memset(d->held[round ^ 1], 0xff, d->state * 4);
 			kernel_run(&k, arg, 1, c->heads * blocks_of(c->values));
 			kernel_run(&k, arg, 0, 1);
 		}
 		if (memcmp(d->got, d->want, (size_t)COLUMNS * d->out * 4) != 0 ||
-		    memcmp(d->held[turn], d->end, d->state * 4) != 0)
+		    memcmp(d->held[round], d->end, d->state * 4) != 0)
 			fail_msg("%s: the scan of %u heads, %u columns a launch, differs", way->name, c->heads,
 			         cuts[cut]);
 	}
@@ -418,15 +418,15 @@ static void test_gates(void **unused)
 	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
 	float *x = filled(N, 7), *gate = filled(N, 8), *out = kernel_buffer(N * 4, 0), *want = kernel_buffer(N * 4, 0);
 
-	for (unsigned turn = 0; turn < 2 * ways; turn++) {
-		bool is_silu = turn & 1;
+	for (unsigned round = 0; round < 2 * ways; round++) {
+		bool is_silu = round & 1;
 		struct key key = { .kind = KEY_GATE, .act = is_silu ? ACT_SILU : ACT_SIGMOID };
 		uint64_t arg[GATE_ARGS] = { at(x), at(gate), at(out) };
 		struct kernel k;
 
 		for (unsigned i = 0; i < N; i++)
 			want[i] = x[i] * (is_silu ? silu(gate[i]) : sigmoid(gate[i]));
-		kernel_open(&k, &way[turn / 2], &key);
+		kernel_open(&k, &way[round / 2], &key);
 		kernel_run(&k, arg, 5, BLOCKS);
 		kernel_run(&k, arg, 0, 5);
 		kernel_close(&k);

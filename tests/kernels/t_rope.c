@@ -107,7 +107,7 @@ static void check_queries(const struct heads_data *d, const struct kernel_way *w
 	free(same);
 }
 
-static struct plain_cache make_cache(const struct heads_data *d, enum dtype type, uint64_t chunk, bool pieces)
+static struct plain_cache make_cache(const struct heads_data *d, enum dtype type, uint64_t chunk, bool octets)
 {
 	return (struct plain_cache){
 		.k = kernel_buffer(CAPACITY / 128 * chunk, 0xff),
@@ -116,7 +116,7 @@ static struct plain_cache make_cache(const struct heads_data *d, enum dtype type
 		.kv_heads = d->heads,
 		.dims = d->dims,
 		.chunk_bytes = chunk,
-		.pieces = pieces,
+		.octets = octets,
 		.pages = CAPACITY / 128
 	};
 }
@@ -131,8 +131,8 @@ static void check_store(const struct heads_data *d, const struct kernel_way *way
 		           .flags = flags };
 	uint64_t chunk = d->heads * plain_cache_row(type, d->dims) * 128 + 192;
 	size_t bytes = CAPACITY / 128 * chunk;
-	bool pieces = template_kv_octets(&way->target, type, d->dims);
-	struct plain_cache want = make_cache(d, type, chunk, pieces), out = make_cache(d, type, chunk, pieces);
+	bool octets = template_kv_octets(&way->target, type, d->dims);
+	struct plain_cache want = make_cache(d, type, chunk, octets), out = make_cache(d, type, chunk, octets);
 	uint64_t *pages = plain_pages(&out, CAPACITY / 128);
 	kernel_know(pages, (CAPACITY / 128 + 1) * sizeof *pages);
 	uint64_t arg[KV_STORE_ARGS] = { [KV_STORE_K] = (uintptr_t)d->x,       [KV_STORE_V] = (uintptr_t)d->v,

@@ -268,7 +268,7 @@ static void test_odd_logits(void **unused)
 enum { EXPERTS = 11, SLOTS = 3, TOKENS = 13, K = 100, KP = 128 };
 
 struct pass {
-	int32_t *chosen, *places, *want_places;
+	int32_t *chosen, *picks, *want_picks;
 	struct route_group *group;
 	float *x, *copies, *y, *shares, *out, *want;
 	int8_t *q, *copied_q;
@@ -281,8 +281,8 @@ static void open_pass(struct pass *p)
 
 	*p = (struct pass){
 		.chosen = kernel_buffer(TOKENS * ROUTE_MAX * 4, 0),
-		.places = kernel_buffer(TOKENS * ROUTE_MAX * 4, 0x55),
-		.want_places = kernel_buffer(TOKENS * ROUTE_MAX * 4, 0x55),
+		.picks = kernel_buffer(TOKENS * ROUTE_MAX * 4, 0x55),
+		.want_picks = kernel_buffer(TOKENS * ROUTE_MAX * 4, 0x55),
 		.group = kernel_buffer((EXPERTS + 1) * sizeof *p->group, 0x55),
 		.x = kernel_buffer(TOKENS * KP * 4, 0),
 		.copies = kernel_buffer(slots * KP * 4, 0),
@@ -313,8 +313,8 @@ static void open_pass(struct pass *p)
 
 static void close_pass(struct pass *p)
 {
-	void *all[] = { p->chosen, p->places, p->want_places, p->group, p->x,        p->copies, p->y,
-		        p->shares, p->out,    p->want,        p->q,     p->copied_q, p->s,      p->copied_s };
+	void *all[] = { p->chosen, p->picks, p->want_picks, p->group, p->x,        p->copies, p->y,
+		        p->shares, p->out,   p->want,       p->q,     p->copied_q, p->s,      p->copied_s };
 	for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
 		free(all[i]);
 }
@@ -332,11 +332,11 @@ static void run_one(const struct kernel_way *way, const struct key *key, const u
 static void check_order(const struct kernel_way *way, struct pass *p)
 {
 	struct key key = { .kind = KEY_DISPATCH, .rows = EXPERTS, .heads = SLOTS };
-	uint64_t arg[DISPATCH_ARGS] = { address(p->chosen), TOKENS, address(p->places), address(p->group), EXPERTS };
+	uint64_t arg[DISPATCH_ARGS] = { address(p->chosen), TOKENS, address(p->picks), address(p->group), EXPERTS };
 	unsigned g = 0;
 	int32_t next = 0;
 
-	memset(p->places, 0x55, TOKENS * ROUTE_MAX * 4);
+	memset(p->picks, 0x55, TOKENS * ROUTE_MAX * 4);
 	memset(p->group, 0x55, (EXPERTS + 1) * sizeof *p->group);
 	run_one(way, &key, arg, 1);
 	for (int32_t e = 0; e < EXPERTS; e++) {
@@ -344,7 +344,7 @@ static void check_order(const struct kernel_way *way, struct pass *p)
 		for (unsigned t = 0; t < TOKENS; t++)
 			for (unsigned i = 0; i < SLOTS; i++)
 				if (p->chosen[t * ROUTE_MAX + i] == e) {
-					p->want_places[t * ROUTE_MAX + i] = next++;
+					p->want_picks[t * ROUTE_MAX + i] = next++;
 					want.columns++;
 				}
 		if (want.columns)
@@ -353,14 +353,14 @@ static void check_order(const struct kernel_way *way, struct pass *p)
 	assert_true(g < EXPERTS);
 	for (; g < EXPERTS; g++)
 		assert_int_equal(p->group[g].columns, 0);
-	assert_memory_equal(p->places, p->want_places, TOKENS * ROUTE_MAX * 4);
+	assert_memory_equal(p->picks, p->want_picks, TOKENS * ROUTE_MAX * 4);
 }
 
 static void check_copies(const struct kernel_way *way, struct pass *p)
 {
 	struct key floats = { .kind = KEY_SCATTER, .k = K, .heads = SLOTS, .activation = key_type(DTYPE_F32) };
 	struct key int8 = floats;
-	uint64_t arg[SCATTER_ARGS] = { address(p->x), 0, address(p->places), address(p->copies), 0 };
+	uint64_t arg[SCATTER_ARGS] = { address(p->x), 0, address(p->picks), address(p->copies), 0 };
 
 	run_one(way, &floats, arg, TOKENS);
 	int8.activation = key_type(DTYPE_Q8_0);
@@ -371,7 +371,7 @@ static void check_copies(const struct kernel_way *way, struct pass *p)
 	run_one(way, &int8, arg, TOKENS);
 	for (unsigned t = 0; t < TOKENS; t++)
 		for (unsigned i = 0; i < SLOTS; i++) {
-			int32_t at = p->places[t * ROUTE_MAX + i];
+			int32_t at = p->picks[t * ROUTE_MAX + i];
 			assert_memory_equal(p->copies + at * KP, p->x + t * KP, KP * 4);
 			assert_memory_equal(p->copied_q + at * KP, p->q + t * KP, KP);
 			assert_memory_equal(p->copied_s + at * (KP / 32), p->s + t * (KP / 32), KP / 2);
@@ -382,7 +382,7 @@ static void check_sums(const struct kernel_way *way, struct pass *p, uint32_t fl
 {
 	struct key key = { .kind = KEY_COMBINE, .k = K, .heads = slots, .flags = flags };
 	float *out = kernel_buffer(TOKENS * KP * 4, 0);
-	uint64_t arg[COMBINE_ARGS] = { address(p->y), address(p->shares), address(p->places), address(out) };
+	uint64_t arg[COMBINE_ARGS] = { address(p->y), address(p->shares), address(p->picks), address(out) };
 
 	memcpy(out, p->out, TOKENS * KP * 4);
 	for (unsigned t = 0; t < TOKENS; t++)
@@ -390,7 +390,7 @@ static void check_sums(const struct kernel_way *way, struct pass *p, uint32_t fl
 			float sum = 0;
 			for (unsigned i = 0; i < slots; i++) {
 				int32_t at =
-					flags & KEY_SORTED ? p->places[t * ROUTE_MAX + i] : (int32_t)(t * slots + i);
+					flags & KEY_SORTED ? p->picks[t * ROUTE_MAX + i] : (int32_t)(t * slots + i);
 				float share = p->shares[t * ROUTE_MAX + i], y = p->y[at * KP + (int32_t)k];
 				share = flags & KEY_SIGMOID ? logistic(share) : share;
 				sum = i ? fmaf(share, y, sum) : share * y;

@@ -114,12 +114,12 @@ static void lie_about_slot(enum key_kind kind, unsigned slot)
 
 static void test_lies(void **state)
 {
-	unsigned turn = 0;
+	unsigned round = 0;
 
 	for (int kind = KEY_NONE + 1; kind < KEY_KIND_COUNT; kind++) {
 		const struct key key = { .kind = (uint8_t)kind };
 		for (unsigned slot = 0; is_kind(kind) && slot < template_args(&key); slot++)
-			if (!test_quick() || test_mine(turn++))
+			if (!test_quick() || test_mine(round++))
 				lie_about_slot((enum key_kind)kind, slot);
 	}
 }

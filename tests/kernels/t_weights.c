@@ -191,7 +191,7 @@ static void test_packing(void **unused)
 }
 
 /* Where byte `at` of `bytes` lies, by walking over the pieces one by one. */
-static uint64_t walk_pieces(uint32_t bytes, uint32_t at, unsigned lane)
+static uint64_t walk_vectors(uint32_t bytes, uint32_t at, unsigned lane)
 {
 	uint64_t base = 0;
 	for (uint32_t size = 16;; size = bytes >= size ? size : size / 2)
@@ -204,12 +204,12 @@ static uint64_t walk_pieces(uint32_t bytes, uint32_t at, unsigned lane)
 		}
 }
 
-static void test_places(void **unused)
+static void test_positions(void **unused)
 {
 	for (uint32_t bytes = 1; bytes <= 272; bytes++)
 		for (uint32_t at = 0; at < bytes; at++)
 			for (unsigned lane = 0; lane < 32; lane += 31)
-				assert_int_equal(weight_vectors_offset(bytes, at, lane), walk_pieces(bytes, at, lane));
+				assert_int_equal(weight_vectors_offset(bytes, at, lane), walk_vectors(bytes, at, lane));
 }
 
 /* The arrays of a format cover its units without gaps. */
@@ -226,7 +226,7 @@ static void check_arrays(const struct weight_format *f)
 
 /* By pieces, a row block has the bytes it has by vectors, but for numbers of six bits: each lane's in its own places.
  * Lanes are told apart by packing one row at a time. */
-static void check_pieces(enum dtype type, uint64_t k, unsigned lane)
+static void check_vector_counts(enum dtype type, uint64_t k, unsigned lane)
 {
 	const struct weight_format *f = weight_format_find(type);
 	uint64_t bytes = weight_block_bytes(type, WEIGHT_LANE_CONTIGUOUS, k),
@@ -259,14 +259,14 @@ static void check_pieces(enum dtype type, uint64_t k, unsigned lane)
 	for (uint64_t u = 0; u < units; u += u % span_units + 8 < span_units ? 8 : span_units - u % span_units) {
 		uint64_t n = span_units - u % span_units < 8 ? span_units - u % span_units : 8;
 		for (uint32_t at = 0; at < n * lane_bytes; at++) {
-			uint64_t place = u * weight_vectors_unit(f) +
-			                 weight_vectors_offset((uint32_t)(n * lane_bytes), at, lane);
-			packed[1][place] = none[place];
+			uint64_t position = u * weight_vectors_unit(f) +
+			                    weight_vectors_offset((uint32_t)(n * lane_bytes), at, lane);
+			packed[1][position] = none[position];
 		}
 	}
 	for (uint64_t h = 0; f->head_bytes && h < units / 8; h++) {
-		uint64_t place = units * weight_vectors_unit(f) + (h * 32 + lane) * weight_vectors_head(f);
-		memcpy(packed[1] + place, none + place, weight_vectors_head(f));
+		uint64_t position = units * weight_vectors_unit(f) + (h * 32 + lane) * weight_vectors_head(f);
+		memcpy(packed[1] + position, none + position, weight_vectors_head(f));
 	}
 	assert_memory_equal(packed[1], none, bytes);
 	free(none);
@@ -275,7 +275,7 @@ static void check_pieces(enum dtype type, uint64_t k, unsigned lane)
 	free(packed[1]);
 }
 
-static void test_pieces(void **unused)
+static void test_vector_counts(void **unused)
 {
 	static const uint64_t lengths[] = { 1, 31, 32, 33, 96, 224, 256, 288, 320, 768, 1000, 1280, 2560, 2816 };
 
@@ -285,7 +285,7 @@ static void test_pieces(void **unused)
 			for (unsigned i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
 				for (unsigned lane = 0; lane < 32; lane += 1 + lane % 3 * 9)
 					if (lengths[i] % dtype_table[t].block == 0)
-						check_pieces((enum dtype)t, lengths[i], lane);
+						check_vector_counts((enum dtype)t, lengths[i], lane);
 		}
 }
 
@@ -369,10 +369,9 @@ static void test_sizes(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors), cmocka_unit_test(test_codebooks), cmocka_unit_test(test_plain),
-		cmocka_unit_test(test_packing), cmocka_unit_test(test_sizes),     cmocka_unit_test(test_places),
-		cmocka_unit_test(test_pieces),  cmocka_unit_test(test_shares)
-	};
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_vectors),       cmocka_unit_test(test_codebooks),
+		                            cmocka_unit_test(test_plain),         cmocka_unit_test(test_packing),
+		                            cmocka_unit_test(test_sizes),         cmocka_unit_test(test_positions),
+		                            cmocka_unit_test(test_vector_counts), cmocka_unit_test(test_shares) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -418,7 +418,7 @@ static void test_masks_and_clauses(void **state)
 }
 
 /* More turns than a card counts. */
-static void test_many_turns(void **state)
+static void test_many_iterations(void **state)
 {
 	struct jk_messages m;
 	struct error err = { 0 };
@@ -450,7 +450,7 @@ int main(void)
 		cmocka_unit_test(test_noise),
 		cmocka_unit_test(test_types),
 		cmocka_unit_test(test_ragged_loops),
-		cmocka_unit_test(test_many_turns),
+		cmocka_unit_test(test_many_iterations),
 		cmocka_unit_test(test_reductions_of_nan),
 		cmocka_unit_test(test_masks_and_clauses),
 		cmocka_unit_test(test_apart),

@@ -30,10 +30,10 @@ int remove_dir(void **state) { return nftw(change_dir, remove_one, 16, FTW_DEPTH
 const char *in_dir(const char *name)
 {
 	static char path[2][700];
-	static int turn;
+	static int which;
 
-	snprintf(path[turn ^= 1], sizeof path[0], "%s/%s", change_dir, name);
-	return path[turn];
+	snprintf(path[which ^= 1], sizeof path[0], "%s/%s", change_dir, name);
+	return path[which];
 }
 
 void put_back(const struct kept *k)

@@ -30,10 +30,10 @@ int remove_dir(void **state) { return nftw(model_dir, remove_one, 16, FTW_DEPTH 
 const char *in_dir(const char *name)
 {
 	static char path[2][700];
-	static int turn;
+	static int which;
 
-	snprintf(path[turn ^= 1], sizeof path[0], "%s/%s", model_dir, name);
-	return path[turn];
+	snprintf(path[which ^= 1], sizeof path[0], "%s/%s", model_dir, name);
+	return path[which];
 }
 
 void expect_open(const char *path, unsigned flags, const char *part)

@@ -15,7 +15,7 @@
 
 /* ---- split GGUF: tensors distributed to the parts in turn */
 
-struct deal {
+struct distribute {
 	uint32_t parts, no_of_last, count_of_last, total;
 	bool repeat, keyless;
 	const char *key;
@@ -23,7 +23,7 @@ struct deal {
 	const char *extension; /* NULL: gguf */
 };
 
-static void write_split(const struct deal *d)
+static void write_split(const struct distribute *d)
 {
 	size_t n;
 	uint8_t *p = tiny_gguf(&tiny_min, DTYPE_F32, &n, NULL);
@@ -87,31 +87,31 @@ static void test_split_gguf(void **state)
 {
 	const char *first = "s-00001-of-00003.gguf";
 
-	write_split(&(struct deal){ 3, 2, 3, 11, false, false, NULL, 0, NULL });
+	write_split(&(struct distribute){ 3, 2, 3, 11, false, false, NULL, 0, NULL });
 	expect_open(in_dir(first), 0, NULL);
 	expect_open(model_dir, 0, NULL);
 	expect_open(in_dir("s-00002-of-00003.gguf"), 0, "is part 2 of 3 of a split model, expected its first part");
-	write_split(&(struct deal){ 3, 1, 3, 11, false, false, NULL, 0, NULL });
+	write_split(&(struct distribute){ 3, 1, 3, 11, false, false, NULL, 0, NULL });
 	expect_open(in_dir(first), 0, "s-00003-of-00003.gguf: key split.no is 1, expected 2");
-	write_split(&(struct deal){ 3, 2, 4, 11, false, false, NULL, 0, NULL });
+	write_split(&(struct distribute){ 3, 2, 4, 11, false, false, NULL, 0, NULL });
 	expect_open(in_dir(first), 0, "key split.count is 4, expected 3");
-	write_split(&(struct deal){ 3, 2, 3, 11, false, false, "llama.block_count", 1, NULL });
+	write_split(&(struct distribute){ 3, 2, 3, 11, false, false, "llama.block_count", 1, NULL });
 	expect_open(in_dir(first), 0, NULL);
-	write_split(&(struct deal){ 3, 2, 3, 11, false, false, "llama.block_count", 2, NULL });
+	write_split(&(struct distribute){ 3, 2, 3, 11, false, false, "llama.block_count", 2, NULL });
 	expect_open(in_dir(first), 0,
 	            "s-00003-of-00003.gguf: the key llama.block_count is not the same in the first file");
-	write_split(&(struct deal){ 3, 2, 3, 11, false, false, "llama.expert_count", 0, NULL });
+	write_split(&(struct distribute){ 3, 2, 3, 11, false, false, "llama.expert_count", 0, NULL });
 	expect_open(in_dir(first), 0, "the key llama.expert_count is not the same in the first file");
-	write_split(&(struct deal){ 3, 2, 3, 12, false, false, NULL, 0, NULL });
+	write_split(&(struct distribute){ 3, 2, 3, 12, false, false, NULL, 0, NULL });
 	expect_open(in_dir(first), 0, "key split.tensors.count is 12, expected 11");
-	write_split(&(struct deal){ 3, 2, 3, 11, false, true, NULL, 0, NULL });
+	write_split(&(struct distribute){ 3, 2, 3, 11, false, true, NULL, 0, NULL });
 	expect_open(in_dir(first), 0, "s-00001-of-00003.gguf: "); /* whole, as far as it says */
-	write_split(&(struct deal){ 3, 2, 3, 11, false, false, NULL, 0, NULL });
+	write_split(&(struct distribute){ 3, 2, 3, 11, false, false, NULL, 0, NULL });
 	write_split_part_without_keys("s-00003-of-00003.gguf");
 	expect_open(in_dir(first), 0, "s-00003-of-00003.gguf: the key split.no is missing in a part");
-	write_split(&(struct deal){ 3, 2, 3, 13, true, false, NULL, 0, NULL });
+	write_split(&(struct distribute){ 3, 2, 3, 13, true, false, NULL, 0, NULL });
 	expect_open(in_dir(first), 0, "occurs in more than one part");
-	write_split(&(struct deal){ 3, 2, 3, 11, false, false, NULL, 0, NULL });
+	write_split(&(struct distribute){ 3, 2, 3, 11, false, false, NULL, 0, NULL });
 	assert_int_equal(unlink(in_dir("s-00003-of-00003.gguf")), 0);
 	expect_open(in_dir(first), 0, "s-00003-of-00003.gguf: cannot be opened");
 	assert_int_equal(rename(in_dir(first), in_dir("alone.gguf")), 0);
@@ -147,20 +147,20 @@ static void test_whole_gguf(void **state)
 		assert_int_equal(unlink(in_dir(names[i])), 0);
 	}
 	for (uint32_t count = 0; count < 4; count++) {
-		write_split(&(struct deal){ 1, 0, count, 11, false, false, NULL, 0, NULL });
+		write_split(&(struct distribute){ 1, 0, count, 11, false, false, NULL, 0, NULL });
 		expect_open(in_dir("s-00001-of-00001.gguf"), 0, count < 2 ? NULL : "by its key split.count, expected");
 	}
 	/* tensors that were added later */
-	write_split(&(struct deal){ 1, 0, 0, 5, false, false, NULL, 0, NULL });
+	write_split(&(struct distribute){ 1, 0, 0, 5, false, false, NULL, 0, NULL });
 	assert_int_equal(rename(in_dir("s-00001-of-00001.gguf"), in_dir("merged.gguf")), 0);
 	expect_open(in_dir("merged.gguf"), 0, NULL);
 	assert_int_equal(rename(in_dir("merged.gguf"), in_dir("s-00001-of-00003.gguf")), 0);
 	expect_open(in_dir("s-00001-of-00003.gguf"), 0, NULL);
-	write_split(&(struct deal){ 1, 0, 5000, 11, false, false, NULL, 0, NULL });
+	write_split(&(struct distribute){ 1, 0, 5000, 11, false, false, NULL, 0, NULL });
 	expect_open(in_dir("s-00001-of-00001.gguf"), 0, "key split.count is 5000, expected 0 to 4096");
 	assert_int_equal(unlink(in_dir("s-00001-of-00001.gguf")), 0);
 	assert_int_equal(unlink(in_dir("s-00001-of-00003.gguf")), 0);
-	write_split(&(struct deal){ 3, 2, 3, 11, false, false, NULL, 0, "GGUF" });
+	write_split(&(struct distribute){ 3, 2, 3, 11, false, false, NULL, 0, "GGUF" });
 	expect_open(in_dir("s-00001-of-00003.GGUF"), 0, NULL);
 	expect_open(model_dir, 0, NULL);
 	expect_open(in_dir("s-00002-of-00003.GGUF"), 0, "is part 2 of 3");

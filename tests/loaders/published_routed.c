@@ -31,8 +31,8 @@ static void attention_entries(struct header *h, json_t *config, const char *base
 {
 	const uint64_t hidden = number(config, "hidden_size", 1), heads = number(config, "num_attention_heads", 1),
 		       rank = number(config, "kv_lora_rank", 0), low = number(config, "q_lora_rank", 0),
-		       rest = number(config, "qk_nope_head_dim", 0), turning = number(config, "qk_rope_head_dim", 0),
-		       value = number(config, "v_head_dim", 0), queries = heads * (rest + turning),
+		       rest = number(config, "qk_nope_head_dim", 0), rotating = number(config, "qk_rope_head_dim", 0),
+		       value = number(config, "v_head_dim", 0), queries = heads * (rest + rotating),
 		       dim = number(config, "head_dim", 0), q = heads * dim,
 		       kv = number(config, "num_key_value_heads", 1) * dim;
 	const bool latent_one = rank, norms = is_true(config, "use_qk_norm"), bias = is_true(config, "attention_bias");
@@ -43,7 +43,7 @@ static void attention_entries(struct header *h, json_t *config, const char *base
 		{ "self_attn.q_a_proj.weight", low, hidden, latent_one && low },
 		{ "self_attn.q_a_layernorm.weight", 0, low, latent_one && low },
 		{ "self_attn.q_b_proj.weight", queries, low, latent_one && low },
-		{ "self_attn.kv_a_proj_with_mqa.weight", rank + turning, hidden, latent_one },
+		{ "self_attn.kv_a_proj_with_mqa.weight", rank + rotating, hidden, latent_one },
 		{ "self_attn.kv_a_layernorm.weight", 0, rank, latent_one },
 		{ "self_attn.kv_b_proj.weight", heads * (rest + value), rank, latent_one },
 		{ "self_attn.o_proj.weight", hidden, latent_one ? heads * value : q, true },
@@ -175,7 +175,7 @@ static void attention_infos(struct gguf_writer *w, json_t *kv, const char *arch,
 		       keys = key_number(kv, arch, "attention.head_count_kv", 1),
 		       rank = key_number(kv, arch, "attention.kv_lora_rank", 0),
 		       low = key_number(kv, arch, "attention.q_lora_rank", 0),
-		       turning = key_number(kv, arch, "rope.dimension_count", 0),
+		       rotating = key_number(kv, arch, "rope.dimension_count", 0),
 		       dim = key_number(kv, arch, latent_one ? "attention.key_length_mla" : "attention.key_length", 0),
 		       value = key_number(kv, arch, "attention.value_length_mla", dim);
 	const struct {
@@ -196,9 +196,9 @@ static void attention_infos(struct gguf_writer *w, json_t *kv, const char *arch,
 		{ "attn_q_a.weight", { hidden, low }, latent_one },
 		{ "attn_q_a_norm.weight", { low }, latent_one },
 		{ "attn_q_b.weight", { low, heads * dim }, latent_one },
-		{ "attn_kv_a_mqa.weight", { hidden, rank + turning }, latent_one },
+		{ "attn_kv_a_mqa.weight", { hidden, rank + rotating }, latent_one },
 		{ "attn_kv_a_norm.weight", { rank }, latent_one },
-		{ "attn_k_b.weight", { dim - turning, rank, heads }, latent_one },
+		{ "attn_k_b.weight", { dim - rotating, rank, heads }, latent_one },
 		{ "attn_v_b.weight", { rank, value, heads }, latent_one },
 	};
 	char name[64];

@@ -236,7 +236,7 @@ static void test_more_files_than_descriptors(void **state)
 {
 	const struct tiny_model t = { "llama", 6, 64, 96, 4, 2, 16, 300, DTYPE_F32, .tied = true };
 	const unsigned before = open_files();
-	struct rlimit all, few;
+	struct rlimit all, small;
 	struct error err = { 0 };
 	struct weights w;
 
@@ -245,9 +245,9 @@ static void test_more_files_than_descriptors(void **state)
 	assert_int_equal(unlink(in_dir("model.safetensors")), 0);
 	assert_int_equal(write_shards(&t), 6 * 9 + 2);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
-	few = all;
-	few.rlim_cur = before + 8;
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	small = all;
+	small.rlim_cur = before + 8;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &small), 0);
 	bool ok = load(&w, change_dir, &err);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
 	if (!ok)
@@ -287,7 +287,7 @@ static void test_nothing_stays_open(void **state)
 
 /* ---- the copy of a header */
 
-static void test_header_in_pieces(void **state)
+static void test_header_in_parts(void **state)
 {
 	enum { N = 3000001 };
 	uint8_t *p = malloc(N), some[100];
@@ -383,7 +383,7 @@ int main(void)
 	struct error err = { 0 };
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
-		TEST(test_header_in_pieces),          TEST(test_header_without_end),
+		TEST(test_header_in_parts),           TEST(test_header_without_end),
 		TEST(test_texts_without_end),         TEST(test_gguf_at_every_read),
 		TEST(test_safetensors_at_every_read), TEST(test_more_files_than_descriptors),
 		TEST(test_nothing_stays_open),

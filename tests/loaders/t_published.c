@@ -36,7 +36,7 @@ static bool is_one_of(const char *type, const char *words)
 static void expert_entries(struct header *h, const struct sizes *s, const char *type, const char *base, uint64_t layer)
 {
 	const bool minimax = is_one_of(type, "minimax_m2"), mixtral = minimax || is_one_of(type, "mixtral phimoe"),
-		   turned = is_one_of(type, "qwen3_vl_moe_text"), granite = is_one_of(type, "granitemoe"),
+		   rotated = is_one_of(type, "qwen3_vl_moe_text"), granite = is_one_of(type, "granitemoe"),
 		   delta = is_one_of(type, "qwen3_5_moe_text");
 	const uint64_t wide = 2 * s->expert_ffn;
 	const char *router = granite   ? "block_sparse_moe.router.layer"
@@ -53,7 +53,7 @@ static void expert_entries(struct header *h, const struct sizes *s, const char *
 	snprintf(name, sizeof name, "%sblock_sparse_moe.e_score_correction_bias", prefix);
 	if (minimax)
 		entry(h, name, 0, s->experts);
-	if (turned) { /* column by column */
+	if (rotated) { /* column by column */
 		snprintf(name, sizeof name, "%smlp.experts.gate_up_proj", prefix);
 		stacked_entry(h, name, s->experts, s->hidden, wide);
 		snprintf(name, sizeof name, "%smlp.experts.down_proj", prefix);
@@ -67,7 +67,7 @@ static void expert_entries(struct header *h, const struct sizes *s, const char *
 		         delta ? "mlp.experts.down_proj" : "block_sparse_moe.output_linear.weight");
 		stacked_entry(h, name, s->experts, s->hidden, s->expert_ffn);
 	}
-	for (uint64_t e = 0; e < s->experts && !granite && !delta && !turned; e++) {
+	for (uint64_t e = 0; e < s->experts && !granite && !delta && !rotated; e++) {
 		snprintf(name, sizeof name, "%s%s.%" PRIu64 ".%s.weight", prefix, each, e, gate[mixtral]);
 		entry(h, name, s->expert_ffn, s->hidden);
 		snprintf(name, sizeof name, "%s%s.%" PRIu64 ".%s.weight", prefix, each, e, up[mixtral]);

@@ -113,15 +113,15 @@ static void test_specials(void **unused)
 
 /* ---- SentencePiece style */
 
-static const char *const some_pieces[] = { M "t", "he", M "the", "in", M,          "t",  "h",
-	                                   "e",   "i",  "n",     M M,  "\xc3\xa9", "ab", "b" };
+static const char *const some_parts[] = { M "t", "he", M "the", "in", M,          "t",  "h",
+	                                  "e",   "i",  "n",     M M,  "\xc3\xa9", "ab", "b" };
 /* ids: ▁t 259, he 260, ▁the 261, in 262, ▁ 263, t 264, h 265, e 266, i 267, n 268, ▁▁ 269, é 270, ab 271, b 272 */
 
 static void open_spm(struct small *s, int prefix)
 {
 	struct error err;
 
-	spm_vocab(&s->file, some_pieces, sizeof some_pieces / sizeof *some_pieces);
+	spm_vocab(&s->file, some_parts, sizeof some_parts / sizeof *some_parts);
 	vocab_bool(&s->file, "add_space_prefix", prefix);
 	if (!small_open(s, 0, &err))
 		fail_msg("%s", err.text);
@@ -166,7 +166,7 @@ static void test_collapsed_spaces(void **unused)
 	struct small s;
 	struct error err;
 
-	spm_vocab(&s.file, some_pieces, sizeof some_pieces / sizeof *some_pieces);
+	spm_vocab(&s.file, some_parts, sizeof some_parts / sizeof *some_parts);
 	vocab_bool(&s.file, "remove_extra_whitespaces", 1);
 	vocab_bool(&s.file, "add_bos_token", 0);
 	vocab_bool(&s.file, "add_eos_token", 1);

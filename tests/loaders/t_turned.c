@@ -22,7 +22,18 @@ static const char config[] =
 	"\"quantization_config\":{\"quant_method\":\"%s\"}}";
 
 /* What is wrong with a file. */
-enum mistake { NOTHING, NO_TENSOR, NO_SCALES, OTHER_TYPE, ROWS_FIRST, FEW_EXPERTS, FLAT, DEEP, FEW_BIASES, MISTAKES };
+enum mistake {
+	NOTHING,
+	NO_TENSOR,
+	NO_SCALES,
+	OTHER_TYPE,
+	ROWS_FIRST,
+	SMALL_EXPERTS,
+	FLAT,
+	DEEP,
+	SMALL_BIASES,
+	MISTAKES
+};
 
 struct image {
 	enum dtype type; /* of the experts' weights */
@@ -79,7 +90,7 @@ static void put_plain(struct st_writer *w)
 static uint8_t *put_experts(struct st_writer *w, const struct image *m, const char *name, uint64_t rows, uint64_t cols,
                             uint8_t **scales)
 {
-	uint64_t experts = m->mistake == FEW_EXPERTS ? EXPERTS - 1 : EXPERTS;
+	uint64_t experts = m->mistake == SMALL_EXPERTS ? EXPERTS - 1 : EXPERTS;
 	char full[100];
 
 	snprintf(full, sizeof full, "model.layers.0.mlp.experts.%s%s", name, m->type == DTYPE_MXFP4 ? "_blocks" : "");
@@ -90,12 +101,12 @@ static uint8_t *put_experts(struct st_writer *w, const struct image *m, const ch
 		return put(w, full, m->mistake == OTHER_TYPE ? DTYPE_I32 : m->type, m->mistake == DEEP ? 5 : 3,
 		           m->mistake == ROWS_FIRST ? other : shape);
 	}
-	const uint64_t shape[] = { experts, rows, cols / 32, 16, 1 }, turned[] = { experts, cols / 32, rows, 16 };
+	const uint64_t shape[] = { experts, rows, cols / 32, 16, 1 }, rotated[] = { experts, cols / 32, rows, 16 };
 	uint8_t *blocks = put(w, full, m->mistake == OTHER_TYPE ? DTYPE_I8 : DTYPE_U8,
 	                      m->mistake == FLAT   ? 3
 	                      : m->mistake == DEEP ? 5
 	                                           : 4,
-	                      m->mistake == ROWS_FIRST ? turned : shape);
+	                      m->mistake == ROWS_FIRST ? rotated : shape);
 	memcpy(strstr(full, "_blocks"), "_scales", 7);
 	if (m->mistake != NO_SCALES)
 		*scales = put(w, full, DTYPE_U8, 3, shape);
@@ -104,7 +115,8 @@ static uint8_t *put_experts(struct st_writer *w, const struct image *m, const ch
 
 static void make(struct image *m)
 {
-	const uint64_t few = m->mistake == FEW_BIASES, up[] = { EXPERTS, 2 * FFN - few }, down[] = { EXPERTS, HIDDEN };
+	const uint64_t small = m->mistake == SMALL_BIASES, up[] = { EXPERTS, 2 * FFN - small },
+		       down[] = { EXPERTS, HIDDEN };
 	struct st_writer w;
 
 	st_writer_start(&w);
@@ -265,16 +277,17 @@ static void test_mistakes(void **state)
 		{ DTYPE_BF16, NO_TENSOR, "the tensor model.layers.0.mlp.experts.down_proj_blocks is missing" },
 		{ DTYPE_BF16, OTHER_TYPE, "gate_up_proj has type I32, expected F32, F16 or BF16" },
 		{ DTYPE_BF16, ROWS_FIRST, "gate_up_proj has 3 dimensions (3 x 128 x 96), expected 3: (3 x 96 x 128)" },
-		{ DTYPE_BF16, FEW_EXPERTS, "gate_up_proj has 3 dimensions (2 x 96 x 128), expected 3: (3 x 96 x 128)" },
+		{ DTYPE_BF16, SMALL_EXPERTS,
+		  "gate_up_proj has 3 dimensions (2 x 96 x 128), expected 3: (3 x 96 x 128)" },
 		{ DTYPE_BF16, FLAT, "gate_up_proj has 2 dimensions (288 x 128), expected 3: (3 x 96 x 128)" },
 		{ DTYPE_BF16, DEEP, "gate_up_proj has 5 dimensions" },
-		{ DTYPE_BF16, FEW_BIASES, "gate_up_proj_bias has 2 dimensions (3 x 127), expected 2: (3 x 128)" },
+		{ DTYPE_BF16, SMALL_BIASES, "gate_up_proj_bias has 2 dimensions (3 x 127), expected 2: (3 x 128)" },
 		{ DTYPE_MXFP4, NO_TENSOR, "down_proj_blocks is missing" },
 		{ DTYPE_MXFP4, NO_SCALES, "the tensor model.layers.0.mlp.experts.gate_up_proj_scales is missing" },
 		{ DTYPE_MXFP4, OTHER_TYPE, "gate_up_proj_blocks has type I8, expected U8" },
 		{ DTYPE_MXFP4, ROWS_FIRST,
 		  "gate_up_proj_blocks has 4 dimensions (3 x 3 x 128 x 16), expected 4: (3 x 128 x 3 x 16)" },
-		{ DTYPE_MXFP4, FEW_EXPERTS, "gate_up_proj_blocks has 4 dimensions (2 x 128 x 3 x 16), expected 4" },
+		{ DTYPE_MXFP4, SMALL_EXPERTS, "gate_up_proj_blocks has 4 dimensions (2 x 128 x 3 x 16), expected 4" },
 		{ DTYPE_MXFP4, FLAT, "gate_up_proj_blocks has 3 dimensions (3 x 128 x 3), expected 4" },
 		{ DTYPE_MXFP4, DEEP, "gate_up_proj_blocks has 5 dimensions" },
 	};

@@ -77,7 +77,7 @@ static void add_tensor(struct image *g, const char *name, uint32_t type, uint64_
 
 enum { HIDDEN = 32, HEAD = 16, VOCAB = 280 };
 
-static void add_list_of_tokens(struct image *g, bool pieces)
+static void add_list_of_tokens(struct image *g, bool parts)
 {
 	static const char *const word[2][VOCAB - 259] = {
 		{ "aa", "ab", "he", "in", "lo", "low", "er", "12", "[X]", "<|b|>", "zz",
@@ -109,12 +109,12 @@ static void add_list_of_tokens(struct image *g, bool pieces)
 	char text[32];
 
 	for (uint32_t i = 0; i < VOCAB; i++) {
-		uint32_t byte = i - 3, type = i == 0 ? 2 : i < 3 ? 3 : i < 259 && pieces ? 6 : 1;
+		uint32_t byte = i - 3, type = i == 0 ? 2 : i < 3 ? 3 : i < 259 && parts ? 6 : 1;
 		if (i < 3) {
 			snprintf(text, sizeof text, "%s", i == 0 ? "<unk>" : i == 1 ? "<s>" : "</s>");
 		} else if (i >= 259) {
-			snprintf(text, sizeof text, "%s", word[pieces][i - 259]);
-		} else if (pieces) {
+			snprintf(text, sizeof text, "%s", word[parts][i - 259]);
+		} else if (parts) {
 			snprintf(text, sizeof text, "<0x%02X>", byte);
 		} else {
 			uint32_t c = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174 ? byte
@@ -134,13 +134,13 @@ static void add_list_of_tokens(struct image *g, bool pieces)
 static void add_vocabulary(struct image *g)
 {
 	static const char *const merge[] = { "h e", "i n", "a b", "a a", "l o", "lo w", "e r", "1 2" };
-	bool pieces = dice_one_in(g->dice, 2);
+	bool parts = dice_one_in(g->dice, 2);
 
-	add_text(g, "tokenizer.ggml.model", pieces ? "llama" : "gpt2");
-	if (!pieces)
+	add_text(g, "tokenizer.ggml.model", parts ? "llama" : "gpt2");
+	if (!parts)
 		add_text(g, "tokenizer.ggml.pre", "llama-bpe");
-	add_list_of_tokens(g, pieces);
-	if (pieces) {
+	add_list_of_tokens(g, parts);
+	if (parts) {
 		struct item *scores = add_array(g, "tokenizer.ggml.scores", F32, VOCAB);
 		for (int i = 0; i < VOCAB; i++) {
 			float f = i < 259 ? 0 : (float)-i;

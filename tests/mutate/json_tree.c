@@ -167,13 +167,13 @@ static struct json_node *pick(struct dice *d, struct json_node *root, struct jso
 	return below ? find(root, &number, parent, index) : NULL;
 }
 
-static void long_text(struct json_node *j, const char *piece, size_t times, const char *open, const char *close)
+static void long_text(struct json_node *j, const char *part, size_t times, const char *open, const char *close)
 {
 	struct bytes b = { 0 };
 
 	bytes_put(&b, open, strlen(open));
 	for (size_t i = 0; i < times; i++)
-		bytes_put(&b, piece, strlen(piece));
+		bytes_put(&b, part, strlen(part));
 	bytes_put(&b, close, strlen(close));
 	bytes_put(&b, "", 1);
 	json_set(j, (const char *)b.p);

@@ -30,8 +30,8 @@
 
 /* --- memory: what is asked for while a file is opened must follow from the file's size */
 
-static atomic_uint_fast64_t asked;
-static uint64_t max_asked = UINT64_MAX;
+static atomic_uint_fast64_t requested;
+static uint64_t max_requested = UINT64_MAX;
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t each);
@@ -46,10 +46,10 @@ void *__wrap_aligned_alloc(size_t alignment, size_t n);
 
 static void count(size_t n)
 {
-	if (atomic_fetch_add(&asked, n) + n > max_asked) {
+	if (atomic_fetch_add(&requested, n) + n > max_requested) {
 		char text[100];
 		int length = snprintf(text, sizeof text, "# %zu bytes more are too much for this file\n", n);
-		max_asked = UINT64_MAX;
+		max_requested = UINT64_MAX;
 		(void)!write(STDERR_FILENO, text, (size_t)length);
 		abort();
 	}
@@ -83,8 +83,8 @@ void *__wrap_aligned_alloc(size_t alignment, size_t n)
 
 void limit_memory(uint64_t bytes)
 {
-	asked = 0;
-	max_asked = bytes;
+	requested = 0;
+	max_requested = bytes;
 }
 
 /* --- one file's trials */

@@ -365,7 +365,7 @@ static void add_split(struct image *g, uint16_t no, uint16_t count, uint32_t ten
 }
 
 /* Distributes the tensors to parts, round robin; the keys are all in the first. */
-static void deal(struct image part[PARTS], struct image *whole)
+static void distribute(struct image part[PARTS], struct image *whole)
 {
 	uint32_t tensors = (uint32_t)whole->tensors;
 
@@ -455,7 +455,7 @@ void mutate_split(struct mutant *m)
 	if (!g)
 		abort();
 	image_build(g, &m->dice);
-	deal(part, g);
+	distribute(part, g);
 	bool files = changes && dice_one_in(&m->dice, 3);
 	for (unsigned i = 0; i < changes && !files; i++)
 		change_split(m, part);

@@ -119,7 +119,7 @@ static void test_zsh(void **state)
 /* fish says itself what it would complete. */
 static void test_fish(void **state)
 {
-	static const struct line asked[] = {
+	static const struct line requested[] = {
 		{ "jitrun --device sim:gfx110", "sim:gfx1101" },
 		{ "jitrun --device=sim:gfx1036", "--device=sim:gfx1036" },
 		{ "jitrun --kv-type q", "q8_0" },
@@ -137,18 +137,18 @@ static void test_fish(void **state)
 	if (!is_there("fish"))
 		skip();
 	assert_non_null(getcwd(here, sizeof here));
-	for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+	for (size_t i = 0; i < sizeof requested / sizeof *requested; i++) {
 		snprintf(command, sizeof command,
 		         "cd %s && HOME=%s fish --no-config -c \"for p in jitrun jitwarm; source "
 		         "'%s/completion/'\\$p.fish; end; complete -C '%s'\"",
-		         dir, dir, here, asked[i].typed);
+		         dir, dir, here, requested[i].typed);
 		FILE *f = popen(command, "r"); /* NOLINT */
 		size_t n = f ? fread(answer, 1, sizeof answer - 1, f) : 0;
 		answer[n] = 0;
 		assert_true(f && pclose(f) == 0);
-		if (!strstr(answer, asked[i].wanted))
-			fail_msg("fish: \"%s\" is not in what it offers for %s: %s", asked[i].wanted, asked[i].typed,
-			         answer);
+		if (!strstr(answer, requested[i].wanted))
+			fail_msg("fish: \"%s\" is not in what it offers for %s: %s", requested[i].wanted,
+			         requested[i].typed, answer);
 	}
 }
 

@@ -126,16 +126,19 @@ static void sweep(unsigned scene, const struct command *c, const struct expected
 	               : scenes[scene].longest  ? FULL_MAX_LONGEST
 	               : scenes[scene].long_one ? FULL_MAX_LONG
 	                                        : FULL_MAX;
-	const char *asked = getenv("JITRUN_TEST_FAULTS_CALLS");
+	const char *requested = getenv("JITRUN_TEST_FAULTS_CALLS");
 
-	if (asked)
-		max = (unsigned)atoi(asked);
+	if (requested)
+		max = (unsigned)atoi(requested);
 	for (unsigned w = 0; w < WAYS; w++) {
 		unsigned n = e->o.count[ways[w].call], tries = max && max < n ? max : n;
 		unsigned memory = ways[w].call <= FAULT_MMAP ? scenes[scene].memory : 0;
-		if (!test_full() && !asked && memory)
+		if (!test_full() && !requested && memory)
 			tries = memory < n ? memory : n;
-		else if (!test_full() && !asked && (w + scene) % (scenes[scene].long_one ? 17 : test_quick() ? 8 : 6))
+		else if (!test_full() && !requested &&
+		         (w + scene) % (scenes[scene].long_one ? 17
+		                        : test_quick()         ? 8
+		                                               : 6))
 			continue;
 		for (unsigned i = 0; i < tries; i++) {
 			unsigned shift = (scene * 7919u + w * 104729u) % 1009u;

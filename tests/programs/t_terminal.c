@@ -147,17 +147,17 @@ static void test_characters(void **state)
 			continue;
 		assert_int_equal(code, c);
 		bool control = c < 0x20 || (c >= 0x7f && c <= 0x9f);
-		bool turns = c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x202a && c <= 0x202e) ||
-		             (c >= 0x2066 && c <= 0x2069);
+		bool rounds = c == 0x61c || c == 0x200e || c == 0x200f || (c >= 0x202a && c <= 0x202e) ||
+		              (c >= 0x2066 && c <= 0x2069);
 		assert_int_equal(text_is_control(c), control);
-		assert_int_equal(text_misleads(c), control || turns || c == 0x2028 || c == 0x2029);
+		assert_int_equal(text_misleads(c), control || rounds || c == 0x2028 || c == 0x2029);
 		/* and in a sentence */
 		struct error err = { 0 };
 		char name[8] = "";
 		memcpy(name, p, n);
 		if (c)
 			error_set(&err, ERROR_IO, "<%s>", name);
-		if (c && (control || turns || c == 0x2028 || c == 0x2029)) {
+		if (c && (control || rounds || c == 0x2028 || c == 0x2029)) {
 			char want[40] = "<";
 			for (unsigned i = 0; i < n; i++)
 				snprintf(want + 1 + 4 * i, 8, "\\x%02x>", p[i]);

@@ -62,7 +62,7 @@ static void close_invoked(struct invoked *v)
 }
 
 /* Where the invocation tokens are for the last time. */
-static void test_places(void **unused)
+static void test_setups(void **unused)
 {
 	struct invoked v;
 	jit_adapter_info info = JIT_ADAPTER_INFO();
@@ -282,9 +282,9 @@ static void test_shared(void **unused)
 	static const struct {
 		bool adapts;
 		size_t from, min, max;
-	} turns[] = { { false, 0, 0, 0 },           { true, AT, 64, AT }, { true, AT, AT + 1, LONG },
-		      { true, AT + 1, 64, AT + 1 }, { true, 0, 0, 0 },    { false, 0, AT + 1, LONG },
-		      { true, LONG, AT + 1, LONG } };
+	} rounds[] = { { false, 0, 0, 0 },           { true, AT, 64, AT }, { true, AT, AT + 1, LONG },
+		       { true, AT + 1, 64, AT + 1 }, { true, 0, 0, 0 },    { false, 0, AT + 1, LONG },
+		       { true, LONG, AT + 1, LONG } };
 	int32_t ids[LONG];
 	size_t reused, n;
 	jit_session *ready[1];
@@ -294,14 +294,14 @@ static void test_shared(void **unused)
 	jit_batch *b = jit_batch_open(v.m, &o, NULL);
 	for (int i = 0; i < LONG; i++)
 		ids[i] = i * 37 % VOCAB;
-	for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
+	for (size_t i = 0; i < sizeof rounds / sizeof *rounds; i++) {
 		jit_session *s = jit_batch_session(b, NULL, NULL);
-		if (turns[i].adapts)
-			set_from(s, v.a, 1, turns[i].from);
+		if (rounds[i].adapts)
+			set_from(s, v.a, 1, rounds[i].from);
 		assert_int_equal(jit_session_submit(s, ids, LONG, &reused, NULL), JIT_OK);
-		if (reused < turns[i].min || reused > turns[i].max)
-			fail_msg("turn %zu: %zu tokens were taken over, expected %zu to %zu", i, reused, turns[i].min,
-			         turns[i].max);
+		if (reused < rounds[i].min || reused > rounds[i].max)
+			fail_msg("turn %zu: %zu tokens were taken over, expected %zu to %zu", i, reused, rounds[i].min,
+			         rounds[i].max);
 		while (jit_batch_pending(b))
 			assert_int_equal(jit_batch_step(b, ready, 1, &n, NULL), JIT_OK);
 		jit_session_close(s);
@@ -345,7 +345,7 @@ static void test_cuts(void **unused)
 	close_invoked(&v);
 }
 
-static void test_refused_places(void **unused)
+static void test_refused_setups(void **unused)
 {
 	const struct way way = { .threads = 1 };
 	jit_error err = { 0 };
@@ -372,9 +372,9 @@ static void test_refused_places(void **unused)
 int run_from(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_places),        cmocka_unit_test(test_from),   cmocka_unit_test(test_scores),
+		cmocka_unit_test(test_setups),        cmocka_unit_test(test_from),   cmocka_unit_test(test_scores),
 		cmocka_unit_test(test_batch),         cmocka_unit_test(test_shared), cmocka_unit_test(test_cuts),
-		cmocka_unit_test(test_refused_places)
+		cmocka_unit_test(test_refused_setups)
 	};
 
 	return cmocka_run_group_tests_name("from a token on", tests, NULL, NULL);

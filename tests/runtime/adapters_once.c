@@ -49,11 +49,11 @@ static char folder[64];
 static const char *inside(const char *name)
 {
 	static char path[3][120];
-	static unsigned turn;
+	static unsigned round;
 
-	turn = (turn + 1) % 3;
-	snprintf(path[turn], sizeof path[turn], "%s/%s", folder, name);
-	return path[turn];
+	round = (round + 1) % 3;
+	snprintf(path[round], sizeof path[round], "%s/%s", folder, name);
+	return path[round];
 }
 
 static void make_folder(const char *name)
@@ -258,7 +258,7 @@ static void test_merged(void **unused)
 {
 	/* which of modules: pairs; whole ones, and both side by side */
 	static const unsigned some[] = { 1, 2, 4, 7, 8, 16, 3, 8 + 2, 16 + 1 + 4, 8 + 16 + 4 };
-	static const struct way whole = { .threads = 2, .batch = 64 }, few = { .threads = 1, .batch = 5 };
+	static const struct way whole = { .threads = 2, .batch = 64 }, small = { .threads = 1, .batch = 5 };
 
 	for (unsigned tied = 0; tied < 2; tied++) {
 		begin(tied);
@@ -272,7 +272,7 @@ static void test_merged(void **unused)
 			jit_model *m = open_made("model", "cpu"), *merged = open_made("merged", "cpu");
 			struct told *bare = told_with(m, NULL, 0, &whole), *want = told_with(merged, NULL, 0, &whole),
 				    *got = told_with(m, "adapter", scale, &whole),
-				    *again = told_with(m, "adapter", scale, &few);
+				    *again = told_with(m, "adapter", scale, &small);
 			const size_t n = sizeof *want / sizeof(float);
 			const double off = distance(&got->prompt[0][0], &want->prompt[0][0], n),
 				     moved = distance(&bare->prompt[0][0], &want->prompt[0][0], n);

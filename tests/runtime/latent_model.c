@@ -334,7 +334,7 @@ static void rotate(const struct latent_model *m, double *x, int position)
 
 /* All of one layer's keys, values and rotated parts so far. */
 struct history {
-	double key[MAX_TOKENS][MAX], turning[MAX_TOKENS][256];
+	double key[MAX_TOKENS][MAX], rotates[MAX_TOKENS][256];
 };
 
 static void attend(const struct latent_model *m, const struct history *h, const double *q, int position, double *out)
@@ -349,7 +349,7 @@ static void attend(const struct latent_model *m, const struct history *h, const 
 			for (unsigned d = 0; d < m->rest; d++)
 				s[p] += q[i * head + d] * h->key[p][i * each + d];
 			for (unsigned d = 0; d < m->rotating; d++)
-				s[p] += q[i * head + m->rest + d] * h->turning[p][d];
+				s[p] += q[i * head + m->rest + d] * h->rotates[p][d];
 			s[p] *= scale;
 			max = fmax(max, s[p]);
 		}
@@ -380,7 +380,7 @@ static void one_layer(const struct latent_model *m, unsigned layer, struct histo
 	norm(m, "self_attn.kv_a_layernorm", layer, m->rank, 1e-6, kv, latent);
 	times(m, "self_attn.kv_b_proj", layer, m->heads * (m->rest + m->value), m->rank, latent, h->key[position]);
 	rotate(m, kv + m->rank, position);
-	memcpy(h->turning[position], kv + m->rank, m->rotating * sizeof *kv);
+	memcpy(h->rotates[position], kv + m->rank, m->rotating * sizeof *kv);
 	for (unsigned i = 0; i < m->heads; i++)
 		rotate(m, q + i * head + m->rest, position);
 	attend(m, h, q, position, o);

@@ -291,11 +291,11 @@ static void test_greatest_of_blocks(void **state)
 	uint32_t r = 7;
 	(void)state;
 
-	for (int turn = 0; turn < 2000; turn++) {
-		int blocks = 1 + turn % BLOCKS;
+	for (int round = 0; round < 2000; round++) {
+		int blocks = 1 + round % BLOCKS;
 		for (int i = 0; i < 32 * blocks; i++) {
 			r = r * 1664525u + 1013904223u;
-			x[i] = turn % 3 ? (float)(r >> (turn % 3 == 1 ? 28 : 16)) - 20 : r >> 31 ? 0.0f : -0.0f;
+			x[i] = round % 3 ? (float)(r >> (round % 3 == 1 ? 28 : 16)) - 20 : r >> 31 ? 0.0f : -0.0f;
 		}
 		for (int b = 0; b < blocks; b++) {
 			greatest[b] = -INFINITY;
@@ -304,7 +304,7 @@ static void test_greatest_of_blocks(void **state)
 		}
 		assert_int_equal(greatest_of_blocks(x, greatest, 32 * blocks), greatest_first(x, 32 * blocks));
 		assert_true(logits_are_finite(greatest, 32 * (uint32_t)blocks));
-		greatest[turn % blocks] = INFINITY;
+		greatest[round % blocks] = INFINITY;
 		assert_false(logits_are_finite(greatest, 32 * (uint32_t)blocks));
 	}
 }

@@ -20,7 +20,7 @@ static char *renamed(char out[200], const char *name, const char *at, const char
 	return out;
 }
 
-static void put(struct st_writer *w, const char *name, const struct piece *t, const uint8_t *p, uint64_t rows)
+static void put(struct st_writer *w, const char *name, const struct slice *t, const uint8_t *p, uint64_t rows)
 {
 	const uint64_t shape[] = { t->dim[0], rows, t->dim[2] };
 
@@ -28,7 +28,7 @@ static void put(struct st_writer *w, const char *name, const struct piece *t, co
 }
 
 /* Of each expert's rows every second, or one half. */
-static void put_some(struct st_writer *w, const char *name, const struct piece *t, bool in_turn, int which)
+static void put_some(struct st_writer *w, const char *name, const struct slice *t, bool serial, int which)
 {
 	const uint64_t rows = t->dim[1] / 2;
 	const size_t row = t->bytes / t->dim[0] / t->dim[1];
@@ -37,8 +37,7 @@ static void put_some(struct st_writer *w, const char *name, const struct piece *
 	for (uint64_t e = 0; e < t->dim[0]; e++)
 		for (uint64_t r = 0; r < rows; r++)
 			memcpy(p + (e * rows + r) * row,
-			       t->p + (2 * e * rows +
-			               (in_turn ? 2 * r + (uint64_t)which : r + (uint64_t)which * rows)) *
+			       t->p + (2 * e * rows + (serial ? 2 * r + (uint64_t)which : r + (uint64_t)which * rows)) *
 			                       row,
 			       row);
 	put(w, name, t, p, rows);
@@ -53,7 +52,7 @@ static void put_stack(const struct original *o, struct st_writer *w, const char 
 		                                { "down_proj.", "down_proj." }, { "up_proj.", "up_proj." } };
 	const char *kind = at + strlen("experts.0.");
 	uint8_t *all = NULL;
-	struct piece t = { 0 };
+	struct slice t = { 0 };
 	uint64_t n = 0;
 	char one[200], to[200];
 
@@ -61,7 +60,7 @@ static void put_stack(const struct original *o, struct st_writer *w, const char 
 		snprintf(one, sizeof one, "%.*sexperts.%d.%s", (int)(at - name), name, (int)n, kind);
 		if (!(entry = json_object_get(o->header, one)))
 			break;
-		t = original_piece(entry, o->data);
+		t = original_slice(entry, o->data);
 		all = realloc(all, (n + 1) * t.bytes);
 		memcpy(all + n * t.bytes, t.p, t.bytes);
 	}
@@ -76,7 +75,7 @@ static void put_stack(const struct original *o, struct st_writer *w, const char 
 }
 
 /* Tensors that hold all experts already; false: it is none. */
-static bool put_fused(struct st_writer *w, const char *name, const struct piece *t, const char *own)
+static bool put_fused(struct st_writer *w, const char *name, const struct slice *t, const char *own)
 {
 	const char *at;
 	char to[2][200];
@@ -107,7 +106,7 @@ static bool put_fused(struct st_writer *w, const char *name, const struct piece 
 }
 
 /* gpt-oss's MXFP4 and the biases of its experts; false: it is none. */
-static bool put_turned(struct st_writer *w, const char *name, json_t *entry, const struct piece *t)
+static bool put_transposed(struct st_writer *w, const char *name, json_t *entry, const struct slice *t)
 {
 	static const struct {
 		const char *end, *to;
@@ -121,7 +120,7 @@ static bool put_turned(struct st_writer *w, const char *name, json_t *entry, con
 	for (size_t i = 0; at && i < sizeof kinds / sizeof *kinds; i++) {
 		if (!ends_in(name, kinds[i].end))
 			continue;
-		struct piece u = *t;
+		struct slice u = *t;
 		bool words = json_array_size(json_object_get(entry, "shape")) == 4;
 		u.type = words ? DTYPE_U32 : strcmp(kinds[i].to, "bias") == 0 ? DTYPE_BF16 : DTYPE_U8;
 		u.dim[2] = words ? u.dim[2] * 4 : u.dim[2];
@@ -150,7 +149,7 @@ static bool put_turned(struct st_writer *w, const char *name, json_t *entry, con
 }
 
 /* Of the rows of each head those for keys, turned; and those for values. */
-static void put_by_head(const struct original *o, struct st_writer *w, const char *name, const struct piece *t)
+static void put_by_head(const struct original *o, struct st_writer *w, const char *name, const struct slice *t)
 {
 	const json_t *text = json_object_get(o->config, "text_config"), *c = text ? text : o->config;
 	const uint64_t heads = (uint64_t)json_integer_value(json_object_get(c, "num_attention_heads")),
@@ -180,7 +179,7 @@ static void put_by_head(const struct original *o, struct st_writer *w, const cha
 }
 
 /* With its 1, in floats: BF16 would round. */
-static void put_norm(struct st_writer *w, const char *name, const struct piece *t)
+static void put_norm(struct st_writer *w, const char *name, const struct slice *t)
 {
 	float *x = malloc(t->dim[0] * sizeof *x);
 
@@ -227,12 +226,12 @@ void mlx_layout(const struct original *o, struct st_writer *w)
 		if (strcmp(name, "__metadata__") == 0 || strncmp(name, "mtp.", 4) == 0 || strstr(name, "visual") ||
 		    strstr(name, "vision"))
 			continue;
-		struct piece t = original_piece(entry, o->data);
+		struct slice t = original_slice(entry, o->data);
 		own_name(own, name, inside, strcmp(type, "lfm2_moe") == 0);
 		if ((at = strstr(own, "experts.")) && at[8] >= '0' && at[8] <= '9') {
 			if (strncmp(at, "experts.0.", 10) == 0)
 				put_stack(o, w, own, at);
-		} else if (put_fused(w, name, &t, own) || put_turned(w, own, entry, &t)) {
+		} else if (put_fused(w, name, &t, own) || put_transposed(w, own, entry, &t)) {
 			continue;
 		} else if (t.rank == 3 && t.dim[1] == 1) {
 			st_write_tensor(w, own, t.type, 3, (const uint64_t[]){ t.dim[0], t.dim[2], 1 }, t.p, t.bytes);

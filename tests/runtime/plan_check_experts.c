@@ -73,20 +73,20 @@ void do_dispatch(struct checker *c, const struct key *k, const uint64_t *arg, in
 	plan_require(c, arg[DISPATCH_TOKENS] == c->p->tokens && arg[DISPATCH_GROUP_COUNT] == groups_of(c),
 	             "tokens or groups");
 	reads(c, DISPATCH_CHOSEN, CHOSEN, i, 0);
-	writes(c, DISPATCH_POSITIONS, PLACES, i, 0);
+	writes(c, DISPATCH_POSITIONS, SLOTS, i, 0);
 	writes(c, DISPATCH_GROUPS, GROUPS_OF_SLOTS, i, 0);
 }
 
 void do_scatter(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	const bool int8 = k->activation == DTYPE_Q8_0 + 1;
-	const uint32_t i = layer_of(c, arg[SCATTER_POSITIONS], PLACES);
+	const uint32_t i = layer_of(c, arg[SCATTER_POSITIONS], SLOTS);
 
 	check_slots(c, k);
 	check_units(c, begin, end, c->p->tokens);
 	plan_require(c, k->k == c->s->spec.hidden && k->flags == 0 && (int8 || k->activation == DTYPE_F32 + 1),
 	             "length, format or flags");
-	reads(c, SCATTER_POSITIONS, PLACES, i, 0);
+	reads(c, SCATTER_POSITIONS, SLOTS, i, 0);
 	reads(c, SCATTER_X, tokens_input(c), i, 0);
 	touches(c, SCATTER_OUT, true, of_slots(SLOT_INPUT, i, true), 0, 0);
 	if (!int8)
@@ -231,7 +231,7 @@ void do_combine(struct checker *c, const struct key *k, const uint64_t *arg, int
 	}
 	plan_require(c, sorted == (arg[COMBINE_POSITIONS] != 0), "places");
 	if (sorted)
-		reads(c, COMBINE_POSITIONS, PLACES, i, 0);
+		reads(c, COMBINE_POSITIONS, SLOTS, i, 0);
 	if (adds)
 		reads_wide(c, COMBINE_OUT, old.value, old.of, 0, kp * 4);
 	writes_wide(c, COMBINE_OUT, value.value, value.of, 0, kp * 4);

@@ -92,7 +92,7 @@ static void do_cache(struct checker *c, bool write, uint32_t layer, unsigned key
 
 	plan_require(c, c->op->arg[keys] == base && c->op->arg[values] == base + k_bytes, "cache");
 	for (unsigned i = 0; i < 2 && !c->wrong; i++) {
-		const struct place at = place_of(c, slot[i], 0);
+		const struct range at = range_of(c, slot[i], 0);
 		touch(c, write, page + at.at, at.bytes,
 		      (struct content){ .value = i ? CACHED_VALUES : CACHED_KEYS,
 		                        .of = layer,
@@ -156,7 +156,7 @@ static unsigned columns_apart(const struct checker *c)
 }
 
 /* Whether a pass of a few tokens should have its context in parts, where a layer's window is not short. */
-static bool is_few(const struct checker *c)
+static bool is_small_batch(const struct checker *c)
 {
 	const struct model_spec *s = &c->s->spec;
 	const uint32_t n = c->p->tokens;
@@ -178,7 +178,7 @@ static bool is_few(const struct checker *c)
 static uint32_t wanted_units(const struct checker *c, uint32_t layer, uint32_t *parts)
 {
 	const uint32_t apart = columns_apart(c), n = c->p->tokens, of_tokens = apart ? (n + apart - 1) / apart : 1;
-	const bool wanted = n == 1 ? c->opt->context == PLAN_PARTS : is_few(c);
+	const bool wanted = n == 1 ? c->opt->context == PLAN_PARTS : is_small_batch(c);
 
 	*parts = wanted && !is_short(c, layer) ? template_attention_parts(c->opt->target, c->s->spec.kv_heads) : 0;
 	for (uint32_t units = 1; n > 1 && units<of_tokens && * parts> 1; units *= 2)
@@ -192,7 +192,7 @@ static bool should_rotate(const struct checker *c, uint32_t layer)
 	const struct model_spec *s = &c->s->spec;
 	const struct weights_layer *l = &c->s->layer[layer];
 
-	return (c->p->tokens == 1 || (is_few(c) && !is_short(c, layer))) && !l->q_norm == !l->k_norm &&
+	return (c->p->tokens == 1 || (is_small_batch(c) && !is_short(c, layer))) && !l->q_norm == !l->k_norm &&
 	       template_attention_rotates(c->opt->target, s->heads, s->kv_heads, s->head_dim);
 }
 

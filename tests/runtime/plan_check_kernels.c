@@ -205,7 +205,7 @@ static bool find_product(const struct plan_space *s, uint64_t w, struct product 
 }
 
 /* What a target's templates say of inputs; asking takes them long. */
-static struct content turned_for(const struct target *t, enum dtype weight, enum dtype act, uint32_t tokens)
+static struct content interleaved_for(const struct target *t, enum dtype weight, enum dtype act, uint32_t tokens)
 {
 	static struct content known[TARGET_COUNT][DTYPE_COUNT][3][TEMPLATE_MAX_WIDE + 1];
 	struct content *k = &known[t->id][weight][act == DTYPE_Q8_0 ? 1 : act == DTYPE_BF16 ? 2 : 0][tokens];
@@ -269,7 +269,7 @@ static void read_product_input(struct checker *c, const struct key *k, const str
 {
 	/* words of pairs lie the same way in a wide tile of one column and in a narrow one */
 	const bool wide = k->flags & KEY_WIDE && !(narrowed && k->tile_n == 1), int8 = act == DTYPE_Q8_0;
-	struct content like = wide ? turned_for(c->opt->target, m->w->type, narrowed ? m->w->type : act, k->tile_n)
+	struct content like = wide ? interleaved_for(c->opt->target, m->w->type, narrowed ? m->w->type : act, k->tile_n)
 	                           : (struct content){ 0 };
 
 	if (narrowed)
@@ -349,7 +349,7 @@ static void do_matmul(struct checker *c, const struct key *k, const uint64_t *ar
 		judged(c, MATMUL_GREATEST);
 }
 
-static void do_turn(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
+static void do_interleave(struct checker *c, const struct key *k, const uint64_t *arg, int64_t begin, int64_t end)
 {
 	bool int8 = k->activation == DTYPE_Q8_0 + 1, rounds = k->numerics == NUMERICS_BOUNDED,
 	     dot2 = rounds && c->opt->target->has_dot2, narrow = rounds && !dot2, alone = dot2 && k->tile_n == 1;
@@ -414,7 +414,7 @@ void do_units(struct checker *c, uint32_t launch, uint32_t group, int64_t begin,
 	case KEY_DISPATCH: do_dispatch(c, k, l->arg, begin, end); break;
 	case KEY_SCATTER: do_scatter(c, k, l->arg, begin, end); break;
 	case KEY_COMBINE: do_combine(c, k, l->arg, begin, end); break;
-	case KEY_INTERLEAVE: do_turn(c, k, l->arg, begin, end); break;
+	case KEY_INTERLEAVE: do_interleave(c, k, l->arg, begin, end); break;
 	case KEY_NORM: do_norm(c, k, l->arg, begin, end); break;
 	case KEY_QUANTISE: do_quantise(c, l->arg, begin, end); break;
 	case KEY_EMBED: do_embed(c, k, l->arg, begin, end); break;

@@ -36,7 +36,7 @@ static void do_latent_cache(struct checker *c, bool write, uint32_t layer, unsig
 {
 	const uint64_t keys = c->op->arg[slot];
 
-	if (!c->wrong && place_of(c, slot, 0).bytes != c->s->kv.page_bytes / PLAN_LAYERS)
+	if (!c->wrong && range_of(c, slot, 0).bytes != c->s->kv.page_bytes / PLAN_LAYERS)
 		plan_complain(c, "wrong bytes of a page");
 	touch_latent_cache(c, write, layer, keys);
 	judged(c, slot);

@@ -8,17 +8,17 @@
 
 static enum form form_of(struct kernel_use use)
 {
-	const bool turned = use.layout == KERNEL_PANELS;
+	const bool panel = use.layout == KERNEL_PANELS;
 
 	if (use.layout == KERNEL_PAGES)
 		return CACHED;
 	if (use.layout == KERNEL_RECORDS)
 		return RECORDED;
 	switch ((enum kernel_type)use.type) {
-	case KERNEL_INT8: return turned ? TURNED_BYTES : PLAIN_BYTES;
-	case KERNEL_BLOCK: return turned ? TURNED_SCALES : PLAIN_SCALES;
+	case KERNEL_INT8: return panel ? PANEL_BYTES : PLAIN_BYTES;
+	case KERNEL_BLOCK: return panel ? PANEL_SCALES : PLAIN_SCALES;
 	case KERNEL_HALF: return NARROWED;
-	default: return turned ? TURNED_FLOATS : PLAIN_FLOATS;
+	default: return panel ? PANEL_FLOATS : PLAIN_FLOATS;
 	}
 }
 
@@ -135,7 +135,7 @@ static void find_ends(struct checker *c, unsigned slot, struct kernel_extent *e,
 		n += add_unit(c, slot, u - 1, e, stride);
 }
 
-struct place place_of(struct checker *c, unsigned slot, uint64_t stride)
+struct range range_of(struct checker *c, unsigned slot, uint64_t stride)
 {
 	struct known_slot *s = &c->known->slot[slot];
 
@@ -145,12 +145,12 @@ struct place place_of(struct checker *c, unsigned slot, uint64_t stride)
 		s->end = c->end;
 		s->values = c->values;
 	}
-	return (struct place){ c->op->arg[slot] + s->extent.begin,
+	return (struct range){ c->op->arg[slot] + s->extent.begin,
 		               s->extent.begin < s->extent.end ? s->extent.end - s->extent.begin : 0,
 		               stride ? stride : s->stride };
 }
 
-static void touch_place(struct checker *c, unsigned slot, bool write, struct place place, struct content like,
+static void touch_range(struct checker *c, unsigned slot, bool write, struct range range, struct content like,
                         uint64_t first)
 {
 	const struct known_slot *known = &c->known->slot[slot];
@@ -159,28 +159,28 @@ static void touch_place(struct checker *c, unsigned slot, bool write, struct pla
 	             "slot: its signature does not touch it so");
 	*(write ? &c->written : &c->read) |= 1u << slot;
 	like.form = known->form;
-	like.stride = place.stride;
-	like.origin = c->op->arg[slot] - first * place.stride;
+	like.stride = range.stride;
+	like.origin = c->op->arg[slot] - first * range.stride;
 	if (!c->wrong)
-		touch(c, write, place.at, place.bytes, like);
+		touch(c, write, range.at, range.bytes, like);
 }
 
 void touches(struct checker *c, unsigned slot, bool write, struct content like, uint64_t first, uint64_t stride)
 {
 	if (!c->wrong)
-		touch_place(c, slot, write, place_of(c, slot, stride), like, first);
+		touch_range(c, slot, write, range_of(c, slot, stride), like, first);
 }
 
 void writes_between(struct checker *c, unsigned slot, uint32_t value, uint32_t of, uint64_t first)
 {
 	if (c->wrong)
 		return;
-	struct place place = place_of(c, slot, 0);
-	const uint64_t before = (place.at - c->op->arg[slot]) % place.stride, bytes = before + place.bytes;
+	struct range range = range_of(c, slot, 0);
+	const uint64_t before = (range.at - c->op->arg[slot]) % range.stride, bytes = before + range.bytes;
 
-	place.at -= before;
-	place.bytes = (bytes + place.stride - 1) / place.stride * place.stride;
-	touch_place(c, slot, true, place, (struct content){ .value = value, .of = of }, first);
+	range.at -= before;
+	range.bytes = (bytes + range.stride - 1) / range.stride * range.stride;
+	touch_range(c, slot, true, range, (struct content){ .value = value, .of = of }, first);
 }
 
 void reads_wide(struct checker *c, unsigned slot, uint32_t value, uint32_t of, uint64_t first, uint64_t stride)

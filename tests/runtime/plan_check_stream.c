@@ -62,7 +62,7 @@ void do_layer_inputs(struct checker *c, const struct key *k, const uint64_t *arg
 	check_all(c, begin, end, (uint64_t)n * PLAN_LAYERS);
 	reads(c, LAYER_INPUTS_X, INPUT_PRODUCT, 0, 0);
 	reads(c, LAYER_INPUTS_E, INPUT_ROW, 0, 0);
-	if (!c->wrong && place_of(c, LAYER_INPUTS_OUT, 0).bytes != PLAN_LAYERS * n * bytes)
+	if (!c->wrong && range_of(c, LAYER_INPUTS_OUT, 0).bytes != PLAN_LAYERS * n * bytes)
 		plan_complain(c, "wrong bytes of all layers");
 	for (uint32_t i = 0; i < PLAN_LAYERS; i++) { /* each layer's are a value of their own */
 		const uint64_t at = arg[LAYER_INPUTS_OUT] + i * n * bytes;

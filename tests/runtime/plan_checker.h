@@ -68,10 +68,10 @@ struct content columns_at(uint32_t value, uint32_t of, uint32_t form, uint64_t s
 void begin_slots(struct checker *c, const struct plan_op *op, int64_t begin, int64_t end);
 void end_slots(struct checker *c);
 /* Bytes from the first to the last that they touch in a slot; stride: of a token. */
-struct place {
+struct range {
 	uint64_t at, bytes, stride;
 };
-struct place place_of(struct checker *c, unsigned slot, uint64_t stride);
+struct range range_of(struct checker *c, unsigned slot, uint64_t stride);
 /* They read this value of a layer or state there, or write it; the slot begins with token `first` of the pass. stride:
  * of a token, where the signature does not know it, else 0. */
 void reads_wide(struct checker *c, unsigned slot, uint32_t value, uint32_t of, uint64_t first, uint64_t stride);

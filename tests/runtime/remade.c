@@ -57,10 +57,10 @@ void original_close(struct original *o)
 	free(o->file);
 }
 
-struct piece original_piece(json_t *entry, const uint8_t *data)
+struct slice original_slice(json_t *entry, const uint8_t *data)
 {
 	json_t *at = json_object_get(entry, "data_offsets"), *shape = json_object_get(entry, "shape");
-	struct piece t = { .dim = { 1, 1, 1, 1 }, .rank = json_array_size(shape), .type = DTYPE_BF16 };
+	struct slice t = { .dim = { 1, 1, 1, 1 }, .rank = json_array_size(shape), .type = DTYPE_BF16 };
 	uint64_t from = (uint64_t)json_integer_value(json_array_get(at, 0));
 
 	for (size_t i = 0; i < t.rank; i++)
@@ -107,14 +107,14 @@ void remade_model(const char *name, struct st_writer *w, json_t *config)
 	free(text);
 }
 
-void remade_put(struct st_writer *w, const char *name, const struct piece *t)
+void remade_put(struct st_writer *w, const char *name, const struct slice *t)
 {
 	st_write_tensor(w, name, t->type, (unsigned)t->rank, t->dim, t->p, t->bytes);
 }
 
 /* ---- heads of a state cut in two */
 
-static void put_twice(struct st_writer *w, const char *name, const struct piece *t, uint64_t first)
+static void put_twice(struct st_writer *w, const char *name, const struct slice *t, uint64_t first)
 {
 	const uint64_t columns = t->bytes / t->dim[0], more = t->dim[0] - first;
 	uint64_t shape[2] = { first + 2 * more, t->dim[1] };
@@ -145,7 +145,7 @@ bool remade_halves(const char *made, const char *name, const char *heads, const 
 	st_writer_start(&w);
 	json_object_foreach(o.header, key, entry)
 	{
-		struct piece t = strcmp(key, "__metadata__") ? original_piece(entry, o.data) : (struct piece){ 0 };
+		struct slice t = strcmp(key, "__metadata__") ? original_slice(entry, o.data) : (struct slice){ 0 };
 		bool each = false;
 		for (size_t i = 0; i < sizeof of_heads / sizeof *of_heads; i++)
 			each = each || strcmp(key + strlen(key) - strlen(of_heads[i]), of_heads[i]) == 0;

@@ -18,7 +18,7 @@ struct original {
 };
 
 /* One of its tensors. */
-struct piece {
+struct slice {
 	uint64_t dim[4], rank;
 	const uint8_t *p;
 	size_t bytes;
@@ -30,7 +30,7 @@ bool original_open(struct original *o, const char *name);
 void original_read(struct original *o, const char *dir);
 void original_close(struct original *o);
 /* Of an entry of `header`. */
-struct piece original_piece(json_t *entry, const uint8_t *data);
+struct slice original_slice(json_t *entry, const uint8_t *data);
 
 /* Set-up and tear-down of a group of tests that writes files. */
 int remade_start(void **state);
@@ -38,7 +38,7 @@ int remade_end(void **state);
 /* In the test's folder; returns out. */
 char *remade_path(char out[300], const char *name);
 void remade_file(const char *name, const void *p, size_t n);
-void remade_put(struct st_writer *w, const char *name, const struct piece *t);
+void remade_put(struct st_writer *w, const char *name, const struct slice *t);
 /* The directory of a model: its files. */
 void remade_model(const char *name, struct st_writer *w, json_t *config);
 

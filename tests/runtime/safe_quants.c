@@ -216,30 +216,31 @@ static void write_2d(struct st_writer *w, const char *stem, const char *end, enu
 	write_rows(w, stem, end, type, 0, rows, cols, data);
 }
 
-/* Numbers of `lines` lines of groups; turned: of `groups` lines of rows. */
+/* Numbers of `lines` lines of groups; transposed: of `groups` lines of rows. */
 static void write_numbers(struct st_writer *w, const struct form *f, const struct quantised *m, const char *stem,
-                          const char *end, const uint32_t *number, bool turned)
+                          const char *end, const uint32_t *number, bool transposed)
 {
 	uint64_t n = m->groups * m->group_lines;
 	unsigned bytes = dtype_table[f->number].bytes;
 	uint8_t *out = room((n + m->groups) * bytes);
 
 	for (uint64_t i = 0; i < n; i++)
-		memcpy(out + (turned ? i % m->groups * m->group_lines + i / m->groups : i) * bytes, &number[i], bytes);
+		memcpy(out + (transposed ? i % m->groups * m->group_lines + i / m->groups : i) * bytes, &number[i],
+		       bytes);
 	if (n == 1 && m->group_rows > 1) {
 		char name[160];
 		snprintf(name, sizeof name, "%s%s", stem, end);
 		st_write_tensor(w, name, f->number, 1, (const uint64_t[]){ 1 }, out, bytes);
 	} else {
 		uint64_t lines = m->group_lines + (f->wrong == MORE_BLOCKS);
-		write_rows(w, stem, end, f->number, m->experts, turned ? m->groups : lines, turned ? lines : m->groups,
-		           out);
+		write_rows(w, stem, end, f->number, m->experts, transposed ? m->groups : lines,
+		           transposed ? lines : m->groups, out);
 	}
 	free(out);
 }
 
 /* Row r's place in a word of eight. */
-static unsigned place(const struct form *f, uint64_t r)
+static unsigned position(const struct form *f, uint64_t r)
 {
 	static const unsigned awq[8] = { 0, 2, 4, 6, 1, 3, 5, 7 }; /* which row each nibble has */
 	unsigned at = 0;
@@ -251,7 +252,7 @@ static unsigned place(const struct form *f, uint64_t r)
 	return at;
 }
 
-static void write_turned(struct st_writer *w, const struct form *f, const struct quantised *m, const char *stem)
+static void write_transposed(struct st_writer *w, const struct form *f, const struct quantised *m, const char *stem)
 {
 	const unsigned bits = f->bits, each = 32 / bits;
 	uint8_t *quants = room(m->rows * m->cols), *zeros = room(m->groups * m->rows);
@@ -261,15 +262,15 @@ static void write_turned(struct st_writer *w, const struct form *f, const struct
 		for (uint64_t k = 0; k < m->cols; k++)
 			put_bits(quants,
 			         f->method == GPTQ ? (k / each * m->rows + r) * 32 + k % each * bits
-			                           : (k * m->rows / 8 + r / 8) * 32 + place(f, r) * 4,
+			                           : (k * m->rows / 8 + r / 8) * 32 + position(f, r) * 4,
 			         bits, m->q[r * m->cols + k]);
 	for (uint64_t i = 0; i < m->groups * m->rows; i++) {
 		uint64_t r = i / m->groups, g = i % m->groups;
 		unsigned zero = f->wrong == ZERO_OF_7    ? 6
 		                : f->wrong == ZERO_OF_15 ? 15
 		                                         : (unsigned)(m->zero[i] - f->shift);
-		put_bits(zeros, (g * m->rows / each + r / each) * 32 + (bits == 8 ? r % 4 : place(f, r)) * bits, bits,
-		         zero);
+		put_bits(zeros, (g * m->rows / each + r / each) * 32 + (bits == 8 ? r % 4 : position(f, r)) * bits,
+		         bits, zero);
 	}
 	for (uint64_t k = 0; k < m->cols; k++)
 		order[k] = (int32_t)(k / m->group);
@@ -363,7 +364,7 @@ static void write_tensor(struct pair *p, const struct safetensors_tensor *t, con
 		m.experts = t->rank == 3 ? t->dim[0] : 0;
 		st_write_tensor(&p->floats, name, DTYPE_F32, t->rank, t->dim, m.value, n * 4);
 		name[strlen(name) - strlen("weight")] = 0;
-		(p->form->method == GPTQ || p->form->method == AWQ ? write_turned
+		(p->form->method == GPTQ || p->form->method == AWQ ? write_transposed
 		                                                   : write_in_rows)(&p->quants, p->form, &m, name);
 		free_room(&m);
 	} else {

@@ -174,7 +174,7 @@ static const struct sized {
 enum { STRUCTS = sizeof structs / sizeof *structs, LONGER = 40, FILL = 0xa5 };
 
 /* A struct of so many bytes, each `fill`, at the end of what may be touched. */
-static uint8_t *place(size_t size, int fill)
+static uint8_t *position(size_t size, int fill)
 {
 	uint8_t bytes[4096];
 
@@ -210,7 +210,7 @@ static void no_size_is_refused(void **state)
 	for (size_t i = 0; i < STRUCTS; i++)
 		for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
 			char says[64];
-			uint8_t *p = place(structs[i].size, 0);
+			uint8_t *p = position(structs[i].size, 0);
 			memcpy(p, &sizes[k], sizeof sizes[k]);
 			snprintf(says, sizeof says, "size is %zu; expected", sizes[k]);
 			if (!refused(&structs[i], p, says))
@@ -223,12 +223,12 @@ static void older_options_are_shorter(void **state)
 	(void)state;
 	for (size_t i = 0; i < STRUCTS; i++)
 		for (size_t n = sizeof(size_t); structs[i].field && n <= structs[i].size; n += sizeof(size_t))
-			check_taken(&structs[i], place(n, 0));
+			check_taken(&structs[i], position(n, 0));
 	jit_error err = { 0 };
 	jit_session_options o = JIT_SESSION_OPTIONS(.context = 77, .threads = 1);
 	jit_session_stats stats = JIT_SESSION_STATS();
 	o.size = offsetof(jit_session_options, batch);
-	jit_session *s = jit_session_open(model, memcpy(place(o.size, 0), &o, o.size), &err);
+	jit_session *s = jit_session_open(model, memcpy(position(o.size, 0), &o, o.size), &err);
 	assert_non_null(s);
 	assert_int_equal(jit_session_get_stats(s, &stats, &err), JIT_OK);
 	assert_int_equal(stats.context, 77);
@@ -243,11 +243,11 @@ static void newer_options_end_in_zeros(void **state)
 		const struct sized *t = &structs[i];
 		if (!t->field)
 			continue;
-		check_taken(t, place(t->size + LONGER, 0));
-		check_taken(t, place(4096, 0));
+		check_taken(t, position(t->size + LONGER, 0));
+		check_taken(t, position(4096, 0));
 		for (size_t at = t->size; at < t->size + LONGER; at++) {
 			char says[64];
-			uint8_t *p = place(t->size + LONGER, 0);
+			uint8_t *p = position(t->size + LONGER, 0);
 			p[at] = (uint8_t)(1 + at);
 			snprintf(says, sizeof says, "byte %zu is %zu", at, 1 + at);
 			if (!refused(t, p, says))
@@ -265,20 +265,20 @@ static void results_fill_what_there_is(void **state)
 		jit_error err = { 0 };
 		if (t->field)
 			continue;
-		uint8_t *p = place(t->size, FILL);
+		uint8_t *p = position(t->size, FILL);
 		assert_int_equal(t->call(p, &err), JIT_OK);
 		assert_memory_equal(p, &t->size, sizeof t->size);
 		assert_true(t->size <= sizeof whole);
 		memcpy(whole, p, t->size);
 		for (size_t n = sizeof n; n <= t->size; n += sizeof n) {
-			p = place(n, FILL);
+			p = position(n, FILL);
 			assert_int_equal(t->call(p, &err), JIT_OK);
 			assert_memory_equal(p, &n, sizeof n);
 			if (memcmp(p + sizeof n, whole + sizeof n, n - sizeof n) != 0)
 				fail_msg("%s: the first %zu bytes are others than in a whole one", t->type, n);
 		}
 		for (size_t n = t->size; n <= 4096; n += n == t->size ? LONGER : 4096 - t->size - LONGER) {
-			p = place(n, FILL);
+			p = position(n, FILL);
 			assert_int_equal(t->call(p, &err), JIT_OK);
 			assert_memory_equal(p, &n, sizeof n);
 			assert_memory_equal(p + sizeof n, whole + sizeof n, t->size - sizeof n);
@@ -310,7 +310,7 @@ static void tables_are_complete(void **state)
 
 static uint8_t *with_value(const struct sized *t, const struct field *f, double v)
 {
-	uint8_t *p = place(t->size, 0);
+	uint8_t *p = position(t->size, 0);
 	float real = (float)v;
 	int whole = f->kind == WHOLE ? (int)v : 0;
 
@@ -439,7 +439,7 @@ static void text_is_given_without_its_length(void **state)
 	assert_int_equal(err.code, JIT_ERROR_ARGUMENT);
 }
 
-static void no_place_for_results_is_refused(void **state)
+static void no_memory_for_results_is_refused(void **state)
 {
 	jit_error err = { 0 };
 	(void)state;
@@ -493,7 +493,7 @@ int main(void)
 		cmocka_unit_test(refused_sampling_changes_nothing),
 		cmocka_unit_test(no_token_is_refused),
 		cmocka_unit_test(text_is_given_without_its_length),
-		cmocka_unit_test(no_place_for_results_is_refused),
+		cmocka_unit_test(no_memory_for_results_is_refused),
 	};
 	return cmocka_run_group_tests(tests, open_all, NULL);
 }

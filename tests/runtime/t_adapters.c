@@ -272,7 +272,7 @@ static void test_shared_beginnings(void **unused)
 	static const struct {
 		unsigned which;
 		bool takes_over;
-	} turns[] = { { 1, false }, { 2, false }, { 0, false }, { 1, true }, { 3, false }, { 2, true } };
+	} rounds[] = { { 1, false }, { 2, false }, { 0, false }, { 1, true }, { 3, false }, { 2, true } };
 	int32_t ids[LONG];
 	size_t reused, n;
 	jit_session *ready[1];
@@ -282,12 +282,12 @@ static void test_shared_beginnings(void **unused)
 	jit_batch *b = jit_batch_open(w.m, &o, NULL);
 	for (int i = 0; i < LONG; i++)
 		ids[i] = i * 37 % VOCAB;
-	for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
+	for (size_t i = 0; i < sizeof rounds / sizeof *rounds; i++) {
 		jit_session *s = jit_batch_session(b, NULL, NULL);
-		wear(s, &w, turns[i].which);
+		wear(s, &w, rounds[i].which);
 		assert_int_equal(jit_session_submit(s, ids, LONG, &reused, NULL), JIT_OK);
-		if (turns[i].takes_over != (reused > 0))
-			fail_msg("adapters %x: %zu tokens were taken over", turns[i].which, reused);
+		if (rounds[i].takes_over != (reused > 0))
+			fail_msg("adapters %x: %zu tokens were taken over", rounds[i].which, reused);
 		while (jit_batch_pending(b))
 			assert_int_equal(jit_batch_step(b, ready, 1, &n, NULL), JIT_OK);
 		jit_session_close(s);

@@ -31,7 +31,7 @@ struct form {
 	unsigned wrong;           /* which mistake of the writer's; 0: none */
 };
 
-enum { NO_SCALES = 1, FEW_SCALES, OTHER_BIASES, FLOAT_SCALES, FEW_ROWS };
+enum { NO_SCALES = 1, SMALL_SCALES, OTHER_BIASES, FLOAT_SCALES, SMALL_ROWS };
 
 static struct tiny_model shape_of(const struct form *f, const char *extra)
 {
@@ -100,8 +100,8 @@ static void quantise_group(const struct form *f, const float *w, uint64_t at, ui
 static void write_quants(struct st_writer *w, const struct form *f, const char *name, uint64_t rows, uint64_t cols,
                          const struct quantised *q)
 {
-	uint64_t groups = cols / f->group, words = cols / 8, scales = f->wrong == FEW_SCALES ? groups - 1 : groups,
-		 few = f->wrong == FEW_ROWS ? rows - 1 : rows;
+	uint64_t groups = cols / f->group, words = cols / 8, scales = f->wrong == SMALL_SCALES ? groups - 1 : groups,
+		 small = f->wrong == SMALL_ROWS ? rows - 1 : rows;
 	uint32_t *more = calloc(rows * cols, 4);
 	char other[128];
 	int stem = (int)(strlen(name) - strlen("weight"));
@@ -116,7 +116,8 @@ static void write_quants(struct st_writer *w, const struct form *f, const char *
 	if (f->wrong == FLOAT_SCALES)
 		st_write_tensor(w, other, DTYPE_F32, 2, (const uint64_t[]){ rows, groups }, NULL, rows * groups * 4);
 	else if (f->wrong != NO_SCALES)
-		st_write_tensor(w, other, f->numbers, 2, (const uint64_t[]){ few, scales }, q->scale, few * scales * 2);
+		st_write_tensor(w, other, f->numbers, 2, (const uint64_t[]){ small, scales }, q->scale,
+		                small * scales * 2);
 	if (f->symmetric) {
 		snprintf(other, sizeof other, "%s_shape", name);
 		st_write_tensor(w, other, DTYPE_I64, 1, (const uint64_t[]){ 2 },
@@ -323,11 +324,11 @@ static void test_refused(void **state)
 		const char *part;
 	} writers[] = {
 		{ NO_SCALES, "embed_tokens.scales is missing, which model.embed_tokens.weight needs" },
-		{ FEW_SCALES, "has 3 scales for 256 columns, expected one for a multiple of 32" },
+		{ SMALL_SCALES, "has 3 scales for 256 columns, expected one for a multiple of 32" },
 		{ OTHER_BIASES,
 		  "the biases of tensor model.embed_tokens.weight differ from its scales in type or shape" },
 		{ FLOAT_SCALES, "embed_tokens.scales has type F32, expected F16 or BF16" },
-		{ FEW_ROWS, "embed_tokens.scales has 95 rows, expected 96" },
+		{ SMALL_ROWS, "embed_tokens.scales has 95 rows, expected 96" },
 	};
 	static const struct {
 		const char *quantization, *part;

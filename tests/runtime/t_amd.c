@@ -56,13 +56,13 @@ static void copy(struct sim_device *sim, const struct sim_kernel *k, uint8_t *to
 		fail_msg("%s: %u: %s", sim_target(sim), n, err.text);
 }
 
-static void check_copies(struct sim_device *sim, const struct sim_kernel *k, uint8_t *from, uint8_t *to, uint32_t piece)
+static void check_copies(struct sim_device *sim, const struct sim_kernel *k, uint8_t *from, uint8_t *to, uint32_t part)
 {
 	static const uint32_t sizes[] = { 1, 15, 255, 256, 257, 511, 1000, 2300 };
 
 	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
 		for (uint32_t groups = 1; groups <= 4; groups += 3) {
-			uint32_t at = piece == 1 ? (uint32_t)i : 16, bytes = sizes[i] * piece;
+			uint32_t at = part == 1 ? (uint32_t)i : 16, bytes = sizes[i] * part;
 			for (uint32_t b = 0; b < ROOM; b++)
 				from[b] = (uint8_t)(b * 7 + b / 251 + i);
 			memset(to, GUARD, ROOM);
@@ -71,7 +71,7 @@ static void check_copies(struct sim_device *sim, const struct sim_kernel *k, uin
 			for (uint32_t b = 0; b < ROOM; b++)
 				if ((b < at || b >= at + bytes) && to[b] != GUARD)
 					fail_msg("%s: %u pieces of %u bytes: byte %u was written", sim_target(sim),
-					         sizes[i], piece, b);
+					         sizes[i], part, b);
 		}
 }
 
@@ -186,7 +186,7 @@ static void remove_locks(void)
 }
 
 /* Two that launch without a pause between are never inside together, and nobody stands outside for long. */
-static void test_turns(void **state)
+static void test_alternating(void **state)
 {
 	int number[2] = { 0, 1 };
 	struct error err = { 0 };
@@ -257,7 +257,7 @@ static void test_names(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_queue_sizes),    cmocka_unit_test(test_copies),
-		                            cmocka_unit_test(test_code),           cmocka_unit_test(test_turns),
+		                            cmocka_unit_test(test_code),           cmocka_unit_test(test_alternating),
 		                            cmocka_unit_test(test_cancelled_wait), cmocka_unit_test(test_names) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

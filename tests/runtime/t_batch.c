@@ -31,7 +31,7 @@ struct request {
 	struct answer answer[ANSWERS_MAX];
 	size_t n, length, fed; /* answers; tokens; those submitted so far */
 	unsigned wanted;       /* tokens still to be chosen */
-	bool came, turned, cancelled;
+	bool came, swapped, cancelled;
 };
 struct schedule {
 	jit_model *model;
@@ -141,8 +141,8 @@ static void answer(struct schedule *t, struct request *r)
 	*a = (struct answer){ r->fed, r->length, malloc((size_t)t->vocab * sizeof(float)) };
 	assert_non_null(a->logits);
 	memcpy(a->logits, logits, (size_t)t->vocab * sizeof(float));
-	if (r->wanted == 0 && !r->turned && draw(t, 2) == 0) {
-		r->turned = true;
+	if (r->wanted == 0 && !r->swapped && draw(t, 2) == 0) {
+		r->swapped = true;
 		r->wanted = draw(t, 6);
 		submit(t, r, 40);
 	} else if (r->wanted == 0) {

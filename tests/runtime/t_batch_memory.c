@@ -28,9 +28,9 @@ void *__wrap_realloc(void *p, size_t n);
 int __wrap_posix_memalign(void **p, size_t align, size_t n);
 
 /* The number of the allocation that fails, from 1; 0: none does. Threads of the batch count, too. */
-static atomic_ulong asked, fails;
+static atomic_ulong requested, fails;
 
-static bool refuses(void) { return atomic_fetch_add(&asked, 1) + 1 == atomic_load(&fails); }
+static bool refuses(void) { return atomic_fetch_add(&requested, 1) + 1 == atomic_load(&fails); }
 void *__wrap_malloc(size_t n) { return refuses() ? NULL : __real_malloc(n); }
 void *__wrap_calloc(size_t n, size_t size) { return refuses() ? NULL : __real_calloc(n, size); }
 void *__wrap_realloc(void *p, size_t n) { return refuses() ? NULL : __real_realloc(p, n); }
@@ -250,7 +250,7 @@ static void tell_of(struct story *t, uint64_t kv_bytes, unsigned long fail)
 	memset(t->party, 0, sizeof t->party);
 	memset(t->chosen, 0, sizeof t->chosen);
 	t->errors = 0;
-	asked = 0;
+	requested = 0;
 	fails = fail;
 	jit_batch *b = jit_batch_open(model, &o, &err);
 	if (!b) {
@@ -288,7 +288,7 @@ static void compare(unsigned long fail)
 			    0)
 				fail_msg("%s, allocation %lu of %lu, %u errors: session %u has other logits at answer "
 				         "%u",
-				         name, fail, (unsigned long)asked, with.errors, i, a);
+				         name, fail, (unsigned long)requested, with.errors, i, a);
 			assert_int_equal(with.chosen[i][a], without.chosen[i][a]);
 		}
 	}
@@ -301,7 +301,7 @@ static void check_first(uint64_t kv_bytes, unsigned of, unsigned long max)
 
 	tell(&without, kv_bytes, 0);
 	assert_int_equal(without.errors, 0);
-	all = asked;
+	all = requested;
 	for (unsigned long fail = 1; fail <= all && fail <= max; fail += of) {
 		if (!test_in_part(fail / of))
 			continue;
@@ -440,7 +440,7 @@ static void a_failed_submit_changes_nothing(void **state)
 			assert_int_equal(jit_batch_step(b, ready, 1, &told, &err), JIT_OK);
 		assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_REGEX, rule, sizeof rule - 1, &err), JIT_OK);
 		memcpy(before, jit_session_logits(s, &err), bytes);
-		asked = 0;
+		requested = 0;
 		fails = fail;
 		int status = jit_session_submit(s, more, n_more, NULL, &err);
 		fails = 0;

@@ -223,12 +223,12 @@ static void check_batch(int tokens, size_t length_number, size_t sessions)
 static void sweep(unsigned of)
 {
 	static const size_t numbers[] = { 1, 2, 3, SESSIONS_MAX };
-	unsigned turn = 0;
+	unsigned round = 0;
 
 	for (int tokens = 1; on.model && tokens <= WIDEST; tokens++)
 		for (size_t l = 0; l < LENGTHS; l++)
 			for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
-				if (turn++ % of == 0)
+				if (round++ % of == 0)
 					check_batch(tokens, l, numbers[k]);
 }
 

@@ -203,7 +203,7 @@ static void test_random_moments(void **state)
 
 /* ---- known moments */
 
-static void test_asked_before(void **state)
+static void test_requested_before(void **state)
 {
 	static const char *const devices[] = { "cpu", "ref", "sim:gfx1100" };
 	jit_error err;
@@ -384,9 +384,9 @@ static void test_giving_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_asked_before),  cmocka_unit_test(test_shared),
-		cmocka_unit_test(test_inside_a_pass), cmocka_unit_test(test_random_moments),
-		cmocka_unit_test(test_loading),       cmocka_unit_test(test_giving_up),
+		cmocka_unit_test(test_requested_before), cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_inside_a_pass),    cmocka_unit_test(test_random_moments),
+		cmocka_unit_test(test_loading),          cmocka_unit_test(test_giving_up),
 	};
 
 	source_path(model_path, "models/tale-q8_0.gguf");

@@ -90,16 +90,16 @@ static void check(const char *path, const char *name, const char *target, uint64
 static void check_shape(const char *shape, const char *weights, uint32_t short_ffn, uint32_t depth)
 {
 	static const char *const targets[] = { "gfx1101", "gfx1030", "gfx1201" };
-	struct shape few = *shape_find(shape);
+	struct shape small = *shape_find(shape);
 	struct error err = { 0 };
 	char path[4096];
 
-	few.layers = 1;
-	few.vocab = 512;
+	small.layers = 1;
+	small.vocab = 512;
 	if (test_quick())
-		few.ffn = short_ffn;
+		small.ffn = short_ffn;
 	int fd = synth_temporary(path, sizeof path, &err);
-	if (fd < 0 || !synth_write(fd, "the temporary file", &few, mixture_find(weights), NULL, NULL, &err))
+	if (fd < 0 || !synth_write(fd, "the temporary file", &small, mixture_find(weights), NULL, NULL, &err))
 		fail_msg("%s", err.text);
 	for (int i = 0; i < (test_quick() ? 1 : 3); i++) {
 		check(path, shape, targets[i], 0);

@@ -17,7 +17,7 @@
 #include "include/jitrun_batch.h"
 #include "tests/support/shared.h"
 
-enum { CPU, CARD, DEVICES, SEQUENCES = 16, FEW = 33, PROMPT = 300, CONTEXT = 1024 };
+enum { CPU, CARD, DEVICES, SEQUENCES = 16, SMALL = 33, PROMPT = 300, CONTEXT = 1024 };
 
 static char path[1024];
 static bool is_real;
@@ -106,9 +106,9 @@ static void passes_have_the_bits(void **state)
 		skip();
 	for (int d = 0; d < DEVICES; d++)
 		must((s[d] = jit_session_open(model[d], &JIT_SESSION_OPTIONS(.context = CONTEXT), &err)) != NULL, &err);
-	for (int n = 1; n <= FEW; n += step)
+	for (int n = 1; n <= SMALL; n += step)
 		check_pass(s, n);
-	check_pass(s, is_real ? PROMPT : FEW + 1);
+	check_pass(s, is_real ? PROMPT : SMALL + 1);
 	check_pass(s, 1);
 	for (int d = 0; d < DEVICES; d++)
 		jit_session_close(s[d]);

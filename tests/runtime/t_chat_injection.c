@@ -70,11 +70,11 @@ static int count(const char *template, const char *messages, const char *tools, 
 /* Every % of the form becomes the text. */
 static char *with(const char *form, const char *text)
 {
-	size_t places = 0;
+	size_t positions = 0;
 
 	for (const char *p = form; *p; p++)
-		places += *p == '%';
-	char *out = malloc(strlen(form) + places * strlen(text) + 1), *at = out;
+		positions += *p == '%';
+	char *out = malloc(strlen(form) + positions * strlen(text) + 1), *at = out;
 	assert_non_null(out);
 	for (const char *p = form; *p; p++)
 		if (*p == '%')

@@ -220,7 +220,7 @@ static void test_general_kernels(void **state)
 }
 
 /* They are other kernels, and few. */
-static void test_general_kernels_are_few(void **state)
+static void test_general_kernels_are_not_many(void **state)
 {
 	uint64_t kernels[2];
 	(void)state;
@@ -289,7 +289,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_to_do),
 		cmocka_unit_test(test_closed_at_once),
 		cmocka_unit_test(test_general_kernels),
-		cmocka_unit_test(test_general_kernels_are_few),
+		cmocka_unit_test(test_general_kernels_are_not_many),
 		cmocka_unit_test(test_seen),
 	};
 

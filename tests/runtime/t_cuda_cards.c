@@ -38,15 +38,15 @@ static size_t draw_shares(struct cut_share share[SHARES])
 	return (size_t)(at + 4096 + draw(GAP));
 }
 
-static void copy_in_pieces(struct device *d, uint8_t *to, uint8_t *bytes, size_t n, bool back)
+static void copy_in_parts(struct device *d, uint8_t *to, uint8_t *bytes, size_t n, bool back)
 {
 	struct error err = { 0 };
 
-	for (size_t at = 0, piece; at < n; at += piece) {
-		piece = 1 + draw(draw(2) ? 40000 : 300);
-		piece = piece < n - at ? piece : n - at;
-		if (back ? !d->read(d, bytes + at, to + at, piece, &err)
-		         : !d->upload(d, to + at, bytes + at, piece, &err))
+	for (size_t at = 0, part; at < n; at += part) {
+		part = 1 + draw(draw(2) ? 40000 : 300);
+		part = part < n - at ? part : n - at;
+		if (back ? !d->read(d, bytes + at, to + at, part, &err)
+		         : !d->upload(d, to + at, bytes + at, part, &err))
 			fail_msg("%s", err.text);
 	}
 }
@@ -96,8 +96,8 @@ static void check_round(struct device *d)
 		shared += share[i].bytes * share[i].units;
 	uint8_t *arena = d->alloc_shares(d, n, share, SHARES, &err);
 	assert_non_null(arena);
-	copy_in_pieces(d, arena, bytes, n, false);
-	copy_in_pieces(d, arena, back, n, true);
+	copy_in_parts(d, arena, bytes, n, false);
+	copy_in_parts(d, arena, back, n, true);
 	assert_memory_equal(back, bytes, n);
 	assert_int_equal(cuda_settle(c), 0);
 	for (unsigned card = 0; card < c->cards; card++)
@@ -129,20 +129,20 @@ static void test_shares(void **unused)
 }
 
 /* Places that are given back are given again, and none overlap. */
-static void test_places(void **unused)
+static void test_setups(void **unused)
 {
-	enum { PLACES = 12, STEPS = 300 };
+	enum { SETUPS = 12, STEPS = 300 };
 	struct {
 		uint8_t *p;
 		size_t bytes;
-	} have[PLACES] = { { NULL, 0 } };
+	} have[SETUPS] = { { NULL, 0 } };
 	struct error err = { 0 };
 	struct device *d = device_open("sim:sm90x2", NULL, &err);
 	uint8_t *highest = NULL, *lowest = NULL;
 
 	assert_non_null(d);
 	for (unsigned step = 0; step < STEPS; step++) {
-		const unsigned i = (unsigned)draw(PLACES);
+		const unsigned i = (unsigned)draw(SETUPS);
 		if (have[i].p) {
 			d->release(d, have[i].p, have[i].bytes);
 			have[i].p = NULL;
@@ -151,14 +151,14 @@ static void test_places(void **unused)
 		have[i].bytes = 1 + draw(200000);
 		have[i].p = d->alloc(d, have[i].bytes, DEVICE_BUFFERS, &err);
 		assert_non_null(have[i].p);
-		for (unsigned k = 0; k < PLACES; k++)
+		for (unsigned k = 0; k < SETUPS; k++)
 			assert_true(k == i || !have[k].p || have[k].p + have[k].bytes <= have[i].p ||
 			            have[i].p + have[i].bytes <= have[k].p);
 		highest = have[i].p > highest ? have[i].p : highest;
 		lowest = !lowest || have[i].p < lowest ? have[i].p : lowest;
 	}
-	assert_true(highest - lowest < PLACES * 210000);
-	for (unsigned i = 0; i < PLACES; i++)
+	assert_true(highest - lowest < SETUPS * 210000);
+	for (unsigned i = 0; i < SETUPS; i++)
 		d->release(d, have[i].p, have[i].bytes);
 	device_close(d);
 }
@@ -185,7 +185,7 @@ static void test_units(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_shares), cmocka_unit_test(test_places),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_shares), cmocka_unit_test(test_setups),
 		                            cmocka_unit_test(test_units) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

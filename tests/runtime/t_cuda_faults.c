@@ -135,13 +135,13 @@ static unsigned run_with(const char *path, int profile, const float *want, unsig
 	return (!same && !told) || kept;
 }
 
-static unsigned fail_in_turn(const char *path, const char *device, const char *launch, int profile)
+static unsigned fail_each(const char *path, const char *device, const char *launch, int profile)
 {
-	static unsigned turn;
-	const bool few = test_few();
-	const unsigned step = test_full() ? 1 : few ? 97 : test_quick() ? 43 : 13;
-	const unsigned each = few && turn ? 0 : 12; /* a start makes the same calls in each turn */
-	const unsigned from = few ? 1 + 19 * turn : 1;
+	static unsigned round;
+	const bool small = test_few();
+	const unsigned step = test_full() ? 1 : small ? 97 : test_quick() ? 43 : 13;
+	const unsigned each = small && round ? 0 : 12; /* a start makes the same calls in each turn */
+	const unsigned from = small ? 1 + 19 * round : 1;
 	unsigned bad = 0, tried = 0;
 	float *want;
 	jit_error err = { 0 };
@@ -156,7 +156,7 @@ static unsigned fail_in_turn(const char *path, const char *device, const char *l
 		bad += run_with(path, profile, want, at, at & 1);
 	printf("# %s, %s: %u of %u calls failed in turn\n", device, launch, tried, calls);
 	free(want);
-	turn++;
+	round++;
 	return bad;
 }
 
@@ -168,11 +168,11 @@ static void test_faults(void **state)
 	if (!shared_path(path, "golden/llama-a/model-q8_0.gguf"))
 		skip();
 	for (int profile = JIT_PROFILE_OFF; profile <= JIT_PROFILE_SUMS; profile++)
-		bad += fail_in_turn(path, "sim:sm90", "graph", profile);
-	bad += fail_in_turn(path, "sim:sm90", "one", JIT_PROFILE_OFF);
-	bad += fail_in_turn(path, "sim:sm90", "beside", JIT_PROFILE_OFF);
-	bad += fail_in_turn(path, "sim:sm90x2", "graph", JIT_PROFILE_OFF);
-	bad += fail_in_turn(path, "sim:sm90x2", "one", JIT_PROFILE_OFF);
+		bad += fail_each(path, "sim:sm90", "graph", profile);
+	bad += fail_each(path, "sim:sm90", "one", JIT_PROFILE_OFF);
+	bad += fail_each(path, "sim:sm90", "beside", JIT_PROFILE_OFF);
+	bad += fail_each(path, "sim:sm90x2", "graph", JIT_PROFILE_OFF);
+	bad += fail_each(path, "sim:sm90x2", "one", JIT_PROFILE_OFF);
 	assert_int_equal(bad, 0);
 }
 

@@ -24,10 +24,10 @@ const struct cuda_api *__wrap_cuda_simulated(void);
 enum { LOGITS = 4096 };
 
 static struct {
-	bool armed;        /* the next pass does not end */
-	double until;      /* 0: nothing is at work; else the queue is, till then */
-	unsigned queries;  /* while it was at work */
-	const char *asked; /* of the driver while it was at work, beside that */
+	bool armed;            /* the next pass does not end */
+	double until;          /* 0: nothing is at work; else the queue is, till then */
+	unsigned queries;      /* while it was at work */
+	const char *requested; /* of the driver while it was at work, beside that */
 } card;
 
 static bool at_work(void) { return card.until > 0 && system_seconds() < card.until; }
@@ -35,8 +35,8 @@ static bool at_work(void) { return card.until > 0 && system_seconds() < card.unt
 #define X(member, name, arguments, passed) \
 	static int seen_##member arguments \
 	{ \
-		if (at_work() && !card.asked) \
-			card.asked = name; \
+		if (at_work() && !card.requested) \
+			card.requested = name; \
 		return __real_cuda_simulated()->member passed; \
 	}
 CUDA_FUNCTIONS(X)
@@ -240,8 +240,8 @@ static void never_ends(const char *says)
 	jit_session_close(s);
 	jit_model_close(m);
 	assert_true(at_work());
-	if (card.asked)
-		fail_msg("%s was asked of a driver that waits for its card", card.asked);
+	if (card.requested)
+		fail_msg("%s was asked of a driver that waits for its card", card.requested);
 	close(fd);
 	unlink(state);
 }
@@ -308,7 +308,7 @@ static void test_a_pass_that_ends_late(void **state)
 		card.until = 0;
 		jit_session_close(s);
 		jit_model_close(m);
-		assert_null(card.asked);
+		assert_null(card.requested);
 	}
 }
 

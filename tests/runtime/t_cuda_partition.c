@@ -53,7 +53,7 @@ static uint64_t portions(const struct cuda_lot *l, bool spread)
 }
 
 /* What the block with most turns must have, when no block has those of two lots. */
-static uint64_t fewest_turns(const struct cuda_lot lot[], uint32_t n, bool spread, uint32_t blocks)
+static uint64_t fewest_rounds(const struct cuda_lot lot[], uint32_t n, bool spread, uint32_t blocks)
 {
 	for (uint64_t max = 1;; max++) {
 		uint64_t used = 0;
@@ -98,7 +98,7 @@ static void walk(uint32_t blocks)
 			assert_true(!free_alone || !now[i] || !before[i] || n > unused);
 		}
 		if (n <= there)
-			assert_true(max <= fewest_turns(lot, n, spread, there));
+			assert_true(max <= fewest_rounds(lot, n, spread, there));
 		if (lot[0].last_are_long)
 			for (uint32_t i = 0; i < lot[0].blocks && i < unused; i++)
 				assert_false(before[(lot[0].first + lot[0].blocks - 1 - i) % blocks] &&

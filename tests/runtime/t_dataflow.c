@@ -273,28 +273,28 @@ static void test_two_tiles(void **state)
 {
 	enum { HALF = 8, MIN = 44 << 10, MAX = 124 << 10, STEP = 4 << 10 };
 	enum dtype types[DTYPE_COUNT];
-	unsigned n = weight_types(types), turn = 0, whole = 0, cut[PLAN_DATAFLOW_MAX + 1] = { 0 }, products = 0;
+	unsigned n = weight_types(types), round = 0, whole = 0, cut[PLAN_DATAFLOW_MAX + 1] = { 0 }, products = 0;
 	struct target target = target_table[TARGET_SM90];
 	const struct plan_options o = { .target = &target, .dataflow = true };
 	(void)state;
 
 	for (uint32_t tokens = HALF + 1; tokens <= PLAN_DATAFLOW_MAX; tokens++)
-		for (target.block_bytes = MIN; target.block_bytes <= MAX; target.block_bytes += STEP, turn++) {
+		for (target.block_bytes = MIN; target.block_bytes <= MAX; target.block_bytes += STEP, round++) {
 			struct plan_span one[PLAN_DATAFLOW_MAX];
 			struct plan_space s;
 			struct plan p;
 			struct error err = { 0 };
 			size_t behind;
-			open_space(&s, &target, types[turn * 7 % n], types[turn * 5 % n]);
+			open_space(&s, &target, types[round * 7 % n], types[round * 5 % n]);
 			s.spec.sliding_window = 2048;
 			for (uint32_t t = 0; t < tokens; t++)
 				one[t] = (struct plan_span){ t, 1, 1 };
 			s.buffers.logit_tokens = s.buffers.tokens = tokens;
 			assert_true(plan_space_settle(&s, &o));
-			assert_true(turn % 3 ? plan_build_joint(&p, &s.spec, &s.weights, &s.buffers, &s.kv, one, tokens,
-			                                        false, &o, &err)
-			                     : plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, tokens,
-			                                  PLAN_ALL_LOGITS, &o, &err));
+			assert_true(round % 3 ? plan_build_joint(&p, &s.spec, &s.weights, &s.buffers, &s.kv, one,
+			                                         tokens, false, &o, &err)
+			                      : plan_build(&p, &s.spec, &s.weights, &s.buffers, &s.kv, tokens,
+			                                   PLAN_ALL_LOGITS, &o, &err));
 			if (p.dataflow_bytes && !check_plan(&p))
 				fail_msg("%u tokens, %u bytes: %s", tokens, target.block_bytes, wrong);
 			unsigned tiles = second_tiles(&p, &behind);

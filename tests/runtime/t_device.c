@@ -192,7 +192,7 @@ static bool in_order(void)
 
 /* Of two launches of a stage, whose units cost 3 and 1: the first piece is as much of their cost as was asked for, the
  * rest is cut into eight. */
-static void test_pieces(void **state)
+static void test_parts(void **state)
 {
 	enum { HALF = REST_UNITS / 2 };
 	static const struct {
@@ -283,7 +283,7 @@ static void test_last_first(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_units), cmocka_unit_test(test_even),
-		                            cmocka_unit_test(test_pieces), cmocka_unit_test(test_last_first) };
+		                            cmocka_unit_test(test_parts), cmocka_unit_test(test_last_first) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

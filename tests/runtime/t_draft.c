@@ -33,14 +33,14 @@ static uint32_t agree(const int32_t *ids, uint32_t a, uint32_t b)
 static struct draft_match search(const int32_t *ids, uint32_t n)
 {
 	struct draft_match best = { 0 };
-	uint32_t places = 0;
+	uint32_t positions = 0;
 
 	for (uint32_t run = DRAFT_LONGEST; run >= DRAFT_SHORTEST && !best.length; run--)
-		for (uint32_t at = n; at-- > 1 && places < DRAFT_POSITIONS;) {
+		for (uint32_t at = n; at-- > 1 && positions < DRAFT_POSITIONS;) {
 			uint32_t k = agree(ids, at - 1, n - 1);
 			if (k < run)
 				continue;
-			places++;
+			positions++;
 			if (k > best.length)
 				best = (struct draft_match){ .length = k, .next = at };
 		}
@@ -81,10 +81,10 @@ static void test_against_search(void **state)
 	(void)state;
 	for (uint32_t vocab = 1; vocab <= 100000; vocab *= 10) {
 		struct draft d;
-		uint32_t n = 0, turns = test_quick() ? 20 : 80;
+		uint32_t n = 0, rounds = test_quick() ? 20 : 80;
 		assert_true(draft_open(&d, ids, CAPACITY));
 		compare(&d, ids, 0);
-		for (uint32_t turn = 0; turn < turns; turn++) {
+		for (uint32_t round = 0; round < rounds; round++) {
 			uint32_t back = draw(8) == 0 ? draw(n + 1) : draw(n < 5 ? n + 1 : 5), to = n - back + draw(60);
 			draft_rewind(&d, n -= back);
 			if (to > CAPACITY)
@@ -230,7 +230,7 @@ static void test_changes(void **state)
 	unsigned changed = 0, doubted = 0;
 	(void)state;
 
-	for (unsigned turn = 0; turn < (test_quick() ? 40 : 400); turn++) {
+	for (unsigned round = 0; round < (test_quick() ? 40 : 400); round++) {
 		struct draft d;
 		assert_true(draft_open(&d, ids, CAPACITY));
 		grow(ids, 0, 400, 4 + draw(12));

@@ -111,21 +111,21 @@ static void test_made_up(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-		struct shape few = *shape_find(shapes[i]);
+		struct shape small = *shape_find(shapes[i]);
 		struct error err = { 0 };
 		jit_error wrong = { 0 };
-		few.layers = 2;
-		few.vocab = few.ffn = 512;
-		few.experts = 8;
+		small.layers = 2;
+		small.vocab = small.ffn = 512;
+		small.experts = 8;
 		int fd = synth_temporary(path, sizeof path, &err);
-		if (fd < 0 || !synth_write(fd, "the temporary file", &few, mixture_find("q4_k_m"), NULL, NULL, &err))
+		if (fd < 0 || !synth_write(fd, "the temporary file", &small, mixture_find("q4_k_m"), NULL, NULL, &err))
 			fail_msg("%s: %s", shapes[i], err.text);
 		jit_model *m = jit_model_open(path, &JIT_MODEL_OPTIONS(.cache_dir = ""), &wrong);
 		jit_session *session = m ? jit_session_open(m, &JIT_SESSION_OPTIONS(.context = 64), &wrong) : NULL;
 		if (!session || jit_session_feed(session, ids, sizeof ids / sizeof *ids, &wrong) != JIT_OK)
 			fail_msg("%s: %s", shapes[i], wrong.message);
 		const float *logits = jit_session_logits(session, &wrong);
-		for (uint32_t v = 0; v < few.vocab; v++)
+		for (uint32_t v = 0; v < small.vocab; v++)
 			assert_true(isfinite(logits[v]));
 		jit_session_close(session);
 		jit_model_close(m);

@@ -114,7 +114,7 @@ static void test_one_input(void **state)
 			continue;
 		}
 		snprintf(hf, sizeof hf, "model.layers.%u.linear_attn.in_proj_qkvz.weight", layer);
-		struct piece all = original_piece(json_object_get(o.header, hf), o.data);
+		struct slice all = original_slice(json_object_get(o.header, hf), o.data);
 		snprintf(name, sizeof name, "blk.%u.ssm_in.weight", layer);
 		gguf_write_tensor(&w, name, DTYPE_BF16, 2, (const uint64_t[]){ all.dim[1], all.dim[0] }, all.p,
 		                  all.bytes);

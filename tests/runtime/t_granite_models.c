@@ -35,7 +35,7 @@ static void test_granite_without_experts(void **state)
 	{
 		if (strcmp(name, "__metadata__") == 0)
 			continue;
-		struct piece t = original_piece(entry, o.data);
+		struct slice t = original_slice(entry, o.data);
 		if (strstr(name, "block_sparse_moe.output_linear"))
 			t.p = NULL;
 		remade_put(&with, name, &t);
@@ -52,7 +52,7 @@ static void test_granite_without_experts(void **state)
 
 /* ---- Granite as a GGUF file */
 
-static float bf16_at(const struct piece *t, uint64_t i)
+static float bf16_at(const struct slice *t, uint64_t i)
 {
 	uint16_t half;
 	float f;
@@ -64,7 +64,7 @@ static float bf16_at(const struct piece *t, uint64_t i)
 }
 
 /* Vectors and small matrices are F32 there. */
-static void put_floats(struct gguf_writer *w, const char *name, const struct piece *t, uint64_t cols, bool minus_exp)
+static void put_floats(struct gguf_writer *w, const char *name, const struct slice *t, uint64_t cols, bool minus_exp)
 {
 	uint64_t n = t->bytes / 2;
 	float *x = malloc(n * sizeof *x);
@@ -76,7 +76,7 @@ static void put_floats(struct gguf_writer *w, const char *name, const struct pie
 }
 
 /* Rows of queries and keys in pairs that rotate, though none does here. */
-static void put_paired(struct gguf_writer *w, const char *name, const struct piece *t, uint64_t head)
+static void put_paired(struct gguf_writer *w, const char *name, const struct slice *t, uint64_t head)
 {
 	uint8_t *rows = malloc(t->bytes);
 	size_t row = t->dim[1] * 2;
@@ -88,7 +88,7 @@ static void put_paired(struct gguf_writer *w, const char *name, const struct pie
 }
 
 /* One half of the rows of each of `count` matrices. */
-static void put_half(struct gguf_writer *w, const char *name, const struct piece *t, uint64_t count, int half)
+static void put_half(struct gguf_writer *w, const char *name, const struct slice *t, uint64_t count, int half)
 {
 	uint64_t rows = t->dim[t->rank - 2] / 2, cols = t->dim[t->rank - 1];
 	uint8_t *p = malloc(t->bytes / 2);
@@ -131,7 +131,7 @@ static const struct {
 	{ "mlp.down_proj.weight", "ffn_down.weight", 'w' }
 };
 
-static void put_granite(struct gguf_writer *w, const char *name, const struct piece *t)
+static void put_granite(struct gguf_writer *w, const char *name, const struct slice *t)
 {
 	unsigned layer;
 	int at = 0;
@@ -220,7 +220,7 @@ static void finish_gguf(struct gguf_writer *w, const struct original *o, const c
 	{
 		if (strcmp(name, "__metadata__") == 0)
 			continue;
-		struct piece t = original_piece(entry, o->data);
+		struct slice t = original_slice(entry, o->data);
 		if (strcmp(name, "model.embed_tokens.weight") == 0)
 			gguf_write_tensor(w, "token_embd.weight", DTYPE_BF16, 2,
 			                  (const uint64_t[]){ t.dim[1], t.dim[0] }, t.p, t.bytes);
@@ -333,10 +333,10 @@ static void write_hybrid(const struct original *o, const char *folder, const cha
 	json_object_foreach(o->header, name, entry)
 	{
 		const char *at = strstr(name, "mlp.");
-		struct piece t = strcmp(name, "__metadata__") ? original_piece(entry, o->data) : (struct piece){ 0 };
+		struct slice t = strcmp(name, "__metadata__") ? original_slice(entry, o->data) : (struct slice){ 0 };
 		if (at && strcmp(at, "mlp.gate_proj.weight") == 0) {
 			snprintf(full, sizeof full, "%.*smlp.up_proj.weight", (int)(at - name), name);
-			struct piece up = original_piece(json_object_get(o->header, full), o->data);
+			struct slice up = original_slice(json_object_get(o->header, full), o->data);
 			uint8_t *both = malloc(2 * t.bytes);
 			memcpy(both, t.p, t.bytes);
 			memcpy(both + t.bytes, up.p, t.bytes);
@@ -374,7 +374,7 @@ static void test_granite_shared(void **state)
 	st_writer_start(&w);
 	json_object_foreach(o.header, name, entry)
 	{
-		struct piece t = strcmp(name, "__metadata__") ? original_piece(entry, o.data) : (struct piece){ 0 };
+		struct slice t = strcmp(name, "__metadata__") ? original_slice(entry, o.data) : (struct slice){ 0 };
 		if (t.p)
 			remade_put(&w, name, &t);
 		if (!t.p || t.rank != 3)

@@ -127,7 +127,7 @@ static void test_refused(void **state)
 		{ "n=3 wide=65", JIT_ERROR_FORMAT, "wide" },
 	};
 	jit_compute *c = open_compute("cpu", "", 1);
-	char messages[4096], few[40];
+	char messages[4096], tiny[40];
 
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		refused(c, &JIT_KERNEL_OPTIONS(.source = text, .kernel = "scale", .constants = wrong[i].constants),
@@ -146,10 +146,10 @@ static void test_refused(void **state)
 	assert_non_null(strstr(messages, "two.jk:2:"));
 	assert_non_null(strstr(messages, "two.jk:3:"));
 	assert_non_null(strchr(messages, '^'));
-	refused(c, &JIT_KERNEL_OPTIONS(.source = two, .path = "two.jk", .messages = few, .n_messages = sizeof few),
+	refused(c, &JIT_KERNEL_OPTIONS(.source = two, .path = "two.jk", .messages = tiny, .n_messages = sizeof tiny),
 	        JIT_ERROR_FORMAT, "two.jk:2:");
-	assert_int_equal(strlen(few), sizeof few - 1);
-	assert_memory_equal(few, messages, sizeof few - 1);
+	assert_int_equal(strlen(tiny), sizeof tiny - 1);
+	assert_memory_equal(tiny, messages, sizeof tiny - 1);
 	/* n bytes of a longer text */
 	jit_kernel *k =
 		jit_kernel_open(c,

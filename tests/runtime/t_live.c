@@ -217,7 +217,7 @@ static void check_ranges(const struct plan_areas *a)
 
 static void check_model(const char *path, bool all)
 {
-	static unsigned turn;
+	static unsigned round;
 	struct error err = { 0 };
 	struct plan_areas a = { 0 };
 
@@ -230,7 +230,7 @@ static void check_model(const char *path, bool all)
 			check_ranges(&a);
 		for (unsigned w = 0; w < AREA_WIDTHS; w++)
 			for (unsigned way = 0; way < AREA_WAYS; way++)
-				if (all || turn++ % 5 == 0)
+				if (all || round++ % 5 == 0)
 					check_plan(&a, way, area_widths[w]);
 	}
 	plan_areas_close(&a);

@@ -163,7 +163,7 @@ static void expect_left(const float *logits, uint32_t n, double temperature, int
 	free(all);
 }
 
-static void check_left(const jit_sampling *how, double temperature, size_t asked)
+static void check_left(const jit_sampling *how, double temperature, size_t requested)
 {
 	jit_session *s = open_session(JIT_SPECULATE_OFF, 1);
 	jit_model_info info = JIT_MODEL_INFO();
@@ -173,7 +173,7 @@ static void check_left(const jit_sampling *how, double temperature, size_t asked
 	float *logits = malloc(vocab * sizeof *logits);
 	assert_non_null(logits);
 	assert_int_equal(jit_session_set_sampling(s, how, NULL), JIT_OK);
-	for (int turn = 0; turn < 6; turn++) {
+	for (int round = 0; round < 6; round++) {
 		int32_t want[KEPT], id;
 		double p[KEPT];
 		jit_logprob top[64];
@@ -182,8 +182,8 @@ static void check_left(const jit_sampling *how, double temperature, size_t asked
 		memcpy(logits, jit_session_logits(s, NULL), vocab * sizeof *logits);
 		expect_left(logits, vocab, temperature, want, p);
 		assert_int_equal(jit_session_next(s, &id, NULL), JIT_OK);
-		assert_int_equal(jit_session_sampled_logprobs(s, &chosen, top, asked, &n, NULL), JIT_OK);
-		assert_int_equal(n, asked < KEPT ? asked : KEPT);
+		assert_int_equal(jit_session_sampled_logprobs(s, &chosen, top, requested, &n, NULL), JIT_OK);
+		assert_int_equal(n, requested < KEPT ? requested : KEPT);
 		bool there = false;
 		for (size_t i = 0; i < n; i++) {
 			assert_int_equal(top[i].id, want[i]);

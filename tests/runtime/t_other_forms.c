@@ -50,20 +50,20 @@ static int kind_of(const char *kind)
 	return -1;
 }
 
-static struct piece expert(const struct original *o, const char *stem, int e, const char *kind)
+static struct slice expert(const struct original *o, const char *stem, int e, const char *kind)
 {
 	char name[200];
 
 	snprintf(name, sizeof name, "%s.experts.%d.%s.weight", stem, e, kind);
 	json_t *entry = json_object_get(o->header, name);
-	return entry ? original_piece(entry, o->data) : (struct piece){ 0 };
+	return entry ? original_slice(entry, o->data) : (struct slice){ 0 };
 }
 
 /* The matrices of a kind of all experts, or of two kinds in turn. */
 static void put_all(struct st_writer *w, const struct original *o, const char *stem, const char *const kinds[2],
                     const char *name)
 {
-	struct piece t, one = expert(o, stem, 0, kinds[0]);
+	struct slice t, one = expert(o, stem, 0, kinds[0]);
 	const size_t each = kinds[1] ? 2 : 1;
 	uint8_t *all = malloc(64 * each * one.bytes);
 	uint64_t shape[3] = { 0, each * one.dim[0], one.dim[1] };
@@ -103,7 +103,7 @@ static void put_experts(struct st_writer *w, const struct original *o, const cha
 		        gated ? "gate_up_proj" : "up_proj");
 }
 
-static void put_renamed(struct st_writer *w, const char *name, const struct piece *t)
+static void put_renamed(struct st_writer *w, const char *name, const struct slice *t)
 {
 	static const char *const names[][2] = {
 		{ "block_sparse_moe.gate.weight", "mlp.gate.weight" },
@@ -138,7 +138,7 @@ static bool make_whole(const char *name)
 	json_object_foreach(o.header, key, entry)
 	{
 		const char *at = strstr(key, ".experts.");
-		struct piece t = strcmp(key, "__metadata__") ? original_piece(entry, o.data) : (struct piece){ 0 };
+		struct slice t = strcmp(key, "__metadata__") ? original_slice(entry, o.data) : (struct slice){ 0 };
 		if (at && at[9] >= '0' && at[9] <= '9')
 			put_experts(&w, &o, key, at);
 		else if (t.p)
@@ -215,7 +215,7 @@ static bool make_biased(const char *name, const char *made, const char *field, b
 	st_writer_start(&w);
 	json_object_foreach(o.header, key, entry)
 	{
-		struct piece t = strcmp(key, "__metadata__") ? original_piece(entry, o.data) : (struct piece){ 0 };
+		struct slice t = strcmp(key, "__metadata__") ? original_slice(entry, o.data) : (struct slice){ 0 };
 		if (!t.p || (strstr(key, "proj.bias") && !value))
 			continue;
 		remade_put(&w, key, &t);
@@ -280,7 +280,7 @@ static bool make_with(const char *name, const char *made, const char *field, jso
 	st_writer_start(&w);
 	json_object_foreach(o.header, key, entry)
 	{
-		struct piece t = strcmp(key, "__metadata__") ? original_piece(entry, o.data) : (struct piece){ 0 };
+		struct slice t = strcmp(key, "__metadata__") ? original_slice(entry, o.data) : (struct slice){ 0 };
 		if (t.p)
 			remade_put(&w, key, &t);
 	}

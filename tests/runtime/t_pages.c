@@ -357,7 +357,7 @@ static void a_page_has_one_writer(void **state)
 	size_t n;
 
 	step_until_done(b);
-	struct kv_page **place = &other->member->pages.page[1], *own = *place;
+	struct kv_page **entry = &other->member->pages.page[1], *own = *entry;
 	assert_ptr_equal(other->member->pages.page[0], s->member->pages.page[0]);
 	assert_ptr_not_equal(own, s->member->pages.page[1]);
 	must(jit_session_next(other, &id, &err), &err);
@@ -367,10 +367,10 @@ static void a_page_has_one_writer(void **state)
 	assert_int_equal(jit_batch_step(b, &ready, 1, &n, &err), JIT_ERROR_ARGUMENT);
 	assert_non_null(strstr(err.message, "page 1 of the KV cache is not this session's alone"));
 	session_memory_set_page(&other->memory, 1, own->at);
-	*place = s->member->pages.page[1];
+	*entry = s->member->pages.page[1];
 	assert_false(batch_pages_writable(other->member, PAGE + 40, 1, &(struct error){ 0 }));
 	assert_false(batch_memory_sound(b, &(struct error){ 0 }));
-	*place = own;
+	*entry = own;
 	kv_pages_hold(&b->pages, own, KV_USES); /* somebody has it who wrote himself down nowhere */
 	assert_false(batch_pages_writable(other->member, PAGE + 40, 1, &(struct error){ 0 }));
 	assert_false(batch_memory_sound(b, &(struct error){ 0 }));

@@ -34,7 +34,7 @@ static double *tensor(const struct plain *p, const char *format, uint32_t layer)
 	json_t *entry = json_object_get(p->o->header, name);
 	if (!entry)
 		fail_msg("no tensor %s", name);
-	const struct piece t = original_piece(entry, p->o->data);
+	const struct slice t = original_slice(entry, p->o->data);
 	assert_int_equal(t.type, DTYPE_BF16);
 	double *out = malloc(t.bytes / 2 * sizeof *out);
 	for (size_t i = 0; i < t.bytes / 2; i++) {
@@ -253,7 +253,7 @@ static void check(const struct original *o, const char *name, const char *fields
 	{
 		if (strcmp(tensor_name, "__metadata__") == 0)
 			continue;
-		const struct piece t = original_piece(entry, o->data);
+		const struct slice t = original_slice(entry, o->data);
 		remade_put(&w, tensor_name, &t);
 	}
 	remade_model(name, &w, config);
@@ -352,7 +352,7 @@ static void test_predictors(void **state)
 	{
 		if (strcmp(name, "__metadata__") == 0)
 			continue;
-		const struct piece t = original_piece(entry, o.data);
+		const struct slice t = original_slice(entry, o.data);
 		remade_put(&w, name, &t);
 		if (strcmp(name, "model.norm.weight") == 0)
 			remade_put(&w, "mtp.norm.weight", &t);

@@ -28,7 +28,7 @@ static uint64_t built;
 /* ---- formats: plans depend on them through what templates say of them alone, so few stand for all */
 
 struct format_answers {
-	uint32_t activation, wide[2], tokens[2], mma[2], panel[2][TEMPLATE_MAX_WIDE], turn[2][TEMPLATE_MAX_WIDE];
+	uint32_t activation, wide[2], tokens[2], mma[2], panel[2][TEMPLATE_MAX_WIDE], interleave[2][TEMPLATE_MAX_WIDE];
 };
 
 static struct format_answers answers_for(const struct target *t, enum dtype weight)
@@ -43,7 +43,7 @@ static struct format_answers answers_for(const struct target *t, enum dtype weig
 		a.mma[f32] = widths_mma(t, weight, act, true) + 2u * widths_mma(t, weight, act, false);
 		for (unsigned n = 1; a.wide[f32] && n <= TEMPLATE_MAX_WIDE; n++) {
 			a.panel[f32][n - 1] = widths_panel(t, weight, act, n);
-			a.turn[f32][n - 1] = widths_interleave(t, weight, act, n);
+			a.interleave[f32][n - 1] = widths_interleave(t, weight, act, n);
 		}
 	}
 	return a;
@@ -134,20 +134,21 @@ static unsigned wishes_of(const struct plan *p, uint32_t launch, struct wish out
 static void check_sharing(const struct plan *p, uint32_t layer)
 {
 	struct wish held[TILES_MAX], wanted[TILES_MAX];
-	unsigned turns = 0, needed = 0, n;
+	unsigned interleaves = 0, needed = 0, n;
 	uint32_t i = p->section[1 + layer];
 
 	memset(held, 0, sizeof held);
 	for (; key_of(p, i)->kind != KEY_ROPE && key_of(p, i)->kind != KEY_ATTENTION; i += n ? n : 1) {
-		turns += key_of(p, i)->kind == KEY_INTERLEAVE;
+		interleaves += key_of(p, i)->kind == KEY_INTERLEAVE;
 		n = wishes_of(p, i, wanted);
 		for (unsigned j = 0; j < n; j++)
 			needed += memcmp(&held[j], &wanted[j], sizeof held[j]) != 0;
 		if (n)
 			memcpy(held, wanted, sizeof held);
 	}
-	if (turns != needed)
-		fail_msg("%u tokens: %u launches turn the inputs of a layer, %u are needed", p->tokens, turns, needed);
+	if (interleaves != needed)
+		fail_msg("%u tokens: %u launches turn the inputs of a layer, %u are needed", p->tokens, interleaves,
+		         needed);
 }
 
 static void check_plan(struct plan_space *s, uint32_t n, enum plan_logits logits, const struct plan_options *o,

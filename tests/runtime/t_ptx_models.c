@@ -148,14 +148,14 @@ static unsigned failures(const char *name, const char *path, unsigned n, int tok
 	static const uint32_t units[] = { 2, 3, 1, 5 };
 	static const char *const several[] = { "sim:sm90x2", "sim:sm90x4", "sim:sm90x2", "sim:sm90x8" };
 	const char *real = test_real_card(), *device = real ? real : n % 2 ? "sim:sm80" : "sim:sm90";
-	const int few = 2 + (int)n * 5 % 16;
+	const int small = 2 + (int)n * 5 % 16;
 	unsigned failed = !same(name, path, device, "graph", kv[n % 3], tokens);
 
 	cuda_simulation.units = units[n % 4];
 	cuda_simulation.seed += 1000003 * n;
-	failed += !same(name, path, real ? real : "sim:sm90", "one", kv[(n + 1) % 3], real ? tokens : few);
+	failed += !same(name, path, real ? real : "sim:sm90", "one", kv[(n + 1) % 3], real ? tokens : small);
 	if (!real)
-		failed += !same(name, path, several[n % 4], n / 2 % 2 ? "graph" : "one", kv[n % 3], few);
+		failed += !same(name, path, several[n % 4], n / 2 % 2 ? "graph" : "one", kv[n % 3], small);
 	cuda_simulation.units = units[0];
 	return failed;
 }

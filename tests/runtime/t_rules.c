@@ -36,7 +36,7 @@ static const struct tiny_model shape = {
 	.type = DTYPE_F32
 };
 
-struct rules_asked {
+struct rules_case {
 	const char *json;
 	int no_repeat;
 	int word[4][5]; /* a length, and so many tokens */
@@ -45,7 +45,7 @@ struct rules_asked {
 
 /* ---- the witness */
 
-static bool forbidden(const struct rules_asked *a, const int32_t *text, int n, bool begins, int32_t id)
+static bool forbidden(const struct rules_case *a, const int32_t *text, int n, bool begins, int32_t id)
 {
 	if (begins && a->first[id])
 		return true;
@@ -149,7 +149,7 @@ static void compute(struct run *r)
 /* What the grammar "([a-l][m-x])*" leaves of a text with so many letters. */
 static bool in_grammar(int n, int32_t id) { return id < LETTERS && (n % 2 == 0 ? id < 12 : id >= 12); }
 
-static int32_t choose_one(struct run *r, const struct rules_asked *a, bool begins, bool greedy, int of_grammar)
+static int32_t choose_one(struct run *r, const struct rules_case *a, bool begins, bool greedy, int of_grammar)
 {
 	const int n = (int)jit_session_length(r->s);
 	jit_error err = { 0 };
@@ -180,7 +180,7 @@ static int32_t choose_one(struct run *r, const struct rules_asked *a, bool begin
 	return id;
 }
 
-static int choose(struct run *r, const struct rules_asked *a, bool greedy, bool grammar, int from, int to)
+static int choose(struct run *r, const struct rules_case *a, bool greedy, bool grammar, int from, int to)
 {
 	for (int i = from; i < to; i++)
 		if (choose_one(r, a, i == from, greedy, grammar ? i : -1) < 0)
@@ -189,7 +189,7 @@ static int choose(struct run *r, const struct rules_asked *a, bool greedy, bool 
 }
 
 /* A prompt, an answer, more of the prompt, another answer; and the half of that once more. Gives the text. */
-static int whole_run(jit_model *m, const struct rules_asked *a, enum way way, float temperature, bool grammar,
+static int whole_run(jit_model *m, const struct rules_case *a, enum way way, float temperature, bool grammar,
                      int32_t text[MAX])
 {
 	static const int32_t prompt[] = { 1, 14, 1, 14, 3, 20, 1 }, more[] = { 2, 15 };
@@ -228,7 +228,7 @@ static jit_model *open_with(const char *generation_config, jit_error *err)
 	return jit_model_open(dir, &JIT_MODEL_OPTIONS(.cache_dir = "", .threads = 1), err);
 }
 
-static const struct rules_asked asked[] = {
+static const struct rules_case rules[] = {
 	{ .json = "{\"no_repeat_ngram_size\": 0}" },
 	{ .json = "{\"no_repeat_ngram_size\": 1}", .no_repeat = 1 }, /* each token once: soon none is left */
 	{ .json = "{\"no_repeat_ngram_size\": 2}", .no_repeat = 2 },
@@ -250,17 +250,17 @@ static const struct rules_asked asked[] = {
 static void rules_are_kept(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+	for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
 		jit_error err;
-		jit_model *m = open_with(asked[i].json, &err);
+		jit_model *m = open_with(rules[i].json, &err);
 		if (!m)
-			fail_msg("%s: %s", asked[i].json, err.message);
+			fail_msg("%s: %s", rules[i].json, err.message);
 		assert_null(m->file.sampling.not_done);
 		for (int kind = 0; kind < 4; kind++) {
 			int32_t text[WAYS][MAX];
 			int n[WAYS];
 			for (enum way way = 0; way < WAYS; way++) {
-				n[way] = whole_run(m, &asked[i], way, kind & 1 ? 1.3f : 0, kind & 2, text[way]);
+				n[way] = whole_run(m, &rules[i], way, kind & 1 ? 1.3f : 0, kind & 2, text[way]);
 				assert_int_equal(n[way], n[ALONE]);
 				assert_memory_equal(text[way], text[ALONE], (size_t)n[way] * sizeof **text);
 			}
@@ -273,7 +273,7 @@ static void rules_are_kept(void **state)
 /* A copy of a session goes on as the session does: it stands within an answer. */
 static void forks_go_on(void **state)
 {
-	const struct rules_asked *a = &asked[6];
+	const struct rules_case *a = &rules[6];
 	const int32_t prompt[] = { 1, 2, 3 };
 	jit_error err;
 	jit_model *m = open_with(a->json, &err);

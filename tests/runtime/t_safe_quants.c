@@ -90,17 +90,17 @@ static void open_one(struct model *m, const char *sub)
 }
 
 /* A piece of the tensor's bytes, wherever it begins, is that of the whole. */
-static void check_pieces(const struct model *m, const struct model_tensor *t, const uint8_t *all)
+static void check_parts(const struct model *m, const struct model_tensor *t, const uint8_t *all)
 {
-	uint8_t *piece = calloc(1, t->bytes);
+	uint8_t *chunk = calloc(1, t->bytes);
 	struct error err = { 0 };
 
 	for (int i = 0; i < 6; i++) {
 		size_t at = safe_quants_draw((uint32_t)t->bytes), n = safe_quants_draw((uint32_t)(t->bytes - at));
-		assert_true(model_read(m, t, at, n, piece, &err));
-		assert_memory_equal(piece, all + at, n);
+		assert_true(model_read(m, t, at, n, chunk, &err));
+		assert_memory_equal(chunk, all + at, n);
 	}
-	free(piece);
+	free(chunk);
 }
 
 static void check_tensor(const struct model *m, const struct model_tensor *t, const struct model *m_floats,
@@ -121,7 +121,7 @@ static void check_tensor(const struct model *m, const struct model_tensor *t, co
 		if (memcmp(&got[i], &want[i], 4) != 0)
 			fail_msg("%s: weight %u of %s is %a, expected %a", what, (unsigned)i, t->name, (double)got[i],
 			         (double)want[i]);
-	check_pieces(m, t, blocks);
+	check_parts(m, t, blocks);
 	free(blocks);
 	free(want);
 	free(got);

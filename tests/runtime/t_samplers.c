@@ -331,7 +331,7 @@ static const char *real_piece(void *user, int32_t id, size_t *n)
 	return piece_of[id].bytes;
 }
 
-static void read_pieces(const json_t *pieces)
+static void read_token_pieces(const json_t *pieces)
 {
 	assert_int_equal(json_array_size(pieces), PIECES);
 	for (size_t i = 0; i < PIECES; i++) {
@@ -398,7 +398,7 @@ static void test_dry_vocabulary(void **state)
 		skip();
 	json_t *all = vector_file(path), *cases = json_object_get(all, "dry_vocab");
 	assert_true(candidates_open(&run.c, VECTOR_TOKENS));
-	read_pieces(json_object_get(all, "pieces"));
+	read_token_pieces(json_object_get(all, "pieces"));
 	for (size_t i = 0; i < json_array_size(cases); i++) {
 		const json_t *c = json_array_get(cases, i);
 		float want[PIECES];

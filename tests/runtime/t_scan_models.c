@@ -14,7 +14,7 @@
 #include "tests/support/shared.h"
 
 /* Rows and columns from `first` on of a matrix of BF16. */
-static void put_part(struct st_writer *w, const char *name, const struct piece *t, uint64_t row, uint64_t rows,
+static void put_part(struct st_writer *w, const char *name, const struct slice *t, uint64_t row, uint64_t rows,
                      uint64_t col, uint64_t cols)
 {
 	uint16_t *part = malloc(rows * cols * 2);
@@ -29,7 +29,7 @@ static void put_part(struct st_writer *w, const char *name, const struct piece *
 /* ---- Nemotron: relu2 makes each number inside a feed-forward layer by itself, so that the layer is the sum of its
  * parts: a third is the expert of all tokens, and two are experts that all tokens go to, by a half each, times 2 */
 
-static void put_cut(struct st_writer *w, const char *name, const struct piece *t)
+static void put_cut(struct st_writer *w, const char *name, const struct slice *t)
 {
 	const bool up = strstr(name, "up_proj");
 	char base[200], full[260];
@@ -72,7 +72,7 @@ static void test_nemotron_experts(void **state)
 	st_writer_start(&w);
 	json_object_foreach(o.header, name, entry)
 	{
-		struct piece t = strcmp(name, "__metadata__") ? original_piece(entry, o.data) : (struct piece){ 0 };
+		struct slice t = strcmp(name, "__metadata__") ? original_slice(entry, o.data) : (struct slice){ 0 };
 		if (strstr(name, "up_proj") || strstr(name, "down_proj"))
 			put_cut(&w, name, &t);
 		else if (t.p)

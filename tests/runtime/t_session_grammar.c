@@ -292,7 +292,7 @@ static void test_marks(void **state)
 	assert_int_equal(jit_model_tokenize(model, mark, sizeof mark - 1, 0, 1, &id, &n, &err), JIT_OK);
 	assert_int_equal(n, 1);
 	assert_int_equal(jit_model_tokenize(model, "f", 1, 0, 0, &name, &n_name, &err), JIT_OK);
-	for (int turn = 0; turn < 3; turn++) { /* the first one makes the table of tokens */
+	for (int round = 0; round < 3; round++) { /* the first one makes the table of tokens */
 		jit_session *s = open_session(2, JIT_SPECULATE_OFF);
 		assert_int_equal(jit_session_set_grammar(s, JIT_GRAMMAR_CALL, call, sizeof call - 1, &err), JIT_OK);
 		assert_int_equal(jit_session_feed(s, id, 1, &err), JIT_ERROR_ARGUMENT);

@@ -73,9 +73,9 @@ static bool feed(jit_session *s, const char *text)
 	const size_t n = strlen(text);
 	jit_error err = { 0 };
 
-	for (size_t at = 0, piece; at < n; at += piece) {
-		piece = 1 + draw((unsigned)(n - at));
-		if (jit_session_feed_text(s, text + at, piece, 1, &err) != JIT_OK) {
+	for (size_t at = 0, part; at < n; at += part) {
+		part = 1 + draw((unsigned)(n - at));
+		if (jit_session_feed_text(s, text + at, part, 1, &err) != JIT_OK) {
 			assert_int_equal(err.code, JIT_ERROR_ARGUMENT);
 			assert_string_equal(err.message, "the grammar does not allow this token here");
 			return false;
@@ -129,7 +129,7 @@ static void test_texts(void **state)
 
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
 		const struct text *t = &texts[i];
-		for (int turn = 0; turn < 12; turn++) {
+		for (int round = 0; round < 12; round++) {
 			form(s, t->regex, t->lead);
 			bool taken = feed(s, t->text);
 			if (taken != (t->complete >= 0) || (taken && jit_session_grammar_complete(s) != t->complete))

@@ -96,7 +96,7 @@ static void check_cut(jit_model *m, int n_vocab, int kv, size_t cut)
 	go_on(b, s, CONTEXT + 1);
 	must(jit_session_submit(other, text, PROMPT, NULL, &err), &err);
 	compute(b, other);
-	for (int turn = 0; turn < 2; turn++) {
+	for (int round = 0; round < 2; round++) {
 		assert_int_equal(jit_session_length(s), CONTEXT + 1);
 		memcpy(ids, jit_session_ids(s), sizeof ids);
 		must(session_shift(s, KEEP, cut, &err), &err);
@@ -189,16 +189,16 @@ static void samplers_keep_their_state(void **state)
 	assert_true(sampling_open(&plain, VOCAB) && sampling_set(&plain, &p, CONTEXT, &e));
 	assert_true(sampling_open(&cut, VOCAB) && sampling_set(&cut, &p, CONTEXT, &e));
 	for (size_t at = 0; at < FROM + 20; at++) {
-		const size_t place = at < FROM ? at : at - FROM + TO;
+		const size_t position = at < FROM ? at : at - FROM + TO;
 		for (int i = 0; i < VOCAB; i++)
 			logits[i] = (float)((i * 7919 + (int)at * 104729) % 1000) / 100;
 		if (at == FROM) {
 			sampling_shift(&cut, FROM, TO);
 			memmove(history, history + FROM - TO, TO * sizeof *history);
 		}
-		const int32_t got = sampling_choose(&cut, logits, history, place);
+		const int32_t got = sampling_choose(&cut, logits, history, position);
 		assert_int_equal(got, sampling_choose(&plain, logits, whole, at));
-		history[place] = whole[at] = got;
+		history[position] = whole[at] = got;
 	}
 	sampling_close(&plain);
 	sampling_close(&cut);

@@ -260,9 +260,9 @@ static void check_card(const struct truth *t, const char *target, bool some, uns
 /* Of several models each leaves out one card in turn, all but one in a quick run, and none with JITRUN_TEST_FULL. */
 static bool leaves_out(unsigned model, unsigned card)
 {
-	bool turn = (model + card) % TARGETS == 0;
+	bool round = (model + card) % TARGETS == 0;
 
-	return !test_full() && (test_quick() ? !turn : turn);
+	return !test_full() && (test_quick() ? !round : round);
 }
 
 /* `several`: its cards are tried with other models, too. */

@@ -175,12 +175,12 @@ static void test_tiny(void **state)
 {
 	static const struct tiny_model *const models[] = { &window_all, &window_some, &no_window };
 	static const int lengths[] = { 0, 1, 39, 127, 128, 129, 300, 385, 640, 700 };
-	static const int few[] = { 1, 130, 400 };
+	static const int short_lengths[] = { 1, 130, 400 };
 	bool quick = test_quick();
 
 	for (size_t i = 0; i < 3; i++) {
 		jit_model *m = open_tiny(models[i], "cpu");
-		check_model(m, quick ? few : lengths, quick ? 3 : 10);
+		check_model(m, quick ? short_lengths : lengths, quick ? 3 : 10);
 		jit_model_close(m);
 	}
 }
@@ -188,12 +188,12 @@ static void test_tiny(void **state)
 static void test_devices(void **state)
 {
 	static const char *const devices[] = { "ref", "sim:gfx1100", "sim:gfx1030" };
-	static const int few[] = { 130 };
+	static const int short_lengths[] = { 130 };
 
 	setenv("JITRUN_SIM_HIDE", "1", 1);
 	for (size_t i = 0; i < (test_quick() ? 2 : 3); i++) {
 		jit_model *m = open_tiny(i ? &window_all : &window_some, devices[i]);
-		check_model(m, few, 1);
+		check_model(m, short_lengths, 1);
 		jit_model_close(m);
 	}
 	unsetenv("JITRUN_SIM_HIDE");

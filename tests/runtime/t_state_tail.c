@@ -16,7 +16,7 @@
 #include "runtime/session/session_kv.h"
 #include "tests/support/shared.h"
 
-enum { CONTEXT = 600, PROMPT = 400, CHOSEN = 3, TURN = 16 };
+enum { CONTEXT = 600, PROMPT = 400, CHOSEN = 3, STEP = 16 };
 
 static const char *const models[] = { "golden/qwen35-a",        "golden/lfm2-a",          "golden/nemotronh-a",
 	                              "golden/granitehybrid-a", "golden-next/falconh1-a", "golden-next/mamba2-a" };
@@ -140,12 +140,12 @@ static void make_old(void)
 	assert_int_equal(record_get32(p + AT_VERSION), 2);
 	assert_true(states >= 2);
 	session_memory_begin_window(&s->memory, &model->file.spec, computed, 0);
-	struct kv_extent *piece = kv_extents(&s->memory, &model->file.spec, computed, 0, &err);
-	uint64_t pieces = kv_extents_count(&model->file.spec, computed, 0),
+	struct kv_extent *extent = kv_extents(&s->memory, &model->file.spec, computed, 0, &err);
+	uint64_t extents = kv_extents_count(&model->file.spec, computed, 0),
 		 sum = record_checksum(at, (length + length % 2) * 4, 1);
 	at += (length + length % 2) * 4;
-	for (uint64_t i = 0; i < pieces; at += piece[i++].bytes)
-		sum = record_checksum(at, piece[i].bytes, sum);
+	for (uint64_t i = 0; i < extents; at += extent[i++].bytes)
+		sum = record_checksum(at, extent[i].bytes, sum);
 	const uint64_t last = record_get64(at + 8 * (states - 1));
 	memmove(at, at + 8 * states + (states - 1) * bytes, bytes);
 	sum = record_checksum(at, bytes, sum);
@@ -158,7 +158,7 @@ static void make_old(void)
 	assert_non_null(f);
 	assert_int_equal(fwrite(p, 1, (size_t)(at - p) + bytes, f), (size_t)(at - p) + bytes);
 	fclose(f);
-	free(piece);
+	free(extent);
 	free(p);
 	jit_session_close(s);
 }
@@ -206,8 +206,8 @@ static void check_model(const char *name)
 	const uint64_t near = go_back(PROMPT - 5, logits), far = go_back(300, logits);
 	printf("# %s: %zu of %d tokens are not computed again; from %llu and %llu\n", name, reused, PROMPT,
 	       (unsigned long long)near, (unsigned long long)far);
-	assert_true(reused >= PROMPT - TURN);
-	assert_true(near >= PROMPT - TURN - 5);
+	assert_true(reused >= PROMPT - STEP);
+	assert_true(near >= PROMPT - STEP - 5);
 	make_old();
 	again(logits);
 	go_back(PROMPT - 5, logits);

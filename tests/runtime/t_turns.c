@@ -102,12 +102,12 @@ static void check_left_out(void)
 
 	write_ids(ids, PROMPT, 1);
 	assert_int_equal(say(b, ids, PROMPT, ANSWER, NULL), 0);
-	for (uint32_t turn = 0; turn < 2; turn++) {
-		size_t before = turn ? PROMPT - CUT + NEW : PROMPT, n = before - CUT;
-		write_ids(ids + n, NEW, 2 + turn);
-		size_t reused = say(b, ids, n + NEW, turn ? 10 : ANSWER, NULL);
+	for (uint32_t round = 0; round < 2; round++) {
+		size_t before = round ? PROMPT - CUT + NEW : PROMPT, n = before - CUT;
+		write_ids(ids + n, NEW, 2 + round);
+		size_t reused = say(b, ids, n + NEW, round ? 10 : ANSWER, NULL);
 		if (reused + ANSWER_BEGINS < before || reused > n)
-			fail_msg("%s, turn %u: %zu tokens of %zu were there", name, turn + 2, reused, n);
+			fail_msg("%s, turn %u: %zu tokens of %zu were there", name, round + 2, reused, n);
 	}
 	jit_batch_close(b);
 }
@@ -150,14 +150,14 @@ static void check_little_room(void)
 	uint64_t unit = stats.kv_bytes / stats.pages, bytes = (stats.pages_used + stats.pages_used / 4 + 1) * unit;
 	jit_batch_close(b);
 	b = open_batch(bytes);
-	for (uint32_t turn = 0; turn < 3; turn++) {
-		say(b, ids, PROMPT, turn < 2 ? ANSWER : 0, NULL);
-		write_ids(ids + PROMPT - CUT, CUT, 7 + turn);
+	for (uint32_t round = 0; round < 3; round++) {
+		say(b, ids, PROMPT, round < 2 ? ANSWER : 0, NULL);
+		write_ids(ids + PROMPT - CUT, CUT, 7 + round);
 	}
 	jit_batch_close(b);
 }
 
-static void test_turns(void **state)
+static void test_alternating(void **state)
 {
 	/* Windows; windows and sinks; states of the delta rule; of convolutions; of the selective scan; none. */
 	static const char *const models[] = { "gemma3-a", "gptoss-a", "qwen35-a", "lfm2-a", "nemotronh-a", "llama-a" };
@@ -188,7 +188,7 @@ static void test_turns(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_turns) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_alternating) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -298,7 +298,7 @@ static void refused(int status, const jit_error *err, const char *text)
 static void test_arguments(void **state)
 {
 	struct saxpy s = { .n = 10 };
-	jit_parameter p[3], asked = JIT_PARAMETER();
+	jit_parameter p[3], requested = JIT_PARAMETER();
 	float x[16] = { 0 }, y[16] = { 0 };
 	jit_error err = { 0 };
 	jit_compute *c = open_compute(&JIT_COMPUTE_OPTIONS(.cache_dir = "")), *other = open_compute(NULL);
@@ -309,10 +309,10 @@ static void test_arguments(void **state)
 	assert_int_equal(jit_kernel_parameters(k), 3);
 	assert_int_equal(jit_kernel_find(k, "y"), 2);
 	assert_int_equal(jit_kernel_find(k, "z"), -1);
-	good(jit_kernel_parameter(k, 2, &asked, &err), &err);
-	assert_int_equal(asked.access, JIT_INOUT);
-	assert_int_equal(asked.extent[0], 10);
-	refused(jit_kernel_parameter(k, 3, &asked, &err), &err, "parameter 3 of saxpy, which has 3");
+	good(jit_kernel_parameter(k, 2, &requested, &err), &err);
+	assert_int_equal(requested.access, JIT_INOUT);
+	assert_int_equal(requested.extent[0], 10);
+	refused(jit_kernel_parameter(k, 3, &requested, &err), &err, "parameter 3 of saxpy, which has 3");
 	refused(jit_launch_run(l, &err), &err, "scalar a of saxpy was not given");
 	refused(jit_launch_set_real(l, 1, &(double){ 1 }, &err), &err,
 	        "array x of saxpy was given a number, expected memory");
@@ -451,7 +451,7 @@ static void test_parts(void **state)
 {
 	static const struct {
 		double operations, arithmetic;
-		bool in_turn;
+		bool one_by_one;
 		uint64_t units, parts;
 	} cases[] = { { 5e9, 0, false, 1000, 5 },      { 5e9, 1e11, false, 1000, 3 }, { 5e9, 1e12, false, 1000, 1 },
 		      { 5e9, 1e9, false, 1000, 5 },    { 5e9, 0, false, 2, 2 },       { 1, 0, true, 77, 77 },
@@ -461,7 +461,7 @@ static void test_parts(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		const struct launch_shape shape = { .units = cases[i].units,
 			                            .args = 1,
-			                            .serial = cases[i].in_turn,
+			                            .serial = cases[i].one_by_one,
 			                            .operations = cases[i].operations,
 			                            .arithmetic = cases[i].arithmetic };
 		struct launch_plan l;

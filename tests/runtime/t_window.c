@@ -147,11 +147,11 @@ static void check_width(jit_model *m, int kv, int batch, int speculate, size_t m
 static void check_window(const char *arch, uint32_t window, const char *device, const int *batches, int n, size_t max)
 {
 	static const int kinds[] = { JIT_KV_F16, JIT_KV_Q8_0, JIT_KV_F32 };
-	static unsigned turn;
+	static unsigned round;
 	char extra[300];
 	struct tiny_model t = model_of(arch, window, extra);
 	jit_model *m = open_model(&t, device);
-	int kv = kinds[turn++ % 3];
+	int kv = kinds[round++ % 3];
 	uint64_t all;
 
 	make_trace(m, kv, max, &all);

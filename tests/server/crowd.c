@@ -315,7 +315,7 @@ static bool wants_to_read(const struct client *c, double t)
 	return c->way != FLOOD && (c->role != CROWD_SLOW || t >= c->next);
 }
 
-static void turn(struct crowd *all, struct client *c, short events, double t)
+static void step_client(struct crowd *all, struct client *c, short events, double t)
 {
 	if (!c->busy) {
 		if (all->rests)
@@ -349,7 +349,7 @@ static bool step(struct crowd *all)
 	poll(all->polled, all->n, 10);
 	t = now();
 	for (unsigned i = 0; i < all->n; i++)
-		turn(all, &all->list[i], all->polled[i].revents, t);
+		step_client(all, &all->list[i], all->polled[i].revents, t);
 	return busy;
 }
 

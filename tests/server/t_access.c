@@ -128,7 +128,7 @@ static void test_pages(void **state)
 	assert_null(answer_field(&a, "Access-Control-Allow-Origin"));
 	answer_free(&a);
 	check(&c, "/v1/models", "Origin: https://b.example\r\n", 403);
-	static const char *const asked[] = {
+	static const char *const requested[] = {
 		"OPTIONS /v1/models HTTP/1.1\r\nHost: models.example\r\nOrigin: https://a.example\r\n\r\n",
 		"OPTIONS /v1/models HTTP/1.1\r\nHost: other.example\r\nOrigin: https://a.example\r\n\r\n",
 		"OPTIONS /v1/models HTTP/1.1\r\nHost: models.example\r\nOrigin: https://b.example\r\n\r\n",
@@ -141,12 +141,12 @@ static void test_pages(void **state)
 	static const bool may[] = { true, false, false, true, true, false, false, false };
 	for (int i = 0; i < 8; i++) {
 		int fd = client_connect(&c, false);
-		client_send(fd, asked[i], strlen(asked[i]));
+		client_send(fd, requested[i], strlen(requested[i]));
 		a = client_read(fd, 10);
 		assert_int_equal(a.status, i == 1 ? 403 : 200);
 		const char *allowed = answer_field(&a, "Access-Control-Allow-Origin");
 		assert_int_equal(allowed != NULL, may[i] || i == 1);
-		assert_true(!allowed || strstr(asked[i], allowed));
+		assert_true(!allowed || strstr(requested[i], allowed));
 		assert_int_equal(answer_field(&a, "Access-Control-Allow-Headers") != NULL, may[i]);
 		answer_free(&a);
 		close(fd);

@@ -36,7 +36,7 @@
 static const struct {
 	const char *program, *path, *fields, *body;
 	bool stream;
-} asked[] = {
+} requests[] = {
 	{ "Claude Code: a turn", "/v1/messages?beta=true",
 	  "anthropic-version: 2023-06-01\r\nanthropic-beta: claude-code-20250219,interleaved-thinking-2025-05-14\r\n"
 	  "x-api-key: none\r\nX-Stainless-Lang: js\r\n",
@@ -207,12 +207,12 @@ static void check_stream(const struct answer *a, const char *program)
 static void test_all(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-		struct answer a = client_ask(&server, asked[i].path, asked[i].fields, asked[i].body);
+	for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+		struct answer a = client_ask(&server, requests[i].path, requests[i].fields, requests[i].body);
 		if (a.status != 200)
-			fail_msg("%s: status %d, %s", asked[i].program, a.status, a.body);
-		if (asked[i].stream) {
-			check_stream(&a, asked[i].program);
+			fail_msg("%s: status %d, %s", requests[i].program, a.status, a.body);
+		if (requests[i].stream) {
+			check_stream(&a, requests[i].program);
 		} else {
 			json_t *o = json_loads(a.body, 0, NULL);
 			assert_non_null(o);
@@ -233,14 +233,14 @@ static void test_objects(void **state)
 	unsigned seen = 0;
 	(void)state;
 
-	for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
+	for (size_t i = 0; i < sizeof requests / sizeof *requests; i++)
 		for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-			if (strcmp(asked[i].program, rows[k].program) != 0)
+			if (strcmp(requests[i].program, rows[k].program) != 0)
 				continue;
-			struct answer a = client_ask(&server, asked[i].path, asked[i].fields, asked[i].body);
+			struct answer a = client_ask(&server, requests[i].path, requests[i].fields, requests[i].body);
 			json_t *o = json_loads(a.body, 0, NULL), *made = json_loads(text_at(o, rows[k].text), 0, NULL);
 			if (!json_object_get(made, rows[k].member))
-				fail_msg("%s: %s", asked[i].program, a.body);
+				fail_msg("%s: %s", requests[i].program, a.body);
 			seen++;
 			json_decref(o);
 			json_decref(made);

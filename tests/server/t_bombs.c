@@ -41,7 +41,7 @@ static char *honest_text(void)
 struct other {
 	const char *expected;
 	atomic_bool ends;
-	unsigned asked, wrong;
+	unsigned requests, wrong;
 };
 
 static void *ask_always(void *user)
@@ -52,7 +52,7 @@ static void *ask_always(void *user)
 		struct answer alive = client_ask(&server, "/livez", NULL, NULL);
 		char *text = honest_text();
 		o->wrong += alive.status != 200 || !text || strcmp(text, o->expected) != 0;
-		o->asked++;
+		o->requests++;
 		answer_free(&alive);
 		free(text);
 		usleep(100000);
@@ -120,9 +120,9 @@ static void test_bombs(void **state)
 	}
 	o.ends = true;
 	pthread_join(other, NULL);
-	printf("# another client asked %u times\n", o.asked);
+	printf("# another client asked %u times\n", o.requests);
 	assert_int_equal(o.wrong, 0);
-	assert_true(o.asked > 0);
+	assert_true(o.requests > 0);
 	free(expected);
 	assert_int_equal(child_stop(&server), 0);
 }

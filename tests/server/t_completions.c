@@ -133,10 +133,10 @@ static char *joined(const struct events *e, bool chat, json_int_t number)
 		const json_t *c = choice(o, 0);
 		if (!c || json_integer_value(json_object_get(c, "index")) != number)
 			continue;
-		const json_t *piece =
+		const json_t *part =
 			chat ? json_object_get(json_object_get(c, "delta"), "content") : json_object_get(c, "text");
-		if (json_is_string(piece))
-			strcat(text, json_string_value(piece));
+		if (json_is_string(part))
+			strcat(text, json_string_value(part));
 	}
 	return text;
 }

@@ -85,7 +85,7 @@ static void test_day(void **state)
 	(void)state;
 
 	/* The day may change between two requests, but not twice. */
-	for (int turn = 0; turn < 2; turn++) {
+	for (int round = 0; round < 2; round++) {
 		time_t now = time(NULL);
 		strftime(begins, sizeof begins, "[user]a(%d %b %Y)(%b %d %Y)(", gmtime(&now));
 		if (time(NULL) / 86400 == now / 86400)

@@ -220,10 +220,10 @@ static void test_prompt(void **state)
 #define NAMED(name, schema) "{\"type\":\"function\",\"name\":\"" name "\",\"parameters\":" schema "}"
 #define WRAPPED(name, schema) "{\"type\":\"function\",\"function\":" NAMED(name, schema) "}"
 
-static void test_places(void **state)
+static void test_paths(void **state)
 {
 	static const struct {
-		const char *path, *body, *place, *says;
+		const char *path, *body, *where, *says;
 	} cases[] = {
 		{ "/v1/responses",
 		  "{\"input\":\"a\",\"tools\":[{\"type\":\"web_search\"}," NAMED(
@@ -274,8 +274,8 @@ static void test_places(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		json_t *o = client_json(&server, cases[i].path, cases[i].body, 400);
 		char *all = json_dumps(o, JSON_COMPACT);
-		if (!strstr(all, cases[i].place) || !strstr(all, cases[i].says))
-			fail_msg("%s says %s, expected %s and %s", cases[i].body, all, cases[i].place, cases[i].says);
+		if (!strstr(all, cases[i].where) || !strstr(all, cases[i].says))
+			fail_msg("%s says %s, expected %s and %s", cases[i].body, all, cases[i].where, cases[i].says);
 		free(all);
 		json_decref(o);
 	}
@@ -324,7 +324,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_chat),   cmocka_unit_test(test_responses), cmocka_unit_test(test_required),
-		cmocka_unit_test(test_prompt), cmocka_unit_test(test_places),    cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_prompt), cmocka_unit_test(test_paths),     cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests(tests, start, stop);

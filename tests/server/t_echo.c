@@ -159,11 +159,11 @@ static size_t byte_of(const char *text, size_t character)
 
 /* Each token is found where it is said to be, a part of a character at its beginning; likelier ones have a name each,
  * and the token is among them. */
-static void test_places(void **state)
+static void test_paths(void **state)
 {
 	(void)state;
 	json_t *o = ask("{\"prompt\":\"" TALE "\",\"echo\":true,\"logprobs\":200,\"max_tokens\":40,\"seed\":1}");
-	const json_t *tokens = list(o, 0, "tokens"), *places = list(o, 0, "text_offset"), *v;
+	const json_t *tokens = list(o, 0, "tokens"), *offsets = list(o, 0, "text_offset"), *v;
 	const json_t *tops = list(o, 0, "top_logprobs"), *content = list(o, 0, "content");
 	const char *text = text_of(o, 0);
 	size_t i, parts = 0;
@@ -171,7 +171,7 @@ static void test_places(void **state)
 	json_array_foreach(tokens, i, v)
 	{
 		const char *token = json_string_value(v);
-		const char *at = text + byte_of(text, (size_t)json_integer_value(json_array_get(places, i)));
+		const char *at = text + byte_of(text, (size_t)json_integer_value(json_array_get(offsets, i)));
 		if (strncmp(token, "bytes:", 6) == 0)
 			parts += (unsigned char)*at >= 0x80;
 		else
@@ -388,7 +388,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers),
-		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_as_harnesses_ask),
 		cmocka_unit_test(test_without_numbers),
 		cmocka_unit_test(test_stream),

@@ -59,10 +59,10 @@ static bool make_page(void)
 #define USER ASK "12"
 #define LONG ASK "80"
 
-static const struct asked {
+static const struct requests {
 	const char *path, *body;
 	bool events;
-} asked[] = {
+} requests[] = {
 	{ "/v1/chat/completions", "{" USER ",\"logprobs\":true,\"top_logprobs\":2}", false },
 	{ "/v1/chat/completions",
 	  "{" USER ",\"stream\":true,\"stop\":[\"xyz\"],\"stream_options\":{\"include_usage\":true}}", true },
@@ -89,7 +89,7 @@ static const struct asked {
 	{ "/props", NULL, false },
 	{ "/metrics", NULL, false },
 };
-enum { ASKED = sizeof asked / sizeof *asked };
+enum { REQUESTS = sizeof requests / sizeof *requests };
 
 /* What is another one each time: names, times, and the memory that the other request's KV cache takes. */
 static void take_out(json_t *o)
@@ -129,7 +129,7 @@ static void append(char **text, const char *p, size_t n)
 }
 
 /* The answer without what differs; metrics: nothing but that they are there. */
-static char *essence(const struct asked *q, const struct answer *a)
+static char *essence(const struct requests *q, const struct answer *a)
 {
 	char *text = calloc(1, 1);
 
@@ -143,7 +143,7 @@ static char *essence(const struct asked *q, const struct answer *a)
 }
 
 /* NULL: it is right. error: it is one, which is right, too. */
-static const char *judge(const struct asked *q, const struct answer *a, const char *expected, bool *error)
+static const char *judge(const struct requests *q, const struct answer *a, const char *expected, bool *error)
 {
 	*error = true;
 	if (a->status == 0)
@@ -171,8 +171,8 @@ struct neighbour {
 	struct answer answer;
 };
 
-static const struct asked beside = { "/v1/completions", "{\"prompt\":\"In the forest\",\"max_tokens\":12,\"seed\":8}",
-	                             false };
+static const struct requests beside = { "/v1/completions",
+	                                "{\"prompt\":\"In the forest\",\"max_tokens\":12,\"seed\":8}", false };
 
 static void *ask_beside(void *user)
 {
@@ -185,7 +185,7 @@ static void *ask_beside(void *user)
 static unsigned failed, errors, runs, shared;
 
 /* One fault, which hits one of the two requests at most. */
-static void try_at(const struct child *c, const struct asked *q, const char *expected, const char *expected_beside,
+static void try_at(const struct child *c, const struct requests *q, const char *expected, const char *expected_beside,
                    unsigned at)
 {
 	struct neighbour n = { .server = c };
@@ -213,7 +213,7 @@ static void try_at(const struct child *c, const struct asked *q, const char *exp
 	answer_free(&n.answer);
 }
 
-static char *ask_whole(const struct child *c, const struct asked *q)
+static char *ask_whole(const struct child *c, const struct requests *q)
 {
 	struct answer a = client_ask(c, q->path, NULL, q->body);
 
@@ -224,7 +224,7 @@ static char *ask_whole(const struct child *c, const struct asked *q)
 	return text;
 }
 
-static void sweep(const struct child *c, const struct asked *q, const char *expected_beside, unsigned tries)
+static void sweep(const struct child *c, const struct requests *q, const char *expected_beside, unsigned tries)
 {
 	char *expected = ask_whole(c, q);
 
@@ -263,8 +263,8 @@ static void test_allocations(void **state)
 	struct child c = child_start_prepared(arguments, preload);
 	char *expected = ask_whole(&c, &beside);
 	int fds = child_fds(&c);
-	for (unsigned i = 0; i < ASKED; i++)
-		sweep(&c, &asked[i], expected, test_full() ? UINT32_MAX : test_quick() ? 12 : 40);
+	for (unsigned i = 0; i < REQUESTS; i++)
+		sweep(&c, &requests[i], expected, test_full() ? UINT32_MAX : test_quick() ? 12 : 40);
 	free(expected);
 	print_message("%u runs with a fault, %u errors\n", runs, errors);
 	assert_int_equal(failed, 0);
@@ -421,18 +421,18 @@ static void test_events(void **state)
 
 enum { FDS = 48 };
 
-static void few_descriptors(void)
+static void limit_descriptors(void)
 {
-	const struct rlimit few = { FDS, FDS };
+	const struct rlimit small = { FDS, FDS };
 
-	setrlimit(RLIMIT_NOFILE, &few);
+	setrlimit(RLIMIT_NOFILE, &small);
 }
 
 /* More clients than descriptors: those that are served stay served, and others are, once there is room. */
 static void test_descriptors(void **state)
 {
 	static const char *const arguments[] = { "--no-cache", "--no-replay", NULL };
-	struct child c = child_start_prepared(arguments, few_descriptors);
+	struct child c = child_start_prepared(arguments, limit_descriptors);
 	char *expected = ask_whole(&c, &beside);
 	int idle[FDS * 2];
 	(void)state;
@@ -454,7 +454,7 @@ static void test_descriptors(void **state)
 	close(early);
 	for (int i = 0; i < FDS * 2; i++)
 		close(idle[i]);
-	for (int turn = 0; turn < 5; turn++) {
+	for (int round = 0; round < 5; round++) {
 		char *text = ask_whole(&c, &beside);
 		assert_string_equal(text, expected);
 		free(text);

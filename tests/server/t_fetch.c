@@ -164,7 +164,7 @@ static void test_left(void **state)
 }
 
 /* Those that have said all and stay count as long as they run. */
-static void test_places(void **state)
+static void test_paths(void **state)
 {
 	static const char *const names[] = { "owner/stays1", "owner/stays2", "owner/stays3", "owner/stays4" };
 	pid_t group[4];
@@ -391,7 +391,7 @@ static void test_stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cancelled),   cmocka_unit_test(test_left),  cmocka_unit_test(test_places),
+		cmocka_unit_test(test_cancelled),   cmocka_unit_test(test_left),  cmocka_unit_test(test_paths),
 		cmocka_unit_test(test_world),       cmocka_unit_test(test_names), cmocka_unit_test(test_shared),
 		cmocka_unit_test(test_left_by_all), cmocka_unit_test(test_crowd), cmocka_unit_test(test_stop),
 	};

@@ -135,15 +135,15 @@ static void test_references(void **state)
 static void check_streamed(const struct child *c, const char *body, enum tools_form form)
 {
 	char whole[1100];
-	unsigned pieces = 0;
+	unsigned parts = 0;
 
 	snprintf(whole, sizeof whole, "{\"stream\":true,%s", body + 1);
 	struct answer a = client_ask(c, "/v1/chat/completions", NULL, whole);
 	assert_int_equal(a.status, 200);
 	for (const char *at = a.body; (at = strstr(at, "\"arguments\":\"")); at++)
-		pieces++;
-	if (pieces < 2 && strstr(a.body, "\"finish_reason\":\"tool_calls\""))
-		fail_msg("form %d: a call in %u pieces: %s", form, pieces, a.body);
+		parts++;
+	if (parts < 2 && strstr(a.body, "\"finish_reason\":\"tool_calls\""))
+		fail_msg("form %d: a call in %u pieces: %s", form, parts, a.body);
 	answer_free(&a);
 }
 

@@ -180,18 +180,18 @@ static void test_keep_alive(void **state)
 	close(fd);
 }
 
-static void check_big(const char *before, const char *piece, size_t times, const char *behind)
+static void check_big(const char *before, const char *part, size_t times, const char *behind)
 {
 	int fd = client_connect(&server, false);
 
 	client_send(fd, before, strlen(before));
 	for (size_t i = 0; i < times; i++)
-		client_send(fd, piece, strlen(piece));
+		client_send(fd, part, strlen(part));
 	client_send(fd, behind, strlen(behind));
 	struct answer a = client_read(fd, 10);
 	/* A system that saw more bytes come than it gave to the server may cut off the answer. */
 	if (a.status != 431 && a.status != 414 && a.status != 413 && a.status != 400 && !(a.status == 0 && a.closed))
-		fail_msg("%.40s: status %d", piece, a.status);
+		fail_msg("%.40s: status %d", part, a.status);
 	close(fd);
 	answer_free(&a);
 }

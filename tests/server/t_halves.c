@@ -38,7 +38,7 @@ static int stop(void **state)
 #define CHAT "\"max_tokens\":1,\"messages\":[" USER "],"
 
 static const struct {
-	const char *path, *body, *param, *place;
+	const char *path, *body, *param, *prefix;
 } rows[] = {
 	{ "/v1/chat/completions", "{\"messages\":[{\"role\":\"user\",\"content\":\"a" HALF "\"}]}", "messages",
 	  "messages[0].content" },
@@ -98,8 +98,8 @@ static void test_halves(void **state)
 		json_t *o = client_json(&server, rows[i].path, rows[i].body, 400), *e = json_object_get(o, "error");
 		const char *param = json_string_value(json_object_get(e, "param"));
 		const char *message = json_string_value(json_object_get(e, "message"));
-		const size_t n = strlen(rows[i].place);
-		assert_int_equal(strncmp(message, rows[i].place, n), 0);
+		const size_t n = strlen(rows[i].prefix);
+		assert_int_equal(strncmp(message, rows[i].prefix, n), 0);
 		assert_int_equal(strncmp(message + n, " has half of a surrogate pair", 29), 0);
 		if (!rows[i].param)
 			assert_null(param);

@@ -37,25 +37,26 @@ static const char *string(const json_t *o, const char *key) { return json_string
 /* A request may have a shorter context than the server's 512, and no longer one. */
 static void check_contexts(const struct child *c)
 {
-	static const char asked[] = "{\"prompt\":[1,300,17,9],\"temperature\":0,\"ignore_eos\":true,\"n_predict\":%d,"
-				    "\"%s\":%d}";
+	static const char requested[] =
+		"{\"prompt\":[1,300,17,9],\"temperature\":0,\"ignore_eos\":true,\"n_predict\":%d,"
+		"\"%s\":%d}";
 	static const char *const names[] = { "num_ctx", "n_ctx" };
 	char body[300];
 
 	for (int i = 0; i < 2; i++)
 		for (int room = 4; room < 8; room++) {
-			snprintf(body, sizeof body, asked, room % 2 ? -1 : 100, names[i], room);
+			snprintf(body, sizeof body, requested, room % 2 ? -1 : 100, names[i], room);
 			json_t *o = client_json(c, "/completion", body, 200);
 			assert_int_equal(number(o, "tokens_predicted"), room - 4 + 1);
 			assert_string_equal(string(o, "stop_type"), "limit");
 			json_decref(o);
 		}
-	snprintf(body, sizeof body, asked, 2, "num_ctx", 100); /* what is less than that is as it was */
+	snprintf(body, sizeof body, requested, 2, "num_ctx", 100); /* what is less than that is as it was */
 	json_t *o = client_json(c, "/completion", body, 200);
 	assert_int_equal(number(o, "tokens_predicted"), 2);
 	json_decref(o);
 	for (int room = 3; room < 1000; room += 510) {
-		snprintf(body, sizeof body, asked, 2, "num_ctx", room);
+		snprintf(body, sizeof body, requested, 2, "num_ctx", room);
 		o = client_json(c, "/completion", body, 400);
 		json_t *e = json_object_get(o, "error");
 		assert_string_equal(string(e, "type"), "exceed_context_size_error");

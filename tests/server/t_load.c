@@ -150,7 +150,7 @@ static void test_connections(void **state)
 	int fd[MAX + 1];
 	(void)state;
 
-	for (int turn = 0; turn < 2; turn++) {
+	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i <= MAX; i++) {
 			fd[i] = client_connect(&c, false);
 			client_send(fd[i], request, sizeof request - 1);

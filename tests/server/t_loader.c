@@ -93,7 +93,7 @@ static void test_gives_up_late(void **state)
 
 	assert_non_null(models.loader = loader_open(&models, &o, &err));
 	assert_true(loader_start(models.loader, &err));
-	for (unsigned turn = 1; turn <= 2; turn++) {
+	for (unsigned round = 1; round <= 2; round++) {
 		struct lease lease = { 0 };
 		struct refusal r = { 0 };
 		struct model_status s;
@@ -109,8 +109,8 @@ static void test_gives_up_late(void **state)
 		assert_int_equal(s.state, MODEL_AWAY);
 		assert_false(s.failed);
 		assert_int_equal(s.bytes, 0);
-		assert_int_equal(atomic_load(&opened), turn);
-		assert_int_equal(atomic_load(&closed), turn);
+		assert_int_equal(atomic_load(&opened), round);
+		assert_int_equal(atomic_load(&closed), round);
 	}
 	assert_true(loader_forget(models.loader, &one));
 	loader_close(models.loader);

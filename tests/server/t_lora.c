@@ -256,7 +256,7 @@ static void unload(const char *name)
 /* Long answers go on with an adapter that was unloaded, and others of its name come meanwhile. */
 static void test_unload(void **state)
 {
-	enum { LONG = 6, TURNS = 8 };
+	enum { LONG = 6, ROUNDS = 8 };
 	static const char form[] = "{\"prompt\":\"%d times\",\"n_predict\":120,\"ignore_eos\":true,\"temperature\":0,"
 				   "\"n_probs\":1,\"cache_prompt\":true,\"model\":\"%s\"}";
 	char body[300], head[200], *expected[LONG];
@@ -285,7 +285,7 @@ static void test_unload(void **state)
 		usleep(200);
 	unload("late");
 	lora_refused("/completion", "{\"prompt\":\"A\",\"model\":\"late\"}", 404, "There is no model \"late\"");
-	for (int i = 0; i < TURNS; i++) {
+	for (int i = 0; i < ROUNDS; i++) {
 		load("late", i % 2 ? 6 : 7, i > 4 ? ",\"load_inplace\":true" : "");
 		lora_same(lora_ask(&lora_server, "The king", "\"model\":\"late\""),
 		          lora_ask(&lora_server, "The king", i % 2 ? "\"model\":\"a6\"" : "\"model\":\"a7\""),

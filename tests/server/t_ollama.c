@@ -360,7 +360,7 @@ static void test_vectors(void **state)
 	json_t *a = ask(&server, "/api/embed", "\"model\":\"tale\",\"input\":[\"a king\",\"the sea\"]", ""),
 	       *b = ask(&server, "/v1/embeddings", "\"model\":\"tale\",\"input\":[\"a king\",\"the sea\"]", ""),
 	       *one = ask(&server, "/api/embeddings", "\"model\":\"tale\",\"prompt\":\"the sea\"", ""),
-	       *few = ask(&server, "/api/embed", "\"model\":\"tale\",\"input\":\"the sea\",\"dimensions\":16", "");
+	       *small = ask(&server, "/api/embed", "\"model\":\"tale\",\"input\":\"the sea\",\"dimensions\":16", "");
 	double sum = 0, scale = 0;
 	(void)state;
 
@@ -369,9 +369,9 @@ static void test_vectors(void **state)
 	assert_true(json_equal(at(one, "embedding"), at(b, "data.1.embedding")));
 	assert_int_equal((int)number_at(a, "prompt_eval_count"), (int)number_at(b, "usage.prompt_tokens"));
 	assert_true(number_at(a, "total_duration") > 0);
-	assert_int_equal(json_array_size(at(few, "embeddings.0")), 16);
+	assert_int_equal(json_array_size(at(small, "embeddings.0")), 16);
 	for (size_t i = 0; i < 16; i++) {
-		const double x = json_number_value(json_array_get(at(few, "embeddings.0"), i)),
+		const double x = json_number_value(json_array_get(at(small, "embeddings.0"), i)),
 			     y = json_number_value(json_array_get(at(one, "embedding"), i));
 		sum += x * x;
 		scale = i ? scale : x / y;
@@ -381,7 +381,7 @@ static void test_vectors(void **state)
 	json_decref(a);
 	json_decref(b);
 	json_decref(one);
-	json_decref(few);
+	json_decref(small);
 	/* A text that is too long loses its end. */
 	char *body = calloc(1, 8000);
 	strcpy(body, "\"input\":\"a king");
@@ -426,7 +426,7 @@ static void test_told(void **state)
 static void test_leaving(void **state)
 {
 	static const char body[] = "{\"messages\":[" USER "],\"options\":{\"seed\":3},\"ignore_eos\":true}";
-	char text[600], piece[200];
+	char text[600], part[200];
 	(void)state;
 
 	for (int i = 0; i < 6; i++) {
@@ -436,7 +436,7 @@ static void test_leaving(void **state)
 		         body);
 		client_send(fd, text, strlen(text));
 		if (i % 2)
-			assert_true(read(fd, piece, sizeof piece) > 0);
+			assert_true(read(fd, part, sizeof part) > 0);
 		close(fd);
 	}
 	json_t *o = ask(&server, "/api/chat", "\"messages\":[" USER "],\"options\":{\"num_predict\":5}",

@@ -219,13 +219,14 @@ static void test_origins(void **state)
 
 /* ---- preflights */
 
-static const char *given(const struct child *c, const char *asked, struct answer *a)
+static const char *given(const struct child *c, const char *requested, struct answer *a)
 {
 	char text[8192];
 	int n = snprintf(text, sizeof text,
 	                 "OPTIONS /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost:3000\r\n"
 	                 "Access-Control-Request-Method: POST\r\n%s%s%s\r\n",
-	                 asked ? "Access-Control-Request-Headers: " : "", asked ? asked : "", asked ? "\r\n" : "");
+	                 requested ? "Access-Control-Request-Headers: " : "", requested ? requested : "",
+	                 requested ? "\r\n" : "");
 	int fd = client_connect(c, false);
 
 	client_send(fd, text, (size_t)n);
@@ -242,7 +243,7 @@ static void test_preflight(void **state)
 {
 	static const char *const arguments[] = { "--cors-origin", "localhost", NULL };
 	static const char usual[] = "Authorization, Content-Type, X-Api-Key, Anthropic-Version, Anthropic-Beta";
-	static const char *const asked[] = {
+	static const char *const requested[] = {
 		"authorization,content-type,x-stainless-arch,x-stainless-lang,x-stainless-os,"
 		"x-stainless-package-version,x-stainless-retry-count,x-stainless-runtime,x-stainless-runtime-version,"
 		"x-stainless-timeout",
@@ -256,8 +257,8 @@ static void test_preflight(void **state)
 	struct answer a;
 	(void)state;
 
-	for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
-		assert_string_equal(given(&c, asked[i], &a), asked[i]);
+	for (size_t i = 0; i < sizeof requested / sizeof *requested; i++) {
+		assert_string_equal(given(&c, requested[i], &a), requested[i]);
 		answer_free(&a);
 	}
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

@@ -60,19 +60,19 @@ static int stop(void **state)
 
 #define CHOICE "choices/0/"
 /* Of an answer: where its reasoning, its text and why it ended stand, and the word for a whole one. */
-struct places {
+struct paths {
 	const char *reasoning, *text, *end, *word;
 };
-static const struct places chat = { CHOICE "message/reasoning_content", CHOICE "message/content",
-	                            CHOICE "finish_reason", "stop" },
-			   messages = { "content/0/thinking", "content/1/text", "stop_reason", "end_turn" },
-			   responses = { "output/0/content/0/text", "output/1/content/0/text", "status", "completed" },
-			   ollama = { "message/thinking", "message/content", "done_reason", "stop" },
-			   generate = { "thinking", "response", "done_reason", "stop" };
+static const struct paths chat = { CHOICE "message/reasoning_content", CHOICE "message/content", CHOICE "finish_reason",
+	                           "stop" },
+			  messages = { "content/0/thinking", "content/1/text", "stop_reason", "end_turn" },
+			  responses = { "output/0/content/0/text", "output/1/content/0/text", "status", "completed" },
+			  ollama = { "message/thinking", "message/content", "done_reason", "stop" },
+			  generate = { "thinking", "response", "done_reason", "stop" };
 
 static const struct way {
 	const char *name, *path, *body;
-	const struct places *at;
+	const struct paths *at;
 } ways[] = {
 	{ "response_format", "/v1/chat/completions", "{" MESSAGES FORMAT LENGTH "%s}", &chat },
 	{ "json_schema", "/v1/chat/completions", "{" MESSAGES "\"json_schema\":" SCHEMA "," LENGTH "%s}", &chat },

@@ -392,13 +392,13 @@ static void test_history(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-		const char *place = strstr(items, parts[i]);
-		assert_non_null(place);
-		while (strcmp(parts[i], "ls") == 0 && place[-1] != '"')
-			place = strstr(place + 1, parts[i]);
-		snprintf(more, sizeof more, "%.*s%s%s", (int)(place - items), items,
+		const char *found = strstr(items, parts[i]);
+		assert_non_null(found);
+		while (strcmp(parts[i], "ls") == 0 && found[-1] != '"')
+			found = strstr(found + 1, parts[i]);
+		snprintf(more, sizeof more, "%.*s%s%s", (int)(found - items), items,
 		         strchr(parts[i], '=') ? "" : "another text altogether, which is long",
-		         place + strlen(parts[i]));
+		         found + strlen(parts[i]));
 		if (count(more) == all)
 			fail_msg("\"%s\" is not read", parts[i]);
 	}

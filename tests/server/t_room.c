@@ -147,7 +147,7 @@ static void test_oldest_go(void **state)
 	unsigned cuts = 0;
 	(void)state;
 
-	for (unsigned turn = 0; turn < (test_quick() ? 4 : 20); turn++) {
+	for (unsigned round = 0; round < (test_quick() ? 4 : 20); round++) {
 		json_t *all = some_messages();
 		size_t n[MESSAGES];
 		for (size_t i = 0; i < MESSAGES; i++) {
@@ -311,8 +311,8 @@ static void check_shift(size_t room, size_t keep, const char *option, size_t wan
 		json_array_append(text, json_array_get(said, i));
 	keep += json_array_size(none);
 	for (size_t at_token = n; at_token < n + wanted;) {
-		json_t *piece = complete(text, room + 1 - json_array_size(text));
-		const json_t *ids = at(piece, "tokens");
+		json_t *part = complete(text, room + 1 - json_array_size(text));
+		const json_t *ids = at(part, "tokens");
 		for (size_t i = 0; i < json_array_size(ids) && at_token < n + wanted; i++)
 			assert_int_equal(json_integer_value(json_array_get(ids, i)),
 			                 json_integer_value(json_array_get(said, at_token++)));
@@ -320,7 +320,7 @@ static void check_shift(size_t room, size_t keep, const char *option, size_t wan
 		assert_int_equal(json_array_size(text), room + 1);
 		json_t *left = cut_tokens(text, keep, (room - keep) / 2 ? (room - keep) / 2 : 1);
 		json_decref(text);
-		json_decref(piece);
+		json_decref(part);
 		text = left;
 	}
 	json_decref(text);

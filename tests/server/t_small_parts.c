@@ -43,14 +43,14 @@ static json_t *events_of(const char *path, const char *members)
 /* What says nothing has an empty piece, of the kind that pieces are of. */
 static void check_empty(const json_t *event, bool chat)
 {
-	const json_t *piece = at(event, chat ? "choices.0.delta" : "choices.0.text");
+	const json_t *part = at(event, chat ? "choices.0.delta" : "choices.0.text");
 
-	if (chat ? !json_is_object(piece) || json_object_size(piece) != 0
-	         : !json_is_string(piece) || json_string_length(piece) != 0)
+	if (chat ? !json_is_object(part) || json_object_size(part) != 0
+	         : !json_is_string(part) || json_string_length(part) != 0)
 		fail_msg("%s", json_dumps(event, 0));
 }
 
-static void test_empty_pieces(void **state)
+static void test_empty_deltas(void **state)
 {
 	(void)state;
 	for (int chat = 0; chat < 2; chat++) {
@@ -362,7 +362,7 @@ static void test_results(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_empty_pieces),     cmocka_unit_test(test_kept_stops),
+		cmocka_unit_test(test_empty_deltas),     cmocka_unit_test(test_kept_stops),
 		cmocka_unit_test(test_reasoning_format), cmocka_unit_test(test_num_predict),
 		cmocka_unit_test(test_series),           cmocka_unit_test(test_any_parameters),
 		cmocka_unit_test(test_no_functions),     cmocka_unit_test(test_raw),

@@ -57,7 +57,7 @@ static void test_tokens(void **state)
 	assert_string_equal(text(back, "content"), "Once upon a time, \xc3\xa9\xe4\xb8\xad \xf0\x9f\x98\x80!");
 	json_decref(back);
 	snprintf(body, sizeof body, "{\"content\":\"%s\",\"add_special\":true,\"with_pieces\":true}", said);
-	json_t *pieces = client_json(&server, "/tokenize", body, 200), *p, *all = json_object_get(pieces, "tokens");
+	json_t *parts = client_json(&server, "/tokenize", body, 200), *p, *all = json_object_get(parts, "tokens");
 	assert_int_equal(json_array_size(all), json_array_size(tokens) + 1);
 	size_t i;
 	json_array_foreach(all, i, p)
@@ -66,7 +66,7 @@ static void test_tokens(void **state)
 		if (i)
 			assert_true(json_equal(json_object_get(p, "id"), json_array_get(tokens, i - 1)));
 	}
-	json_decref(pieces);
+	json_decref(parts);
 	json_decref(o);
 	json_decref(client_json(&server, "/detokenize", "{\"tokens\":[]}", 200));
 	json_decref(client_json(&server, "/detokenize", "{}", 400));
@@ -112,18 +112,18 @@ static void test_native(void **state)
 {
 	static const char body[] = "{\"prompt\":[1,\"Once upon\",300],\"n_predict\":6,\"temperature\":0,"
 				   "\"return_tokens\":true,\"n_probs\":2%s}";
-	char asked[300];
+	char requested[300];
 	(void)state;
 
-	snprintf(asked, sizeof asked, body, "");
-	json_t *o = client_json(&server, "/completion", asked, 200);
+	snprintf(requested, sizeof requested, body, "");
+	json_t *o = client_json(&server, "/completion", requested, 200);
 	assert_int_equal(integer(o, "tokens_predicted"), 6);
 	assert_int_equal(json_array_size(json_object_get(o, "tokens")), 6);
 	assert_int_equal(json_array_size(json_object_get(o, "completion_probabilities")), 6);
 	assert_string_equal(text(o, "stop_type"), "limit");
 	assert_true(json_is_object(json_object_get(o, "timings")));
-	snprintf(asked, sizeof asked, body, ",\"stream\":true");
-	struct answer a = client_ask(&server, "/completion", NULL, asked);
+	snprintf(requested, sizeof requested, body, ",\"stream\":true");
+	struct answer a = client_ask(&server, "/completion", NULL, requested);
 	char joined[1000] = "";
 	bool stopped = false;
 	for (const char *at = a.body; (at = strstr(at, "data: "));) {
@@ -208,14 +208,14 @@ static void test_several(void **state)
 /* A text as a key stands for its tokens, and false bans them. */
 static void test_bias_of_text(void **state)
 {
-	static const char asked[] = "{\"prompt\":\"Once upon\",\"n_predict\":1,\"temperature\":0%s}";
+	static const char requested[] = "{\"prompt\":\"Once upon\",\"n_predict\":1,\"temperature\":0%s}";
 	char body[400], word[100];
 	(void)state;
 
-	snprintf(body, sizeof body, asked, "");
+	snprintf(body, sizeof body, requested, "");
 	json_t *o = client_json(&server, "/completion", body, 200);
 	snprintf(word, sizeof word, ",\"logit_bias\":{\"%s\":false}", text(o, "content"));
-	snprintf(body, sizeof body, asked, word);
+	snprintf(body, sizeof body, requested, word);
 	json_t *without = client_json(&server, "/completion", body, 200);
 	assert_string_not_equal(text(o, "content"), text(without, "content"));
 	json_t *list = json_object_get(json_object_get(without, "generation_settings"), "logit_bias");

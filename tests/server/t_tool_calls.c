@@ -156,7 +156,7 @@ static const struct row {
 };
 
 /* In pieces of each size. */
-static void test_pieces(void **state)
+static void test_deltas(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -366,7 +366,7 @@ static void test_server(void **state)
 	struct answer a = client_ask(&c, "/v1/chat/completions", NULL, ASK ",\"stream\":true}");
 	char content[100] = "", finish[20] = "", said[2][100] = { "", "" };
 	json_int_t seen = 0;
-	unsigned pieces = 0;
+	unsigned parts = 0;
 	for (const char *at = a.body; (at = strstr(at, "data: {")); at++) {
 		json_t *e = json_loadb(at + 6, strcspn(at + 6, "\n"), 0, NULL);
 		assert_non_null(e);
@@ -379,22 +379,22 @@ static void test_server(void **state)
 			strcpy(finish, text(one, "finish_reason"));
 		json_array_foreach(list, i, call)
 		{
-			const char *piece = text(json_object_get(call, "function"), "arguments");
+			const char *part = text(json_object_get(call, "function"), "arguments");
 			if (json_object_get(call, "id")) { /* it begins */
 				assert_int_equal(json_integer_value(json_object_get(call, "index")), seen);
-				check_call(call, seen ? "put" : "get", piece);
+				check_call(call, seen ? "put" : "get", part);
 				seen++;
 			}
 			assert_int_equal(json_integer_value(json_object_get(call, "index")), seen - 1);
-			strcat(said[seen - 1], piece);
-			pieces++;
+			strcat(said[seen - 1], part);
+			parts++;
 		}
 		json_decref(e);
 	}
 	assert_int_equal(seen, 2);
 	assert_string_equal(said[0], "{\"x\":7}");
 	assert_string_equal(said[1], "{}");
-	assert_true(pieces > 2);
+	assert_true(parts > 2);
 	assert_string_equal(content, "Yes. ");
 	assert_string_equal(finish, "tool_calls");
 	answer_free(&a);
@@ -477,7 +477,7 @@ static void test_one_call_cut(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pieces),    cmocka_unit_test(test_forms),
+		cmocka_unit_test(test_deltas),    cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_server),    cmocka_unit_test(test_one_call_cut),
 		cmocka_unit_test(test_published), cmocka_unit_test(test_all_templates),
 	};

@@ -17,7 +17,7 @@
 #include "server/engine/batcher.h"
 #include "tests/support/shared.h"
 
-enum { PLACES = 4, TOKENS = 60, MANY = 32, SOON = 12 /* passes */ };
+enum { SLOTS = 4, TOKENS = 60, MANY = 32, SOON = 12 /* passes */ };
 
 static struct served served;
 
@@ -43,7 +43,7 @@ static int close_model(void **state)
 static struct batcher *open_batcher(unsigned of_client, uint64_t kv_bytes)
 {
 	jit_error err = { 0 };
-	struct batcher_options o = { .model = served.model, .parallel = PLACES, .queue = 200, .of_client = of_client };
+	struct batcher_options o = { .model = served.model, .parallel = SLOTS, .queue = 200, .of_client = of_client };
 
 	o.batch = JIT_BATCH_OPTIONS(.threads = 2, .context = 128, .speculate = JIT_SPECULATE_OFF, .kv_bytes = kv_bytes);
 	struct batcher *e = batcher_open(&o, &err);
@@ -201,12 +201,12 @@ static void test_alone(void **state)
 }
 
 /* All places are taken by one who goes on for MANY * TOKENS / PLACES passes; another one comes, and another. */
-static void check_turns(uint64_t many_key, uint64_t key, uint64_t line, uint64_t kv_bytes)
+static void check_order(uint64_t many_key, uint64_t key, uint64_t line, uint64_t kv_bytes)
 {
 	struct batcher *e = open_batcher(200, kv_bytes);
 	struct asker *many = ask(e, many_key, 1, MANY, TOKENS);
 
-	wait_for(many, PLACES);
+	wait_for(many, SLOTS);
 	for (int i = 0; i < 3; i++) {
 		struct asker *one = ask(e, key, line + (uint64_t)i, 1, TOKENS);
 		uint64_t n = passes_to_first(one);
@@ -227,7 +227,7 @@ static void check_turns(uint64_t many_key, uint64_t key, uint64_t line, uint64_t
 static void test_connections(void **state)
 {
 	(void)state;
-	check_turns(0, 0, 2, 0);
+	check_order(0, 0, 2, 0);
 }
 
 /* One key on many connections is one client. */
@@ -237,7 +237,7 @@ static void test_keys(void **state)
 	struct asker *many[8];
 	(void)state;
 
-	check_turns(1, 2, 1, 0);
+	check_order(1, 2, 1, 0);
 	for (unsigned i = 0; i < 8; i++)
 		many[i] = ask(e, 7, 100 + i, 4, TOKENS);
 	wait_for(many[0], 1);
@@ -258,7 +258,7 @@ static void test_keys(void **state)
 static void test_little_memory(void **state)
 {
 	(void)state;
-	check_turns(0, 0, 2, 4 << 20);
+	check_order(0, 0, 2, 4 << 20);
 }
 
 /* Two who want all get as much each. */
@@ -268,7 +268,7 @@ static void test_shares(void **state)
 	struct asker *a = ask(e, 0, 1, 16, TOKENS);
 	(void)state;
 
-	wait_for(a, PLACES);
+	wait_for(a, SLOTS);
 	struct asker *b = ask(e, 0, 2, 16, TOKENS);
 	while (b->ended < 16) {
 		read_some(a);

@@ -1,4 +1,4 @@
-/* tests/jit/tune_turns_tests.c - turns and judgement of schedules, on a plan that nobody runs. */
+/* tests/jit/tune_order_tests.c - turns and judgement of schedules, on a plan that nobody runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,7 +31,7 @@ static uint32_t schedule_of(const struct plan *p, size_t launch)
 	return p->kernel[p->op[launch].kernel].key.schedule;
 }
 
-static unsigned list_few(void *user, const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MAX])
+static unsigned list_small(void *user, const struct key *key, uint32_t out[TEMPLATE_SCHEDULES_MAX])
 {
 	(void)user;
 	return template_schedules(key, out);
@@ -54,7 +54,7 @@ static unsigned pass(struct tuner *t, struct plan *p, uint64_t usual, uint64_t o
 	return n;
 }
 
-static void test_turns(void **state)
+static void test_order(void **state)
 {
 	static const struct {
 		uint64_t other;
@@ -71,7 +71,7 @@ static void test_turns(void **state)
 		make_plan(&p);
 		struct tuner *t = tuner_open(
 			&(struct tuner_options){
-				.plan = &p, .passes = PASSES, .list = list_few, .judged = keep_verdict, .user = &v },
+				.plan = &p, .passes = PASSES, .list = list_small, .judged = keep_verdict, .user = &v },
 			&err);
 		assert_non_null(t);
 		assert_int_equal(tuner_rounds(t), 1);
@@ -104,7 +104,7 @@ static void test_later(void **state)
 	p.op[LAUNCHES - 1].kernel = 1;
 	struct tuner *t = tuner_open(
 		&(struct tuner_options){
-			.plan = &p, .passes = PASSES, .list = list_few, .judged = keep_verdict, .user = &v },
+			.plan = &p, .passes = PASSES, .list = list_small, .judged = keep_verdict, .user = &v },
 		&err);
 	assert_non_null(t);
 	assert_int_equal(pass(t, &p, 1000000, 900000, PASSES + 1), PASSES + 1);
@@ -251,10 +251,10 @@ static void test_every_schedule(void **state)
 	remove_dir(dir);
 }
 
-int tune_turns_tests(void)
+int tune_order_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_schedule), cmocka_unit_test(test_turns),  cmocka_unit_test(test_cost),
+		cmocka_unit_test(test_every_schedule), cmocka_unit_test(test_order),  cmocka_unit_test(test_cost),
 		cmocka_unit_test(test_later),          cmocka_unit_test(test_search),
 	};
 

@@ -1,4 +1,4 @@
-/* tests/jit/same_place_tests.c - scatters of which two lanes have the same place: the interpreter and simulated cards
+/* tests/jit/same_address_tests.c - scatters of which two lanes have the same place: the interpreter and simulated cards
  * stop with one sentence. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,10 +12,10 @@
 #include "jit/ir/interp.h"
 #include "jit/ir/ir_build_memory.h"
 #include "tests/jit/every_target.h"
-#include "tests/jit/same_place_tests.h"
+#include "tests/jit/same_address_tests.h"
 
 /* Two lanes at one place stop a run, but not where one of them takes no part. */
-static void test_same_place(void **state)
+static void test_same_address(void **state)
 {
 	for (unsigned masked = 0; masked < 2; masked++) {
 		struct random_ir_buffers *x = random_ir_buffers_new(1);
@@ -36,16 +36,16 @@ static void test_same_place(void **state)
 	}
 }
 
-static void build_same_place(struct ir *b)
+static void build_same_address(struct ir *b)
 {
 	const ir_i index = ir_iand(b, ir_ilane(b), ir_iconst(b, 15));
 
 	ir_scatter_distinct_i32(b, ir_aload(b, ir_arg(b), 8), index, index, 0, ir_everywhere);
 }
 
-static void test_same_place_on_cards(void **state)
+static void test_same_address_on_cards(void **state)
 {
-	every_card_refuses(build_same_place, "two lanes of a store have the same place");
+	every_card_refuses(build_same_address, "two lanes of a store have the same place");
 }
 
 static int open_all(void **state)
@@ -60,11 +60,11 @@ static int close_all(void **state)
 	return 0;
 }
 
-int same_place_tests(void)
+int same_address_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_same_place),
-		cmocka_unit_test(test_same_place_on_cards),
+		cmocka_unit_test(test_same_address),
+		cmocka_unit_test(test_same_address_on_cards),
 	};
 
 	return cmocka_run_group_tests_name("same place", tests, open_all, close_all);
