@@ -11,7 +11,7 @@
 
 /* What a client wrote there itself is no note. */
 void tool_notes_remove(json_t *body);
-/* place: of the field, such as "tools[2].input_schema". */
+/* path: of the field, such as "tools[2].input_schema". */
 void tool_note(json_t *tool, const char *path, bool custom);
 /* Whether calls of it are held to its grammar where the model decides that it calls. */
 void tool_note_held(json_t *tool, bool held);
