@@ -60,6 +60,16 @@ check "a device that is none: $(cat "$dir/err")" grep -q '"nothing" is unknown' 
 is 0 graph_kernel
 check "a user's gradient is near the difference quotient: $(cat "$dir/out")" awk '
 	{ d = $6 - $9; if (d < -1e-5 || d > 1e-5) bad = 1 } END { exit bad || NR != 5 }' "$dir/out"
+is 2 evolve_memory
+is 0 evolve_memory "$top/docs/examples/memory_steps.jk" cpu 0.2 8 3 300
+cp "$dir/out" "$dir/want"
+f=$(./jitk run "$top/docs/examples/working_memory.jk" -c count=1 -c n=6 -i x=raw:evolved.x | sed -n 's/^f .*: //p')
+check "steps of a network have the value that the whole has: $f, $(tail -2 "$dir/want")" \
+	grep -q "300 neurons: $f after" "$dir/want"
+check "rates of each millisecond" [ "$(awk 'NF == 9' evolved.txt | wc -l)" = 600 ]
+rm -f evolved.x evolved.txt
+is 1 evolve_memory "$top/docs/examples/memory_steps.jk" nothing
+check "a device that is none: $(cat "$dir/err")" grep -q '"nothing" is unknown' "$dir/err"
 is 2 graph_onnx
 is 1 graph_onnx "$dir/none.onnx"
 check "the missing file is named: $(cat "$dir/err")" grep -q 'none\.onnx' "$dir/err"
