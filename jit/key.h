@@ -60,7 +60,8 @@ enum key_flags {
 	                           among experts that are near the greatest */
 	KEY_ADDED = 1 << 4,     /* (added) of matmuls: numbers of each column and row are added before the bias */
 	KEY_SCALED = 1 << 18,   /* (scaled) with ADDED: each product is multiplied by a number first; of other kinds,
-	                           weights of a sum, each times a number of what it weighs */
+	                           weights of a sum, each times a number of what it weighs; of the delta rule,
+	                           corrections twice as large */
 	KEY_EPILOGUE = KEY_BIAS | KEY_RESIDUAL | KEY_PAIR | KEY_QUANTISED_OUT | KEY_BIAS2 | KEY_GATED | KEY_GREATEST |
 	               KEY_ADDED | KEY_SCALED,
 	/* Where inputs, and with experts weights, come from. */
@@ -90,8 +91,10 @@ enum key_flags {
 	KEY_LATENT = 1 << 26,     /* (latent) keys are a latent vector and a rotated part; values the former */
 	KEY_SIGMOID = 1 << 27,    /* (logistic) weights of a sum by the logistic function */
 	KEY_NORMED = 1 << 28,     /* (normed) weights of a sum add up to 1 */
-	KEY_OF_ALL = 1 << 29,     /* (ofall) a softmax over all experts, not over the chosen ones */
-	KEY_SORTED = 1 << 30      /* (sorted) columns lie expert by expert */
+	KEY_OF_ALL = 1 << 29, /* (ofall) a softmax over all experts, not over the chosen ones; of the delta rule, each
+	                         element of a key forgets by a number of its own */
+	KEY_SORTED = 1 << 30  /* (sorted) columns lie expert by expert; of the delta rule, queries, keys and values
+	                         lie apart */
 };
 
 /* The activation function of a feed-forward layer: id, text */

@@ -192,7 +192,7 @@
  *     - sigmoid(g) = 1 / (1 + exp(-g)); a gated result is x * act(g).
  *
  * 17. Gated delta rule, token by token. The state S begins at +0.
- *       e = exp(decay * softplus(a + dt));  beta = sigmoid(b)
+ *       e = exp(decay * softplus(a + dt));  beta = sigmoid(b), or twice that (OLMo hybrid: sigmoid(b) + sigmoid(b))
  *       r = 1 / sqrt(ss + NUMERICS_LENGTH_EPS), of the key and of the query, ss as in rule 6
  *       k_i = key_i * r;  q_i = query_i * (r * scale)
  *     For each value d:

@@ -448,8 +448,18 @@ static inline struct spans rate(const struct key *k, uint64_t columns, uint64_t 
 	return one(value_head(k, u) * 4, 4, columns, row(k->heads));
 }
 
+/* Queries or keys, where they lie apart. */
+static inline struct spans delta_keys(const struct key *k, const uint64_t *a, uint64_t u)
+{
+	const uint64_t head = value_head(k, u), of = has(k, KEY_TILED) ? head % k->kv_heads : head / group(k);
+
+	return one(of * k->head_dim * 4, k->head_dim * 4, a[DELTA_COLUMNS], (uint64_t)k->kv_heads * k->head_dim * 4);
+}
+
 static inline struct spans delta_input(const struct key *k, const uint64_t *a, uint64_t u)
 {
+	if (has(k, KEY_SORTED))
+		return delta_keys(k, a, u);
 	const uint64_t n = a[DELTA_COLUMNS], head = value_head(k, u), bytes = k->head_dim * 4,
 		       all = k->kv_heads * bytes, column = 2 * all + (uint64_t)k->heads * k->rows * 4,
 		       of = has(k, KEY_TILED) ? head % k->kv_heads : head / group(k);

@@ -168,8 +168,9 @@ uint64_t traffic_conv(const struct key *k, uint64_t units, uint64_t position, ui
 
 uint64_t traffic_delta(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)
 {
-	return units * 128 * 2 * (k->head_dim + columns) +
-	       columns * 8 * ((uint64_t)k->kv_heads * k->head_dim + k->heads);
+	const uint64_t keys = (uint64_t)k->kv_heads * k->head_dim, rates = k->flags & KEY_OF_ALL ? keys : k->heads;
+
+	return units * 128 * 2 * (k->head_dim + columns) + columns * 4 * (2 * keys + k->heads + rates);
 }
 
 uint64_t traffic_scan(const struct key *k, uint64_t units, uint64_t position, uint64_t columns)

@@ -20,7 +20,8 @@ struct delta {
 	unsigned parts, rows;
 	ir_a arg;
 	struct values unit;
-	ir_a q, k, v, out; /* variables: this column's */
+	ir_a q, k, v, out, left;           /* variables: this column's; left: with OF_ALL */
+	int64_t q_bytes, k_bytes, v_bytes; /* from one column's to the next one's */
 	ir_f decay, beta, q_scale, k_scale;
 	ir_a from, to; /* the unit's part of the state; from: a variable */
 };
@@ -63,10 +64,14 @@ static void column_scales(struct delta *t, ir_s column)
 	struct ir *b = t->b;
 	ir_s one = ir_sshli(b, t->unit.head, 2),
 	     here = ir_sadd(b, ir_smuli(b, column, (int64_t)numerics_pad(t->key->heads) * 4), one);
-	ir_f rate = math_softplus(b, ir_fadd(b, number_of(t, DELTA_A, here), number_of(t, DELTA_DT, one)));
 
-	t->decay = math_exp(b, ir_fmul(b, number_of(t, DELTA_DECAY, one), rate));
+	if (!(t->key->flags & KEY_OF_ALL)) {
+		ir_f rate = math_softplus(b, ir_fadd(b, number_of(t, DELTA_A, here), number_of(t, DELTA_DT, one)));
+		t->decay = math_exp(b, ir_fmul(b, number_of(t, DELTA_DECAY, one), rate));
+	}
 	t->beta = math_act(b, ACT_SIGMOID, number_of(t, DELTA_B, here));
+	if (t->key->flags & KEY_SCALED)
+		t->beta = ir_fadd(b, t->beta, t->beta);
 	t->k_scale = length_scale(t, t->k);
 	t->q_scale = ir_fmul(b, length_scale(t, t->q), ir_fbcast(b, t->arg, DELTA_SCALE * 8));
 }
@@ -83,11 +88,24 @@ static void load_rows(const struct delta *t, ir_a at, ir_f s[])
 		s[i] = ir_fload(t->b, at, row_bytes(t, i / t->parts, i % t->parts), 0);
 }
 
+/* What is left of a row: as of all of the head's, or by its own number. */
+static ir_f left_of(const struct delta *t, ir_a left, unsigned row)
+{
+	return t->key->flags & KEY_OF_ALL ? ir_fbcast(t->b, left, (int32_t)(row * 4)) : t->decay;
+}
+
 /* One of them, forgotten in part. */
-static ir_f faded_row(const struct delta *t, ir_a at, const ir_f s[], unsigned row, unsigned v)
+static ir_f faded_row(const struct delta *t, ir_a at, const ir_f s[], unsigned row, unsigned v, ir_f left)
 {
 	ir_f held = t->apart ? s[row * t->parts + v] : ir_fload(t->b, at, row_bytes(t, row, v), 0);
-	return ir_fmul(t->b, held, t->decay);
+	return ir_fmul(t->b, held, left);
+}
+
+/* To the next iteration's. */
+static void next_left(const struct delta *t, ir_a left)
+{
+	if (t->key->flags & KEY_OF_ALL)
+		ir_set_a(t->b, left, ir_aaddi(t->b, left, t->rows * 4));
 }
 
 /* Of the first column, which meets the state in memory; `first` is 1 in that, and 0 in others. */
@@ -109,7 +127,8 @@ static void recall(const struct delta *t, ir_s column, ir_f sum[])
 {
 	struct ir *b = t->b;
 	ir_f s[ROWS_APART * MATH_MAX_PARTS];
-	ir_a at = ir_var_a(b, t->from), k = ir_var_a(b, t->k), to = at;
+	ir_a at = ir_var_a(b, t->from), k = ir_var_a(b, t->k), to = at,
+	     left = t->key->flags & KEY_OF_ALL ? ir_var_a(b, t->left) : at;
 	ir_s first = column;
 
 	if (t->asks) {
@@ -124,10 +143,11 @@ static void recall(const struct delta *t, ir_s column, ir_f sum[])
 		ask(t, first, at, to);
 	load_rows(t, at, s);
 	for (unsigned i = 0; i < t->rows; i++) {
-		ir_f key = ir_fmul(b, ir_fbcast(b, k, (int32_t)(i * 4)), t->k_scale);
+		ir_f key = ir_fmul(b, ir_fbcast(b, k, (int32_t)(i * 4)), t->k_scale), fade = left_of(t, left, i);
 		for (unsigned v = 0; v < t->parts; v++)
-			ir_set_f(b, sum[v], ir_ffma(b, faded_row(t, at, s, i, v), key, sum[v]));
+			ir_set_f(b, sum[v], ir_ffma(b, faded_row(t, at, s, i, v, fade), key, sum[v]));
 	}
+	next_left(t, left);
 	ir_set_a(b, at, ir_aaddi(b, at, t->rows * 128));
 	ir_set_a(b, k, ir_aaddi(b, k, t->rows * 4));
 	ir_endloop(b);
@@ -138,7 +158,8 @@ static void correct(const struct delta *t, const ir_f change[], ir_f sum[])
 {
 	struct ir *b = t->b;
 	ir_f s[ROWS_APART * MATH_MAX_PARTS];
-	ir_a at = ir_var_a(b, t->from), to = ir_var_a(b, t->to), k = ir_var_a(b, t->k), q = ir_var_a(b, t->q);
+	ir_a at = ir_var_a(b, t->from), to = ir_var_a(b, t->to), k = ir_var_a(b, t->k), q = ir_var_a(b, t->q),
+	     left = t->key->flags & KEY_OF_ALL ? ir_var_a(b, t->left) : at;
 
 	for (unsigned v = 0; v < t->parts; v++)
 		sum[v] = ir_var_f(b, ir_fconst(b, 0.0f));
@@ -146,13 +167,14 @@ static void correct(const struct delta *t, const ir_f change[], ir_f sum[])
 	load_rows(t, at, s);
 	for (unsigned i = 0; i < t->rows; i++) {
 		ir_f key = ir_fmul(b, ir_fbcast(b, k, (int32_t)(i * 4)), t->k_scale),
-		     query = ir_fmul(b, ir_fbcast(b, q, (int32_t)(i * 4)), t->q_scale);
+		     query = ir_fmul(b, ir_fbcast(b, q, (int32_t)(i * 4)), t->q_scale), fade = left_of(t, left, i);
 		for (unsigned v = 0; v < t->parts; v++) {
-			ir_f row = ir_ffma(b, key, change[v], faded_row(t, at, s, i, v));
+			ir_f row = ir_ffma(b, key, change[v], faded_row(t, at, s, i, v, fade));
 			ir_fstore(b, to, row, row_bytes(t, i, v), 0);
 			ir_set_f(b, sum[v], ir_ffma(b, row, query, sum[v]));
 		}
 	}
+	next_left(t, left);
 	ir_set_a(b, at, ir_aaddi(b, at, t->rows * 128));
 	ir_set_a(b, to, ir_aaddi(b, to, t->rows * 128));
 	ir_set_a(b, k, ir_aaddi(b, k, t->rows * 4));
@@ -188,14 +210,19 @@ static void begin_unit(struct delta *t, ir_s unit)
 	const struct key *key = t->key;
 	struct ir *b = t->b;
 	int64_t keys = (int64_t)key->kv_heads * key->head_dim * 4, state = (int64_t)key->head_dim * 128;
-	ir_a in = ir_aload(b, t->arg, DELTA_QKV * 8);
+	bool apart = key->flags & KEY_SORTED;
+	ir_a in = ir_aload(b, t->arg, DELTA_QKV * 8),
+	     k = apart ? ir_aload(b, t->arg, DELTA_K * 8) : ir_aaddi(b, in, keys),
+	     v = apart ? ir_aload(b, t->arg, DELTA_V * 8) : ir_aaddi(b, in, 2 * keys);
 
 	t->unit = values_of_unit(b, unit, key->rows);
 	ir_s value = values_offset(b, &t->unit, unit),
 	     at = ir_smuli(b, key_head(b, key, t->unit.head), key->head_dim * 4);
+	if (key->flags & KEY_OF_ALL)
+		t->left = ir_var_a(b, ir_aadd(b, ir_aload(b, t->arg, DELTA_A * 8), at));
 	t->q = ir_var_a(b, ir_aadd(b, in, at));
-	t->k = ir_var_a(b, ir_aadd(b, ir_aaddi(b, in, keys), at));
-	t->v = ir_var_a(b, ir_aadd(b, ir_aaddi(b, in, 2 * keys), value));
+	t->k = ir_var_a(b, ir_aadd(b, k, at));
+	t->v = ir_var_a(b, ir_aadd(b, v, value));
 	t->out = ir_var_a(b, ir_aadd(b, ir_aload(b, t->arg, DELTA_OUT * 8), value));
 	t->from = ir_var_a(b, ir_aadd(b, ir_aload(b, t->arg, DELTA_STATE_IN * 8), ir_smuli(b, unit, state)));
 	t->to = ir_aadd(b, ir_aload(b, t->arg, DELTA_STATE_OUT * 8), ir_smuli(b, unit, state));
@@ -208,7 +235,7 @@ bool delta_build(struct ir *b, const struct key *key, const struct target *targe
 			key, err,
 			"keys and values must have 16 to 256 elements, a multiple of 16, all values a multiple "
 			"of 32, and as many heads of keys as divide those of values");
-	if (key->flags & ~(uint32_t)KEY_TILED)
+	if (key->flags & ~(uint32_t)(KEY_TILED | KEY_SCALED | KEY_SORTED | KEY_OF_ALL))
 		return build_refuse(key, err, "these flags do not go together");
 	struct delta t = { .b = b,
 		           .key = key,
@@ -217,17 +244,21 @@ bool delta_build(struct ir *b, const struct key *key, const struct target *targe
 		           .parts = math_parts(b),
 		           .rows = target->lane_bytes ? ROWS_APART : ROWS_TOGETHER,
 		           .arg = ir_arg(b) };
-	int64_t in = 4 * (2 * (int64_t)key->kv_heads * key->head_dim + (int64_t)key->heads * key->rows),
-		out = 4 * (int64_t)key->heads * key->rows;
+	bool apart = key->flags & KEY_SORTED;
+	int64_t keys = 4 * (int64_t)key->kv_heads * key->head_dim, out = 4 * (int64_t)key->heads * key->rows;
+	t.q_bytes = t.k_bytes = apart ? keys : 2 * keys + out;
+	t.v_bytes = apart ? out : 2 * keys + out;
 	ir_s begin = ir_begin(b), i = ir_loop(b, ir_ssub(b, ir_end(b), begin));
 
 	begin_unit(&t, ir_sadd(b, begin, i));
 	ir_s column = ir_loop(b, ir_sload64(b, t.arg, DELTA_COLUMNS * 8));
 	delta_column(&t, column);
-	ir_set_a(b, t.q, ir_aaddi(b, t.q, in));
-	ir_set_a(b, t.k, ir_aaddi(b, t.k, in));
-	ir_set_a(b, t.v, ir_aaddi(b, t.v, in));
+	ir_set_a(b, t.q, ir_aaddi(b, t.q, t.q_bytes));
+	ir_set_a(b, t.k, ir_aaddi(b, t.k, t.k_bytes));
+	ir_set_a(b, t.v, ir_aaddi(b, t.v, t.v_bytes));
 	ir_set_a(b, t.out, ir_aaddi(b, t.out, out));
+	if (key->flags & KEY_OF_ALL)
+		ir_set_a(b, t.left, ir_aaddi(b, t.left, keys));
 	ir_endloop(b);
 	ir_endloop(b);
 	return true;

@@ -393,13 +393,11 @@ void model_close(struct model *m)
 		for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 			free(numbers[i]);
 		free(f->dense);
-		free(f->layer_is_sliding);
-		free(f->locations);
+		void *const lists[] = { f->layer_is_sliding, f->locations,    f->extents,    f->layer_rotation,
+			                f->layer_mixer,      f->layer_routes, f->layer_sizes };
+		for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+			free(lists[i]);
 		model_free_quants(f);
-		free(f->layer_rotation);
-		free(f->layer_mixer);
-		free(f->layer_routes);
-		free(f->layer_sizes);
 		free(f);
 	}
 	memset(m, 0, sizeof *m);
@@ -465,6 +463,7 @@ bool model_read(const struct model *m, const struct model_tensor *t, uint64_t of
 		                 f->label, t->name);
 	return t->own_file_rows && (t->experts || t->own_apart) ? model_read_columns(m, t, offset, bytes, out, err)
 	       : t->experts                                     ? read_experts(m, t, offset, bytes, out, err)
+	       : t->extent                                      ? model_read_extents(m, t, offset, bytes, out, err)
 	       : t->quants ? model_read_affine(m, t, t->quants, offset, bytes, out, err)
 	                   : file_read(f, t->offset + offset, bytes, out, err);
 }

@@ -138,11 +138,18 @@ struct model_tensor {
 	uint32_t experts;
 	uint64_t expert_stride;
 	const struct expert_location *location;
+	const struct model_extent *extent; /* MODEL_EXTENTS tensors whose elements are the vector's, or NULL: one is */
 };
 
 struct expert_location {
 	uint32_t part;
 	uint64_t offset;
+};
+
+enum { MODEL_EXTENTS = 3 };
+struct model_extent {
+	uint32_t part;
+	uint64_t offset, bytes;
 };
 
 /* Each tensor by its name in tensor_slots.h, and by its position among those of its sort. */
@@ -195,7 +202,8 @@ struct model_spec {
 	const uint8_t *layer_rotation;         /* layers entries of enum model_rotation, or NULL: all as rope says */
 	const uint8_t *layer_mixer;            /* layers entries of enum model_mixer, or NULL: attention in all */
 	struct model_recurrent recurrent;
-	float norm_eps, head_eps; /* of the norms of Q's and K's heads and of channels' steps, 0: the same */
+	float norm_eps, head_eps; /* of the norms of Q's and K's heads, of channels' steps and behind the delta rule, 0:
+	                             the same */
 	bool tied;                /* logits use the embedding matrix */
 	bool norms_rotated;       /* norms of Q's and K's heads stand behind the rotation */
 	bool head_weights;        /* norms of Q's and K's heads are as others, and each head has its own weights */

@@ -207,10 +207,14 @@ struct arch_row {
 	 * none. */
 	uint32_t gguf_window, gguf_window_layers;
 	double gguf_score_cap, gguf_logit_cap;
-	bool gguf_states_window;    /* GGUF files must */
-	bool attends_beside;        /* those layers attend, too: Falcon H1 */
-	bool channel_ones;          /* norms of channels' steps, keys and queries have no weights */
-	bool states_alone;          /* no layer attends, and there are no other parts: Mamba */
+	bool gguf_states_window; /* GGUF files must */
+	bool attends_beside;     /* those layers attend, too: Falcon H1 */
+	bool channel_ones;       /* norms of channels' steps, keys and queries have no weights */
+	/* Of layers with a state: where three tensors hold the taps of queries, keys and values, their names in GGUF
+	 * and safetensors, with * for the letter; NULL: one holds all. */
+	const char *taps_apart[2];
+	bool norms_by_mixer; /* norms stand before the parts of layers with a state, and behind those of others */
+	bool states_alone;   /* no layer attends, and there are no other parts: Mamba */
 	enum model_mixer recurrent; /* what layers without attention have; MIXER_ATTENTION: there are none */
 	const char *counts; /* fields of config.json that say how many experts there are; NULL: any of the names */
 	const char *eps;    /* the field of config.json with the norms' epsilon; NULL: rms_norm_eps */

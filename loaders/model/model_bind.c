@@ -54,12 +54,25 @@ static bool group_of_mixer(const struct model_spec *s, enum tensor_group group, 
 	case GROUP_##id: return mixer == MIXER_##id;
 		MODEL_MIXERS(X)
 #undef X
+	case GROUP_DELTA_IN:
+	case GROUP_DELTA_APART: return mixer == MIXER_DELTA;
 	case GROUP_SCAN_NORM: return mixer == MIXER_SCAN;
 	case GROUP_CHANNEL_NORM: return mixer == MIXER_CHANNEL;
 	case GROUP_TAPS_BIAS: return mixer == MIXER_SCAN || mixer == MIXER_CHANNEL;
 	case GROUP_TAPS: return mixer != MIXER_ATTENTION && mixer != MIXER_NONE;
 	default: return true;
 	}
+}
+
+/* Where layers with a state have norms before their parts, and those with attention behind them. */
+static bool norm_stands(const struct arch_row *row, enum tensor_group group, enum model_mixer mixer)
+{
+	if (!row->norms_by_mixer)
+		return true;
+	return group == GROUP_POST_NORM ? mixer == MIXER_ATTENTION
+	       : group == GROUP_PRE_NORM || group == GROUP_FFN_NORM
+	               ? mixer != MIXER_ATTENTION
+	               : true;
 }
 
 enum { MIN_IN_LAYER = 3 /* a norm and two matrices; a model that lacks one of more tensors hears its name */ };
@@ -233,6 +246,18 @@ static void note_numbers(const struct binder *b, enum tensor_slot k, struct mode
 		(k == SLOT_delta_decay || k == SLOT_scan_decay || k == SLOT_channel_decay) && b->f->format == MODEL_HF;
 }
 
+static enum model_need need_of(const struct binder *b, uint32_t layer, enum tensor_slot k)
+{
+	const struct model_spec *s = &b->m->spec;
+	const enum tensor_group group = bind_slots[k].group;
+	const enum model_mixer mixer = model_layer_mixer(s, layer);
+
+	return group_of_mixer(s, group, mixer) && norm_stands(b->f->arch, group, mixer) &&
+	                       model_layer_has_group(s, layer, group)
+	               ? model_need_of(b->f, s, layer, k, group)
+	               : NEED_NOT;
+}
+
 static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 {
 	const struct model_spec *s = &b->m->spec;
@@ -242,12 +267,8 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	enum tensor_slot first = k, last = k;
 	char name[NAME_CAP];
 	const char *fused = bind_fused_name(b->f, k, &first, &last);
-	enum model_need need = group_of_mixer(s, slot->group, model_layer_mixer(s, layer))
-	                               ? model_need_of(b->f, &b->m->spec, layer, k, slot->group)
-	                               : NEED_NOT;
+	enum model_need need = need_of(b, layer, k);
 
-	if (!model_layer_has_group(s, layer, slot->group))
-		need = NEED_NOT;
 	for (enum tensor_slot i = first; i <= last; i++) {
 		uint64_t rows = model_width(s, layer, bind_slots[i].vector ? bind_slots[i].cols : bind_slots[i].rows);
 		part.first += i < k ? rows : 0;
@@ -273,6 +294,8 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 		       bind_expert_vectors(b, name, model_width(s, layer, slot->cols), fused ? &part : NULL, t);
 	if (need != NEED_NOT && (k == SLOT_k_b || k == SLOT_v_b))
 		return bind_by_head(b, name, k == SLOT_k_b, other, t);
+	if (need != NEED_NOT && k == SLOT_taps && b->f->arch->taps_apart[b->f->format])
+		return bind_taps_apart(b, layer, t);
 	if (model_borrows(s, layer, k))
 		leave(b, name);
 	if (need != NEED_NOT && is_transposed(b, slot))

@@ -89,6 +89,8 @@ void bind_note_sections(const struct binder *b, enum tensor_slot k, struct model
 /* The same of the rows of queries and of the gate of attention's result, head by head. */
 bool bind_by_heads(const struct binder *b, enum tensor_slot k);
 void bind_note_heads(const struct binder *b, enum tensor_slot k, struct model_tensor *t);
+/* The taps of queries, keys and values in tensors of their own (arch_row.taps_apart), as one vector. */
+bool bind_taps_apart(struct binder *b, uint32_t layer, struct model_tensor *out);
 bool bind_flatten_taps(struct binder *b, const char *name, struct found_tensor *t);
 /* A vector that some files have as rows of a matrix: as one. */
 void bind_flatten(struct found_tensor *t, uint64_t elements);

@@ -144,6 +144,17 @@ static bool there(const struct binder *b, uint32_t layer, const char *before, co
 	return model_find_tensor(b->f, out, &t);
 }
 
+/* The same where a row has norms_by_mixer: transformers 5 renames by names alone when it saves. */
+static bool newer_norm(const struct binder *b, uint32_t layer, enum tensor_slot k, char out[NAME_CAP])
+{
+	const char *name = k == SLOT_attn_norm        ? "input_layernorm.weight"
+	                   : k == SLOT_ffn_norm       ? "post_attention_layernorm.weight"
+	                   : k == SLOT_attn_post_norm ? "feedforward_layer_norm.weight"
+	                                              : NULL;
+
+	return name && there(b, layer, name, "", out);
+}
+
 void bind_changed_name(const struct binder *b, uint32_t layer, enum tensor_slot k, char name[NAME_CAP])
 {
 	static const struct {
@@ -160,6 +171,8 @@ void bind_changed_name(const struct binder *b, uint32_t layer, enum tensor_slot 
 
 	if (b->m->spec.encodes)
 		bind_old_norm_name(b, name);
+	if (b->f->arch->norms_by_mixer && !model_find_tensor(b->f, name, &t) && newer_norm(b, layer, k, out))
+		memcpy(name, out, NAME_CAP);
 	if (b->f->format != MODEL_HF || !model_layer_routes(&b->m->spec, layer) || model_find_tensor(b->f, name, &t))
 		return;
 	for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)

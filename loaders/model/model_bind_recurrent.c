@@ -5,6 +5,9 @@
 #include "loaders/model/model_bind.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 bool bind_by_key(const struct binder *b, enum tensor_slot k)
 {
@@ -60,6 +63,87 @@ bool bind_flatten_taps(struct binder *b, const char *name, struct found_tensor *
 		                 t->label, name, t->dim[0], channels, c->taps, c->channels);
 	t->dim[0] *= channels;
 	t->dim[1] = t->dim[2] = t->dim[3] = t->rank = 1;
+	return true;
+}
+
+/* One of the three; *channels grows by those it has. */
+static bool bind_extent(struct binder *b, const char *name, uint64_t *channels, struct model_extent *extent,
+                        struct model_tensor *out)
+{
+	const uint32_t taps = b->m->spec.recurrent.taps;
+	struct found_tensor t;
+
+	if (!model_find_tensor(b->f, name, &t))
+		return error_set(b->err, ERROR_FORMAT, "%s: the tensor %s is missing", b->f->part[0].file.label, name);
+	const uint64_t rows = t.dim[1] * t.dim[2] * t.dim[3];
+	if (t.rank > 4 || t.dim[0] != taps || !rows || rows > MODEL_MAX_WIDTH)
+		return error_set(b->err, ERROR_FORMAT,
+		                 "%s: tensor %s has %" PRIu64 " taps of %" PRIu64 " channels, expected %" PRIu32
+		                 " of some",
+		                 t.label, name, t.dim[0], rows, taps);
+	if (!bind_check_type(b, name, &t, true))
+		return false;
+	if (*channels && t.type != out->type)
+		return error_set(b->err, ERROR_UNSUPPORTED, "%s: tensor %s has type %s, expected %s as before it",
+		                 t.label, name, dtype_table[t.type].name, dtype_table[out->type].name);
+	if (!*channels)
+		*out = (struct model_tensor){ .name = bind_keep_name(b->f, name),
+			                      .type = t.type,
+			                      .rows = 1,
+			                      .part = t.part,
+			                      .offset = t.offset };
+	*extent = (struct model_extent){ t.part, t.offset, rows * taps * dtype_table[t.type].bytes };
+	*channels += rows;
+	out->cols += rows * taps;
+	out->bytes += (size_t)extent->bytes;
+	b->f->used[t.entry] = true;
+	b->m->tensor_bytes += extent->bytes;
+	return true;
+}
+
+/* Where one ends and the next begins is not asked: transformers makes one tensor of them, and saves three that are as
+ * long as each other. */
+bool bind_taps_apart(struct binder *b, uint32_t layer, struct model_tensor *out)
+{
+	const struct model_spec *s = &b->m->spec;
+	const char *form = b->f->arch->taps_apart[b->f->format];
+	const int star = (int)strcspn(form, "*");
+	uint64_t channels = 0;
+	char name[NAME_CAP];
+
+	if (!b->f->extents && !(b->f->extents = calloc((size_t)s->layers * MODEL_EXTENTS, sizeof *b->f->extents)))
+		return error_set(b->err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " layers", b->label, s->layers);
+	struct model_extent *extent = b->f->extents + (size_t)layer * MODEL_EXTENTS;
+	for (int i = 0; i < MODEL_EXTENTS; i++) {
+		snprintf(name, sizeof name, "%s%s%" PRIu32 ".%.*s%c%s", b->base, bind_layers_name(b->f), layer, star,
+		         form, "qkv"[i], form + star + 1);
+		if (!bind_extent(b, name, &channels, &extent[i], out))
+			return false;
+	}
+	out->row_bytes = out->bytes;
+	out->extent = extent;
+	return channels == s->recurrent.channels ||
+	       error_set(b->err, ERROR_FORMAT,
+	                 "%s: the tensors up to %s have taps of %" PRIu64 " channels, expected %" PRIu32,
+	                 b->f->part[0].file.label, name, channels, s->recurrent.channels);
+}
+
+bool model_read_extents(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes,
+                        uint8_t *out, struct error *err)
+{
+	for (int i = 0; i < MODEL_EXTENTS && bytes; i++) {
+		const struct model_extent *p = &t->extent[i];
+		if (offset >= p->bytes) {
+			offset -= p->bytes;
+			continue;
+		}
+		const size_t n = bytes < p->bytes - offset ? bytes : (size_t)(p->bytes - offset);
+		if (!file_read(&m->file->part[p->part].file, p->offset + offset, n, out, err))
+			return false;
+		offset = 0;
+		out += n;
+		bytes -= n;
+	}
 	return true;
 }
 

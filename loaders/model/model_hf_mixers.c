@@ -109,8 +109,43 @@ bool hf_read_conv(struct hf_reader *r)
 	       (r->row->routing & ROUTING || adjust_ffn(r));
 }
 
+/* OLMo's: what its class has for each size depends on others. Released models do not rotate, and say so by a base of
+ * null. */
+static bool read_olmo(struct hf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+	struct model_recurrent *c = &s->recurrent;
+	const json_t *o = r->root, *types = hf_get(r, o, "layer_types"), *rope = hf_get(r, o, "rope_parameters");
+	uint8_t *mixer = r->m->file->layer_mixer;
+
+	for (uint32_t i = 0; !types && i < s->layers; i++)
+		mixer[i] = i % 4 == 3 || (s->layers < 4 && i + 1 == s->layers) ? MIXER_ATTENTION : MIXER_DELTA;
+	if (types && !by_types(r, types, mixer))
+		return false;
+	c->taps = 4;
+	c->key_heads = c->value_heads = s->heads;
+	c->doubled = true;
+	if (!hf_get_u32(r, o, "linear_conv_kernel_dim", OPTIONAL, UINT32_MAX, &c->taps) ||
+	    !hf_get_u32(r, o, "linear_num_key_heads", OPTIONAL, MODEL_MAX_HEADS, &c->key_heads) ||
+	    !hf_get_u32(r, o, "linear_num_value_heads", OPTIONAL, MODEL_MAX_HEADS, &c->value_heads) ||
+	    !hparam_range(r->label, "linear_num_key_heads", c->key_heads, 1, MODEL_MAX_HEADS, r->err))
+		return false;
+	c->key_dim = (uint32_t)(0.75 * s->hidden / c->key_heads);
+	if (!hf_get_u32(r, o, "linear_key_head_dim", OPTIONAL, MODEL_MAX_HEAD_DIM, &c->key_dim))
+		return false;
+	c->value_dim = 2 * c->key_dim;
+	if (!hf_get_u32(r, o, "linear_value_head_dim", OPTIONAL, MODEL_MAX_HEAD_DIM, &c->value_dim) ||
+	    !hf_get_bool(r, o, "linear_allow_neg_eigval", &c->doubled))
+		return false;
+	r->m->file->rotates = !json_is_object(rope) || !json_is_null(json_object_get(rope, "rope_theta"));
+	s->head_eps = 1e-5f; /* of the norm behind the delta rule, whatever rms_norm_eps is */
+	return model_delta_channels(r->m, r->label, r->err);
+}
+
 bool hf_read_delta(struct hf_reader *r)
 {
+	if (r->row->norms_by_mixer)
+		return read_olmo(r);
 	struct model_recurrent *c = &r->m->spec.recurrent;
 	const json_t *o = r->root;
 	const json_t *types = hf_get(r, o, "layer_types");

@@ -93,6 +93,7 @@ struct model_file {
 	bool windowed;                     /* there is a window, though perhaps no layer has it */
 	struct expert_location *locations; /* of experts that are tensors of their own */
 	size_t n_locations;
+	struct model_extent *extents; /* of each layer's taps, MODEL_EXTENTS each */
 	struct model_sizes *layer_sizes;
 	bool delta_fused;   /* GGUF: files of Qwen 3 Next from before its matrices had tensors of their own */
 	bool experts_fused; /* GGUF: gate and up of experts are in one tensor, whatever the architecture's row says */
@@ -296,6 +297,9 @@ enum {
 enum { MODEL_MIN_TAPS = 2, MODEL_MAX_TAPS = 8 };
 double model_yarn_attention(double factor, double mscale);
 
+/* As model_read() does, tensor by tensor of those with extents (model_bind_recurrent.c). */
+bool model_read_extents(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes,
+                        uint8_t *out, struct error *err);
 /* As model_read() does, of experts with own_file_rows (model_columns.c). */
 bool model_read_columns(const struct model *m, const struct model_tensor *t, uint64_t offset, size_t bytes, void *out,
                         struct error *err);

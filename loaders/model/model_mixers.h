@@ -42,7 +42,8 @@ enum model_mixer {
 #define MODEL_RECURRENT_MORE(X) \
 	X(float, floor) /* of the selective scan: the least step; 0: none */ \
 	X(float, ceiling) /* the same: the greatest */ \
-	X(uint32_t, step_rank) /* of that of channels: steps go through a vector of so many numbers */
+	X(uint32_t, step_rank) /* of that of channels: steps go through a vector of so many numbers */ \
+	X(bool, doubled) /* of the delta rule: corrections are twice as large */
 /* clang-format on */
 
 struct model_recurrent {

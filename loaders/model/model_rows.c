@@ -51,6 +51,7 @@ uint64_t model_width(const struct model_spec *s, uint32_t layer, enum tensor_wid
 	case WIDTH_TAPS: return (uint64_t)s->recurrent.channels * s->recurrent.taps;
 	case WIDTH_VALUES: return (uint64_t)s->recurrent.value_heads * s->recurrent.value_dim;
 	case WIDTH_VALUE_HEADS: return s->recurrent.value_heads;
+	case WIDTH_STATE_KEYS: return (uint64_t)s->recurrent.key_heads * s->recurrent.key_dim;
 	case WIDTH_VALUE_DIM: return s->recurrent.value_dim;
 	case WIDTH_RESULTS: return (uint64_t)s->heads * (s->latent.rank ? s->latent.value : z.head_dim);
 	case WIDTH_LATENT: return s->latent.rank;

@@ -140,6 +140,11 @@ bool model_delta_channels(struct model *m, const char *label, struct error *err)
 		                 "%s: layers with a state have keys of %" PRIu32 " and values of %" PRIu32
 		                 " elements, which is not supported: jitrun runs multiples of 16 up to 256",
 		                 label, c->key_dim, c->value_dim);
+	if (m->file->arch->groups & GROUP(DELTA_APART) && (c->key_heads * c->key_dim) % 32)
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "%s: layers with a state have %" PRIu32 " heads of keys of %" PRIu32
+		                 " elements, which is not supported: jitrun runs multiples of 32 together",
+		                 label, c->key_heads, c->key_dim);
 	c->channels = 2 * c->key_heads * c->key_dim + c->value_heads * c->value_dim;
 	return true;
 }

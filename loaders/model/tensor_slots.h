@@ -27,6 +27,7 @@ enum tensor_width {
 	WIDTH_VALUES,
 	WIDTH_VALUE_HEADS,
 	WIDTH_VALUE_DIM,
+	WIDTH_STATE_KEYS, /* of all heads */
 	WIDTH_RESULTS,    /* of all heads' attention */
 	WIDTH_LATENT,     /* a latent vector */
 	WIDTH_LATENT_ROW, /* ... and what rotates behind it */
@@ -49,6 +50,8 @@ enum tensor_group {
 	GROUP_ATTENTION, /* the matrices of layers whose mixer it is, as the next two are of others' */
 	GROUP_CONV,
 	GROUP_DELTA,
+	GROUP_DELTA_IN,     /* of such layers: what makes queries, keys and values, in one matrix, */
+	GROUP_DELTA_APART,  /* ... or in three */
 	GROUP_Q_GATE,       /* of attention's result, its rows beside the queries' */
 	GROUP_SCAN,         /* of layers with the selective scan */
 	GROUP_CHANNEL,      /* of layers with the selective scan of channels */
@@ -116,7 +119,10 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 	MATRIX(conv_c, "shortconv.in_proj.weight", "conv.in_proj.weight", HIDDEN, HIDDEN, CONV, PLAIN) \
 	MATRIX(conv_x, "shortconv.in_proj.weight", "conv.in_proj.weight", HIDDEN, HIDDEN, CONV, PLAIN) \
 	MATRIX(conv_out, "shortconv.out_proj.weight", "conv.out_proj.weight", HIDDEN, HIDDEN, CONV, PLAIN) \
-	MATRIX(delta_qkv, "attn_qkv.weight", "linear_attn.in_proj_qkv.weight", CHANNELS, HIDDEN, DELTA, PLAIN) \
+	MATRIX(delta_q, "attn_q.weight", "linear_attn.q_proj.weight", STATE_KEYS, HIDDEN, DELTA_APART, PLAIN) \
+	MATRIX(delta_k, "attn_k.weight", "linear_attn.k_proj.weight", STATE_KEYS, HIDDEN, DELTA_APART, PLAIN) \
+	MATRIX(delta_v, "attn_v.weight", "linear_attn.v_proj.weight", VALUES, HIDDEN, DELTA_APART, PLAIN) \
+	MATRIX(delta_qkv, "attn_qkv.weight", "linear_attn.in_proj_qkv.weight", CHANNELS, HIDDEN, DELTA_IN, PLAIN) \
 	MATRIX(delta_z, "attn_gate.weight", "linear_attn.in_proj_z.weight", VALUES, HIDDEN, DELTA, PLAIN) \
 	MATRIX(delta_b, "ssm_beta.weight", "linear_attn.in_proj_b.weight", VALUE_HEADS, HIDDEN, DELTA, PLAIN) \
 	MATRIX(delta_a, "ssm_alpha.weight", "linear_attn.in_proj_a.weight", VALUE_HEADS, HIDDEN, DELTA, PLAIN) \

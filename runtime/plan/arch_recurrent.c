@@ -1,24 +1,33 @@
 /* runtime/plan/arch_recurrent.c - mixers that keep a state instead of keys and values (arch.h). */
 #include "runtime/plan/arch.h"
 
-/* The convolution of the layer. by: what its input is multiplied by; gate: what its result is; 0: neither. */
-static graph_ref convolve(const struct arch *a, graph_ref x, graph_ref by, graph_ref gate, enum key_act act)
+/* The convolution of those of the layer's channels that x has, which begin with this one. by: what its input is
+ * multiplied by; gate: what its result is; 0: neither. */
+static graph_ref convolve_part(const struct arch *a, graph_ref x, uint64_t first, graph_ref by, graph_ref gate,
+                               enum key_act act)
 {
 	const struct model_recurrent *r = &a->spec->recurrent;
-	const graph_ref taps = graph_vector(a->g, a->l->taps, (uint64_t)r->channels * r->taps),
-			bias = graph_vector(a->g, a->l->taps_bias, r->channels);
+	const uint64_t width = graph_value(a->g, x)->width;
+	const float *taps = a->l->taps + first * r->taps, *bias = a->l->taps_bias;
 	const struct graph_node n = {
 		.kind = NODE_CONV,
 		.act = (uint8_t)act,
+		.rows = (uint32_t)first,
 		.in = { [IN_X] = x,
 		        [IN_W] = gate,
 		        [IN_W2] = by,
-		        [IN_BIAS] = bias,
-		        [IN_BIAS2] = taps,
+		        [IN_BIAS] = graph_vector(a->g, bias ? bias + first : NULL, width),
+		        [IN_BIAS2] = graph_vector(a->g, taps, width * r->taps),
 		        [IN_INTO] = graph_kept(a->g, GRAPH_STATE, a->layer) }
 	};
 
-	return graph_node(a->g, &n, r->channels);
+	return graph_node(a->g, &n, width);
+}
+
+/* Of all channels. */
+static graph_ref convolve(const struct arch *a, graph_ref x, graph_ref by, graph_ref gate, enum key_act act)
+{
+	return convolve_part(a, x, 0, by, gate, act);
 }
 
 /* A vector with a number for each head of values. */
@@ -41,9 +50,10 @@ static graph_ref rule(const struct arch *a, const struct graph_node *n)
 static graph_ref norm_groups(const struct arch *a, graph_ref x, const float *weight, uint32_t groups, bool shared)
 {
 	const uint64_t width = graph_value(a->g, x)->width;
+	const float own = shared ? a->spec->head_eps : 0;
 	const struct graph_node n = {
 		.kind = NODE_NORM,
-		.number = a->spec->norm_eps,
+		.number = own != 0 ? own : a->spec->norm_eps,
 		.groups = groups,
 		.shared = shared,
 		.in = { [IN_X] = x, [IN_W] = graph_vector(a->g, weight, shared ? width / groups : width) }
@@ -61,22 +71,35 @@ graph_ref arch_conv(const struct arch *a, graph_ref in)
 	return convolve(a, b, x, c, ACT_NONE);
 }
 
+/* What the rule reads: queries, keys and values in one row, or in three. */
+static void delta_inputs(const struct arch *a, graph_ref in, struct graph_node *n)
+{
+	const struct weights_layer *l = a->l;
+	const struct model_recurrent *r = &a->spec->recurrent;
+	const uint64_t keys = (uint64_t)r->key_heads * r->key_dim;
+
+	if (l->delta_qkv.packed) {
+		n->in[IN_X] = convolve(a, graph_matmul(a->g, in, &l->delta_qkv, NULL), 0, 0, ACT_SILU);
+		return;
+	}
+	n->in[IN_X] = convolve_part(a, graph_matmul(a->g, in, &l->delta_q, NULL), 0, 0, 0, ACT_SILU);
+	n->in[IN_ADDED] = convolve_part(a, graph_matmul(a->g, in, &l->delta_k, NULL), keys, 0, 0, ACT_SILU);
+	n->in[IN_ADDED2] = convolve_part(a, graph_matmul(a->g, in, &l->delta_v, NULL), 2 * keys, 0, 0, ACT_SILU);
+}
+
 graph_ref arch_delta(const struct arch *a, graph_ref in)
 {
 	const struct weights_layer *l = a->l;
-	const graph_ref qkv = graph_matmul(a->g, in, &l->delta_qkv, NULL),
-			z = graph_matmul(a->g, in, &l->delta_z, NULL),
-			corrected = graph_matmul(a->g, in, &l->delta_b, NULL),
-			forgotten = graph_matmul(a->g, in, &l->delta_a, NULL), x = convolve(a, qkv, 0, 0, ACT_SILU),
-			y = rule(a, &(struct graph_node){ .kind = NODE_DELTA,
-	                                                  .in = { [IN_X] = x,
-	                                                          [IN_W] = forgotten,
-	                                                          [IN_W2] = corrected,
-	                                                          [IN_BIAS] = of_heads(a, l->delta_decay),
-	                                                          [IN_BIAS2] = of_heads(a, l->delta_dt) } }),
-			normed = norm_groups(a, y, l->delta_norm, a->spec->recurrent.value_heads, true);
+	const graph_ref z = graph_matmul(a->g, in, &l->delta_z, NULL);
+	struct graph_node n = { .kind = NODE_DELTA,
+		                .in = { [IN_W2] = graph_matmul(a->g, in, &l->delta_b, NULL),
+		                        [IN_W] = graph_matmul(a->g, in, &l->delta_a, NULL),
+		                        [IN_BIAS] = of_heads(a, l->delta_decay),
+		                        [IN_BIAS2] = of_heads(a, l->delta_dt) } };
 
-	return graph_multiply(a->g, normed, z, ACT_SILU);
+	delta_inputs(a, in, &n);
+	return graph_multiply(a->g, norm_groups(a, rule(a, &n), l->delta_norm, a->spec->recurrent.value_heads, true), z,
+	                      ACT_SILU);
 }
 
 /* A token's norm is over all heads, or over each of the groups by itself where the layers are Nemotron's, Falcon H1's

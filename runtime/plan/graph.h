@@ -51,13 +51,15 @@ enum graph_kind {
 	NODE_GATE,         /* X * act(W) */
 	NODE_XIELU,        /* xIELU of X, by the numbers W */
 	NODE_LAYER_INPUTS, /* what each layer gets of a token's own: of a product X, an embedding W2, weights W */
-	NODE_ROTATE,  /* queries X with [W], the norm of heads, rotated and scaled; second result: what does not rotate
-	               */
-	NODE_STORE,   /* keys X with [W], and values [W2], into the cache INTO */
-	NODE_ATTEND,  /* queries X over the cache W [with sinks BIAS] [and biases by distance BIAS2] */
-	NODE_CONV,    /* X [* W2] through the taps BIAS2 on the state INTO, [+ BIAS], [times W] */
-	NODE_DELTA,   /* X, forgotten W and corrected W2, with decay BIAS and steps BIAS2, on the state INTO */
-	NODE_SCAN,    /* X, steps W [+ BIAS], with decay W2 and skip BIAS2, on the state INTO */
+	NODE_ROTATE, /* queries X with [W], the norm of heads, rotated and scaled; second result: what does not rotate
+	              */
+	NODE_STORE,  /* keys X with [W], and values [W2], into the cache INTO */
+	NODE_ATTEND, /* queries X over the cache W [with sinks BIAS] [and biases by distance BIAS2] */
+	NODE_CONV,   /* X [* W2] through the taps BIAS2 on the state INTO, [+ BIAS], [times W]; of all channels, X's are
+	              * those from `rows` on */
+	NODE_DELTA,  /* X, or queries X, keys ADDED and values ADDED2, forgotten W and corrected W2, with decay BIAS and
+	              * steps BIAS2, on the state INTO; without these two W is what is left */
+	NODE_SCAN,   /* X, steps W [+ BIAS], with decay W2 and skip BIAS2, on the state INTO */
 	NODE_CHANNEL, /* X, steps W [+ BIAS], taken up by W2 and read by ADDED, with decay BIAS2 and skip ADDED2, on the
 	               * state INTO */
 	NODE_ROUTE,   /* the choice of experts by logits X */

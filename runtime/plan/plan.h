@@ -86,7 +86,9 @@ static inline bool plan_layer_keeps(const struct model_spec *s, uint32_t layer)
  * inputs of its convolution is that of its delta rule. 0: there are none. */
 uint64_t plan_state_bytes(const struct model_spec *s);
 uint64_t plan_state_offset(const struct model_spec *s, uint32_t layer);
-uint64_t plan_conv_bytes(const struct model_spec *s); /* the inputs of a layer's convolution */
+uint64_t plan_conv_offset(const struct model_spec *s, uint64_t channel); /* where there those of channels from this
+                                                                           one on begin */
+uint64_t plan_conv_bytes(const struct model_spec *s);                    /* the inputs of a layer's convolution */
 /* Whether the layer attends to a window of positions. */
 static inline bool plan_layer_slides(const struct model_spec *s, uint32_t layer)
 {

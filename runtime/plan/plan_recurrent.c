@@ -26,22 +26,24 @@ static uint64_t row_of(const float *rows, const struct plan_span *span, uint64_t
 static void convolve(struct plan_builder *b, const struct graph_node *n, const struct plan_span *span)
 {
 	const struct model_recurrent *r = &b->spec->recurrent;
+	const uint32_t channels = (uint32_t)graph_value(b->g, n->in[IN_X])->width;
 	struct key key = plan_key(b, KEY_CONV);
 
-	key.k = r->channels;
+	key.k = channels;
 	key.rows = r->taps;
 	key.flags = (n->in[IN_W] ? KEY_GATED : 0) | (n->in[IN_BIAS] ? KEY_BIAS : 0);
 	key.act = n->act;
-	uint64_t *a = plan_add_op(b, &key, 0, r->channels / 32);
-	a[CONV_X] = row_of(plan_floats(b, n->in[IN_X]), span, r->channels);
-	a[CONV_X2] = row_of(plan_floats(b, n->in[IN_W2]), span, r->channels);
-	a[CONV_GATE] = row_of(plan_floats(b, n->in[IN_W]), span, r->channels);
+	uint64_t *a = plan_add_op(b, &key, 0, channels / 32);
+	a[CONV_X] = row_of(plan_floats(b, n->in[IN_X]), span, channels);
+	a[CONV_X2] = row_of(plan_floats(b, n->in[IN_W2]), span, channels);
+	a[CONV_GATE] = row_of(plan_floats(b, n->in[IN_W]), span, channels);
 	a[CONV_WEIGHT] = vector(b, n->in[IN_BIAS2]);
-	a[CONV_OUT] = row_of(plan_floats(b, n->out[0]), span, r->channels);
+	a[CONV_OUT] = row_of(plan_floats(b, n->out[0]), span, channels);
 	a[CONV_COLUMNS] = span->tokens;
 	a[CONV_BIAS] = vector(b, n->in[IN_BIAS]);
-	state_slots(b, &a[CONV_STATE_IN], &a[CONV_STATE_OUT], plan_state_offset(b->spec, n->layer));
-	plan_last_op(b)->serial = b->n == 1 && r->channels <= 4096;
+	state_slots(b, &a[CONV_STATE_IN], &a[CONV_STATE_OUT],
+	            plan_state_offset(b->spec, n->layer) + plan_conv_offset(b->spec, n->rows));
+	plan_last_op(b)->serial = b->n == 1 && channels <= 4096;
 }
 
 void lower_conv(struct plan_builder *b, const struct graph_node *n)
@@ -61,10 +63,13 @@ static void add_delta(struct plan_builder *b, const struct graph_node *n, const 
 	key.kv_heads = r->key_heads;
 	key.head_dim = r->key_dim;
 	key.rows = r->value_dim;
-	key.flags = r->tiled ? KEY_TILED : 0;
+	key.flags = (r->tiled ? KEY_TILED : 0) | (r->doubled ? KEY_SCALED : 0) | (n->in[IN_ADDED] ? KEY_SORTED : 0) |
+	            (n->in[IN_BIAS] ? 0 : KEY_OF_ALL);
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)r->value_heads * template_value_blocks(r->value_dim));
-	a[DELTA_QKV] = row_of(plan_floats(b, n->in[IN_X]), span, r->channels);
-	a[DELTA_A] = plan_row_at(plan_floats(b, n->in[IN_W]), span->first, r->value_heads);
+	a[DELTA_QKV] = row_of(plan_floats(b, n->in[IN_X]), span, graph_value(b->g, n->in[IN_X])->width);
+	a[DELTA_K] = row_of(plan_floats(b, n->in[IN_ADDED]), span, (uint64_t)r->key_heads * r->key_dim);
+	a[DELTA_V] = row_of(plan_floats(b, n->in[IN_ADDED2]), span, (uint64_t)r->value_heads * r->value_dim);
+	a[DELTA_A] = plan_row_at(plan_floats(b, n->in[IN_W]), span->first, graph_value(b->g, n->in[IN_W])->width);
 	a[DELTA_B] = plan_row_at(plan_floats(b, n->in[IN_W2]), span->first, r->value_heads);
 	a[DELTA_DECAY] = vector(b, n->in[IN_BIAS]);
 	a[DELTA_DT] = vector(b, n->in[IN_BIAS2]);

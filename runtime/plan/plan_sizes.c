@@ -49,6 +49,11 @@ uint64_t plan_conv_bytes(const struct model_spec *s)
 	return room(&key, no_values, CONV_STATE_IN, key.k / 32);
 }
 
+uint64_t plan_conv_offset(const struct model_spec *s, uint64_t channel)
+{
+	return channel * (s->recurrent.taps - 1) * sizeof(float);
+}
+
 static uint64_t rule_bytes(const struct model_spec *s)
 {
 	const struct model_recurrent *r = &s->recurrent;

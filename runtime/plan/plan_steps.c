@@ -65,7 +65,8 @@ static void norm_groups(struct plan_builder *b, const struct graph_node *n)
 	const float *weight = graph_vector_of(b->g, n->in[IN_W]);
 
 	if (n->shared && k % 32 == 0) { /* then columns have no pads, and are as good as tokens */
-		plan_norm(b, plan_floats(b, n->in[IN_X]), weight, plan_floats(b, n->out[0]), k, 0, b->n * groups);
+		plan_norm(b, plan_floats(b, n->in[IN_X]), weight, plan_floats(b, n->out[0]), k, 0,
+		          b->n * groups)[NORM_EPS] = plan_f32_slot(n->number);
 		return;
 	}
 	struct key key = plan_key(b, KEY_NORM);

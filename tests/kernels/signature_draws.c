@@ -299,7 +299,10 @@ static void draw_state(struct trial *t, uint32_t flags)
 	t->units = k->heads * template_value_blocks(k->rows);
 }
 
-static void draw_delta(struct trial *t) { draw_state(t, flag(KEY_TILED)); }
+static void draw_delta(struct trial *t)
+{
+	draw_state(t, flag(KEY_TILED) | flag(KEY_SCALED) | flag(KEY_SORTED) | flag(KEY_OF_ALL));
+}
 static void draw_scan(struct trial *t) { draw_state(t, 0); }
 
 static void draw_channel(struct trial *t)

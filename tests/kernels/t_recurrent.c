@@ -137,7 +137,7 @@ static void test_convolutions(void **unused)
 
 struct delta_case {
 	unsigned heads, key_heads, key_dim, value_dim;
-	bool tiled;
+	uint32_t flags;
 };
 
 static float scale_of(const float *x, unsigned n)
@@ -155,25 +155,27 @@ static float scale_of(const float *x, unsigned n)
 struct delta_data {
 	unsigned in, heads, out; /* of a column: floats */
 	size_t state;            /* floats */
-	float *qkv, *a, *b, *decay, *dt, *want, *got, *start, *end, *held[2], scale;
+	float *qkv, *a, *b, *decay, *dt, *want, *got, *start, *end, *held[2], *q, *k, *v, *left, scale;
 };
 
 static void plain_delta(const struct delta_case *c, const struct delta_data *d, unsigned column, unsigned head)
 {
 	const unsigned dk = c->key_dim, dv = c->value_dim;
-	const unsigned key_head = c->tiled ? head % c->key_heads : head / (c->heads / c->key_heads);
+	const unsigned key_head = c->flags & KEY_TILED ? head % c->key_heads : head / (c->heads / c->key_heads);
 	const float *q = d->qkv + (size_t)column * d->in + key_head * dk, *k = q + c->key_heads * dk,
-		    *v = d->qkv + (size_t)column * d->in + 2 * c->key_heads * dk + head * dv;
+		    *v = d->qkv + (size_t)column * d->in + 2 * c->key_heads * dk + head * dv,
+		    *left = d->left + ((size_t)column * c->key_heads + key_head) * dk;
 	float e = plain_exp(d->decay[head] * plain_softplus(d->a[column * d->heads + head] + d->dt[head])),
 	      beta = sigmoid(d->b[column * d->heads + head]), rk = scale_of(k, dk), rq = scale_of(q, dk) * d->scale;
 
+	beta = c->flags & KEY_SCALED ? beta + beta : beta;
 	for (unsigned j = 0; j < dv; j++) {
 		float *s = d->end + ((size_t)head * blocks_of(dv) + j / 32) * dk * 32 + j % 32, held = 0, sum = 0;
 		for (unsigned i = 0; i < dk; i++)
-			held = fmaf(s[i * 32] * e, k[i] * rk, held);
+			held = fmaf(s[i * 32] * (c->flags & KEY_OF_ALL ? left[i] : e), k[i] * rk, held);
 		float change = (v[j] - held) * beta;
 		for (unsigned i = 0; i < dk; i++) {
-			s[i * 32] = fmaf(k[i] * rk, change, s[i * 32] * e);
+			s[i * 32] = fmaf(k[i] * rk, change, s[i * 32] * (c->flags & KEY_OF_ALL ? left[i] : e));
 			sum = fmaf(s[i * 32], q[i] * rq, sum);
 		}
 		d->want[(size_t)column * d->out + head * dv + j] = sum;
@@ -194,6 +196,18 @@ static void make_delta(struct delta_data *d, const struct delta_case *c)
 	d->dt = filled(d->heads, 5);
 	for (unsigned i = 0; i < d->heads; i++)
 		d->decay[i] = -fabsf(d->decay[i]);
+	const unsigned keys = c->key_heads * c->key_dim;
+	d->q = kernel_buffer((size_t)COLUMNS * keys * 4, 0);
+	d->k = kernel_buffer((size_t)COLUMNS * keys * 4, 0);
+	d->v = kernel_buffer((size_t)COLUMNS * d->out * 4, 0);
+	d->left = filled((size_t)COLUMNS * keys, 7);
+	for (size_t i = 0; i < (size_t)COLUMNS * keys; i++)
+		d->left[i] = fabsf(d->left[i]);
+	for (unsigned t = 0; t < COLUMNS; t++) {
+		memcpy(d->q + (size_t)t * keys, d->qkv + (size_t)t * d->in, keys * 4);
+		memcpy(d->k + (size_t)t * keys, d->qkv + (size_t)t * d->in + keys, keys * 4);
+		memcpy(d->v + (size_t)t * d->out, d->qkv + (size_t)t * d->in + 2 * (size_t)keys, d->out * 4);
+	}
 	d->start = filled_state(c->heads, c->key_dim, c->value_dim);
 	d->want = kernel_buffer((size_t)COLUMNS * d->out * 4, 0);
 	d->got = kernel_buffer((size_t)COLUMNS * d->out * 4, 0xff);
@@ -208,9 +222,8 @@ static void make_delta(struct delta_data *d, const struct delta_case *c)
 
 static void drop_delta(struct delta_data *d)
 {
-	float *all[] = {
-		d->qkv, d->a, d->b, d->decay, d->dt, d->want, d->got, d->start, d->end, d->held[0], d->held[1]
-	};
+	float *all[] = { d->qkv, d->a,       d->b,       d->decay, d->dt, d->want, d->got, d->start,
+		         d->end, d->held[0], d->held[1], d->q,     d->k,  d->v,    d->left };
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		free(all[i]);
@@ -223,8 +236,10 @@ static void check_delta(const struct kernel_way *way, const struct delta_case *c
 		           .kv_heads = c->key_heads,
 		           .head_dim = c->key_dim,
 		           .rows = c->value_dim,
-		           .flags = c->tiled ? KEY_TILED : 0 };
-	int64_t units = c->heads * blocks_of(c->value_dim);
+		           .flags = c->flags };
+	const int64_t units = c->heads * blocks_of(c->value_dim);
+	const bool apart = c->flags & KEY_SORTED;
+	const size_t keys = (size_t)c->key_heads * c->key_dim;
 	struct kernel k;
 
 	kernel_open(&k, way, &key);
@@ -234,8 +249,11 @@ static void check_delta(const struct kernel_way *way, const struct delta_case *c
 		memcpy(d->held[0], d->start, d->state * 4);
 		for (unsigned first = 0; first < COLUMNS; first += cuts[cut], round ^= 1) {
 			uint64_t arg[DELTA_ARGS] = {
-				[DELTA_QKV] = at(d->qkv + (size_t)first * d->in),
-				[DELTA_A] = at(d->a + first * d->heads),
+				[DELTA_QKV] = at(apart ? d->q + first * keys : d->qkv + (size_t)first * d->in),
+				[DELTA_K] = at(apart ? d->k + first * keys : NULL),
+				[DELTA_V] = at(apart ? d->v + (size_t)first * d->out : NULL),
+				[DELTA_A] =
+					at(c->flags & KEY_OF_ALL ? d->left + first * keys : d->a + first * d->heads),
 				[DELTA_B] = at(d->b + first * d->heads),
 				[DELTA_DECAY] = at(d->decay),
 				[DELTA_DT] = at(d->dt),
@@ -259,9 +277,17 @@ static void check_delta(const struct kernel_way *way, const struct delta_case *c
 
 static void test_delta_rule(void **unused)
 {
-	static const struct delta_case cases[] = { { 4, 2, 32, 32, false }, { 6, 3, 32, 64, true },
-		                                   { 2, 2, 128, 32, true }, { 4, 2, 16, 16, false },
-		                                   { 6, 3, 48, 80, true },  { 2, 1, 112, 48, false } };
+	static const struct delta_case cases[] = {
+		{ 4, 2, 32, 32, 0 },
+		{ 6, 3, 32, 64, KEY_TILED },
+		{ 2, 2, 128, 32, KEY_TILED },
+		{ 4, 2, 16, 16, KEY_SCALED },
+		{ 6, 3, 48, 80, KEY_TILED },
+		{ 2, 1, 112, 48, 0 },
+		{ 2, 2, 96, 48, KEY_SORTED | KEY_SCALED },
+		{ 2, 2, 32, 64, KEY_SORTED | KEY_OF_ALL },
+		{ 6, 3, 48, 16, KEY_OF_ALL | KEY_TILED },
+	};
 	const struct kernel_way *way;
 	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
 

@@ -302,9 +302,10 @@ static bool open_model(struct schedule *t, const char *name, const char *device,
 
 /* Dense; windows; states of convolutions, of the delta rule; experts; inputs of layers; latent attention; a scan. */
 static const char *const models[] = {
-	"golden/qwen3-gqa2-bf16", "golden/gemma3-a",      "golden/lfm2-a",        "golden/qwen35-a",
-	"golden/qwen3moe-a",      "golden/gemma4-e-a",    "golden/deepseekv3-a",  "golden/nemotronh-a",
-	"golden-next/falconh1-a", "golden-next/mamba2-a", "golden-next/phimoe-a", "golden-next/apertus-a"
+	"golden/qwen3-gqa2-bf16", "golden/gemma3-a",      "golden/lfm2-a",           "golden/qwen35-a",
+	"golden/qwen3moe-a",      "golden/gemma4-e-a",    "golden/deepseekv3-a",     "golden/nemotronh-a",
+	"golden-next/falconh1-a", "golden-next/mamba2-a", "golden-next/phimoe-a",    "golden-next/apertus-a",
+	"golden-next/mamba-a",    "golden-next/jamba-a",  "golden-next/olmohybrid-a"
 };
 enum { MODELS = sizeof models / sizeof *models };
 

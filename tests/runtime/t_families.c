@@ -94,7 +94,8 @@ static const char *const families[] = {
 	NEXT "falconh1-a",
 	NEXT "mamba2-a",
 	NEXT "mamba-a",
-	NEXT "jamba-a"
+	NEXT "jamba-a",
+	NEXT "olmohybrid-a"
 };
 enum { FAMILIES = sizeof families / sizeof *families, TOKENS = 41 };
 

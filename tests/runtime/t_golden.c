@@ -230,6 +230,7 @@ static const char *golden[] = {
 	BOTH("mamba2-a"),
 	BOTH("mamba-a"),
 	BOTH("jamba-a"),
+	"golden-next/olmohybrid-a",
 	"golden-next/phi-a" /* its GGUF file says another width of the feed-forward layer than it has */
 #undef BOTH
 };

@@ -18,8 +18,9 @@
 
 enum { CONTEXT = 600, PROMPT = 400, CHOSEN = 3, STEP = 16 };
 
-static const char *const models[] = { "golden/qwen35-a",        "golden/lfm2-a",          "golden/nemotronh-a",
-	                              "golden/granitehybrid-a", "golden-next/falconh1-a", "golden-next/mamba2-a" };
+static const char *const models[] = { "golden/qwen35-a",        "golden/lfm2-a",           "golden/nemotronh-a",
+	                              "golden/granitehybrid-a", "golden-next/falconh1-a",  "golden-next/mamba2-a",
+	                              "golden-next/jamba-a",    "golden-next/olmohybrid-a" };
 static char folder[] = "/tmp/t_state_tail-XXXXXX", file[100];
 static jit_model *model;
 static size_t vocab;

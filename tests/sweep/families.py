@@ -939,6 +939,21 @@ def jamba(r):
     return c
 
 
+def olmo_hybrid(r):
+    c = attention_bias(r, rope(r, sizes(r, own_head_dim=False), kinds=("default", "linear")))
+    heads = r.choice([2, 4])
+    c.update(linear_num_key_heads=heads, linear_num_value_heads=heads * r.choice([1, 2]),
+             linear_key_head_dim=r.choice([16, 32, 48, 96]), linear_value_head_dim=r.choice([16, 32, 64]),
+             linear_conv_kernel_dim=r.choice([2, 4]), linear_allow_neg_eigval=flip(r))
+    if flip(r, 0.7) and c["num_hidden_layers"] > 1:
+        n = c["num_hidden_layers"]
+        c["layer_types"] = [r.choice(["full_attention", "linear_attention"]) for _ in range(n)]
+        c["layer_types"][0], c["layer_types"][-1] = r.sample(["full_attention", "linear_attention"], 2)
+    if flip(r, 0.3) and not c.get("rope_scaling"):
+        c["rope_parameters"] = {"rope_type": "default", "rope_theta": None}
+    return c
+
+
 FAMILIES = {f.__name__: f for f in (
     llama, mistral, qwen2, qwen3, ernie4_5, seed_oss, phi3, smollm3, granite, olmo2, olmo3, exaone4, glm4, arcee,
     hunyuan_v1_dense, ministral3, gemma, gemma2, gemma3_text, gemma4_text, cohere2, cohere, lfm2, lfm2_moe,
@@ -948,4 +963,4 @@ FAMILIES = {f.__name__: f for f in (
     gptj, gpt_neox, falcon, gpt_bigcode, opt, flex_olmo, granite_swa, afmoe, youtu, minicpm3,
     gpt2, bloom, mpt, ernie4_5_moe, bitnet, bamba, cohere2_moe,
     apertus, phimoe, qwen3_vl_moe_text, falcon_h1, mamba2,
-    mamba, falcon_mamba, jamba)}
+    mamba, falcon_mamba, jamba, olmo_hybrid)}

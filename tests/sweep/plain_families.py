@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from plain_base import Llama, sigmoid, silu, softmax
+from plain_delta import DELTA
 from plain_newer import NEWER
 
 
@@ -268,4 +269,4 @@ class CohereExperts(Llama):
 
 MODELS = {"flex_olmo": FlexOlmo, "granite_swa": GraniteWindows, "afmoe": Afmoe, "youtu": Youtu, "minicpm3": MiniCpm3,
           "ernie4_5_moe": Ernie, "bitnet": BitNet, "bamba": Bamba, "cohere2_moe": CohereExperts}
-MODELS.update(NEWER)
+MODELS.update(NEWER, **DELTA)
