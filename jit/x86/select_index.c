@@ -107,15 +107,13 @@ static uint32_t extracted(struct sel *s, unsigned op, uint32_t four, unsigned nu
 	return t;
 }
 
-/* The 128 bits that lane l lies in, of what a row stores; *part: which of the elements in them it is. */
-static uint32_t sixteen_bytes(struct sel *s, const struct ir_ins *i, unsigned l, unsigned *part)
+/* The 128 bits that lane l lies in, of what a row stores. */
+static uint32_t sixteen_bytes(struct sel *s, const struct ir_ins *i, unsigned l)
 {
-	if (ir_types[i->type].bytes < 8) {
-		*part = l % 4;
-		return sel_xmm(s, sel_vec(s, i->c), s->width, l / 4);
-	}
 	const unsigned half = s->l->lanes / 2;
-	*part = l % 2;
+
+	if (ir_types[i->type].bytes < 8)
+		return sel_xmm(s, sel_vec(s, i->c), s->width, l / 4);
 	return sel_xmm(s, sel_wide(s, i->c).v[l / half], s->width, l % half / 2);
 }
 
@@ -194,25 +192,48 @@ static void update_lane(struct sel *s, const struct ir_ins *i, uint32_t constant
 	at_lane(n, to);
 }
 
+/* Whether lanes are equally far apart: the number of each times a constant. */
+static bool has_steps(const struct sel *s, const struct ir_ins *i, int64_t *step)
+{
+	const int64_t last = (int64_t)s->l->lanes - 1, bytes = ir_types[i->type].bytes;
+	const struct ir_ins *n = &s->ir->ins[s->scan.reg[i->b].def], *of[2];
+
+	if (s->ir->is_var[i->b] || n->op != IR_mul || s->ir->is_var[n->a] || s->ir->is_var[n->b])
+		return false;
+	of[0] = &s->ir->ins[s->scan.reg[n->a].def];
+	of[1] = &s->ir->ins[s->scan.reg[n->b].def];
+	if (of[0]->op != IR_lane || of[1]->op != IR_const || of[1]->imm < 0)
+		return false;
+	*step = of[1]->imm * bytes;
+	return *step <= INT32_MAX && i->imm + *step * last <= INT32_MAX && *step * last <= INT32_MAX;
+}
+
 /* scatters and atomics */
 void sel_each_lane(struct sel *s, const struct ir_ins *i, const struct sel_rule *r)
 {
-	const unsigned shift = log2_of(ir_types[i->type].bytes);
+	const unsigned shift = log2_of(ir_types[i->type].bytes), each = shift < 3 ? 4 : 2; /* lanes in 16 bytes */
 	const struct ir_ins *what = &s->ir->ins[s->scan.reg[i->c].def];
 	const bool once =
 		i->op == IR_atomic_add && !s->ir->is_var[i->c] && what->op == IR_const && ir_types[i->type].bytes == 4;
 	uint32_t bits = i->mask ? sel_bits(s, i->mask) : 0;
-	uint32_t index = shift ? sel_op2i(s, X86_VPSLLD, sel_vec(s, i->b), shift) : sel_vec(s, i->b), four = index;
+	int64_t step = 0;
+	const bool steps = has_steps(s, i, &step);
+	uint32_t index = steps ? 0 : shift ? sel_op2i(s, X86_VPSLLD, sel_vec(s, i->b), shift) : sel_vec(s, i->b);
+	uint32_t four = index, from = 0;
 	uint32_t constant = once ? sel_scalar_constant(s, lir_reg(s->l, LIR_GPR), what->imm) : 0;
 	struct lir_ins to = { .base = sel_gpr(s, i->a), .disp = (int32_t)i->imm };
 	for (unsigned l = 0; l < s->l->lanes; l++) {
-		unsigned part = 0;
-		if (l % 4 == 0)
+		unsigned part = l % each;
+		if (l % 4 == 0 && !steps)
 			four = sel_xmm(s, index, s->width, l / 4);
-		uint32_t from = once ? 0 : sixteen_bytes(s, i, l, &part);
+		if (part == 0 && !once)
+			from = sixteen_bytes(s, i, l);
 		if (bits)
 			sel_if_bit(s, bits, l);
-		to.index = extracted(s, X86_VPEXTRD, four, l % 4);
+		if (steps)
+			to.disp = (int32_t)(i->imm + l * step);
+		else
+			to.index = extracted(s, X86_VPEXTRD, four, l % 4);
 		if (i->op == IR_scatter)
 			store_lane(s, i, from, part, to);
 		else
