@@ -112,14 +112,22 @@ struct draw_activation {
 	double alpha, beta, clip; /* clip: 0: none; else what goes in is cut to -clip..clip */
 };
 tensor_value draw_activate(struct draw *d, const struct draw_activation *a, tensor_value x);
-/* What a layer's steps share. r: [gates * hidden, hidden]; bias: of the product with it, or 0. */
+enum { CELL_VALUES = 7 };
+/* What a layer's steps share. */
 struct draw_cell {
-	tensor_value r, bias, peep; /* peep: of LSTM, [3 * hidden] for input, output and forget gate, or 0 */
+	/* r: rows of [gates * hidden, hidden] that are one product: of GRU those of the first two gates, and those of
+	 * the third one; else all. bias: of a product with r, or 0. peep: of LSTM's input, output and forget gate, or
+	 * 0. */
+	tensor_value r[2], bias[2], peep[3];
 	struct draw_activation f[3];
 	uint64_t hidden;
 	bool linear_before_reset; /* of GRU: the reset gate scales the product, not the state */
 	bool input_forget;        /* of LSTM: the forget gate is 1 less the input gate */
 };
+/* Sets r, bias and peep: parts of r [gates * hidden, hidden], bias [gates * hidden] or 0, and peep [3 * hidden] or 0.
+ */
+void draw_cell_parts(struct draw *d, struct draw_cell *c, unsigned gates, tensor_value r, tensor_value bias,
+                     tensor_value peep);
 /* x: [batch, gates * hidden], with its biases. h: [batch, hidden], and so is the result. */
 tensor_value draw_rnn_step(struct draw *d, const struct draw_cell *c, tensor_value x, tensor_value h);
 /* Gates: update, reset, hidden. */

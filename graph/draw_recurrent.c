@@ -33,27 +33,44 @@ static tensor_value gate(struct draw *d, const struct draw_cell *c, tensor_value
 	return draw_slice(d, x, 1, i * c->hidden, (i + 1) * c->hidden, 1);
 }
 
-/* h times the transposed rows from..to-1 of the matrix, with their bias. */
-static tensor_value times(struct draw *d, const struct draw_cell *c, tensor_value h, unsigned from, unsigned to)
+static tensor_value rows(struct draw *d, const struct draw_cell *c, tensor_value x, unsigned from, unsigned to)
 {
-	const tensor_value r = draw_slice(d, c->r, 0, from * c->hidden, to * c->hidden, 1),
-			   y = draw_dot(d, h, r, 1, 1, 0);
+	return x ? draw_slice(d, x, 0, from * c->hidden, to * c->hidden, 1) : 0;
+}
 
-	return c->bias ? draw_binary(d, OP_add, y, draw_slice(d, c->bias, 0, from * c->hidden, to * c->hidden, 1)) : y;
+void draw_cell_parts(struct draw *d, struct draw_cell *c, unsigned gates, tensor_value r, tensor_value bias,
+                     tensor_value peep)
+{
+	const unsigned first = gates == 3 ? 2 : gates;
+
+	c->r[0] = rows(d, c, r, 0, first);
+	c->bias[0] = rows(d, c, bias, 0, first);
+	c->r[1] = gates == 3 ? rows(d, c, r, 2, 3) : 0;
+	c->bias[1] = gates == 3 ? rows(d, c, bias, 2, 3) : 0;
+	for (unsigned i = 0; i < 3; i++)
+		c->peep[i] = rows(d, c, peep, i, i + 1);
+}
+
+/* h times the transposed rows of a part, with their bias. */
+static tensor_value times(struct draw *d, const struct draw_cell *c, tensor_value h, unsigned part)
+{
+	const tensor_value y = draw_dot(d, h, c->r[part], 1, 1, 0);
+
+	return c->bias[part] ? draw_binary(d, OP_add, y, c->bias[part]) : y;
 }
 
 tensor_value draw_rnn_step(struct draw *d, const struct draw_cell *c, tensor_value x, tensor_value h)
 {
-	return draw_activate(d, &c->f[0], draw_binary(d, OP_add, x, times(d, c, h, 0, 1)));
+	return draw_activate(d, &c->f[0], draw_binary(d, OP_add, x, times(d, c, h, 0)));
 }
 
 tensor_value draw_gru_step(struct draw *d, const struct draw_cell *c, tensor_value x, tensor_value h)
 {
 	const tensor_value both = draw_slice(d, x, 1, 0, 2 * c->hidden, 1);
-	const tensor_value gates = draw_activate(d, &c->f[0], draw_binary(d, OP_add, both, times(d, c, h, 0, 2)));
+	const tensor_value gates = draw_activate(d, &c->f[0], draw_binary(d, OP_add, both, times(d, c, h, 0)));
 	const tensor_value update = gate(d, c, gates, 0), reset = gate(d, c, gates, 1);
-	const tensor_value product = c->linear_before_reset ? draw_binary(d, OP_mul, reset, times(d, c, h, 2, 3))
-	                                                    : times(d, c, draw_binary(d, OP_mul, reset, h), 2, 3);
+	const tensor_value product = c->linear_before_reset ? draw_binary(d, OP_mul, reset, times(d, c, h, 1))
+	                                                    : times(d, c, draw_binary(d, OP_mul, reset, h), 1);
 	const tensor_value next = draw_activate(d, &c->f[1], draw_binary(d, OP_add, gate(d, c, x, 2), product));
 
 	return draw_binary(d, OP_add, draw_binary(d, OP_mul, draw_from(d, OP_sub, 1, update), next),
@@ -63,16 +80,13 @@ tensor_value draw_gru_step(struct draw *d, const struct draw_cell *c, tensor_val
 /* A gate that also sees the cell's state, through weight i. */
 static tensor_value peeping(struct draw *d, const struct draw_cell *c, tensor_value x, tensor_value state, unsigned i)
 {
-	if (!c->peep)
-		return x;
-	const tensor_value w = draw_slice(d, c->peep, 0, i * c->hidden, (i + 1) * c->hidden, 1);
-	return draw_binary(d, OP_add, x, draw_binary(d, OP_mul, state, w));
+	return c->peep[i] ? draw_binary(d, OP_add, x, draw_binary(d, OP_mul, state, c->peep[i])) : x;
 }
 
 tensor_value draw_lstm_step(struct draw *d, const struct draw_cell *c, tensor_value x, tensor_value h,
                             tensor_value *state)
 {
-	const tensor_value gates = draw_binary(d, OP_add, x, times(d, c, h, 0, 4));
+	const tensor_value gates = draw_binary(d, OP_add, x, times(d, c, h, 0));
 	const tensor_value in = draw_activate(d, &c->f[0], peeping(d, c, gate(d, c, gates, 0), *state, 0));
 	const tensor_value forget =
 		c->input_forget ? draw_from(d, OP_sub, 1, in)

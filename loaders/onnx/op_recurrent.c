@@ -1,11 +1,10 @@
-/* loaders/onnx/op_recurrent.c - RNN, GRU and LSTM layers, drawn step by step. */
+/* loaders/onnx/op_recurrent.c - RNN, GRU and LSTM layers, drawn as loops over their steps. */
 #include <inttypes.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "graph/loop.h"
 #include "loaders/onnx/operators.h"
-
-enum { MAX_STEPS = 4096 };
 
 /* A layer in one direction. Values have time first: x [time,batch,in]. */
 struct layer {
@@ -13,7 +12,6 @@ struct layer {
 	unsigned gates;
 	uint64_t time, batch, hidden, directions;
 	tensor_value x, lengths; /* lengths: [batch] of i64, or 0 */
-	tensor_value *y;         /* of each step */
 	tensor_value h, c;
 };
 
@@ -110,10 +108,6 @@ static bool check_inputs(struct op *o, struct layer *l, bool batch_first)
 	}
 	l->time = x.dim[batch_first ? 1 : 0];
 	l->batch = x.dim[batch_first ? 0 : 1];
-	if (l->time > MAX_STEPS) {
-		op_refuse(o, "there are %" PRIu64 " steps, expected at most %d", l->time, MAX_STEPS);
-		return false;
-	}
 	const uint64_t state[] = { batch_first ? l->batch : dirs, batch_first ? dirs : l->batch, h };
 	return has_shape(o, 1, "W", 3, (const uint64_t[]){ dirs, rows, x.dim[2] }) &&
 	       has_shape(o, 2, "R", 3, (const uint64_t[]){ dirs, rows, h }) &&
@@ -151,34 +145,101 @@ static tensor_value initial(struct op *o, const struct layer *l, unsigned input,
 
 /* ---- steps */
 
-/* Beyond a row's length the state stays, and the output is 0. */
-static tensor_value hold(struct op *o, const struct layer *l, uint64_t t, tensor_value next, tensor_value was)
-{
-	struct draw *d = &o->d;
+/* The body of the loop over the steps, with the values around it that its inputs stand for. */
+struct steps {
+	struct op *o;
+	const struct layer *l;
+	struct loop loop;
+	struct draw d; /* draws the body */
+	tensor_value operand[4 + CELL_VALUES];
+	uint32_t operands;
+};
 
-	if (!l->lengths)
-		return next;
-	const tensor_value runs = draw_expand(d, draw_with(d, OP_gt, l->lengths, (double)t), 1);
-	return draw_select(d, runs, next, was);
+/* The next input of the body. stacked: a step has a slice of v. 0 of 0. */
+static tensor_value step_input(struct steps *s, tensor_value v, bool stacked)
+{
+	const struct tensor_value_info around = s->o->d.g->value[v];
+	struct shape shape = around.shape;
+	char name[16];
+
+	if (!v || op_failed(s->o))
+		return 0;
+	if (stacked) {
+		shape.rank--;
+		memmove(shape.dim, shape.dim + 1, shape.rank * sizeof *shape.dim);
+	}
+	snprintf(name, sizeof name, "i%u", s->operands);
+	s->operand[s->operands++] = v;
+	return tensor_graph_input(&s->loop.body, name, around.type, &shape, s->o->err);
 }
 
-static void run_steps(struct op *o, struct layer *l, tensor_value x)
+/* Beyond a row's length the state stays, and the output is 0. runs: of each row, or 0. */
+static tensor_value hold(struct steps *s, tensor_value runs, tensor_value next, tensor_value was)
 {
-	struct draw *d = &o->d;
+	return runs ? draw_select(&s->d, draw_expand(&s->d, runs, 1), next, was) : next;
+}
 
-	for (uint64_t t = 0; t < l->time && !op_failed(o); t++) {
-		const tensor_value now = part(o, x, t);
-		tensor_value c = l->c, h;
-		if (l->gates == 4)
-			h = draw_lstm_step(d, &l->cell, now, l->h, &c);
-		else
-			h = l->gates == 3 ? draw_gru_step(d, &l->cell, now, l->h)
-			                  : draw_rnn_step(d, &l->cell, now, l->h);
-		l->y[t] = draw_expand(d, hold(o, l, t, h, draw_number(d, 0, h)), 0);
-		l->h = hold(o, l, t, h, l->h);
-		if (l->gates == 4)
-			l->c = hold(o, l, t, c, l->c);
+static void step_output(struct steps *s, const char *name, tensor_value v)
+{
+	if (!op_failed(s->o))
+		tensor_graph_output(&s->loop.body, name, v, s->o->err);
+}
+
+/* [time,batch]: whether a row is that long. 0: all are. */
+static tensor_value running(struct op *o, const struct layer *l)
+{
+	const struct shape s = { .rank = 2, .dim = { l->time, l->batch } };
+
+	return l->lengths ? draw_binary(&o->d, OP_lt, draw_iota(&o->d, JIT_TYPE_I64, &s, 0),
+	                                draw_expand(&o->d, l->lengths, 0))
+	                  : 0;
+}
+
+static void draw_step(struct steps *s, tensor_value x)
+{
+	const struct layer *l = s->l;
+	struct draw *d = &s->d;
+	struct draw_cell cell = l->cell;
+	const tensor_value was = step_input(s, l->h, false), state = step_input(s, l->c, false);
+	tensor_value c = state, h;
+
+	s->loop.carried = s->operands;
+	const tensor_value now = step_input(s, x, true), runs = step_input(s, running(s->o, l), true);
+	s->loop.stacked = s->operands - s->loop.carried;
+	for (unsigned i = 0; i < 2; i++) {
+		cell.r[i] = step_input(s, cell.r[i], false);
+		cell.bias[i] = step_input(s, cell.bias[i], false);
 	}
+	for (unsigned i = 0; i < 3; i++)
+		cell.peep[i] = step_input(s, cell.peep[i], false);
+	if (l->gates == 4)
+		h = draw_lstm_step(d, &cell, now, was, &c);
+	else
+		h = l->gates == 3 ? draw_gru_step(d, &cell, now, was) : draw_rnn_step(d, &cell, now, was);
+	step_output(s, "h", hold(s, runs, h, was));
+	if (l->c)
+		step_output(s, "c", hold(s, runs, c, state));
+	step_output(s, "y", hold(s, runs, h, draw_number(d, 0, h)));
+}
+
+/* All steps' outputs [time,batch,hidden]; l->h and l->c become the states behind the last step. */
+static tensor_value run_steps(struct op *o, struct layer *l, tensor_value x)
+{
+	struct steps s = { .o = o, .l = l, .loop.length = l->time };
+	tensor_value last = 0;
+
+	tensor_graph_init(&s.loop.body);
+	s.d = (struct draw){ &s.loop.body, o->err };
+	if (!op_failed(o))
+		draw_step(&s, x);
+	if (!op_failed(o))
+		last = graph_scan(o->d.g, &s.loop, s.operand, s.operands, o->err);
+	tensor_graph_free(&s.loop.body);
+	if (!last)
+		return 0;
+	l->h = last;
+	l->c = l->c ? last + 1 : 0;
+	return last + s.loop.carried;
 }
 
 /* One direction: all steps' outputs [time,batch,hidden], and the last states in l->h and l->c. */
@@ -189,19 +250,14 @@ static tensor_value direction(struct op *o, struct layer *l, unsigned at, bool b
 	const tensor_value bias = part(o, op_in(o, 3), at);
 	tensor_value x = draw_dot(d, back ? reversed(o, l, l->x) : l->x, part(o, o->in[1], at), 2, 1, 0);
 
-	l->cell.r = part(o, o->in[2], at);
-	l->cell.bias = bias ? draw_slice(d, bias, 0, rows, 2 * rows, 1) : 0;
-	l->cell.peep = l->gates == 4 ? part(o, op_in(o, 7), at) : 0;
+	draw_cell_parts(d, &l->cell, l->gates, part(o, o->in[2], at),
+	                bias ? draw_slice(d, bias, 0, rows, 2 * rows, 1) : 0,
+	                l->gates == 4 ? part(o, op_in(o, 7), at) : 0);
 	if (bias)
 		x = draw_binary(d, OP_add, x, draw_slice(d, bias, 0, 0, rows, 1));
 	l->h = initial(o, l, 5, at, batch_first);
 	l->c = l->gates == 4 ? initial(o, l, 6, at, batch_first) : 0;
-	run_steps(o, l, x);
-	const struct shape none = { .rank = 3, .dim = { 0, l->batch, l->hidden } };
-	if (op_failed(o))
-		return 0;
-	const tensor_value y = l->time ? draw_concatenate(d, l->y, (unsigned)l->time, 0)
-	                               : draw_broadcast(d, draw_scalar(d, 0, draw_type(d, l->x)), &none);
+	const tensor_value y = run_steps(o, l, x);
 	return back ? reversed(o, l, y) : y;
 }
 
@@ -253,10 +309,5 @@ void op_recurrent(struct op *o)
 		return;
 	l.x = batch_first ? draw_swap(&o->d, o->in[0], 0, 1) : o->in[0];
 	l.lengths = op_in(o, 4) ? draw_convert(&o->d, o->in[4], JIT_TYPE_I64) : 0;
-	l.y = calloc(l.time + 1, sizeof *l.y);
-	if (!l.y)
-		op_refuse(o, "there is no memory");
-	else
-		give(o, &l, batch_first);
-	free(l.y);
+	give(o, &l, batch_first);
 }

@@ -90,7 +90,8 @@ static void find_needs(struct executable *x)
 		for (unsigned k = 0; k < s->reads; k++)
 			need(x, s->read[k]);
 		for (uint32_t k = 0; (x->p.group[i].host || n->op == OP_scan) && k < n->operands; k++)
-			need(x, n->operand[k]);
+			if (n->op != OP_scan || !looping_constant(x, n, k))
+				need(x, n->operand[k]);
 		for (unsigned k = 0; k < s->n_prepared; k++) {
 			const tensor_value from = partition_root(&x->p, &x->g, s->prepared[k].from);
 			const uint64_t bytes = is_constant(x, from) ? 0 : rounded(prepared_bytes(x, &s->prepared[k]));
@@ -363,24 +364,37 @@ void executable_close(struct executable *x)
 	free(x);
 }
 
+static bool bind_step(struct executable *x, struct step *step, tensor_value v, struct error *err)
+{
+	const struct source *s = &step->source;
+	bool ok = true;
+
+	for (unsigned k = 0; ok && step->main.launch && k < s->reads; k++)
+		if (partition_root(&x->p, &x->g, s->read[k]) == v)
+			ok = executable_set_value(x, &step->main, k, v, err);
+	for (unsigned k = 0; ok && k < s->n_prepared; k++)
+		if (partition_root(&x->p, &x->g, s->prepared[k].from) == v)
+			ok = executable_set_value(x, &step->prepare[k], 0, v, err);
+	if (ok && step->main.launch && !s->is_users && x->g.node[step->group->node].first == v)
+		ok = executable_set_value(x, &step->main, s->reads + s->n_prepared, v, err);
+	return ok;
+}
+
+bool executable_bind_value(struct executable *x, tensor_value v, jit_buffer *b, uint64_t at, struct error *err)
+{
+	bool ok = true;
+
+	x->binding[v] = (struct binding){ true, b, at };
+	for (uint32_t i = 0; ok && i < x->p.groups; i++)
+		ok = bind_step(x, &x->step[i], v, err);
+	return ok;
+}
+
 bool executable_bind(struct executable *x, uint32_t input, jit_buffer *b, uint64_t at, struct error *err)
 {
 	const tensor_value v = input < x->g.inputs ? x->g.input[input] : 0;
-	bool ok = true;
 
 	if (!v || !x->binding[v].is)
 		return error_set(err, ERROR_ARGUMENT, "input %u is not bound", input);
-	x->binding[v].buffer = b;
-	x->binding[v].at = at;
-	for (uint32_t i = 0; ok && i < x->p.groups; i++) {
-		struct step *step = &x->step[i];
-		const struct source *s = &step->source;
-		for (unsigned k = 0; ok && step->main.launch && k < s->reads; k++)
-			if (partition_root(&x->p, &x->g, s->read[k]) == v)
-				ok = executable_set_value(x, &step->main, k, v, err);
-		for (unsigned k = 0; ok && k < s->n_prepared; k++)
-			if (partition_root(&x->p, &x->g, s->prepared[k].from) == v)
-				ok = executable_set_value(x, &step->prepare[k], 0, v, err);
-	}
-	return ok;
+	return executable_bind_value(x, v, b, at, err);
 }

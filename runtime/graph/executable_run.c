@@ -102,7 +102,7 @@ bool executable_list_steps(struct executable *x, struct error *err)
 			behind++;
 		if (behind > i) {
 			x->step[i].behind = behind;
-			x->step[i].list = launch_list_open(launch, put_launches(x, i, behind, launch), err);
+			x->step[i].list = launch_list_open(launch, put_launches(x, i, behind, launch), 1, err);
 			ok = x->step[i].list != NULL;
 		} else {
 			behind++;
@@ -110,6 +110,31 @@ bool executable_list_steps(struct executable *x, struct error *err)
 	}
 	free(launch);
 	return ok;
+}
+
+bool executable_is_one_list(const struct executable *x)
+{
+	return x->p.groups && x->step[0].list && x->step[0].behind == x->p.groups;
+}
+
+struct launch_list *executable_list_rounds(const struct executable *x, uint32_t *rounds, struct error *err)
+{
+	enum { OPS_MAX = 2048 /* each has room for arguments */ };
+	jit_launch **launch = calloc((size_t)x->p.groups * (PREPARED_MAX + 1) + 1, sizeof(jit_launch *));
+	struct launch_list *list = NULL;
+	size_t ops = 0;
+
+	if (launch) {
+		const size_t n = put_launches(x, 0, x->p.groups, launch);
+		for (size_t i = 0; i < n; i++)
+			ops += launch[i]->plan.plan.n_ops;
+		if (*rounds > OPS_MAX / ops)
+			*rounds = ops < OPS_MAX ? (uint32_t)(OPS_MAX / ops) : 1;
+		list = launch_list_open(launch, n, *rounds, err);
+	} else
+		error_set(err, ERROR_MEMORY, "there is no memory for a graph");
+	free(launch);
+	return list;
 }
 
 static bool run_step(struct executable *x, const struct step *step, struct error *err)
@@ -136,7 +161,7 @@ bool executable_run(struct executable *x, const void *const in[], void *const ou
 			return false;
 	for (uint32_t i = 0; i < x->p.groups;) {
 		const struct step *step = &x->step[i];
-		if (!(step->list ? launch_list_run(step->list, err) : run_step(x, step, err)))
+		if (!(step->list ? launch_list_run(step->list, 1, err) : run_step(x, step, err)))
 			return false;
 		i = step->list ? step->behind : i + 1;
 	}

@@ -30,7 +30,7 @@ struct step {
 	uint32_t behind;
 };
 
-/* An input that is somewhere else. */
+/* A value that is somewhere else. */
 struct binding {
 	bool is;
 	jit_buffer *buffer; /* NULL: nobody has said where, yet */
@@ -62,6 +62,8 @@ jit_buffer *executable_locate(const struct executable *x, tensor_value v, uint64
 uint64_t executable_bytes_of(const struct executable *x, tensor_value v);
 /* Sets *err where a call of the interface has failed. */
 bool executable_took(int status, const jit_error *from, struct error *err);
+/* From now on v, which is stored, is in that buffer. */
+bool executable_bind_value(struct executable *x, tensor_value v, jit_buffer *b, uint64_t at, struct error *err);
 /* A kernel's argument is where the value is; what has no memory yet stays as it is. */
 bool executable_set_value(struct executable *x, struct part *p, unsigned parameter, tensor_value v, struct error *err);
 
@@ -77,5 +79,10 @@ void executable_make_kernels(struct executable *x);
 
 /* Neighbouring steps that the host's threads run without a look at what is between them become lists. */
 bool executable_list_steps(struct executable *x, struct error *err);
+/* Whether one list has all steps. */
+bool executable_is_one_list(const struct executable *x);
+/* Those of such an executable, at most *rounds times in a row, which becomes less where that needs much memory. The
+ * caller closes it. NULL: err. */
+struct launch_list *executable_list_rounds(const struct executable *x, uint32_t *rounds, struct error *err);
 
 #endif

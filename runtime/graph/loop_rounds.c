@@ -1,10 +1,7 @@
 /* runtime/graph/loop_rounds.c - see loop_rounds.h. */
 #include "runtime/graph/loop_rounds.h"
 
-enum {
-	ROUNDS_MAX = 64,    /* of one run */
-	LAUNCHES_MAX = 1024 /* of all of them */
-};
+enum { ROUNDS_MAX = 64 /* of one run */ };
 
 static bool is_stacked(const struct looping *l, uint32_t output) { return output >= l->of.carried; }
 
@@ -26,7 +23,7 @@ static bool moves(const struct executable *x, tensor_value root)
 	return ok;
 }
 
-/* Which output's place has output i: the first slice of the same value, else the first that is carried. */
+/* At whose location output i is: the first slice of the same value, else the first that is carried. */
 static uint32_t same_as(const struct looping *l, uint32_t i)
 {
 	const uint32_t outputs = l->of.body.outputs;
@@ -40,7 +37,7 @@ static uint32_t same_as(const struct looping *l, uint32_t i)
 	return i;
 }
 
-static bool find_places(struct looping *l)
+static bool find_locations(struct looping *l)
 {
 	struct rounds *r = &l->rounds;
 	const struct executable *x = l->body;
@@ -79,14 +76,12 @@ bool loop_rounds_open(struct looping *l, struct error *err)
 {
 	struct rounds *r = &l->rounds;
 
-	if (l->of.length < 2 || l->body->p.groups > LAUNCHES_MAX / 2 || !find_places(l))
+	if (l->of.length < 2 || !find_locations(l))
 		return true;
-	r->n = LAUNCHES_MAX / l->body->p.groups;
-	r->n = r->n > ROUNDS_MAX ? ROUNDS_MAX : r->n;
-	r->n = r->n > l->of.length ? (uint32_t)l->of.length : r->n;
+	r->n = l->of.length < ROUNDS_MAX ? (uint32_t)l->of.length : ROUNDS_MAX;
 	if (!open_spare(l, err))
 		return false;
-	r->list = executable_list_rounds(l->body, r->n, err);
+	r->list = executable_list_rounds(l->body, &r->n, err);
 	return r->list != NULL;
 }
 
@@ -99,26 +94,26 @@ void loop_rounds_close(struct looping *l)
 /* ---- iterations */
 
 /* Where iteration `turn` makes an output. */
-static struct place made_at(const struct looping *l, uint32_t output, uint64_t turn)
+static struct location made_at(const struct looping *l, uint32_t output, uint64_t turn)
 {
-	struct place p = looping_place(l->around, l->n->first + output);
+	struct location p = looping_location(l->around, l->n->first + output);
 
 	if (is_stacked(l, output))
-		p.at += loop_place(&l->of, turn) * looping_bytes(l, l->of.body.output[output]);
+		p.at += loop_index(&l->of, turn) * looping_bytes(l, l->of.body.output[output]);
 	else if ((l->of.length - 1 - turn) % 2)
-		p = (struct place){ l->rounds.spare, l->rounds.spare_at[output] };
+		p = (struct location){ l->rounds.spare, l->rounds.spare_at[output] };
 	return p;
 }
 
-static struct place read_at(const struct looping *l, uint32_t operand, uint64_t turn)
+static struct location read_at(const struct looping *l, uint32_t operand, uint64_t turn)
 {
-	struct place p;
+	struct location p;
 
 	if (operand < l->of.carried && turn)
 		return made_at(l, l->rounds.same[operand], turn - 1);
-	p = looping_place(l->around, l->n->operand[operand]);
+	p = looping_location(l->around, l->n->operand[operand]);
 	if (operand >= l->of.carried && operand < l->of.carried + l->of.stacked)
-		p.at += loop_place(&l->of, turn) * looping_bytes(l, l->of.body.input[l->input[operand]]);
+		p.at += loop_index(&l->of, turn) * looping_bytes(l, l->of.body.input[l->input[operand]]);
 	return p;
 }
 
@@ -128,12 +123,12 @@ static bool bind_round(struct looping *l, uint64_t turn, struct error *err)
 
 	for (uint32_t i = 0; ok && i < l->n->operands; i++) {
 		const bool own = i < l->of.carried + l->of.stacked;
-		const struct place p = read_at(l, i, turn);
+		const struct location p = read_at(l, i, turn);
 		if (l->input[i] != LOOP_CONSTANT && (own || !turn))
 			ok = executable_bind(l->body, l->input[i], p.buffer, p.at, err);
 	}
 	for (uint32_t i = 0; ok && i < l->of.body.outputs; i++) {
-		const struct place p = made_at(l, i, turn);
+		const struct location p = made_at(l, i, turn);
 		if (is_stacked(l, i) || l->rounds.same[i] == i)
 			ok = executable_bind_value(l->body, l->rounds.root[i], p.buffer, p.at, err);
 	}
@@ -148,7 +143,7 @@ static bool keep_last(struct looping *l, struct error *err)
 	for (uint32_t i = 0; ok && i < l->of.carried; i++)
 		if (l->rounds.same[i] != i)
 			ok = looping_move(l, &l->mover[i], made_at(l, l->rounds.same[i], l->of.length - 1),
-			                  looping_place(l->around, l->n->first + i),
+			                  looping_location(l->around, l->n->first + i),
 			                  looping_bytes(l, l->of.body.output[i]), err);
 	return ok;
 }

@@ -1,7 +1,7 @@
 /* runtime/graph/loop_rounds.h - iterations of a scan as rounds of one run of the host's threads.
  *
  * Owns: where what the body gives is made. A slice of a result is made in the result. What is carried is made in its
- * result and in a spare place in turns, so that it is where it belongs behind the last iteration; where it is a slice
+ * result and in spare memory in turns, so that it is where it belongs behind the last iteration; where it is a slice
  * of a result, too, the next iteration reads it there.
  */
 #ifndef RUNTIME_GRAPH_LOOP_ROUNDS_H
@@ -19,7 +19,7 @@ struct mover {
 	uint64_t bytes;
 };
 
-struct place {
+struct location {
 	jit_buffer *buffer;
 	uint64_t at;
 };
@@ -30,7 +30,7 @@ struct rounds {
 	jit_buffer *spare;
 	uint64_t spare_at[TENSOR_MAX_OPERANDS];
 	tensor_value root[TENSOR_MAX_RESULTS]; /* of the body's outputs, in its executable */
-	uint32_t same[TENSOR_MAX_OPERANDS];    /* the output whose place has what is carried */
+	uint32_t same[TENSOR_MAX_OPERANDS];    /* the output at whose location is what is carried */
 };
 
 struct looping {
@@ -39,13 +39,13 @@ struct looping {
 	struct loop of;                      /* with a body whose constants are its own */
 	uint32_t input[TENSOR_MAX_OPERANDS]; /* the body's, of each operand; LOOP_CONSTANT: it is a constant there */
 	struct executable *body;
-	struct mover *mover; /* a place for each output of the body */
+	struct mover *mover; /* one for each output of the body */
 	struct rounds rounds;
 };
 
 /* ---- loop_run.c */
-struct place looping_place(const struct executable *x, tensor_value v);
-bool looping_move(struct looping *l, struct mover *m, struct place from, struct place to, uint64_t bytes,
+struct location looping_location(const struct executable *x, tensor_value v);
+bool looping_move(struct looping *l, struct mover *m, struct location from, struct location to, uint64_t bytes,
                   struct error *err);
 /* Of a value of the body. */
 uint64_t looping_bytes(const struct looping *l, tensor_value v);

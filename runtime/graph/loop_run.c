@@ -6,25 +6,56 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/loop.h"
-#include "runtime/graph/executable_state.h"
-
-/* Bytes that move on the device, where the host does not reach them. */
-struct mover {
-	jit_kernel *kernel;
-	jit_launch *launch;
-	uint64_t bytes;
-};
-
-struct looping {
-	struct executable *around; /* borrowed, as the node is */
-	const struct tensor_node *n;
-	struct loop of;
-	struct executable *body;
-	struct mover *mover; /* one for each output of the body */
-};
+#include "runtime/graph/loop_rounds.h"
 
 /* ---- opening */
+
+const struct tensor *looping_constant(const struct executable *x, const struct tensor_node *n, uint32_t operand)
+{
+	const int64_t own =
+		tensor_node_whole(n, ATTRIBUTE_carried, 0, 0) + tensor_node_whole(n, ATTRIBUTE_stacked, 0, 0);
+	const struct tensor_node *by = tensor_node_of(&x->g, partition_root(&x->p, &x->g, n->operand[operand]));
+
+	return operand >= own && by && by->op == OP_constant ? by->constant : NULL;
+}
+
+/* An input of the body, or the constant that it is: such are laid out once, and not in each iteration. */
+static tensor_value body_input(struct looping *l, struct tensor_graph *to, uint32_t operand, struct error *err)
+{
+	const struct tensor *t = looping_constant(l->around, l->n, operand);
+	const struct tensor_value_info *v = &l->of.body.value[l->of.body.input[operand]];
+	char name[24];
+
+	l->input[operand] = t ? LOOP_CONSTANT : to->inputs;
+	if (t) {
+		struct tensor own = *t;
+		own.shape = v->shape;
+		own.type = v->type;
+		return tensor_graph_lend(to, &own, err);
+	}
+	snprintf(name, sizeof name, "i%u", operand);
+	return tensor_graph_input(to, name, v->type, &v->shape, err);
+}
+
+static bool give_constants(struct looping *l, struct error *err)
+{
+	tensor_value in[TENSOR_MAX_OPERANDS], out[TENSOR_MAX_RESULTS];
+	struct tensor_graph to;
+	char name[24];
+	bool ok = true;
+
+	tensor_graph_init(&to);
+	for (uint32_t i = 0; ok && i < l->n->operands; i++)
+		ok = (in[i] = body_input(l, &to, i, err)) != 0;
+	ok = ok && graph_inline(&to, &l->of.body, in, out, err);
+	for (uint32_t i = 0; ok && i < l->of.body.outputs; i++) {
+		snprintf(name, sizeof name, "o%u", i);
+		ok = tensor_graph_output(&to, name, out[i], err);
+	}
+	tensor_graph_free(&l->of.body);
+	l->of.body = to;
+	return ok;
+}
 
 /* What is carried may be given on as it is, and to another location: then it is copied before others are written. */
 static bool keep_apart(struct loop *l, struct error *err)
@@ -68,8 +99,11 @@ struct looping *looping_open(struct executable *x, const struct tensor_node *n, 
 	}
 	l->around = x;
 	l->n = n;
-	if (loop_of(&l->of, &x->g, n, err) && keep_apart(&l->of, err) && open_body(l, err))
+	if (loop_of(&l->of, &x->g, n, err) && give_constants(l, err) && keep_apart(&l->of, err) && open_body(l, err) &&
+	    loop_rounds_open(l, err)) {
+		tensor_graph_forget(&l->of.body);
 		return l;
+	}
 	looping_close(l);
 	return NULL;
 }
@@ -83,6 +117,7 @@ void looping_close(struct looping *l)
 		jit_kernel_close(l->mover[i].kernel);
 	}
 	free(l->mover);
+	loop_rounds_close(l);
 	executable_close(l->body);
 	loop_close(&l->of);
 	free(l);
@@ -92,12 +127,7 @@ const struct executable *looping_body(const struct looping *l) { return l->body;
 
 /* ---- iterations */
 
-struct location {
-	jit_buffer *buffer;
-	uint64_t at;
-};
-
-static struct location location_of(const struct executable *x, tensor_value v)
+struct location looping_location(const struct executable *x, tensor_value v)
 {
 	struct location p;
 
@@ -128,8 +158,8 @@ static bool open_mover(struct looping *l, struct mover *m, uint64_t bytes, struc
 	return m->launch || took(JIT_ERROR_DEVICE, &e, err);
 }
 
-static bool move(struct looping *l, struct mover *m, struct location from, struct location to, uint64_t bytes,
-                 struct error *err)
+bool looping_move(struct looping *l, struct mover *m, struct location from, struct location to, uint64_t bytes,
+                  struct error *err)
 {
 	char *source = jit_buffer_memory(from.buffer), *target = jit_buffer_memory(to.buffer);
 	jit_error e = { 0 };
@@ -147,7 +177,7 @@ static bool move(struct looping *l, struct mover *m, struct location from, struc
 	       took(jit_launch_run(m->launch, &e), &e, err);
 }
 
-static uint64_t body_bytes(const struct looping *l, tensor_value v)
+uint64_t looping_bytes(const struct looping *l, tensor_value v)
 {
 	const struct tensor_value_info *i = &l->of.body.value[v];
 
@@ -159,10 +189,11 @@ static bool bind(struct looping *l, uint64_t at, bool first, struct error *err)
 {
 	for (uint32_t i = 0; i < l->n->operands; i++) {
 		const bool stacked = i >= l->of.carried && i < l->of.carried + l->of.stacked;
-		struct location p = location_of(l->around, i < l->of.carried ? l->n->first + i : l->n->operand[i]);
+		struct location p = looping_location(l->around, i < l->of.carried ? l->n->first + i : l->n->operand[i]);
 		if (stacked)
-			p.at += at * body_bytes(l, l->of.body.input[i]);
-		if ((first || stacked) && !executable_bind(l->body, i, p.buffer, p.at, err))
+			p.at += at * looping_bytes(l, l->of.body.input[i]);
+		if (l->input[i] != LOOP_CONSTANT && (first || stacked) &&
+		    !executable_bind(l->body, l->input[i], p.buffer, p.at, err))
 			return false;
 	}
 	return true;
@@ -176,11 +207,11 @@ static bool keep(struct looping *l, uint64_t at, struct error *err)
 
 	for (uint32_t k = 0; ok && k < outputs; k++) {
 		const uint32_t i = (k + l->of.carried) % outputs;
-		const uint64_t bytes = body_bytes(l, l->of.body.output[i]);
-		struct location to = location_of(l->around, l->n->first + i);
+		const uint64_t bytes = looping_bytes(l, l->of.body.output[i]);
+		struct location to = looping_location(l->around, l->n->first + i);
 		if (i >= l->of.carried)
 			to.at += at * bytes;
-		ok = move(l, &l->mover[i], location_of(l->body, l->body->g.output[i]), to, bytes, err);
+		ok = looping_move(l, &l->mover[i], looping_location(l->body, l->body->g.output[i]), to, bytes, err);
 	}
 	return ok;
 }
@@ -191,9 +222,12 @@ bool looping_run(struct looping *l, struct error *err)
 	void *out[TENSOR_MAX_RESULTS] = { 0 };
 	bool ok = true;
 
+	if (l->rounds.list && l->of.length)
+		return loop_rounds_run(l, err);
 	for (uint32_t i = 0; ok && i < l->of.carried; i++)
-		ok = move(l, &l->mover[i], location_of(l->around, l->n->operand[i]),
-		          location_of(l->around, l->n->first + i), body_bytes(l, l->of.body.input[i]), err);
+		ok = looping_move(l, &l->mover[i], looping_location(l->around, l->n->operand[i]),
+		                  looping_location(l->around, l->n->first + i), looping_bytes(l, l->of.body.input[i]),
+		                  err);
 	for (uint64_t i = 0; ok && i < l->of.length; i++) {
 		const uint64_t at = loop_index(&l->of, i);
 		ok = bind(l, at, i == 0, err) && executable_run(l->body, in, out, err) && keep(l, at, err);

@@ -26,6 +26,19 @@ static const struct {
 	  "input x T[N]\ninput i i32[M,1]\ninput u T[M]\na = scatter_nd x i u mode=add\noutput a\n"
 	  "b = scatter_nd x i u mode=mul\noutput b\nc = scatter_nd x i u mode=min\noutput c\n"
 	  "d = scatter_nd x i u mode=max\noutput d\n" },
+	/* Iterations of one run, and more than one has: constants that are laid out once, two carried values that are
+	 * one, and slices that are what is carried. */
+	{ "f32 f64 f16 f32",
+	  "input c T[1,3]\ninput d T[1,3]\ninput x T[N,1,3]\nw = constant T[3,3] 1 2 -1 0 0.5 -2 1 1 0.25\n"
+	  "s, t, y = scan c d x w carried=2 stacked=1 body=\"input c T[1,3]\\ninput d T[1,3]\\ninput x T[1,3]\\n"
+	  "input w T[3,3]\\np = dot c w left=[1] right=[1]\\nq = add p x\\nr = tanh q\\nu = sub d r\\nv = sin u\\n"
+	  "output r\\noutput v\\noutput r\\n\"\nz = add s t\noutput s\noutput t\noutput y\noutput z\n" },
+	{ "f32 f64 f32",
+	  "input c T[5]\ninput d T[5]\ninput w T[5,5]\nk = scan c w carried=1 length=N reverse=1 "
+	  "body=\"input c T[5]\\ninput w T[5,5]\\np = dot c w left=[0] right=[0]\\nq = tanh p\\noutput q\\n\"\n"
+	  "a, b = scan k d w carried=2 length=1N body=\"input c T[5]\\ninput d T[5]\\ninput w T[5,5]\\n"
+	  "p = dot d w left=[0] right=[1]\\nq = add p c\\nr = sin q\\noutput r\\noutput r\\n\"\n"
+	  "output k\noutput a\noutput b\n" },
 	{ "f32 f16 i8 i64 bool", "input x T[N]\ninput i i64[M,1]\ninput u T[M]\na = scatter_nd x i u\noutput a\n" },
 	{ "f32 bf16 u32", "input x T[5,3,N]\ninput i i8[M,2]\ninput u T[M,N]\na = scatter_nd x i u mode=add\noutput a\n"
 	                  "input k i64[2,0]\ninput v T[2,5,3,N]\nb = scatter_nd x k v mode=add\noutput b\n" },

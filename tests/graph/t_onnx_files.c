@@ -452,6 +452,37 @@ static void test_deep(void **state)
 	bytes_free(&model);
 }
 
+/* A layer that adds up its input: as many nodes for 5000 steps as for two. */
+static void test_steps(void **state)
+{
+	(void)state;
+	struct bytes g = { 0 }, a = { 0 };
+	struct error err = { 0 };
+	struct tensor_graph graph;
+	uint32_t nodes[2];
+	float x[5000];
+
+	for (size_t i = 0; i < 5000; i++)
+		x[i] = (float)(i % 3);
+	onnx_put_value(&g, GRAPH_INPUT, "x", FLOAT, "n 1 1");
+	onnx_put_tensor(&g, GRAPH_INITIALIZER, "w", FLOAT, (const int64_t[]){ 1, 1, 1 }, 3, (const float[]){ 1 }, 4);
+	attribute_int(&a, "hidden_size", 1);
+	attribute_words(&a, "activations", "Relu");
+	onnx_put_node(&g, "sums", "RNN", "x w w", "all last", &a);
+	onnx_put_value(&g, GRAPH_OUTPUT, "last", FLOAT, NULL);
+	struct onnx_file *f = open_graph(&g);
+	for (unsigned i = 0; i < 2; i++) {
+		const uint64_t n = i ? 5000 : 2;
+		const struct onnx_sizes sizes = { &(struct graph_size){ "n", n }, 1, NULL, 0 };
+		must_give(f, &sizes, x, SOME(i ? 4999 : 1), 1);
+		assert_true(onnx_import(f, &sizes, &graph, NULL, &err));
+		nodes[i] = graph.nodes;
+		tensor_graph_free(&graph);
+	}
+	assert_int_equal(nodes[0], nodes[1]);
+	onnx_close(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -462,7 +493,7 @@ int main(void)
 		cmocka_unit_test(test_deep),       cmocka_unit_test(check_trees),
 		cmocka_unit_test(check_features),  cmocka_unit_test(check_roi_pool),
 		cmocka_unit_test(check_roi_align), cmocka_unit_test(check_deform_conv),
-		cmocka_unit_test(check_narrow)
+		cmocka_unit_test(check_narrow),    cmocka_unit_test(test_steps)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
