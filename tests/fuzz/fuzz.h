@@ -58,7 +58,9 @@
 	X(towers) \
 	X(encoders) \
 	X(graph) \
-	X(adapter)
+	X(adapter) \
+	X(optimiser) \
+	X(training)
 /* clang-format on */
 
 #define X(name) void fuzz_##name(const uint8_t *p, size_t n);
@@ -100,6 +102,9 @@ void fuzz_models_seeds(enum fuzz_number target, void (*take)(void *user, const u
  * process. */
 const char *fuzz_file(unsigned number, const char *name, const uint8_t *p, size_t n);
 const char *fuzz_directory(void);
+
+/* Those of `optimiser` and `training`. */
+void fuzz_learned_seeds(enum fuzz_number target, void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 
 void fuzz_adapter_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);
 void fuzz_onnx_seeds(void (*take)(void *user, const uint8_t *p, size_t n), void *user);

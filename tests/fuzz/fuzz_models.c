@@ -239,6 +239,8 @@ void fuzz_models_seeds(enum fuzz_number target, void (*take)(void *user, const u
 	static const char text[] =
 		"Well: [CALL]\nf.f[ID]1[ARGS]{\"a\": [1, \"b\"]} [/CALL] <t>\"x\":1} f><p=a>1</p></f>";
 
+	if (target == FUZZ_optimiser || target == FUZZ_training)
+		fuzz_learned_seeds(target, take, user);
 	if (target == FUZZ_pictures)
 		fuzz_pictures_seeds(take, user);
 	if (target == FUZZ_processor)
