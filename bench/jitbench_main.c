@@ -219,7 +219,7 @@ static bool run(const char *path, const char *name, jit_error *err)
 		JIT_MODEL_OPTIONS(.device = opt.device, .isa = opt.isa, .threads = (int)opt.list.threads.value[0],
 	                          .f32_activations = strcmp(opt.activations, "f32") == 0,
 	                          .bounded_numerics = numerics_option(opt.numerics),
-	                          .cache_dir = opt.no_cache ? "" : opt.cache);
+	                          .cache_dir = opt.no_cache ? "" : opt.cache, .ranks = opt.ranks, .split = opt.split);
 	jit_session_options so =
 		JIT_SESSION_OPTIONS(.threads = mo.threads, .batch = (int)opt.batch, .kv = kv_type_option(opt.kv_type));
 	struct printer p = { .filename = name,

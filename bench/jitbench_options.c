@@ -170,6 +170,8 @@ static const struct option_row rows[] = {
 	          "Radeon card; or a simulated card, for --predict and --kernels: the time that a simulator takes "
 	          "says nothing of a card (cpu)",
 	  .target = &opt.device },
+	ROW_RANKS(opt.ranks),
+	ROW_SPLIT(opt.split),
 	ROW_ISA(isa_choices, opt.isa),
 	ROW_KV_TYPE(opt.kv_type),
 	ROW_ACTIVATIONS(opt.activations),

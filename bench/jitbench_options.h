@@ -16,8 +16,8 @@ struct list {
 struct jitbench_options {
 	const char *operand[MAX_OPERANDS];
 	int n_operands;
-	const char *model, *prompt, *generate, *depth, *small, *sequences, *threads, *isa, *kv_type, *activations,
-		*numerics, *format, *cache, *shape, *weights, *write, *device;
+	const char *model, *prompt, *generate, *depth, *small, *sequences, *threads, *isa, *ranks, *split, *kv_type,
+		*activations, *numerics, *format, *cache, *shape, *weights, *write, *device;
 	long repetitions, batch;
 	double noise, threshold;
 	const char *report;

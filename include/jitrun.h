@@ -52,7 +52,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-
 #ifdef __cplusplus
 #pragma GCC system_header /* fields that a macro leaves out are 0, of which C++ compilers warn */
 extern "C" {
@@ -118,7 +117,6 @@ int jit_cancel_get(const jit_cancel *c);
 typedef int (*jit_progress_fn)(void *user, uint64_t done, uint64_t total);
 enum { JIT_TUNE_QUICK, JIT_TUNE_CACHED, JIT_TUNE_OFF };
 enum { JIT_NUMERICS_EXACT, JIT_NUMERICS_BOUNDED, JIT_NUMERICS_ALWAYS_BOUNDED };
-
 typedef struct jit_model_options {
 	size_t size;
 	const char *device; /* "cpu" (default); "ref": interprets every kernel, slow and exact; "sim:gfx1100" and so on:
@@ -154,9 +152,10 @@ typedef struct jit_model_options {
 	 * $XDG_CACHE_HOME/jitrun-weights, or ~/.cache/jitrun-weights. A sealed model only looks there. */
 	const char *weight_cache;
 	uint64_t weight_cache_limit; /* bytes it may hold; beyond, what was used longest ago goes; 0: 64 GiB */
-	/* The session to come, or NULL. What it needs and cannot have beside the weights is refused before they load.
-	 */
+	/* The session to come, or NULL: what it cannot have beside the weights is refused before they load. */
 	const struct jit_session_options *session;
+	const char *ranks; /* "fork:2": so many processes compute the model, made by fork(); NULL: this one alone */
+	const char *split; /* their layers: "pipeline" or NULL, by bytes; "pipeline:12,16", so many for each */
 } jit_model_options;
 #define JIT_MODEL_OPTIONS(...) JIT_STRUCT(jit_model_options, __VA_ARGS__)
 
@@ -190,6 +189,7 @@ typedef struct jit_model_info {
 	int bounded;         /* JIT_BOUNDED_NONE and so on */
 	double bounded_gain; /* how many times as many products of BF16 pairs as of floats this CPU makes; 0: unasked */
 	int encodes, embedding; /* it generates nothing (jitrun_texts.h); floats of a text's embedding */
+	const char *ranks;      /* a line that says which rank has what; NULL: there is one */
 } jit_model_info;
 #define JIT_MODEL_INFO() JIT_STRUCT(jit_model_info, )
 int jit_model_get_info(const jit_model *m, jit_model_info *out, jit_error *err);

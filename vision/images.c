@@ -11,6 +11,8 @@ bool images_attach(const struct tower *t, jit_model *m, struct error *err)
 {
 	const struct tower_spec *s = tower_spec_of(t);
 
+	if (!model_is_alone(m, "pictures", err))
+		return false;
 	if (s->out != m->file.spec.hidden || s->n_deep >= m->file.spec.layers)
 		return error_set(
 			err, ERROR_ARGUMENT,

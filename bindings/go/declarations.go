@@ -219,6 +219,8 @@ type jitModelOptions struct {
 	weightCache      uintptr
 	weightCacheLimit uint64
 	session          uintptr
+	ranks            uintptr
+	split            uintptr
 }
 
 // jitModelInfo is jit_model_info of jitrun.h.
@@ -242,6 +244,7 @@ type jitModelInfo struct {
 	boundedGain        float64
 	encodes            int32
 	embedding          int32
+	ranks              uintptr
 }
 
 // jitMetadata is jit_metadata of jitrun.h.

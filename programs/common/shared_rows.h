@@ -43,6 +43,20 @@
 		.name = "threads", .letter = 't', .kind = OPTION_INT, .value = "N", \
 		.help = "worker threads; 0: one per core this process may use (0)", .high = 1024, .target = &(to) \
 	}
+#define ROW_RANKS(to) \
+	{ \
+		.name = "ranks", .kind = OPTION_TEXT, .value = "CARRIER", \
+		.help = "several processes compute the model together, each some of its layers, with the same bits; " \
+			"fork:N: N processes of this machine (docs/cluster.md)", \
+		.target = &(to) \
+	}
+#define ROW_SPLIT(to) \
+	{ \
+		.name = "split", .kind = OPTION_TEXT, .value = "SPLIT", \
+		.help = "with --ranks, which layers each has; pipeline: by the bytes that a token reads; " \
+			"pipeline:12,16: so many for each (pipeline)", \
+		.target = &(to) \
+	}
 #define ROW_BATCH(help_, to) \
 	{ \
 		.name = "batch", .kind = OPTION_INT, .value = "N", .help = help_, .high = 1024, .target = &(to) \

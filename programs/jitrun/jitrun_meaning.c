@@ -30,7 +30,7 @@ jit_model_options jitrun_model_options(void)
 	                         .bounded_numerics = numerics_option(opt.numerics), .perf_map = opt.perf_map,
 	                         .jitdump = opt.jitdump, .gdb = opt.gdb, .sealed = opt.sealed,
 	                         .copy_weights = opt.copy_weights, .tune = tune_option(), .dump_ir = opt.dump_ir,
-	                         .dump_asm = opt.dump_asm);
+	                         .dump_asm = opt.dump_asm, .ranks = opt.ranks, .split = opt.split);
 }
 
 jit_session_options jitrun_session_options(jit_sampling *sampling, jit_card_options *card)

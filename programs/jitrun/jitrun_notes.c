@@ -26,6 +26,8 @@ void jitrun_warn(const struct run *r)
 		return;
 	jit_model_get_info(r->model, &info, NULL);
 	jit_session_get_stats(r->session, &s, NULL);
+	if (info.ranks)
+		fprintf(stderr, "jitrun: %s.\n", info.ranks);
 	if (numerics_stay_exact(opt.numerics, &info))
 		numerics_note("jitrun", &info);
 	if (model_sampling_not_done(r->model) && !opt.perplexity)

@@ -272,6 +272,8 @@ static const struct option_row rows[] = {
 	  .target = &opt.devices },
 	ROW_ISA(isa_choices, opt.isa),
 	ROW_THREADS(opt.threads),
+	ROW_RANKS(opt.ranks),
+	ROW_SPLIT(opt.split),
 	ROW_BATCH(BATCH_HELP, opt.batch),
 	ROW_SPECULATE(opt.speculate),
 	{ .name = "launch",

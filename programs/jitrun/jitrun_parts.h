@@ -57,9 +57,9 @@ enum { EXIT_USAGE = 2, EXIT_NO = 3, EXIT_INTERRUPTED = 130 };
 struct jitrun_options {
 	const char *system, *template_file; /* conversations */
 	bool chat, no_chat, single_turn, show_prompt;
-	const char *model, *mmproj, *prompt, *file, *prompt_ids, *perplexity, *speculate, *tune, *device, *isa,
-		*kv_type, *activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch, *target,
-		*dump_objects;
+	const char *model, *mmproj, *prompt, *file, *prompt_ids, *perplexity, *speculate, *tune, *device, *isa, *ranks,
+		*split, *kv_type, *activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch,
+		*target, *dump_objects;
 	const char *hf_repo, *hf_file; /* what jitpull fetches */
 	const char *imatrix_out, *prompt_cache, *json_schema, *json_schema_file, *regex, *gbnf, *gbnf_file;
 	bool prompt_cache_all, prompt_cache_ro, additional;

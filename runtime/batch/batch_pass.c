@@ -129,8 +129,7 @@ static bool run_joint(struct jit_batch *b, const struct batch_chunk *chunk, uint
 	for (uint32_t i = 0; i < n; i++)
 		if (!append_chunk(b, &p, &chunk[i], i, err))
 			return false;
-	plan_set_sequences(p.plan, p.at);
-	if (!engine_run(&b->engine, p.plan, chunk->position, PROFILE_DECODE, &b->cancel, err))
+	if (!engine_run(&b->engine, p.plan, p.at, PROFILE_DECODE, &b->cancel, err))
 		return false;
 	take_rows(b, &p, chunk, n);
 	return true;

@@ -72,6 +72,8 @@ struct device {
 	/* The same of a table of addresses that alloc() returned, or of places behind them. NULL: as upload(). */
 	bool (*upload_addresses)(struct device *d, void *to, uint8_t *const from[], size_t n, struct error *err);
 	bool (*read)(struct device *d, void *to, const void *from, size_t bytes, struct error *err);
+	/* Copies from one place of its caches to another. NULL: the caller does, or reads and uploads. */
+	bool (*copy)(struct device *d, void *to, const void *from, size_t bytes, struct error *err);
 	struct stream *(*stream)(struct device *d, const struct stream_options *o, struct error *err); /* NULL: err */
 	/* Of its own memory, what can be had now. False: nobody knows. NULL: it has none of its own, or never knows. */
 	bool (*available)(struct device *d, uint64_t *bytes);

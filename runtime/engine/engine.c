@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/engine/engine_ranks.h"
 #include "runtime/host/system.h"
 #include "runtime/model/adapters.h"
 #include "runtime/plan/key_list.h"
@@ -120,7 +121,8 @@ bool engine_open(struct engine *e, const struct engine_options *o, struct error 
 		return false;
 	e->tune_passes = m->tune_passes;
 	set_parts(e);
-	return open_profile(e, o->profile, err) && open_regime(e, err);
+	return open_profile(e, o->profile, err) && open_regime(e, err) &&
+	       (!model_leads(m) || engine_tell_open(e, o->threads, err));
 }
 
 static void forget_joint(struct engine *e, struct engine_joint *j)
@@ -146,6 +148,8 @@ static void free_plans(const struct engine *e, struct plan **all)
 
 void engine_close(struct engine *e)
 {
+	if (e->number)
+		engine_tell_close(e);
 	compile_ahead_close(e->compile_ahead);
 	for (size_t i = 0; e->joint && i < ENGINE_JOINT_MAX; i++)
 		forget_joint(e, &e->joint[i]);
@@ -433,7 +437,7 @@ bool engine_map_all_logits(struct engine *e, struct error *err)
 	return pass_memory_logits(&e->memory, &e->model->file.spec, e->rows, err);
 }
 
-bool engine_run(struct engine *e, struct plan *p, uint64_t position, enum profile_pass kind,
+bool engine_run(struct engine *e, struct plan *p, const struct plan_sequence *at, enum profile_pass kind,
                 const struct cancel *cancel, struct error *err)
 {
 	bool tuned = e->tuner && p->took;
@@ -441,13 +445,15 @@ bool engine_run(struct engine *e, struct plan *p, uint64_t position, enum profil
 
 	if (tuned)
 		tuner_before(e->tuner);
+	plan_set_sequences(p, at);
 	set_tiles(e, p);
 	e->keeps_greatest = !p->lacks_greatest && plan_keeps_greatest(&e->model->file.spec, e->model->target);
 	e->stream->cancel = cancel;
-	if (!e->stream->run(e->stream, p, e->pool, err))
+	if (!(e->number ? engine_run_ranks(e, p, at, kind, err) : e->stream->run(e->stream, p, e->pool, err)))
 		return false;
 	if (e->profile)
-		profile_ran(e->profile, kind, p, position, began, e->stream->ended ? e->stream->ended : profile_now());
+		profile_ran(e->profile, kind, p, at->position, began,
+		            e->stream->ended ? e->stream->ended : profile_now());
 	if (tuned) {
 		unsigned judged = tuner_judged(e->tuner);
 		bool over = tuner_after(e->tuner);

@@ -67,7 +67,10 @@ struct engine {
 	uint64_t clock;
 	bool exact; /* whatever numerics the model was opened with */
 	enum speculate_mode speculate;
-	unsigned drafts; /* the width of SPECULATE_FIXED */
+	unsigned drafts;  /* the width of SPECULATE_FIXED */
+	uint32_t number;  /* by which other ranks know it; 0: there are none (engine_ranks.h) */
+	uint8_t *message; /* what they are told of a pass */
+	size_t message_room;
 };
 
 struct engine_options {
@@ -105,9 +108,9 @@ struct plan *engine_find_joint(struct engine *e, const struct plan_span *span, u
                                struct error *err);
 /* Memory for the logits of as many tokens as such passes give, and those of PLAN_ALL_LOGITS. */
 bool engine_map_all_logits(struct engine *e, struct error *err);
-/* Runs a plan, watched by the profile, and by the tuner while it is the tuner's. position: of its first token. cancel:
+/* Runs a plan, watched by the profile, and by the tuner while it is the tuner's. at: of each of its sequences. cancel:
  * who may stop it. */
-bool engine_run(struct engine *e, struct plan *p, uint64_t position, enum profile_pass kind,
+bool engine_run(struct engine *e, struct plan *p, const struct plan_sequence *at, enum profile_pass kind,
                 const struct cancel *cancel, struct error *err);
 
 #endif

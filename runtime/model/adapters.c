@@ -106,6 +106,8 @@ static bool enable(jit_model *m, uint32_t ranks, struct error *err)
 
 bool adapters_enable(jit_model *m, uint32_t ranks, struct error *err)
 {
+	if (!model_is_alone(m, "adapters", err))
+		return false;
 	pthread_mutex_lock(&enabling);
 	const struct adapters *have = m->adapters;
 	bool ok = have || enable(m, ranks ? ranks : RANKS_USUAL, err);

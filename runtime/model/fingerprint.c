@@ -172,6 +172,8 @@ bool model_fingerprint(jit_model *m, struct pool *pool, uint64_t *out, struct er
 	*out = atomic_load(&m->fingerprint);
 	if (*out)
 		return true;
+	if (!model_is_alone(m, "a checksum of all weights", err))
+		return false;
 	if (!sum_memory(w->device, pool, w->arena, w->packed_bytes, &sum, err) ||
 	    !sum_memory(w->device, pool, w->vectors, w->vectors_bytes, &sum, err))
 		return false;

@@ -305,30 +305,31 @@ uint64_t weights_arena_bytes(struct device *d, const struct model_spec *s, enum 
 	return bytes;
 }
 
-static bool assign_matrices(struct weights *w, const struct model_spec *s, struct packing *p, struct weights_entry *e,
-                            struct error *err)
+static bool assign_matrices(struct weights *w, const struct model_spec *s, const struct weights_part *part,
+                            struct packing *p, struct weights_entry *e, struct error *err)
 {
 	p->n_jobs = weights_list(e, s, w);
 	if (!weights_check_types(e, p->n_jobs, err))
 		return false;
-	p->bytes_total = w->packed_bytes = weights_lay(e, p->n_jobs, p->layout);
+	w->packed_bytes = weights_lay(e, p->n_jobs, p->layout);
 	w->arena_bytes = w->packed_bytes + WEIGHTS_SLACK;
 	if (!(w->arena = weights_arena(w->device, s, p->layout, w->arena_bytes, err)))
 		return false;
 	weights_point(w, s, e, p->n_jobs, w->arena);
+	p->n_jobs = weights_keep_part(e, p->n_jobs, s, part, &p->bytes_total);
 	assign_jobs(w, s, p, e);
 	return true;
 }
 
-static bool pack_matrices(struct weights *w, const struct model *m, struct pool *pool, struct packing *p,
-                          struct error *err)
+static bool pack_matrices(struct weights *w, const struct model *m, const struct weights_part *part, struct pool *pool,
+                          struct packing *p, struct error *err)
 {
 	const struct model_spec *s = &m->spec;
 	struct weights_entry *e = calloc((size_t)s->layers * MATRIX_SLOTS + WEIGHTS_OUTSIDE, sizeof *e);
 
 	p->job = calloc((size_t)s->layers * MATRIX_SLOTS + WEIGHTS_OUTSIDE, sizeof *p->job);
 	bool placed =
-		e && p->job ? assign_matrices(w, s, p, e, err)
+		e && p->job ? assign_matrices(w, s, part, p, e, err)
 			    : error_set(err, ERROR_MEMORY, "no memory for the list of %u layers' matrices", s->layers);
 	free(e);
 	if (!placed)
@@ -415,7 +416,8 @@ static bool convert_bias(float *out, const struct model *m, struct error *err)
 	return ok;
 }
 
-static bool convert_all(const struct weights *w, float *converted, void *raw, const struct model *m, struct error *err)
+static bool convert_all(const struct weights *w, float *converted, void *raw, const struct model *m,
+                        const struct weights_part *part, struct error *err)
 {
 	bool ok = true;
 
@@ -424,7 +426,7 @@ static bool convert_all(const struct weights *w, float *converted, void *raw, co
 #undef X
 
 	ok = ok && (!w->score_bias || convert_bias(twin(converted, w, w->score_bias), m, err));
-	for (uint32_t i = 0; i < m->spec.layers; i++)
+	for (uint32_t i = part ? part->first : 0; i < (part ? part->end : m->spec.layers); i++)
 		for (int v = 0; v < VECTOR_SLOTS && ok; v++)
 			ok = convert_vector(twin(converted, w, w->layer[i].vector[v]), raw, m,
 			                    &m->spec.layer[i].vector[v], err);
@@ -432,7 +434,8 @@ static bool convert_all(const struct weights *w, float *converted, void *raw, co
 }
 
 /* Converted one after the other, they are copied to the device together. */
-static bool convert_vectors(struct weights *w, const struct model *m, struct error *err)
+static bool convert_vectors(struct weights *w, const struct model *m, const struct weights_part *part,
+                            struct error *err)
 {
 	struct device *d = w->device;
 	uint64_t floats = weights_point_vectors(w, &m->spec, NULL);
@@ -445,7 +448,7 @@ static bool convert_vectors(struct weights *w, const struct model *m, struct err
 	float *converted = calloc(floats, sizeof *converted);
 	bool ok = (raw && converted) || error_set(err, ERROR_MEMORY, "no memory for %llu bytes of norms and biases",
 	                                          (unsigned long long)(floats * sizeof(float)));
-	ok = ok && convert_all(w, converted, raw, m, err) &&
+	ok = ok && convert_all(w, converted, raw, m, part, err) &&
 	     d->upload(d, w->vectors, converted, floats * sizeof(float), err);
 	free(raw);
 	free(converted);
@@ -471,8 +474,8 @@ static void release(struct weights *w)
 	w->device->release(w->device, w->vectors, w->vectors_bytes);
 }
 
-bool weights_open(struct weights *w, const struct model *m, struct device *device, struct pool *pool,
-                  int (*progress)(void *, uint64_t, uint64_t), void *user, struct error *err)
+bool weights_open(struct weights *w, const struct model *m, const struct weights_part *part, struct device *device,
+                  struct pool *pool, int (*progress)(void *, uint64_t, uint64_t), void *user, struct error *err)
 {
 	struct packing p = { .model = m,
 		             .device = device,
@@ -484,7 +487,8 @@ bool weights_open(struct weights *w, const struct model *m, struct device *devic
 	bool ok = weights_allocate(w, &m->spec, err);
 	w->device = device;
 	w->release = release;
-	ok = ok && convert_vectors(w, m, err) && pack_matrices(w, m, pool, &p, err) && model_read_done(m, err);
+	ok = ok && convert_vectors(w, m, part, err) && pack_matrices(w, m, part, pool, &p, err) &&
+	     model_read_done(m, err);
 	free(p.job);
 	if (!ok)
 		weights_close(w);

@@ -19,10 +19,11 @@ bool weights_measure(struct weights *w, const struct model_spec *s, const struct
 uint8_t *weights_arena(struct device *d, const struct model_spec *s, enum weight_layout layout, size_t bytes,
                        struct error *err);
 uint64_t weights_arena_bytes(struct device *d, const struct model_spec *s, enum weight_layout layout, uint64_t bytes);
-/* progress may be NULL; non-zero from it stops with ERROR_ARGUMENT. Files that changed since the model was opened are
- * an error. */
-bool weights_open(struct weights *w, const struct model *m, struct device *device, struct pool *pool,
-                  int (*progress)(void *user, uint64_t done, uint64_t total), void *user, struct error *err);
+/* part: of what alone there will be numbers; NULL: of all. progress may be NULL; non-zero from it stops with
+ * ERROR_ARGUMENT. Files that changed since the model was opened are an error. */
+bool weights_open(struct weights *w, const struct model *m, const struct weights_part *part, struct device *device,
+                  struct pool *pool, int (*progress)(void *user, uint64_t done, uint64_t total), void *user,
+                  struct error *err);
 
 /* load_vector.c: a vector, converted as it stands in its file, becomes what kernels read. */
 void load_change_vector(float *out, const struct model_tensor *t);

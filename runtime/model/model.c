@@ -16,6 +16,7 @@
 #include "runtime/model/adapters.h"
 #include "runtime/model/load_packed.h"
 #include "runtime/model/load_weights.h"
+#include "runtime/model/model_ranks.h"
 #include "runtime/host/pool.h"
 #include "include/jitrun_cards.h"
 #include "runtime/model/options.h"
@@ -133,7 +134,7 @@ static struct container *find_kept(jit_model *m, const jit_model_options *o, str
 	};
 	char usual[4096];
 
-	if (m->packed || !m->device->facts.host_runs || !requested || (!*requested && !o->weight_cache))
+	if (m->ranks || m->packed || !m->device->facts.host_runs || !requested || (!*requested && !o->weight_cache))
 		return NULL;
 	if (!*requested && !weight_cache_default(usual, sizeof usual)) {
 		error_set(&m->kept_trouble, ERROR_ARGUMENT,
@@ -148,6 +149,7 @@ static struct container *find_kept(jit_model *m, const jit_model_options *o, str
 static bool load_weights(jit_model *m, const jit_model_options *o, struct error *err)
 {
 	struct loading l = { o, err };
+	const struct weights_part own = model_part(m), *part = m->ranks ? &own : NULL;
 	struct pool *pool = pool_open(o->threads > 0 ? o->threads : system_default_threads(), err);
 
 	if (!pool)
@@ -157,7 +159,7 @@ static bool load_weights(jit_model *m, const jit_model_options *o, struct error 
 	bool ok = err->code ? false
 	          : c       ? weights_open_packed(&m->weights, &m->file, c, m->device, o->copy_weights != 0, pool,
 	                                          load_progress, &l, err)
-	                    : weights_open(&m->weights, &m->file, m->device, pool, load_progress, &l, err);
+	                    : weights_open(&m->weights, &m->file, part, m->device, pool, load_progress, &l, err);
 	ok = ok && (!m->kept_weights || model_read_done(&m->file, err));
 	pool_close(pool);
 	return ok;
@@ -217,6 +219,8 @@ static bool open_parts(jit_model *m, const char *path, const jit_model_options *
 	if (!(m->device = device_open(o->device ? o->device : "cpu", o->isa, err)))
 		return false;
 	m->target = m->device->facts.target;
+	if (m->ranks && !model_ranks_device(m, err))
+		return false;
 	const struct generated_options kept = {
 		.device = m->device,
 		.first = own_kernels(m, path),
@@ -233,6 +237,8 @@ static bool open_parts(jit_model *m, const char *path, const jit_model_options *
 	m->perf_map = o->perf_map != 0;
 	m->f32_activations = o->f32_activations != 0;
 	decide_numerics(m, o->bounded_numerics);
+	if (m->ranks && !model_ranks_greet(m, o, err))
+		return false;
 	model_describe(&m->file, m->description, sizeof m->description);
 	if ((o->jitdump || o->gdb) && !(m->observe = observe_open(o->jitdump, o->gdb != 0, err)))
 		return false;
@@ -262,8 +268,13 @@ jit_model *jit_model_open(const char *path, const jit_model_options *options, ji
 		error_set(&e, ERROR_MEMORY, "no memory for a model");
 	else if (!NEEDED(path, &e) || !*path)
 		error_set(&e, ERROR_ARGUMENT, "the model's path is empty");
-	else if (options_model(&own, options, &e))
+	else if (options_model(&own, options, &e) && model_ranks_open(m, &own, &e)) {
 		open_parts(m, path, &own, &e);
+		if (m->ranks && !model_ranks_ready(m, &e)) {
+			jit_model_close(m);
+			return NULL;
+		}
+	}
 	if (e.code != ERROR_NONE) {
 		model_report(err, &e);
 		jit_model_close(m);
@@ -310,6 +321,7 @@ void jit_model_close(jit_model *m)
 	adapters_close(m);
 	weights_close(&m->weights);
 	device_close(m->device);
+	ranks_close(m->ranks);
 	if (m->file.file)
 		model_close(&m->file);
 	packed_close(m->packed);
@@ -343,7 +355,8 @@ static jit_model_info info_of(const jit_model *m)
 		.encodes = m->file.spec.encodes,
 		.embedding = (int)model_embedding(&m->file),
 		.bounded = model_bounded(m),
-		.bounded_gain = m->bounded_gain
+		.bounded_gain = m->bounded_gain,
+		.ranks = m->ranks ? m->ranks->about : NULL
 	};
 }
 

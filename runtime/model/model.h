@@ -24,6 +24,7 @@ struct jit_model {
 	struct observe *observe; /* NULL: nobody is told of code */
 	struct tune *tune;       /* NULL: kernels have their usual schedules */
 	unsigned tune_passes;    /* that a session may spend on finding out more */
+	struct ranks *ranks;     /* that compute it together (ranks/ranks.h); NULL: this process alone */
 	struct device *device;
 	const struct target *target; /* the device's */
 	bool f32_activations, bounded;
@@ -65,6 +66,13 @@ bool model_go_on(const jit_model *m, const char *text, bool special, int32_t **i
 /* The same of a text of which some bytes are plain (tokenizer.h); plain NULL: special says. */
 bool model_go_on_marked(const jit_model *m, const char *text, size_t length, const uint8_t *plain, bool special,
                         int32_t **ids, size_t *n, struct error *err);
+
+/* model_ranks.c: whether this process is rank 0 of several. */
+bool model_leads(const jit_model *m);
+/* False where there are several ranks: err says that they cannot do so yet. */
+bool model_is_alone(const jit_model *m, const char *what, struct error *err);
+/* engine_follow.c: does what rank 0 says, on another rank, until that says no more. False: err. */
+bool model_follow(jit_model *m, struct error *err);
 
 /* session_grammar.c: gives back what all sessions of a model share for grammars. */
 void session_grammar_forget(jit_model *m);

@@ -33,7 +33,7 @@ struct field {
 #define NO_PADDING(type, last) \
 	static_assert(offsetof(type, last) + sizeof((type){ 0 }.last) == sizeof(type), #type " ends with " #last)
 
-NO_PADDING(jit_model_options, session);
+NO_PADDING(jit_model_options, split);
 static const struct field model_fields[] = {
 	INT(jit_model_options, threads, 0, POOL_MAX_THREADS, NULL),
 	INT(jit_model_options, tune, JIT_TUNE_QUICK, JIT_TUNE_OFF, "0, 1 or 2"),

@@ -103,7 +103,7 @@ static bool write_weights(struct container_writer *w, const struct model *m, con
 	struct weights weights;
 
 	if (!weights_layout(&m->spec, weight_layout_of(t), &d.layout, err) ||
-	    !weights_open(&weights, m, &d.device, pool, o->progress, o->user, err))
+	    !weights_open(&weights, m, NULL, &d.device, pool, o->progress, o->user, err))
 		return false;
 	weights_close(&weights);
 	return true;

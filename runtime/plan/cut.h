@@ -50,6 +50,22 @@ bool cut_weights(const struct model_spec *s, enum weight_layout layout, struct c
  * reads. 0: the plan has no sections. */
 size_t cut_last_section(const struct plan *p);
 
+/* What the ops from number `op` on, the first of a section, read of the memory of values that those before it have
+ * written: ranges of addresses, in order. choices: tokens times the experts of each. False: err; else
+ * cut_carried_close() is due. */
+struct cut_range {
+	uint8_t *at;
+	uint64_t bytes;
+};
+struct cut_carried {
+	struct cut_range *range;
+	size_t n;
+	uint64_t bytes; /* of all */
+};
+bool cut_carried(const struct plan *p, const struct plan_buffers *b, uint64_t choices, uint32_t op,
+                 struct cut_carried *out, struct error *err);
+void cut_carried_close(struct cut_carried *c);
+
 /* ---- what devices exchange */
 
 /* The bytes that an op writes through a slot, counted from its address; 0 bytes: none that others read outside of a

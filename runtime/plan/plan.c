@@ -12,6 +12,7 @@
 #include "jit/store/registry.h"
 #include "jit/store/tune.h"
 #include "runtime/plan/arch.h"
+#include "runtime/plan/cut.h"
 #include "runtime/plan/lower.h"
 #include "runtime/plan/order.h"
 #include "runtime/plan/rope.h"
@@ -294,6 +295,9 @@ void plan_set_sequences(struct plan *p, const struct plan_sequence *s)
 
 void plan_free(struct plan *p)
 {
+	for (unsigned i = 0; p->carried && i < 2; i++)
+		cut_carried_close(&p->carried[i]);
+	free(p->carried);
 	free(p->adapt_tile);
 	free(p->kernel);
 	free(p->op); /* and all that lies behind */

@@ -16,6 +16,7 @@
 #include "runtime/plan/memory.h"
 #include "runtime/plan/weights.h"
 
+struct cut_carried;
 struct plan_layout;
 
 /* The memory that the passes of a session work in, for up to so many tokens. */
@@ -214,7 +215,8 @@ struct plan {
 	/* Where its tokens may have adapters: tiles of a sequence's columns, whose `set` is the sequence's number. */
 	struct adapt_tile *adapt_tile;
 	uint32_t n_adapt_tiles;
-	bool lacks_greatest; /* its logits are no single product, and nobody keeps the greatest of them */
+	bool lacks_greatest;         /* its logits are no single product, and nobody keeps the greatest of them */
+	struct cut_carried *carried; /* of a plan that several ranks run: both cuts of this one's part (cut.h) */
 	bool one_sequence; /* it has ops that know of no more sequences, and must not run if it was built for several */
 };
 

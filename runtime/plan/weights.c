@@ -47,6 +47,32 @@ size_t weights_list(struct weights_entry *e, const struct model_spec *s, struct 
 	return n;
 }
 
+/* The layer that a tensor belongs to; as many as there are: to none. */
+static uint32_t layer_of(const struct model_spec *s, const struct model_tensor *t)
+{
+	uint32_t i = 0;
+
+	while (i < s->layers && (t < s->layer[i].matrix || t >= s->layer[i].matrix + MATRIX_SLOTS))
+		i++;
+	return i;
+}
+
+size_t weights_keep_part(struct weights_entry *e, size_t n, const struct model_spec *s, const struct weights_part *part,
+                         uint64_t *bytes)
+{
+	size_t kept = 0;
+
+	*bytes = 0;
+	for (size_t i = 0; i < n; i++) {
+		const uint32_t layer = part ? layer_of(s, e[i].tensor) : 0;
+		if (part && (layer == s->layers ? !part->ends : layer < part->first || layer >= part->end))
+			continue;
+		e[kept++] = e[i];
+		*bytes += e[i].blocks * e[i].block_bytes;
+	}
+	return kept;
+}
+
 /* Each begins at a page. Two matrices of one kernel alternate block by block. */
 uint64_t weights_lay(struct weights_entry *e, size_t n, enum weight_layout layout)
 {

@@ -82,6 +82,12 @@ bool weights_describe(struct weights *w, const struct model_spec *s, struct erro
 static inline bool weights_gate_up_interleaved(enum dtype gate, enum dtype up) { return gate == up; }
 void weights_close(struct weights *w);
 
+/* What one of several processes computes with: the matrices and vectors of some layers, and perhaps those outside. */
+struct weights_part {
+	uint32_t first, end; /* layers */
+	bool ends;           /* embeddings and logits */
+};
+
 /* ---- for the code that fills them */
 
 /* The matrices in the order a token reads them, so that one token streams memory from front to back. */
@@ -95,6 +101,9 @@ struct weights_entry {
 /* e: layers * MATRIX_SLOTS + WEIGHTS_OUTSIDE. Returns how many. */
 enum { WEIGHTS_OUTSIDE = 6 };
 size_t weights_list(struct weights_entry *e, const struct model_spec *s, struct weights *w);
+/* Keeps the entries of a part (NULL: all), in their order. Returns how many, and how many bytes of blocks they have. */
+size_t weights_keep_part(struct weights_entry *e, size_t n, const struct model_spec *s, const struct weights_part *part,
+                         uint64_t *bytes);
 /* Where each matrix lies, one behind the other. Returns how many bytes they take together; INT64_MAX when that is more
  * than can be. */
 uint64_t weights_lay(struct weights_entry *e, size_t n, enum weight_layout layout);

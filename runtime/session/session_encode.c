@@ -118,8 +118,7 @@ static bool run(struct encoding *e, size_t first, float **out, struct error *err
 
 	if (!p || !fill_in(e, first, err))
 		return false;
-	plan_set_sequences(p, e->at);
-	return engine_run(s->engine, p, 0, PROFILE_PROMPT, &s->cancel, err) && take_rows(e, first, out, err);
+	return engine_run(s->engine, p, e->at, PROFILE_PROMPT, &s->cancel, err) && take_rows(e, first, out, err);
 }
 
 static bool encode_all(struct encoding *e, size_t n, float *out, struct error *err)

@@ -211,7 +211,7 @@ int jit_session_save(jit_session *s, const char *path, jit_error *err)
 	struct saving v = { .session = s };
 	struct error e = { 0 };
 
-	if (!NEEDED(s, &e) || !NEEDED(path, &e))
+	if (!NEEDED(s, &e) || !NEEDED(path, &e) || !model_is_alone(s->model, "saved sessions", &e))
 		return model_report(err, &e);
 	if (!*path || path[strlen(path) - 1] == '/')
 		error_set(&e, ERROR_ARGUMENT, "the session's file has no name");
@@ -423,7 +423,7 @@ int jit_session_restore(jit_session *s, const char *path, jit_error *err)
 	struct error e = { 0 };
 	struct stat st;
 
-	if (!NEEDED(s, &e) || !NEEDED(path, &e))
+	if (!NEEDED(s, &e) || !NEEDED(path, &e) || !model_is_alone(s->model, "saved sessions", &e))
 		return model_report(err, &e);
 	if (s->length)
 		error_set(&e, ERROR_ARGUMENT, "the session has %zu tokens; only one that has none can be restored",

@@ -96,6 +96,8 @@ void kv_extent_clean(const struct session_memory *m, const struct model_spec *s,
 static bool copy_bytes(struct device *d, uint8_t *to, const uint8_t *from, size_t bytes, uint8_t *copy,
                        struct error *err)
 {
+	if (d->copy)
+		return d->copy(d, to, from, bytes, err);
 	if (!d->facts.host_reaches)
 		return d->read(d, copy, from, bytes, err) && d->upload(d, to, copy, bytes, err);
 	memcpy(to, from, bytes);

@@ -39,8 +39,7 @@ bool session_run(jit_session *s, struct plan *p, uint64_t position, const int32_
 		session_fill_shown(s, buf, position, p->tokens);
 	if (!session_begin_run(s, position, p->tokens, &at, err))
 		return false;
-	plan_set_sequences(p, &at);
-	if (!engine_run(s->engine, p, position, kind, &s->cancel, err))
+	if (!engine_run(s->engine, p, &at, kind, &s->cancel, err))
 		return false;
 	session_end_run(s, &at, p->tokens);
 	return true;

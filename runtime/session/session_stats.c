@@ -6,6 +6,8 @@
 
 struct collect *session_collect(jit_session *s, struct error *err)
 {
+	if (!model_is_alone(s->model, "sums of what matrices read", err))
+		return NULL;
 	if (s->model->f32_activations)
 		return collect_open(s->engine->stream, &s->model->file.spec, &s->model->weights, err);
 	error_set(err, ERROR_ARGUMENT, "what matrices read is collected as f32, and the model's activations are int8");

@@ -67,7 +67,7 @@ static bool load(struct weights *w, const char *path, struct error *err)
 	plan.reads = 0;
 	bool ok = pool && model_open(&m, path, 0, err);
 	if (ok) {
-		ok = weights_open(w, &m, device, pool, NULL, NULL, err);
+		ok = weights_open(w, &m, NULL, device, pool, NULL, NULL, err);
 		model_close(&m);
 	}
 	if (pool)
@@ -275,7 +275,7 @@ static void test_nothing_stays_open(void **state)
 	tiny_write_hf(change_dir, &model);
 	assert_true(pool && model_open(&m, change_dir, 0, NULL));
 	assert_int_equal(open_files(), before + 1);
-	assert_true(weights_open(&w, &m, device, pool, NULL, NULL, NULL));
+	assert_true(weights_open(&w, &m, NULL, device, pool, NULL, NULL, NULL));
 	assert_int_equal(open_files(), before);
 	weights_close(&w);
 	model_close(&m);

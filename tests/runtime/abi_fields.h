@@ -50,6 +50,8 @@ static const struct field model_fields[] = {
 	FREE(jit_model_options, weight_cache),
 	FREE(jit_model_options, weight_cache_limit),
 	FREE(jit_model_options, session),
+	FREE(jit_model_options, ranks),
+	FREE(jit_model_options, split),
 };
 static const struct field session_fields[] = {
 	{ AT(jit_session_options, context), WHOLE, { 1, 100 }, { -1, INT_MIN } },

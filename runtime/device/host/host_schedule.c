@@ -299,7 +299,7 @@ static bool run_alone(struct region *r, struct error *err)
 {
 	const struct plan *p = r->plan;
 
-	for (size_t i = 0; i < p->n_ops; i++) {
+	for (size_t i = p->stage[0]; i < p->stage[p->n_stages]; i++) {
 		if (cancel_any(r->stream->cancel))
 			return cancel_error(err);
 		if (r->stream->collect)

@@ -25,7 +25,7 @@ fn structs_are_those_of_c() {
     field!(jit_error, code, 0, 4);
     field!(jit_error, reserved, 4, 12);
     field!(jit_error, message, 16, 512);
-    assert_eq!(size_of::<jit_model_options>(), 144, "jit_model_options");
+    assert_eq!(size_of::<jit_model_options>(), 160, "jit_model_options");
     field!(jit_model_options, size, 0, 8);
     field!(jit_model_options, device, 8, 8);
     field!(jit_model_options, isa, 16, 8);
@@ -48,7 +48,9 @@ fn structs_are_those_of_c() {
     field!(jit_model_options, weight_cache, 120, 8);
     field!(jit_model_options, weight_cache_limit, 128, 8);
     field!(jit_model_options, session, 136, 8);
-    assert_eq!(size_of::<jit_model_info>(), 112, "jit_model_info");
+    field!(jit_model_options, ranks, 144, 8);
+    field!(jit_model_options, split, 152, 8);
+    assert_eq!(size_of::<jit_model_info>(), 120, "jit_model_info");
     field!(jit_model_info, size, 0, 8);
     field!(jit_model_info, description, 8, 8);
     field!(jit_model_info, vocab, 16, 4);
@@ -68,6 +70,7 @@ fn structs_are_those_of_c() {
     field!(jit_model_info, bounded_gain, 96, 8);
     field!(jit_model_info, encodes, 104, 4);
     field!(jit_model_info, embedding, 108, 4);
+    field!(jit_model_info, ranks, 112, 8);
     assert_eq!(size_of::<jit_metadata>(), 56, "jit_metadata");
     field!(jit_metadata, size, 0, 8);
     field!(jit_metadata, key, 8, 8);

@@ -451,6 +451,10 @@ pub struct jit_model_options {
     pub weight_cache_limit: u64,
     /// `const struct jit_session_options * session`.
     pub session: *const jit_session_options,
+    /// `const char * ranks`.
+    pub ranks: *const c_char,
+    /// `const char * split`.
+    pub split: *const c_char,
 }
 
 impl jit_model_options {
@@ -511,6 +515,8 @@ pub struct jit_model_info {
     pub encodes: c_int,
     /// `int embedding`.
     pub embedding: c_int,
+    /// `const char * ranks`.
+    pub ranks: *const c_char,
 }
 
 impl jit_model_info {

@@ -1,0 +1,44 @@
+/* runtime/engine/engine_ranks.h - passes that several ranks compute together, each its layers.
+ *
+ * Owns: the form of what rank 0 tells the others of an engine and of a pass. A pass goes from rank to rank: rank 0
+ * begins with the embeddings and its layers, and has the values back for the logits. Each rank has plans of the whole
+ * model, of which it runs a part, so that values lie in the same places everywhere; what is sent is cut_carried(). A
+ * pass without logits has no way back: rank 0 goes on with the next one meanwhile.
+ */
+#ifndef RUNTIME_ENGINE_RANKS_H
+#define RUNTIME_ENGINE_RANKS_H
+
+#include "runtime/engine/engine.h"
+#include "runtime/ranks/ranks.h"
+
+/* Numbers of an engine, by which another rank opens its own. */
+struct engine_numbers {
+	struct plan_cache kv;
+	uint32_t context, batch, tokens, rows, drafts, speculate, exact, reserved;
+	int64_t threads;
+};
+
+/* What is told of a pass: this; a span for each sequence; then the addresses of their pages, as many as each span says,
+ * and again those of layers with a window, where the engine has such pages. */
+struct engine_pass {
+	uint32_t tokens, logits, kind, spans, joint, normed;
+	uint64_t position;
+};
+struct engine_span {
+	struct plan_span span;
+	uint32_t pages;
+	uint64_t position;
+	ranks_address before, behind;
+};
+
+/* Rank 0: the others open and close theirs. False: err. */
+bool engine_tell_open(struct engine *e, int threads, struct error *err);
+void engine_tell_close(struct engine *e);
+/* A pass, whose sequences are set; rank 0's side. False: err. */
+bool engine_run_ranks(struct engine *e, struct plan *p, const struct plan_sequence *at, enum profile_pass kind,
+                      struct error *err);
+
+/* The part of a plan that a rank other than 0 has, between what it receives and what it sends. False: err. */
+bool engine_run_share(struct engine *e, struct plan *p, struct error *err);
+
+#endif

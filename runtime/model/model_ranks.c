@@ -1,0 +1,87 @@
+/* runtime/model/model_ranks.c - see model_ranks.h. */
+#include "runtime/model/model_ranks.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+bool model_leads(const jit_model *m) { return m->ranks && m->ranks->carrier->rank == 0; }
+
+bool model_is_alone(const jit_model *m, const char *what, struct error *err)
+{
+	return !m->ranks || error_set(err, ERROR_UNSUPPORTED, "%s: not yet where several ranks compute a model (%s)",
+	                              what, m->ranks->about);
+}
+
+struct weights_part model_part(const jit_model *m)
+{
+	if (!m->ranks)
+		return (struct weights_part){ 0, m->file.spec.layers, true };
+	const struct split_range own = ranks_own(m->ranks);
+	return (struct weights_part){ own.first, own.end, model_leads(m) };
+}
+
+/* What is written or told is rank 0's. */
+static void keep_quiet(jit_model_options *o)
+{
+	o->progress = NULL;
+	o->cancel = NULL;
+	o->dump_ir = o->dump_asm = o->jitdump = NULL;
+	o->perf_map = o->gdb = 0;
+}
+
+bool model_ranks_open(jit_model *m, jit_model_options *o, struct error *err)
+{
+	if (!o->ranks)
+		return !o->split || error_set(err, ERROR_ARGUMENT, "split: nothing is split without ranks");
+	if (o->bounded_numerics != JIT_NUMERICS_EXACT)
+		return error_set(err, ERROR_UNSUPPORTED, "bounded_numerics: several ranks compute exactly alone");
+	if (!(m->ranks = ranks_open(o->ranks, err)))
+		return false;
+	if (!model_leads(m))
+		keep_quiet(o);
+	return true;
+}
+
+bool model_ranks_device(jit_model *m, struct error *err)
+{
+	if (!m->device->facts.host_runs)
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "device %s: several ranks compute a model on CPUs alone so far",
+		                 m->device->facts.name);
+	m->tune_passes = 0; /* of a pass nobody sees all kernels */
+	if (!model_leads(m))
+		return true;
+	struct device *d = ranks_device(m->ranks, m->device, err);
+	if (!d)
+		return false;
+	m->device = d;
+	return true;
+}
+
+bool model_ranks_greet(jit_model *m, const jit_model_options *o, struct error *err)
+{
+	struct ranks_greeting own = { .layers = m->file.spec.layers, .kv = o->session ? (uint32_t)o->session->kv : 0 };
+
+	m->tune_passes = 0;
+	snprintf(own.version, sizeof own.version, "%s", jit_version());
+	snprintf(own.split, sizeof own.split, "%s", o->split ? o->split : "pipeline");
+	snprintf(own.numerics, sizeof own.numerics, "%s", m->f32_activations ? "f32 activations" : "exact");
+	return ranks_model_hash(&m->file, m->packed != NULL, &own.model, err) && ranks_greet(m->ranks, &own, err) &&
+	       ranks_split(m->ranks, &m->file.spec, o->split, err);
+}
+
+bool model_ranks_ready(jit_model *m, struct error *err)
+{
+	struct carrier *by = m->ranks->carrier;
+	bool ok = err->code == ERROR_NONE && ranks_meet(m->ranks, err);
+
+	if (ok && by->rank != 0)
+		ok = model_follow(m, err);
+	if (!ok)
+		carrier_abort(by, err->text);
+	if (by->rank == 0)
+		return true;
+	if (by->one_machine) /* it has none of its caller's threads, and nothing of what it inherited is its own */
+		_exit(!ok);
+	return false;
+}

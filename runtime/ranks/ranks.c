@@ -1,0 +1,100 @@
+/* runtime/ranks/ranks.c - opening and closing, commands and their replies. See ranks.h. */
+#include "runtime/ranks/ranks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/host/system.h"
+
+struct ranks *ranks_open(const char *carrier, struct error *err)
+{
+	struct ranks *r = calloc(1, sizeof *r);
+
+	if (!r) {
+		error_set(err, ERROR_MEMORY, "no memory for ranks");
+		return NULL;
+	}
+	pthread_mutex_init(&r->lock, NULL);
+	r->carrier = carrier_open(carrier, err);
+	if (r->carrier)
+		return r;
+	ranks_close(r);
+	return NULL;
+}
+
+void ranks_close(struct ranks *r)
+{
+	if (!r)
+		return;
+	if (r->carrier && r->carrier->rank == 0)
+		ranks_tell(r, &(struct ranks_command){ .what = RANKS_END }, NULL, NULL);
+	carrier_close(r->carrier);
+	pthread_mutex_destroy(&r->lock);
+	free(r->memory);
+	free(r);
+}
+
+void ranks_begin(struct ranks *r) { pthread_mutex_lock(&r->lock); }
+void ranks_end(struct ranks *r) { pthread_mutex_unlock(&r->lock); }
+
+bool ranks_tell(struct ranks *r, const struct ranks_command *c, void *behind, struct error *err)
+{
+	struct ranks_command copy = *c;
+
+	return carrier_broadcast(r->carrier, 0, &copy, sizeof copy, err) &&
+	       (!behind || carrier_broadcast(r->carrier, 0, behind, (size_t)c->bytes, err));
+}
+
+bool ranks_replies(struct ranks *r, struct error *err)
+{
+	for (unsigned i = 1; i < r->carrier->size; i++) {
+		struct error e;
+		if (!carrier_receive(r->carrier, i, &e, sizeof e, err))
+			return false;
+		if (e.code)
+			error_set(err, e.code, "rank %u: %.480s", i, e.text);
+	}
+	return !err || err->code == ERROR_NONE;
+}
+
+bool ranks_reply(struct ranks *r, const struct error *e, struct error *err)
+{
+	return carrier_send(r->carrier, 0, e, sizeof *e, err);
+}
+
+/* ---- which rank has what */
+
+static void describe(struct ranks *r, const char *split)
+{
+	const unsigned size = r->carrier->size;
+	int n = snprintf(r->about, sizeof r->about, "%u ranks by %.*s, %.8s:", size,
+	                 (int)strcspn(r->carrier->driver->name, ":"), r->carrier->driver->name,
+	                 split ? split : "pipeline");
+
+	for (unsigned i = 0; i < size && n < (int)sizeof r->about; i++)
+		n += snprintf(r->about + n, sizeof r->about - (size_t)n, "%s rank %u layers %u to %u%s", i ? "," : "",
+		              i, r->range[i].first, r->range[i].end - 1, i ? "" : " and both ends");
+	const int cores = system_default_threads();
+	if (r->carrier->one_machine && size > (unsigned)cores && n < (int)sizeof r->about)
+		snprintf(r->about + n, sizeof r->about - (size_t)n, "; these are more ranks than the %d core%s here",
+		         cores, cores == 1 ? "" : "s");
+}
+
+bool ranks_split(struct ranks *r, const struct model_spec *s, const char *split, struct error *err)
+{
+	if (!split_layers(s, r->carrier->size, split, r->range, err))
+		return false;
+	describe(r, split);
+	return true;
+}
+
+bool ranks_meet(struct ranks *r, struct error *err)
+{
+	uint8_t all[CARRIER_RANKS_MAX] = { 0 };
+	size_t begin[CARRIER_RANKS_MAX + 1];
+
+	for (unsigned i = 0; i <= r->carrier->size; i++)
+		begin[i] = i;
+	return carrier_gather_begin(r->carrier, all, begin, err) && carrier_gather_wait(r->carrier, err);
+}
