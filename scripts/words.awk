@@ -54,13 +54,13 @@ function keep(text) {
 		kind_of[n_texts] = kind
 	}
 }
-# Whether the file is in one of the rooms, and in none of those with a ! before them.
+# Whether the file is in one of the rooms, of which * is all, and in none of those with a ! before them.
 function is_in_rooms(file, rooms,   n, part, i, found) {
 	n = split(rooms, part, " ")
 	for (i = 1; i <= n; i++) {
 		if (part[i] ~ /^!/ && index(file, substr(part[i], 2)) == 1)
 			return 0
-		found = found || index(file, part[i]) == 1
+		found = found || part[i] == "*" || index(file, part[i]) == 1
 	}
 	return found
 }

@@ -421,7 +421,7 @@ static unsigned max_values(const json_t *schema)
 }
 
 /* No array is right: one that is long enough has an item twice. */
-static bool too_few_to_differ(const struct schema_node *n, const json_t *schema)
+static bool cannot_all_differ(const struct schema_node *n, const json_t *schema)
 {
 	return n->unique && !json_object_get(schema, "prefixItems") &&
 	       json_is_object(json_object_get(schema, "items")) &&
@@ -454,7 +454,7 @@ static bool fill(struct schema_reader *r, struct filling *f)
 	n->names_members =
 		!is_reference_alone(r, f) && json_is_object(json_object_get(f->json, "properties")) &&
 		!json_object_get(f->json, "additionalProperties") && !json_object_get(f->json, "unevaluatedProperties");
-	if (too_few_to_differ(n, f->json))
+	if (cannot_all_differ(n, f->json))
 		n->kinds &= (uint8_t)~JSON_IS_ARRAY;
 	return schema_keep(r, &f->texts, &n->texts) && schema_keep(r, &f->all_of, &n->all_of) &&
 	       schema_keep(r, &f->names, &n->required);

@@ -451,7 +451,7 @@ static void without_memory_there_is_a_sentence(void **state)
 		const jit_answer_options o = JIT_ANSWER_OPTIONS(.tools = tools, .template_text = answers[i].teaches);
 		memory_fail(0);
 		char *whole = all_of_it(answers[i].says, &o);
-		const unsigned requests = memory_asked, step = 1 + requests / 150;
+		const unsigned requests = memory_requests, step = 1 + requests / 150;
 		assert_non_null(whole);
 		for (unsigned n = 1; n <= requests; n += step) {
 			memory_fail(n);

@@ -99,7 +99,7 @@ void test_formulas(void **state)
 		/* a third of those that take seconds each; all of them at the full size */
 		if (test_quick() && i % 3)
 			continue;
-		if (!list[i].quick && (test_quick() || (i % 3 && !test_asked("JITRUN_TEST_FULL"))))
+		if (!list[i].quick && (test_quick() || (i % 3 && !test_is_set("JITRUN_TEST_FULL"))))
 			continue;
 		tried++;
 		missed += !recovers(i);

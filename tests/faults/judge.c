@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "tests/faults/place.h"
+#include "tests/faults/site.h"
 #include "tests/support/shared.h"
 
 static bool same_bytes(const char *a, const char *b)

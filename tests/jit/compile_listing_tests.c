@@ -23,7 +23,7 @@ static void test_random(void **state)
 	uint64_t n = more ? strtoull(more, NULL, 10) : 400;
 	for (uint64_t seed = 1; seed <= n; seed++) {
 		struct ir ir;
-		if (!more && test_few() && seed % 5 != compile_isa->id % 5)
+		if (!more && test_small_share() && seed % 5 != compile_isa->id % 5)
 			continue;
 		random_ir(&ir, compile_isa->lanes, seed, seed % 7 == 0 ? 900 : 30 + (unsigned)(seed % 11) * 25);
 		struct compile_options opt = files[seed % FILES];

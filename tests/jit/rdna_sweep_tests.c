@@ -163,7 +163,7 @@ static void test_division_and_roots(void **state)
 /* round: that of the first operand, so that a build with little of this has all operations and all second operands. */
 static void check_scalar(const struct ir *ir, const void *in, size_t in_bytes, unsigned round)
 {
-	if (!test_few() || round % 4 == 0)
+	if (!test_small_share() || round % 4 == 0)
 		check_modes(ir, NULL, in, in_bytes, 1, 0, 1, NANS_EXACT, 1, 2);
 }
 

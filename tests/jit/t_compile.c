@@ -53,7 +53,7 @@ static void check_scalar(const struct ir *ir, const void *in, size_t in_bytes, u
 {
 	static unsigned at;
 
-	if (test_few() && at++ % 4)
+	if (test_small_share() && at++ % 4)
 		return;
 	check_native(ir, &files[round % FILES], in, in_bytes, 1, 0, 1);
 }

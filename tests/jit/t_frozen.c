@@ -25,7 +25,7 @@ enum { KEPT = 4, REQUESTED = 6 };
 /* ---- calls that are counted, refused, or kept waiting */
 
 static _Atomic bool refuse_pages, hold_reads, watched;
-static _Atomic unsigned page_requests, memory_asked, reads_held;
+static _Atomic unsigned page_requests, memory_requests, reads_held;
 
 int __real_mprotect(void *p, size_t n, int protection);
 int __wrap_mprotect(void *p, size_t n, int protection);
@@ -42,7 +42,7 @@ void *__real_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_calloc(size_t n, size_t size)
 {
-	memory_asked += watched;
+	memory_requests += watched;
 	return __real_calloc(n, size);
 }
 
@@ -185,12 +185,12 @@ static void test_nothing_new_is_kept(void **unused)
 	registry_freeze(registry);
 	assert_null(registry_get(registry, &key[KEPT], NULL, NULL)); /* lists what is kept */
 	watched = true;
-	memory_asked = 0;
+	memory_requests = 0;
 	struct key other = key[KEPT + 1];
 	for (uint32_t i = 0; i < 40; i++, other.rows++)
 		assert_null(registry_get(registry, &other, NULL, NULL));
 	watched = false;
-	assert_int_equal(memory_asked, 0);
+	assert_int_equal(memory_requests, 0);
 }
 
 static _Atomic bool frozen;

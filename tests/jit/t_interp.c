@@ -367,7 +367,7 @@ static void test_vector_rows(void **unused)
 }
 
 /* dst may be an operand too: the same register, lane for lane. */
-static void test_in_place(void **unused)
+static void test_one_buffer(void **unused)
 {
 	struct cases *t = calloc(1, sizeof *t);
 
@@ -400,7 +400,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_vector_rows),
-		cmocka_unit_test(test_in_place),
+		cmocka_unit_test(test_one_buffer),
 	};
 
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);

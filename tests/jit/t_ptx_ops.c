@@ -127,7 +127,7 @@ static void test_vector_ops(void **state)
 
 static void check_scalar(const struct ir *b, const void *in, size_t in_bytes, unsigned round)
 {
-	if (ptx_card_is_real(card) ? round % 8 == 0 : !test_few() || round % 4 == 0)
+	if (ptx_card_is_real(card) ? round % 8 == 0 : !test_small_share() || round % 4 == 0)
 		check(b, in, in_bytes, 1, 0, 1, NANS_EXACT, 0, "scalars");
 }
 

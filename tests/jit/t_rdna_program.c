@@ -162,7 +162,7 @@ static void test_wide_units(void **unused)
 static void test_missing_barriers(void **unused)
 {
 	(void)unused;
-	for (unsigned t = 0; t < (test_few() ? 1 : TARGETS); t++) {
+	for (unsigned t = 0; t < (test_small_share() ? 1 : TARGETS); t++) {
 		struct bench *b = open_bench(program_targets[t]);
 		unsigned raced = 0, wrong = 0;
 		for (unsigned seed = 0; seed < 8; seed++) {

@@ -79,7 +79,7 @@ static unsigned without_cards_here(struct kernel_way way[])
 {
 	const unsigned n = without_cards(way);
 
-	return test_few() ? min_alike(way, n) : n;
+	return test_small_share() ? min_alike(way, n) : n;
 }
 
 unsigned kernel_ways(const struct kernel_way **ways)
@@ -103,8 +103,8 @@ unsigned kernel_ways_and_cards(const struct kernel_way **ways, int round)
 		                  { "sm90", TARGET_SM90 } };
 	static struct kernel_way lists[2 * KERNEL_CARDS + 1][KERNEL_MAX_WAYS];
 	static unsigned counts[2 * KERNEL_CARDS + 1];
-	const bool all = round == KERNEL_ALL_CARDS || test_full(), halves = !all && test_quick() && !test_few();
-	const unsigned half = test_turn((unsigned)round, 2);
+	const bool all = round == KERNEL_ALL_CARDS || test_full(), halves = !all && test_quick() && !test_small_share();
+	const unsigned half = test_share_of((unsigned)round, 2);
 	const unsigned at = all ? 2 * KERNEL_CARDS : (unsigned)round % KERNEL_CARDS + half * KERNEL_CARDS;
 	struct kernel_way *way = lists[at];
 	unsigned n = counts[at];

@@ -29,7 +29,8 @@ enum { KERNEL_CARDS = 5 /* one of each generation of each maker */, KERNEL_MAX_W
 unsigned kernel_ways(const struct kernel_way **ways);
 /* Those and simulated cards: number turn % KERNEL_CARDS of them, or KERNEL_ALL_CARDS, as any turn is with
  * JITRUN_TEST_FULL; of all, builds that take turns (test_mine) have some. Only kernels of templates run on these. At
- * the quick size each turn has every other way of this machine (test_turn), so that the turns of a loop have all. */
+ * the quick size each turn has every other way of this machine (test_share_of), so that the turns of a loop have all.
+ */
 enum { KERNEL_ALL_CARDS = -1 };
 unsigned kernel_ways_and_cards(const struct kernel_way **ways, int round);
 /* For tests that are short all the same. JITRUN_TEST_QUICK wins. */

@@ -123,7 +123,7 @@ static void check_dot2(uint32_t k, uint32_t columns, uint32_t panel)
 	free(expected);
 }
 
-static void test_turn(void **unused)
+static void test_share_of(void **unused)
 {
 	static const uint32_t lengths[] = { 32, 33, 256, 1056 };
 	for (unsigned i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
@@ -157,7 +157,7 @@ static void test_refusals(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_turn), cmocka_unit_test(test_refusals) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_share_of), cmocka_unit_test(test_refusals) };
 	kernel_all_modes();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

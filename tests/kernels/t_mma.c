@@ -336,7 +336,7 @@ static void test_shared_operands(void **unused)
 	check(DTYPE_BF16, 65, 512, TEMPLATE_MMA_SHARED, 2, 0);
 	check(DTYPE_F16, 33, 576, TEMPLATE_MMA_SHARED, 1, KEY_PAIR | KEY_BIAS | KEY_BIAS2);
 	check(DTYPE_F16, 65, 512, TEMPLATE_MMA_WIDE, 2, KEY_RESIDUAL);
-	if (test_few())
+	if (test_small_share())
 		return;
 	check(DTYPE_F16, 96, 1088, TEMPLATE_MMA_SHARED, 1, 0);
 	check(DTYPE_BF16, 130, 2048, TEMPLATE_MMA_SHARED, 1, KEY_RESIDUAL);

@@ -182,8 +182,8 @@ static void put_llama3(struct gguf_writer *w, const struct model_rope *r)
 		abort();
 	for (uint32_t i = 0; i < half; i++) {
 		double wavelength = 2 * 3.14159265358979323846 * pow(r->theta, 2.0 * i / r->dims),
-		       turns = r->original_context / wavelength;
-		double smooth = (turns - r->low_freq_factor) / (r->high_freq_factor - r->low_freq_factor);
+		       swaps = r->original_context / wavelength;
+		double smooth = (swaps - r->low_freq_factor) / (r->high_freq_factor - r->low_freq_factor);
 		smooth = smooth < 0 ? 0 : smooth > 1 ? 1 : smooth;
 		factor[i] = (float)(1 / ((1 - smooth) / r->factor + smooth));
 	}

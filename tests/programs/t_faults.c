@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "tests/faults/judge.h"
-#include "tests/faults/place.h"
+#include "tests/faults/site.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/shared.h"
 

@@ -3,6 +3,6 @@
 #define TESTS_DATAFLOW_TILES_H
 
 /* The number that failed. */
-int handed_tiles_tests(void);
+int dataflow_tiles_tests(void);
 
 #endif

@@ -151,7 +151,7 @@ static void test_passes(void **state)
 	}
 }
 
-int handed_tiles_tests(void)
+int dataflow_tiles_tests(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_passes) };
 

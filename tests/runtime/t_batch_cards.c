@@ -158,7 +158,7 @@ static void a_pass_is_one_launch(void **state) { check_kinds("sim:gfx1100"); }
 static void so_it_is_where_the_host_reaches_no_memory(void **state)
 {
 	check_kinds("sim:sm90");
-	if (test_few())
+	if (test_small_share())
 		return;
 	check_kinds("sim:sm90x2");
 	setenv("JITRUN_SIM_HIDE", "1", 1);
@@ -228,7 +228,7 @@ static void what_is_alike_is_one_launch(void **state)
 	for (size_t i = 0; i < sizeof pass / sizeof *pass; i++) {
 		check_alike("sim:sm90", &pass[i], true);
 		check_alike("sim:sm90x2", &pass[i], false); /* either card has launches */
-		if (!test_few())
+		if (!test_small_share())
 			check_alike("sim:sm80", &pass[i], true);
 	}
 	unsetenv("JITRUN_CUDA_LAUNCH");

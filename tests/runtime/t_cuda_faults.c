@@ -138,7 +138,7 @@ static unsigned run_with(const char *path, int profile, const float *want, unsig
 static unsigned fail_each(const char *path, const char *device, const char *launch, int profile)
 {
 	static unsigned round;
-	const bool small = test_few();
+	const bool small = test_small_share();
 	const unsigned step = test_full() ? 1 : small ? 97 : test_quick() ? 43 : 13;
 	const unsigned each = small && round ? 0 : 12; /* a start makes the same calls in each turn */
 	const unsigned from = small ? 1 + 19 * round : 1;

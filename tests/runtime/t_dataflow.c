@@ -427,5 +427,5 @@ int main(void)
 		                            cmocka_unit_test(test_models) };
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
-	return failed + handed_tiles_tests();
+	return failed + dataflow_tiles_tests();
 }

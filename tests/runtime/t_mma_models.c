@@ -78,7 +78,7 @@ static void test_exact(void **unused)
 	char path[1024];
 
 	source_path(path, "models/tale-q8_0.gguf");
-	for (unsigned i = 0; i < (test_few() ? 1u : test_quick() ? 3 : sizeof hows / sizeof *hows); i++) {
+	for (unsigned i = 0; i < (test_small_share() ? 1u : test_quick() ? 3 : sizeof hows / sizeof *hows); i++) {
 		struct run want = run(path, &(struct how){ .device = "cpu", .prompt = hows[i].prompt, .batch = 64 }),
 			   got = run(path, &hows[i]);
 		same(path, &hows[i], &want, &got);
@@ -118,7 +118,7 @@ static void check_bounded(const char *path, double close)
 		         "at most %g",
 		         path, far, close);
 	assert_memory_equal(exact.chosen, bounded.chosen, sizeof exact.chosen);
-	for (unsigned i = 0; i < (test_few() ? 1 : sizeof cards / sizeof *cards); i++) {
+	for (unsigned i = 0; i < (test_small_share() ? 1 : sizeof cards / sizeof *cards); i++) {
 		struct how h = { cards[i], NULL, 1, MAX, 64 };
 		struct run got = run(path, &h);
 		same(path, &h, &bounded, &got);
@@ -199,7 +199,7 @@ static void test_dot2(void **unused)
 
 	if (!has_dot2())
 		printf("# skipped in part: this CPU has no AVX512_BF16\n");
-	for (unsigned i = 0; i < (test_few() ? 1 : sizeof models / sizeof *models); i++)
+	for (unsigned i = 0; i < (test_small_share() ? 1 : sizeof models / sizeof *models); i++)
 		if (shared_path(path, models[i]))
 			check_dot2(path, 0.02);
 }

@@ -147,7 +147,7 @@ static void check_model(const char *path)
 			fail_msg("%s", err.text);
 		for (unsigned w = 0; w < AREA_WIDTHS; w++)
 			for (unsigned way = 0; way < AREA_WAYS; way++)
-				if (!test_few() || (t + w + way) % 4 == 0) /* all pairs of two of them */
+				if (!test_small_share() || (t + w + way) % 4 == 0) /* all pairs of two of them */
 					check_plan(&r, way, area_widths[w]);
 	}
 	plan_areas_close(&a);

@@ -245,7 +245,7 @@ static void test_cards(void **state)
 	(void)state;
 
 	run(JIT_PROFILE_OFF, "cpu", &cpu);
-	for (size_t i = 0; i < (test_few() ? 1u : test_quick() ? 2 : 3); i++) {
+	for (size_t i = 0; i < (test_small_share() ? 1u : test_quick() ? 2 : 3); i++) {
 		struct told t = { 0 };
 		json_t *o;
 		size_t n, named = 0;

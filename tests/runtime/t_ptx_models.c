@@ -163,10 +163,10 @@ static unsigned failures(const char *name, const char *path, unsigned n, int tok
 static void test_models(void **state)
 {
 	const bool real = test_real_card() != NULL;
-	unsigned step = real || test_full() ? 1
-	                : test_few()        ? 27
-	                : test_quick()      ? 9
-	                                    : 2,
+	unsigned step = real || test_full()  ? 1
+	                : test_small_share() ? 27
+	                : test_quick()       ? 9
+	                                     : 2,
 		 n = 0, failed = 0, missing = 0;
 
 	for (unsigned i = 0; i < MODELS; i += step, n++) {
@@ -254,7 +254,7 @@ static void test_several(void **state)
 	static const int tokens[] = { 2, 8, 3, 5, 7 };
 	(void)state;
 
-	for (unsigned i = 0; i < (test_few() ? 1u : test_quick() ? 2 : sizeof tokens / sizeof *tokens); i++)
+	for (unsigned i = 0; i < (test_small_share() ? 1u : test_quick() ? 2 : sizeof tokens / sizeof *tokens); i++)
 		check_several(tokens[i]);
 }
 

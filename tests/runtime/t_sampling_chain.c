@@ -412,7 +412,7 @@ static void test_memory(void **state)
 	}
 	memory_fail(1); /* and choosing asks for none */
 	sampling_choose(&s, logits_after(NULL, 0), NULL, 0);
-	assert_int_equal(memory_asked, 0);
+	assert_int_equal(memory_requests, 0);
 	memory_fail(0);
 	sampling_close(&s);
 }

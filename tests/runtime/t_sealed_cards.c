@@ -158,7 +158,7 @@ static void test_the_same_and_nothing_loaded_later(void **state)
 	jit_error err = { 0 };
 	char cache[128];
 
-	for (unsigned i = 0; i < (test_few() ? 2 : sizeof devices / sizeof *devices); i++) {
+	for (unsigned i = 0; i < (test_small_share() ? 2 : sizeof devices / sizeof *devices); i++) {
 		snprintf(cache, sizeof cache, "%s/whole-%u.jkp", dir, i);
 		make_pack(cache, devices[i], all_of_them);
 		jit_model *open = open_model(devices[i], "", 0, &err);
@@ -190,7 +190,7 @@ static void test_sequences(void **state)
 	char cache[128];
 	size_t n;
 
-	for (unsigned d = 0; d < (test_few() ? 1 : sizeof devices / sizeof *devices); d++) {
+	for (unsigned d = 0; d < (test_small_share() ? 1 : sizeof devices / sizeof *devices); d++) {
 		snprintf(cache, sizeof cache, "%s/sequences-%u.jkp", dir, d);
 		make_pack(cache, devices[d], all_of_them);
 		jit_model *m = open_model(devices[d], cache, 1, &err);

@@ -410,7 +410,7 @@ static void test_room(void **state)
 	(void)state;
 
 	learn(&t, source_path(path, "models/tale-q8_0.gguf"), 0, 0);
-	for (int i = 0; i < (test_few() ? 1 : TARGETS); i++)
+	for (int i = 0; i < (test_small_share() ? 1 : TARGETS); i++)
 		for (int tokens = 1; tokens <= 16; tokens += 15)
 			check_room(&t, targets[i], tokens);
 	free(t.logits);

@@ -221,7 +221,7 @@ static void test_memory(void **state)
 		memcpy(all + printed, rest, got);
 		assert_true(printed + got == sizeof text - 1 && memcmp(all, text, printed + got) == 0);
 		stop_close(s);
-		if (!refused && fails > memory_asked)
+		if (!refused && fails > memory_requests)
 			break;
 	}
 	memory_fail(0);

@@ -147,7 +147,7 @@ static void test_what_sessions_ask_for(void **state)
 	(void)state;
 
 	check_sessions(source_path(path, "models/tale-q8_0.gguf"));
-	for (int i = 0; i < (test_few() ? 1 : GOLDEN); i++)
+	for (int i = 0; i < (test_small_share() ? 1 : GOLDEN); i++)
 		if (shared_path(path, golden[i]))
 			check_sessions(path);
 }
@@ -276,12 +276,12 @@ static void test_plans_of_all_layers(void **state)
 	char path[1024];
 	(void)state;
 
-	for (size_t i = 0; i < (test_few() ? 1 : sizeof mixed / sizeof *mixed); i++)
+	for (size_t i = 0; i < (test_small_share() ? 1 : sizeof mixed / sizeof *mixed); i++)
 		if (shared_path(path, mixed[i]))
 			check_plans(path);
 
 	check_plans(source_path(path, "models/tale-q8_0.gguf"));
-	for (int i = 0; i < (test_few() ? 0 : GOLDEN); i++)
+	for (int i = 0; i < (test_small_share() ? 0 : GOLDEN); i++)
 		if (shared_path(path, golden[i]))
 			check_plans(path);
 }

@@ -75,7 +75,7 @@ static void test_floats(void **unused)
 	static const char *const model[] = { "golden/llama-gqa4-bf16", "golden/qwen3-gqa2-bf16", "golden/llama-mha-f32",
 		                             "golden/mistral-gqa4-f16" };
 
-	for (unsigned i = 0; i < (test_few() ? 2 : sizeof model / sizeof model[0]); i++)
+	for (unsigned i = 0; i < (test_small_share() ? 2 : sizeof model / sizeof model[0]); i++)
 		check(model[i],
 		      &(struct how){
 			      .device = "ref", .isa = i % 2 ? "gfx1030" : "gfx1201", .kv = i % 2 ? JIT_KV_Q8_0 : 0 });

@@ -254,7 +254,7 @@ static void test_many(void **state)
 }
 
 /* Who asks for one text does not wait for all of another request. */
-static void test_turns(void **state)
+static void test_alternating(void **state)
 {
 	static const char *const arguments[] = { "--no-cache", "--parallel", "4", NULL };
 	struct child c = child_start(arguments);
@@ -287,7 +287,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_bits), cmocka_unit_test(test_dense),
 		                            cmocka_unit_test(test_tokens), cmocka_unit_test(test_many),
-		                            cmocka_unit_test(test_turns) };
+		                            cmocka_unit_test(test_alternating) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,7 +66,7 @@ static const struct {
 };
 
 /* The sentence says where the kernel trapped, and so does the struct. */
-static void check_trap_place(const struct error *err, const struct sim_trap *trap, const char *kernel)
+static void check_trap_location(const struct error *err, const struct sim_trap *trap, const char *kernel)
 {
 	char at[128], in[64];
 	snprintf(at, sizeof at, "kernel %s trapped at +0x%llx (", kernel, (unsigned long long)trap->offset);
@@ -95,7 +95,7 @@ static void test_traps(void **unused)
 					fail_msg("%s %s did not trap", sim_bench_targets[t], traps[i].kernel);
 				if (!strstr(err.text, traps[i].says))
 					fail_msg("%s: %s", traps[i].kernel, err.text);
-				check_trap_place(&err, &trap, traps[i].kernel);
+				check_trap_location(&err, &trap, traps[i].kernel);
 				hit++;
 			}
 		sim_bench_close(&b);
@@ -187,7 +187,7 @@ static void test_grid_barrier(void **unused)
 	}
 }
 
-static void test_too_few_resident(void **unused)
+static void test_resident_limit(void **unused)
 {
 	(void)unused;
 	struct sim_bench b = open_programs(1);
@@ -367,7 +367,7 @@ int main(void)
 		cmocka_unit_test(test_races),
 		cmocka_unit_test(test_late_store),
 		cmocka_unit_test(test_grid_barrier),
-		cmocka_unit_test(test_too_few_resident),
+		cmocka_unit_test(test_resident_limit),
 		cmocka_unit_test(test_lds),
 		cmocka_unit_test(test_atomics),
 		cmocka_unit_test(test_scratch_and_order),

@@ -15,10 +15,10 @@ void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *p, size_t n);
 char *__wrap_strdup(const char *s);
 
-/* The allocation that fails, counted from 1; 0: none. memory_asked: how many there were. */
-static unsigned memory_fails, memory_asked;
+/* The allocation that fails, counted from 1; 0: none. memory_requests: how many there were. */
+static unsigned memory_fails, memory_requests;
 
-static inline bool memory_there(void) { return ++memory_asked != memory_fails; }
+static inline bool memory_there(void) { return ++memory_requests != memory_fails; }
 void *__wrap_malloc(size_t n) { return memory_there() ? __real_malloc(n) : NULL; }
 void *__wrap_calloc(size_t n, size_t size) { return memory_there() ? __real_calloc(n, size) : NULL; }
 void *__wrap_realloc(void *p, size_t n) { return memory_there() ? __real_realloc(p, n) : NULL; }
@@ -28,7 +28,7 @@ char *__wrap_strdup(const char *s) { return memory_there() ? __real_strdup(s) : 
 static inline void memory_fail(unsigned n)
 {
 	memory_fails = n;
-	memory_asked = 0;
+	memory_requests = 0;
 }
 
 #endif

@@ -66,12 +66,12 @@ static inline const char *shared_path(char out[1024], const char *relative)
 	return NULL;
 }
 
-static inline int test_asked(const char *variable)
+static inline int test_is_set(const char *variable)
 {
 	const char *v = getenv(variable);
 	return v && *v && *v != '0';
 }
-static inline int test_quick(void) { return test_asked("JITRUN_TEST_QUICK"); }
+static inline int test_quick(void) { return test_is_set("JITRUN_TEST_QUICK"); }
 /* $JITRUN_TEST_SHARE: which of how many shares this process has, "1/8", or several of them, "2-8/8". All without it. */
 struct test_share {
 	unsigned first, last, of;
@@ -91,46 +91,46 @@ static inline const struct test_share *test_share(void)
 		s = (struct test_share){ 1, 1, 1 };
 	return &s;
 }
-/* Goes by the sum of i's digits: whatever alternates from piece to piece, each turn then has all of it. */
-static inline unsigned test_turn(unsigned i, unsigned turns)
+/* Goes by the sum of i's digits: whatever alternates from unit to unit of the work, each share has all of it. */
+static inline unsigned test_share_of(unsigned i, unsigned shares)
 {
 	unsigned sum = 0;
 
-	for (; turns > 1 && i; i /= turns)
-		sum += i % turns;
-	return sum % turns;
+	for (; shares > 1 && i; i /= shares)
+		sum += i % shares;
+	return sum % shares;
 }
-/* Whether piece number i of a test's work is this process's. Builds take turns at what does not depend on the compiler
- * that built them, such as generated code, and check.sh has the build with sanitizers take few. */
+/* Whether unit number i of a test's work is this process's. Builds share what does not depend on the compiler that
+ * built them, such as generated code, and check.sh gives the build with sanitizers a small share. */
 static inline int test_mine(unsigned i)
 {
 	const struct test_share *s = test_share();
-	const unsigned turn = test_turn(i, s->of) + 1;
+	const unsigned share = test_share_of(i, s->of) + 1;
 
-	return turn >= s->first && turn <= s->last;
+	return share >= s->first && share <= s->last;
 }
-/* The same where it is the library's own code that differs from piece to piece, which sanitizers look at: halves, one
+/* The same where it is the library's own code that differs from unit to unit, which sanitizers judge: halves, one
  * of them for the first share. */
 static inline int test_mine_of_halves(unsigned i)
 {
 	const struct test_share *s = test_share();
 
-	return s->of == 1 || (test_turn(i, 2) == 0) == (s->first == 1);
+	return s->of == 1 || (test_share_of(i, 2) == 0) == (s->first == 1);
 }
-/* The same of many pieces that are alike. With sanitizers each takes several times as long, and the quick size has a
+/* The same of many units that are alike. With sanitizers each takes several times as long, and the quick size has a
  * third of them. */
 static inline int test_mine_of_many(unsigned i) { return (SANITIZED && test_quick() && i / 2 % 3) ? 0 : test_mine(i); }
 /* Whether builds share the work and this one has little of it: at the quick size the build with sanitizers, which takes
  * several times as long and sees nothing of generated code. A case for each way through the C code is then enough, as
- * the build without sanitizers has all cases: check.sh has it run each test that asks this. */
-static inline int test_few(void)
+ * the build without sanitizers has all cases: check.sh has it run each test that calls this. */
+static inline int test_small_share(void)
 {
 	const struct test_share *s = test_share();
 
 	return 2 * (s->last - s->first + 1) < s->of;
 }
-/* Whole products where tests otherwise take turns: many minutes. */
-static inline int test_full(void) { return test_asked("JITRUN_TEST_FULL"); }
+/* Whole products where builds otherwise share them: many minutes. */
+static inline int test_full(void) { return test_is_set("JITRUN_TEST_FULL"); }
 /* The full size of tests that take longest, over several processes: $JITRUN_TEST_PART, "3/16", is the part of this one.
  * Whether piece number i of the work is in it; all are without it. */
 static inline int test_in_part(uint64_t i)

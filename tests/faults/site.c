@@ -1,4 +1,4 @@
-#include "tests/faults/place.h"
+#include "tests/faults/site.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
-/* tests/faults/place.h - the folder in which t_faults runs programs: its models, packs and caches, the words of a
+/* tests/faults/site.h - the folder in which t_faults runs programs: its models, packs and caches, the words of a
  * scene's command as arguments, and the state that each run begins with. */
-#ifndef TESTS_FAULTS_PLACE_H
-#define TESTS_FAULTS_PLACE_H
+#ifndef TESTS_FAULTS_SITE_H
+#define TESTS_FAULTS_SITE_H
 
 #include <stdbool.h>
 #include <stddef.h>
