@@ -20,7 +20,7 @@ static const struct {
 	{ IR_NEEDS_dot2, "operation", NULL },
 	{ IR_NEEDS_local_operands, NULL, "has operands of matrix products from global memory alone, and whole tiles" },
 	{ IR_NEEDS_parts, NULL, "does no units in parts" },
-	{ IR_NEEDS_copies, NULL, "copies nothing while a kernel goes on" },
+	{ IR_NEEDS_copies, NULL, "has no asynchronous copies" },
 };
 
 static unsigned needs_met(const struct target *t)

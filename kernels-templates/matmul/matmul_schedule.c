@@ -171,12 +171,12 @@ static const char *refuse_asking(const struct matmul_schedule *c, const struct m
 {
 	if (usual->prefetch_level == SCHEDULE_SECOND_LEVEL && !once && c->prefetch_level != usual->prefetch_level &&
 	    c->prefetch_level != SCHEDULE_NO_LEVEL)
-		return "row blocks that are unpacked as a whole are asked for into the second cache level";
+		return "row blocks that are unpacked as a whole must be prefetched into the second cache level";
 	if (usual->prefetch_level != c->prefetch_level && c->prefetch_level == SCHEDULE_SECOND_LEVEL && !once)
-		return "weights that are met again are asked for into the first cache level, or into both";
+		return "weights that are reused must be prefetched into the first cache level, or into both";
 	if (c->prefetch_distance != usual->prefetch_distance &&
 	    (c->prefetch_level == SCHEDULE_NO_LEVEL || (!once && c->prefetch_level != SCHEDULE_BOTH_LEVELS)))
-		return "what is not asked for has no distance";
+		return "what is not prefetched has no distance";
 	return NULL;
 }
 
@@ -388,8 +388,8 @@ const char *matmul_schedule_field(const struct key *key, unsigned field, uint32_
 char *matmul_schedule_name(const struct key *key, char *out, size_t cap)
 {
 	static const char *const levels[] = {
-		NULL, "weights into the first cache level", "weights into the second cache level",
-		"weights into the second cache level, then the first", "weights are not asked for ahead"
+		NULL, "weights prefetched into the first cache level", "weights prefetched into the second cache level",
+		"weights prefetched into the second cache level, then the first", "weights are not prefetched"
 	};
 	const struct matmul_recipe r = recipe_of(key);
 	const struct matmul_schedule s = r.schedule;
