@@ -6,7 +6,7 @@
 
 #include "programs/common/options.h"
 
-enum { EXIT_USAGE = 2, EXIT_NOISY = 3, EXIT_SLOWER = 4, MAX_OPERANDS = 3, MAX_LIST = 16, MAX_TOKENS = 1 << 20 };
+enum { EXIT_NOISY = 3, EXIT_SLOWER = 4, MAX_OPERANDS = 3, MAX_LIST = 16, MAX_TOKENS = 1 << 20 };
 
 struct list {
 	long value[MAX_LIST];

@@ -116,6 +116,8 @@ static inline bool ir_is_row(unsigned row) { return row < IR_ROWS && ir_facts[ro
 
 /* Loops and ifs that are open, from the outside in. */
 enum { IR_MAX_LOOP_DEPTH = 16, IR_MAX_DEPTH = 32 /* of loops and ifs together */ };
+/* The same in the instructions that backends make, which have loops and ifs of their own. */
+enum { IR_LOWERED_DEPTH = 2 * IR_MAX_DEPTH };
 enum ir_block { IR_IN_LOOP, IR_IN_IF, IR_IN_ELSE };
 struct ir_blocks {
 	uint8_t kind[IR_MAX_DEPTH]; /* enum ir_block */

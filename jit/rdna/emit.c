@@ -36,7 +36,7 @@ static unsigned loop_writes(const struct rdna_lir *l, uint32_t loop, const uint3
 static void find_registers(struct emitter *e)
 {
 	const struct rdna_lir *l = e->l;
-	uint32_t last[RDNA_V0] = { 0 }, open[MAX_DEPTH];
+	uint32_t last[RDNA_V0] = { 0 }, open[IR_LOWERED_DEPTH];
 	unsigned depth = 0;
 	for (uint32_t at = 0; at < l->n_ins; at++) {
 		const struct rdna_lir_ins *i = &l->ins[at];
@@ -45,7 +45,7 @@ static void find_registers(struct emitter *e)
 		note_write(last, &i->d[1], at);
 		e->any_exec |= i->exec != 0 || rdna_lir_is_masked(i);
 		if (i->op == RDNA_LIR_LOOP) {
-			assert(depth < MAX_DEPTH);
+			assert(depth < IR_LOWERED_DEPTH);
 			open[depth++] = at;
 		} else if (i->op == RDNA_LIR_ENDLOOP) {
 			depth--;

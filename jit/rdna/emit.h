@@ -3,11 +3,12 @@
 #ifndef JIT_RDNA_EMIT_H
 #define JIT_RDNA_EMIT_H
 
+#include "jit/ir/ir.h"
 #include "jit/rdna/machine.h"
 
 /* How many bytes a branch may span before it is made a far one: what 16 bits reach, less what far branches within it
  * will add. What exec may be beside a number of lanes: all; those of a register; not known. */
-enum { MAX_DEPTH = 64, NEAR_BYTES = 120000, ALL_LANES = 0, NO_REGISTER = 0, LOST_REGISTER = UINT16_MAX };
+enum { NEAR_BYTES = 120000, ALL_LANES = 0, NO_REGISTER = 0, LOST_REGISTER = UINT16_MAX };
 
 /* Of loops, ifs and elses: the branches are far ones; something in a loop writes its index, its count. */
 enum { IS_FAR = 1, WRITES_INDEX = 2, WRITES_COUNT = 4 };
@@ -30,7 +31,7 @@ struct note {
 struct emitter {
 	struct rdna r;
 	const struct rdna_lir *l;
-	struct block block[MAX_DEPTH];
+	struct block block[IR_LOWERED_DEPTH];
 	unsigned depth;
 	uint32_t exec;     /* the lanes that are on; ALL_LANES: all of them */
 	unsigned exec_reg; /* then: those of this register's mask; NO_REGISTER: as exec says; LOST_REGISTER: of a mask

@@ -89,7 +89,7 @@ static struct rdna_operand limit_of(struct emitter *e, const struct rdna_lir_ins
 
 static void emit_loop(struct emitter *e, const struct rdna_lir_ins *i)
 {
-	assert(e->depth < MAX_DEPTH);
+	assert(e->depth < IR_LOWERED_DEPTH);
 	struct block *p = &e->block[e->depth++];
 	struct rdna_range d = rdna_machine_range(&i->d[0]);
 	struct rdna_operand count = count_of(e, i);
@@ -147,7 +147,7 @@ static void test(struct emitter *e, const struct rdna_lir_ins *i)
 
 static void emit_if(struct emitter *e, const struct rdna_lir_ins *i)
 {
-	assert(e->depth < MAX_DEPTH);
+	assert(e->depth < IR_LOWERED_DEPTH);
 	struct block *p = &e->block[e->depth++];
 	*p = (struct block){ .at = e->at, .exit = rdna_label(&e->r), .start = e->r.size };
 	test(e, i);

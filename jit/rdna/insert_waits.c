@@ -11,6 +11,7 @@
  * The counters count in order, so an older load is waited for by allowing as many to be outstanding as were issued
  * since. Scalar loads arrive in any order: only 0 says anything; gfx10 and gfx11 count them together with LDS.
  */
+#include "jit/ir/ir.h"
 #include "jit/rdna/machine.h"
 
 #include <assert.h>
@@ -336,13 +337,12 @@ static void step(void *user, void *state, size_t at)
 /* A loop counts by what those in it do. */
 static void find_issues(struct waiter *w)
 {
-	enum { MAX_DEPTH = 64 };
-	uint8_t open[MAX_DEPTH + 1] = { 0 };
+	uint8_t open[IR_LOWERED_DEPTH + 1] = { 0 };
 	unsigned depth = 0;
 	for (size_t at = w->next[0]; at < w->l->n_ins; at = w->next[at + 1]) {
 		unsigned op = w->l->ins[at].op;
 		if (op == RDNA_LIR_LOOP) {
-			assert(depth < MAX_DEPTH);
+			assert(depth < IR_LOWERED_DEPTH);
 			open[++depth] = 0;
 		} else if (op == RDNA_LIR_ENDLOOP) {
 			open[depth - 1] |= w->issues[w->loops[at]] = open[depth];

@@ -215,7 +215,7 @@ static void meet(uint32_t *holds, const uint32_t *other)
 
 static bool open_block(struct check *c, unsigned op)
 {
-	if (c->depth == MAX_DEPTH)
+	if (c->depth == IR_LOWERED_DEPTH)
 		return rdna_verify_fail(c, "loops and ifs nested deeper than 64");
 	c->stack[c->depth] = ++c->serial;
 	c->opened_by[c->depth] = (uint16_t)op;
@@ -319,7 +319,7 @@ static bool prepare(struct check *c)
 		return false;
 	c->n_words = c->first_word[l->n_regs];
 	c->open = calloc(c->n_words + SPECIALS, sizeof *c->open);
-	c->other = l->allocated ? malloc(MAX_DEPTH * sizeof *c->other) : NULL;
+	c->other = l->allocated ? malloc(IR_LOWERED_DEPTH * sizeof *c->other) : NULL;
 	return c->open && (c->other || !l->allocated);
 }
 

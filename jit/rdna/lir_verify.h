@@ -3,13 +3,13 @@
 #define JIT_RDNA_LIR_VERIFY_H
 
 #include "base/memfile.h"
+#include "jit/ir/ir.h"
 #include "jit/rdna/live.h"
 
 enum {
-	MAX_DEPTH = 64, /* of loops and ifs */
-	MACHINE = 512,  /* machine registers, scalar and vector */
-	SPECIALS = 4,   /* machine registers whose definition is followed like a word's */
-	OUTSIDE = 1     /* the serial number of what is in no block */
+	MACHINE = 512, /* machine registers, scalar and vector */
+	SPECIALS = 4,  /* machine registers whose definition is followed like a word's */
+	OUTSIDE = 1    /* the serial number of what is in no block */
 };
 
 struct check {
@@ -20,11 +20,11 @@ struct check {
 	uint32_t *open; /* by word, specials behind them: 1 + serial number of the block it was first written in; 0: not
 	                   written */
 	uint32_t n_words;
-	uint32_t holds[MACHINE];           /* by machine register: content() of the word in it; 0: nothing known */
-	uint32_t stack[MAX_DEPTH], serial; /* of loops and parts of ifs that are open */
-	uint16_t opened_by[MAX_DEPTH];     /* RDNA_LIR_LOOP, RDNA_LIR_IF, RDNA_LIR_ELSE */
-	uint32_t (*other)[MACHINE];        /* with registers assigned, by depth: what they hold on other ways: those
-	                                      that leave a loop before its end; at the if, then behind its first part */
+	uint32_t holds[MACHINE]; /* by machine register: content() of the word in it; 0: nothing known */
+	uint32_t stack[IR_LOWERED_DEPTH], serial; /* of loops and parts of ifs that are open */
+	uint16_t opened_by[IR_LOWERED_DEPTH];     /* RDNA_LIR_LOOP, RDNA_LIR_IF, RDNA_LIR_ELSE */
+	uint32_t (*other)[MACHINE]; /* with registers assigned, by depth: what they hold on other ways: those
+	                               that leave a loop before its end; at the if, then behind its first part */
 	unsigned depth;
 	bool ok;
 };

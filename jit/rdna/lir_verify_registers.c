@@ -22,7 +22,7 @@ struct registers {
 	uint32_t begun; /* the innermost open loop; 0: none */
 	/* By depth, of ifs and of loops that a break leaves, else NULL: the registers on other ways to where the block
 	 * ends. At the if; then behind its first part. */
-	struct held *other[MAX_DEPTH];
+	struct held *other[IR_LOWERED_DEPTH];
 };
 
 static bool in_loop(const struct check *c, uint32_t loop)
@@ -113,7 +113,7 @@ static void meet(struct registers *p, struct held *x, const struct held *y)
 static void open_block(struct registers *p, unsigned op)
 {
 	struct check *c = p->c;
-	if (c->depth == MAX_DEPTH) {
+	if (c->depth == IR_LOWERED_DEPTH) {
 		rdna_verify_fail(c, "loops and ifs nested deeper than 64");
 		return;
 	}
@@ -205,7 +205,7 @@ bool rdna_lir_verify_registers(const struct rdna_lir *l, struct error *err)
 			                 (unsigned)l->reg[r].phys, (unsigned)l->reg[r].n);
 	for (const struct rdna_lir_ins *i = l->ins; c.ok && c.at < l->n_ins; c.at++, i++)
 		check_registers(&p, i);
-	for (unsigned d = 0; d < MAX_DEPTH; d++)
+	for (unsigned d = 0; d < IR_LOWERED_DEPTH; d++)
 		free(p.other[d]);
 	return c.ok;
 }

@@ -5,6 +5,7 @@
  * may feed makes the word live to the end of that loop, for it goes round its back. A write inside a loop that has
  * ended, or inside a part of an if, feeds nothing behind it for sure: it may not have run.
  */
+#include "jit/ir/ir.h"
 #include "jit/rdna/live.h"
 
 #include <assert.h>
@@ -13,7 +14,7 @@
 
 #include "base/array.h"
 
-enum { MAX_DEPTH = 64, MAX_USES = 8 /* of an instruction: all its operands, one of them twice */, USUAL_USES = 3 };
+enum { MAX_USES = 8 /* of an instruction: all its operands, one of them twice */, USUAL_USES = 3 };
 
 struct walk {
 	const struct rdna_lir *l;
@@ -27,7 +28,7 @@ struct walk {
 	struct {
 		uint32_t start, undo;
 		bool loop;
-	} block[MAX_DEPTH]; /* loops and parts of ifs that are open */
+	} block[IR_LOWERED_DEPTH]; /* loops and parts of ifs that are open */
 	unsigned depth;
 	uint32_t begun;   /* where the innermost open loop begins; 0: none is open, or nothing stands before it */
 	uint32_t entered; /* the same of blocks */
@@ -107,7 +108,7 @@ static inline struct rdna_use *write_operand(struct walk *w, struct rdna_use *u,
 
 static void enter(struct walk *w, bool loop)
 {
-	assert(w->depth < MAX_DEPTH);
+	assert(w->depth < IR_LOWERED_DEPTH);
 	w->block[w->depth].start = w->at;
 	w->block[w->depth].loop = loop;
 	w->block[w->depth++].undo = (uint32_t)w->n_undo;
@@ -215,7 +216,7 @@ static inline struct rdna_use *step(struct walk *w, const struct rdna_lir_ins *i
 
 static void find_loops(struct rdna_live *v, const struct rdna_lir *l)
 {
-	uint32_t open[MAX_DEPTH];
+	uint32_t open[IR_LOWERED_DEPTH];
 	unsigned depth = 0;
 	for (uint32_t k = 0; k < l->n_ins; k++) {
 		if (l->ins[k].op < RDNA_OP_COUNT)

@@ -6,7 +6,7 @@
 #include "jit/x86/select.h"
 #include "base/array.h"
 
-enum { MAX_DEPTH = 64, PAGE = 4096 };
+enum { PAGE = 4096 };
 
 struct note {
 	uint32_t offset;
@@ -20,7 +20,7 @@ struct emitter {
 	struct emit_block {
 		int head, exit; /* labels; head: of loops; exit: of an if, where it goes when a part is not run */
 		bool loop;
-	} block[MAX_DEPTH]; /* that are open */
+	} block[IR_LOWERED_DEPTH]; /* that are open */
 	unsigned depth;
 	int pool;
 	uint32_t vec_slots_at, gpr_slots_at, frame;

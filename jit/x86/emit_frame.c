@@ -13,7 +13,7 @@ static bool innermost(const struct emitter *e, uint32_t at)
 
 void x86_emit_loop(struct emitter *e, const struct lir_ins *i)
 {
-	assert(e->depth < MAX_DEPTH);
+	assert(e->depth < IR_LOWERED_DEPTH);
 	int head = x86_label(&e->x), out = x86_label(&e->x);
 	if (i->a) {
 		emit2(e, X86_TEST, g(e, i->a), g(e, i->a));
@@ -42,7 +42,7 @@ void x86_emit_endloop(struct emitter *e, const struct lir_ins *i, bool flags)
 
 static void emit_if(struct emitter *e, const struct lir_ins *i)
 {
-	assert(e->depth < MAX_DEPTH);
+	assert(e->depth < IR_LOWERED_DEPTH);
 	int out = x86_label(&e->x);
 	emit2(e, X86_TEST, i->imm ? x86_r32(e->l->phys[i->a]) : g(e, i->a), i->imm ? x86_imm(i->imm) : g(e, i->a));
 	emit1(e, X86_JE, x86_mem_label(out, 0));

@@ -17,7 +17,7 @@
 static bool ra_find_loops(struct ra *ra)
 {
 	struct lir *l = ra->l;
-	uint32_t open[MAX_DEPTH];
+	uint32_t open[IR_LOWERED_DEPTH];
 	unsigned depth = 0;
 	if (!array_grow((void **)&ra->loop_end, &ra->loop_end_capacity, l->n_ins, sizeof *ra->loop_end))
 		return ra_no_memory(ra);
@@ -72,7 +72,7 @@ static bool ra_write(struct ra *ra, uint32_t v, uint32_t k)
 
 static void ra_enter(struct ra *ra, uint32_t k, bool loop)
 {
-	assert(ra->depth < MAX_DEPTH);
+	assert(ra->depth < IR_LOWERED_DEPTH);
 	struct ra_block *b = &ra->block[ra->depth++];
 	*b = (struct ra_block){ .start = k, .undo = (uint32_t)ra->n_undo, .loop = loop };
 	if (loop)

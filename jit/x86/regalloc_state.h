@@ -2,6 +2,7 @@
 #ifndef JIT_X86_REGALLOC_STATE_H
 #define JIT_X86_REGALLOC_STATE_H
 
+#include "jit/ir/ir.h"
 #include "jit/x86/regalloc.h"
 
 /* How a class of registers goes to memory and back. A mask's slot is a general one. */
@@ -20,7 +21,7 @@ enum {
 	RA_SPILLED = 2,  /* lives in memory */
 	RA_MANY_DEFS = 4 /* written more than once */
 };
-enum { MAX_DEPTH = 64 /* of loops and ifs */, MAX_OPERANDS = 5 /* that an instruction reads */ };
+enum { MAX_OPERANDS = 5 /* that an instruction reads */ };
 #define RA_NONE UINT32_MAX
 
 struct ra_reg {
@@ -49,7 +50,7 @@ struct ra {
 	struct ra_block {
 		uint32_t start, end, undo; /* end: of loops */
 		bool loop;
-	} block[MAX_DEPTH]; /* loops and parts of ifs that are open */
+	} block[IR_LOWERED_DEPTH]; /* loops and parts of ifs that are open */
 	unsigned depth, loops;
 	uint32_t holder[LIR_CLASSES][32]; /* by position in the order: the register's owner, 0: free */
 	uint32_t free[LIR_CLASSES];

@@ -8,6 +8,7 @@
 #define LOADERS_MODEL_GGUF_FIELDS_H
 
 #include "loaders/model/model_load.h"
+#include "loaders/model/presence.h"
 
 struct gguf_reader {
 	struct model *m;
@@ -17,8 +18,6 @@ struct gguf_reader {
 	char key[96]; /* the key last asked for, for messages */
 	struct error *err;
 };
-
-enum presence { OPTIONAL, REQUIRED };
 
 /* "ARCHITECTURE.suffix", which counts as asked for. */
 const char *gguf_key(struct gguf_reader *r, const char *suffix);

@@ -9,6 +9,7 @@
 
 #include "base/json_read.h"
 #include "loaders/model/model_load.h"
+#include "loaders/model/presence.h"
 
 struct hf_reader {
 	struct model *m;
@@ -18,8 +19,6 @@ struct hf_reader {
 	const struct arch_row *row;
 	struct error *err;
 };
-
-enum presence { OPTIONAL, REQUIRED };
 
 /* NULL when absent. */
 json_t *hf_get(struct hf_reader *r, const json_t *object, const char *key);

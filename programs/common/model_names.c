@@ -200,7 +200,7 @@ static const char *without_revision(const char *name, char out[NAME_LENGTH_MAX])
 	return out;
 }
 
-static int fit(const char *whole, const struct model_location *p)
+static int fit(const char *whole, const struct found_model *p)
 {
 	char quoted[NAME_LENGTH_MAX], plain[NAME_LENGTH_MAX];
 	const char *name = without_store(p->name, p->source);
@@ -220,13 +220,13 @@ static int fit(const char *whole, const struct model_location *p)
 /* ---- those that fit best */
 
 struct fitting {
-	const struct model_location **location;
+	const struct found_model **choice;
 	size_t n;
 	int fit;
 };
 
 /* What a repository has besides its model: projectors of pictures, and links that lead nowhere. */
-static bool is_no_model(const struct model_location *p)
+static bool is_no_model(const struct found_model *p)
 {
 	struct error ignored = { 0 };
 	struct model_facts f;
@@ -235,7 +235,7 @@ static bool is_no_model(const struct model_location *p)
 	                   (model_facts_read(&f, p->path, &ignored) && strcmp(f.architecture, "clip") == 0));
 }
 
-static bool is_same_file(const struct model_location *a, const struct model_location *b)
+static bool is_same_file(const struct found_model *a, const struct found_model *b)
 {
 	struct stat x, y;
 
@@ -248,13 +248,13 @@ static void leave_out_others(struct fitting *f)
 	size_t n = 0, usable = 0;
 
 	for (size_t i = 0; i < f->n; i++)
-		usable += !is_no_model(f->location[i]);
+		usable += !is_no_model(f->choice[i]);
 	for (size_t i = 0; i < f->n; i++) {
-		bool twice = (usable && is_no_model(f->location[i]));
+		bool twice = (usable && is_no_model(f->choice[i]));
 		for (size_t k = 0; k < n && !twice; k++)
-			twice = is_same_file(f->location[i], f->location[k]);
+			twice = is_same_file(f->choice[i], f->choice[k]);
 		if (!twice)
-			f->location[n++] = f->location[i];
+			f->choice[n++] = f->choice[i];
 	}
 	f->n = n;
 }
@@ -263,8 +263,8 @@ static void leave_out_others(struct fitting *f)
 static bool find_fitting(struct fitting *f, const struct model_search *s, const char *whole)
 {
 	f->fit = FIT_NOT;
-	f->location = calloc(s->n + 1, sizeof *f->location);
-	if (!f->location)
+	f->choice = calloc(s->n + 1, sizeof *f->choice);
+	if (!f->choice)
 		return false;
 	for (size_t i = 0; i < s->n; i++) {
 		int one = fit(whole, &s->found[i]);
@@ -273,7 +273,7 @@ static bool find_fitting(struct fitting *f, const struct model_search *s, const 
 			f->n = 0;
 		}
 		if (one == f->fit && one != FIT_NOT)
-			f->location[f->n++] = &s->found[i];
+			f->choice[f->n++] = &s->found[i];
 	}
 	if (f->n > 1)
 		leave_out_others(f);
@@ -289,7 +289,7 @@ static void say_choices(const char *word, const struct fitting *f, struct error 
 
 	for (; shown < f->n && shown < SHOWN_MAX; shown++) {
 		char one[200];
-		error_quote(one, sizeof one, f->location[shown]->name, strlen(f->location[shown]->name));
+		error_quote(one, sizeof one, f->choice[shown]->name, strlen(f->choice[shown]->name));
 		if (at + strlen(one) + 40 > sizeof list)
 			break;
 		at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", at ? ", " : "", one);
@@ -389,7 +389,7 @@ static bool looks_like_path(const char *word)
 
 static bool take(struct model_named *out, const char *word, const struct fitting *f, struct error *err)
 {
-	const struct model_location *p = f->location[0];
+	const struct found_model *p = f->choice[0];
 
 	if (f->n > 1) {
 		say_choices(word, f, err);
@@ -428,19 +428,19 @@ bool model_named(struct model_named *out, const char *word, struct error *err)
 		ok = take(out, word, &f, err);
 	else
 		ok = looks_like_path(word) ? take_path(out, word, err) : say_unknown(out, word, &s, err);
-	free(f.location);
+	free(f.choice);
 	model_search_free(&s);
 	return ok;
 }
 
-size_t model_name_among(const char *word, const struct model_location *p, size_t n)
+size_t model_name_among(const char *word, const struct found_model *p, size_t n)
 {
-	const struct model_search s = { .found = (struct model_location *)(uintptr_t)p, .n = n };
+	const struct model_search s = { .found = (struct found_model *)(uintptr_t)p, .n = n };
 	struct fitting f = { 0 };
 	const bool one = strlen(word) < NAME_LENGTH_MAX && find_fitting(&f, &s, word) && f.n == 1;
-	const size_t which = one ? (size_t)(f.location[0] - p) : n;
+	const size_t which = one ? (size_t)(f.choice[0] - p) : n;
 
-	free(f.location);
+	free(f.choice);
 	return which;
 }
 
@@ -468,7 +468,7 @@ bool model_path(const char **word, struct error *err)
 
 /* ---- names that several have */
 
-static bool rename_location(struct model_location *p, bool later)
+static bool rename_found(struct found_model *p, bool later)
 {
 	char *name = NULL;
 
@@ -483,14 +483,14 @@ static bool rename_location(struct model_location *p, bool later)
 	return true;
 }
 
-bool model_names_unique(struct model_location *p, size_t n)
+bool model_names_unique(struct found_model *p, size_t n)
 {
 	bool ok = true, several = n > 1 && strcmp(p[0].source, p[n - 1].source) != 0;
 
 	for (size_t i = n; i-- > 0 && ok;) {
 		bool later = i && strcmp(p[i].source, p[i - 1].source) == 0 && p[i].path;
 		if (later || several)
-			ok = rename_location(&p[i], later);
+			ok = rename_found(&p[i], later);
 	}
 	return ok;
 }

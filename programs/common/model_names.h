@@ -25,7 +25,7 @@ struct model_named {
 bool model_named(struct model_named *out, const char *word, struct error *err);
 void model_named_free(struct model_named *m);
 /* The number of the place of which the word is a name; n: none, or several. */
-size_t model_name_among(const char *word, const struct model_location *p, size_t n);
+size_t model_name_among(const char *word, const struct found_model *p, size_t n);
 /* The path alone, which lives as long as the program. False: err. */
 bool model_path(const char **word, struct error *err);
 /* Whether the word can be no name: there is such a file, or it is spelled as paths are. */
@@ -35,6 +35,6 @@ bool model_is_path(const char *word);
 size_t model_name_stem(const char *name);
 /* Gives places of one name, sorted by source and order, others, so that each can be asked for: the path to those behind
  * the first of their source, and the source in front where there are several. False: no memory. */
-bool model_names_unique(struct model_location *p, size_t n);
+bool model_names_unique(struct found_model *p, size_t n);
 
 #endif

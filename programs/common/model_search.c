@@ -48,7 +48,7 @@ static bool note(struct model_search *s, char *sentence)
 	return keep(&s->note, &s->n_notes, &s->notes_room, sentence);
 }
 
-static void free_location(struct model_location *p)
+static void free_found(struct found_model *p)
 {
 	free(p->name);
 	free(p->path);
@@ -57,7 +57,7 @@ static void free_location(struct model_location *p)
 }
 
 /* Takes over its texts, of which all but the name may be NULL. */
-static bool add(struct model_search *s, struct model_location p)
+static bool add(struct model_search *s, struct found_model p)
 {
 	bool full = s->n == FOUND_MAX;
 
@@ -67,7 +67,7 @@ static bool add(struct model_search *s, struct model_location p)
 		return true;
 	}
 	full = full && p.name;
-	free_location(&p);
+	free_found(&p);
 	return full;
 }
 
@@ -149,7 +149,7 @@ struct tree {
 static bool add_file(const struct tree *t, char *name, char *path)
 {
 	return add(t->search,
-	           (struct model_location){
+	           (struct found_model){
 			   .source = t->source, .name = name, .path = path, .old_revision = t->old_revision });
 }
 
@@ -324,12 +324,12 @@ static bool see_manifest(struct model_search *s, const char *root, const char *p
 
 	json_decref(m);
 	file_close(&file);
-	struct model_location p = {
+	struct found_model p = {
 		.source = "ollama", .name = name, .path = blob, .trouble = trouble, .manifest = strdup(path)
 	};
 	if (memory && p.manifest)
 		return add(s, p);
-	free_location(&p);
+	free_found(&p);
 	return false;
 }
 
@@ -431,7 +431,7 @@ static bool search_root(struct model_search *s, const struct root *r, struct see
 
 static int by_source(const void *a, const void *b)
 {
-	const struct model_location *x = a, *y = b;
+	const struct found_model *x = a, *y = b;
 	int c = strcmp(x->source, y->source);
 
 	return c ? c : strcmp(x->name, y->name);
@@ -439,7 +439,7 @@ static int by_source(const void *a, const void *b)
 
 static int by_name(const void *a, const void *b)
 {
-	const struct model_location *x = a, *y = b;
+	const struct found_model *x = a, *y = b;
 	int c = strcmp(x->name, y->name);
 
 	c = c ? c : strcmp(x->source, y->source);
@@ -488,7 +488,7 @@ bool model_search_folder(struct model_search *s, const char *folder, struct erro
 void model_search_free(struct model_search *s)
 {
 	for (size_t i = 0; i < s->n; i++)
-		free_location(&s->found[i]);
+		free_found(&s->found[i]);
 	free(s->found);
 	free_list(s->note, s->n_notes);
 	free_list(s->searched, s->n_searched);

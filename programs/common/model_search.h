@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-struct model_location {
+struct found_model {
 	const char *source; /* "ollama" */
 	char *name, *path;  /* path: as jitrun takes it; NULL: there is none, and trouble says why */
 	char *trouble;      /* NULL, or why it cannot be used as it is */
@@ -22,7 +22,7 @@ struct model_location {
 };
 
 struct model_search {
-	struct model_location *found; /* by source, then by name */
+	struct found_model *found; /* by source, then by name */
 	size_t n, room;
 	char **note; /* what could not be looked at, in sentences; and the folders that were */
 	size_t n_notes, notes_room;

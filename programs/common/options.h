@@ -19,6 +19,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+/* The status of a program whose command line is wrong. */
+enum { EXIT_USAGE = 2 };
+
 enum option_kind {
 	OPTION_FLAG,
 	OPTION_TEXT,

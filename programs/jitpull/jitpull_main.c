@@ -21,7 +21,7 @@
 #include "runtime/host/system.h"
 #include "include/jitrun.h"
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
+enum { EXIT_FAILED = 1, EXIT_INTERRUPTED = 130 };
 
 static volatile sig_atomic_t interrupted;
 static struct {

@@ -37,7 +37,7 @@ struct row {
 	struct error why_not; /* code 0: it runs */
 };
 
-static bool read_row(struct row *r, const struct model_location *p)
+static bool read_row(struct row *r, const struct found_model *p)
 {
 	struct model m;
 
@@ -74,7 +74,7 @@ static const char *without_path(const char *sentence, const char *path)
 	return strncmp(sentence, label, n) == 0 && strncmp(sentence + n, ": ", 2) == 0 ? sentence + n + 2 : sentence;
 }
 
-static void print_row(const struct model_location *p, const struct row *r)
+static void print_row(const struct found_model *p, const struct row *r)
 {
 	char name[400], type[64], parameters[FACTS_SIZE] = "", size[FACTS_SIZE] = "", quoted[FACTS_QUOTED];
 
@@ -110,7 +110,7 @@ static void print_notes(const struct model_search *s, bool any)
 
 /* ---- for machines */
 
-static json_t *json_row(const struct model_location *p, const struct row *r)
+static json_t *json_row(const struct found_model *p, const struct row *r)
 {
 	json_t *o = json_pack("{s:o, s:s, s:o}", "name", output_string(p->name), "source", p->source, "path",
 	                      p->path ? output_string(p->path) : json_null());

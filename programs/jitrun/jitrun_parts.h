@@ -50,7 +50,7 @@
 
 enum { N_DEFAULT = -2 /* of --n-predict: 256 tokens of a text, all of an answer */ };
 enum { OPERANDS_MAX = 4 /* run MODEL PROMPT, and one too many */ };
-enum { EXIT_USAGE = 2, EXIT_NO = 3, EXIT_INTERRUPTED = 130 };
+enum { EXIT_NO = 3, EXIT_INTERRUPTED = 130 };
 
 /* ---- jitrun_options.c */
 

@@ -27,7 +27,7 @@ static struct {
 	struct served *model;
 } fetched_as[SERVE_MAX_MODELS]; /* names by which models were fetched */
 static size_t n_fetched;
-static struct model_location found[SERVE_MAX_MODELS]; /* of those found in folders, what is known; name NULL: another */
+static struct found_model found[SERVE_MAX_MODELS]; /* of those found in folders, what is known; name NULL: another */
 
 static bool is_known(const struct models *all, const char *path)
 {
@@ -49,27 +49,27 @@ static bool is_model(const char *path)
 }
 
 /* An entry of the list keeps the name by which it was found: what people write for it is judged by that. */
-static void keep_name(struct models *all, const struct model_location *p)
+static void keep_name(struct models *all, const struct found_model *p)
 {
 	for (size_t i = 0; i < all->n; i++)
 		if (!all->list[i].made && strcmp(all->list[i].path, p->path) == 0) {
 			char *name = found[i].name ? NULL : strdup(p->name);
 			if (!name)
 				return;
-			found[i] = (struct model_location){ .source = p->source,
-				                            .name = name,
-				                            .path = (char *)(uintptr_t)all->list[i].path,
-				                            .order = p->order,
-				                            .old_revision = p->old_revision };
+			found[i] = (struct found_model){ .source = p->source,
+				                         .name = name,
+				                         .path = (char *)(uintptr_t)all->list[i].path,
+				                         .order = p->order,
+				                         .old_revision = p->old_revision };
 		}
 }
 
 /* Whether it is new. name: what it is called. */
-static bool add_one(struct models *all, const char *location, const char *called, size_t n)
+static bool add_one(struct models *all, const char *model_path, const char *called, size_t n)
 {
 	struct error ignored = { 0 };
 
-	if (is_known(all, location) || !is_model(location))
+	if (is_known(all, model_path) || !is_model(model_path))
 		return false;
 	if (all->n == SERVE_MAX_MODELS) {
 		if (!full_told)
@@ -78,7 +78,7 @@ static bool add_one(struct models *all, const char *location, const char *called
 		full_told = true;
 		return false;
 	}
-	char *path = strdup(location), *name = strndup(called, n); /* for as long as the program runs */
+	char *path = strdup(model_path), *name = strndup(called, n); /* for as long as the program runs */
 	bool ok = path && name && models_add(all, path, name, NULL, &ignored);
 	if (!ok)
 		free(path); /* one of that name is there */
@@ -91,7 +91,7 @@ static bool add(struct models *all, const struct model_search *s)
 	bool any = false;
 
 	for (size_t i = 0; i < s->n; i++) {
-		const struct model_location *p = &s->found[i];
+		const struct found_model *p = &s->found[i];
 		if (!p->path || p->trouble)
 			continue;
 		any |= add_one(all, p->path, p->name, model_name_stem(p->name));
@@ -147,16 +147,16 @@ static void refresh(struct models *all)
 static struct served *guess(struct models *all, const char *name)
 {
 	struct served *m = NULL;
-	struct model_location location[SERVE_MAX_MODELS];
+	struct found_model served[SERVE_MAX_MODELS];
 	size_t at[SERVE_MAX_MODELS], n = 0;
 
 	pthread_mutex_lock(&lock);
 	for (size_t i = 0; i < all->n; i++)
 		if (found[i].name && !all->list[i].gone) {
-			location[n] = found[i];
+			served[n] = found[i];
 			at[n++] = i;
 		}
-	const size_t which = model_name_among(name, location, n);
+	const size_t which = model_name_among(name, served, n);
 	if (which < n)
 		m = &all->list[at[which]];
 	for (size_t i = 0; i < n_fetched && !m; i++)

@@ -74,7 +74,7 @@ static bool join(char out[200], const char *space, const char *name)
 
 /* ---- tools into functions */
 
-static json_t *function(const struct tool_reading *a, const json_t *tool, const char *name)
+static json_t *function(const struct tool_intake *a, const json_t *tool, const char *name)
 {
 	static const char *const same[] = { "parameters", "strict" };
 	json_t *o = tool_function(name, text_of(tool, "description"), NULL), *v;
@@ -88,7 +88,7 @@ static json_t *function(const struct tool_reading *a, const json_t *tool, const 
 	return o;
 }
 
-static json_t *typed_tool(const struct tool_reading *a, const struct typed *t)
+static json_t *typed_tool(const struct tool_intake *a, const struct typed *t)
 {
 	json_t *o = tool_function(t->type, t->description,
 	                          json_read_digits(t->schema, strlen(t->schema), UINT64_MAX, t->type, NULL));
@@ -97,9 +97,9 @@ static json_t *typed_tool(const struct tool_reading *a, const struct typed *t)
 	return o;
 }
 
-static bool add_tool(struct tool_reading *a, json_t *list, const json_t *tool, const char *space);
+static bool add_tool(struct tool_intake *a, json_t *list, const json_t *tool, const char *space);
 
-static bool add_namespace(struct tool_reading *a, json_t *list, const json_t *tool)
+static bool add_namespace(struct tool_intake *a, json_t *list, const json_t *tool)
 {
 	struct refusal *r = a->r;
 	json_t *tools = field_array(tool, "tools", r), *one;
@@ -124,7 +124,7 @@ static bool add_namespace(struct tool_reading *a, json_t *list, const json_t *to
 }
 
 /* space: the name of the namespace that it is in; NULL: of none. */
-static bool add_tool(struct tool_reading *a, json_t *list, const json_t *tool, const char *space)
+static bool add_tool(struct tool_intake *a, json_t *list, const json_t *tool, const char *space)
 {
 	struct refusal *r = a->r;
 	const char *type = text_of(tool, "type"), *own = text_of(tool, "name");
@@ -159,7 +159,7 @@ static bool add_tool(struct tool_reading *a, json_t *list, const json_t *tool, c
 
 json_t *response_tools_functions(const json_t *body, json_t *warnings, struct refusal *r)
 {
-	struct tool_reading a = tool_reading(body, warnings, r);
+	struct tool_intake a = tool_intake(body, warnings, r);
 	json_t *list = json_array(), *tool;
 	size_t i;
 

@@ -24,13 +24,13 @@ static bool requires_call(const json_t *choice)
 	return json_is_object(choice) || (word && strcmp(word, "auto") != 0 && strcmp(word, "none") != 0);
 }
 
-struct tool_reading tool_reading(const json_t *body, json_t *warnings, struct refusal *r)
+struct tool_intake tool_intake(const json_t *body, json_t *warnings, struct refusal *r)
 {
 	const json_t *choice = field_value(body, "tool_choice"), *one = json_object_get(choice, "function");
 	const char *only = text_of(choice, "name"), *word = json_string_value(choice);
 
 	one = one ? one : json_object_get(choice, "custom");
-	return (struct tool_reading){
+	return (struct tool_intake){
 		.warnings = warnings,
 		.required = requires_call(choice),
 		.none = word && strcmp(word, "none") == 0,
@@ -41,7 +41,7 @@ struct tool_reading tool_reading(const json_t *body, json_t *warnings, struct re
 	};
 }
 
-void tool_warn(struct tool_reading *a, json_t *sentence)
+void tool_warn(struct tool_intake *a, json_t *sentence)
 {
 	if (a->warnings)
 		json_add(a->warnings, sentence);
@@ -71,7 +71,7 @@ struct form {
 	char path[100]; /* of it in the request */
 };
 
-static bool read_form(struct tool_reading *a, const json_t *tool, bool chat, struct form *f)
+static bool read_form(struct tool_intake *a, const json_t *tool, bool chat, struct form *f)
 {
 	const json_t *format = field_value(tool, "format"), *grammar;
 	const char *type = text_of(format, "type"), *syntax;
@@ -103,7 +103,7 @@ static bool read_form(struct tool_reading *a, const json_t *tool, bool chat, str
 }
 
 /* Whether it may be called. */
-static bool may_call(const struct tool_reading *a, const char *name)
+static bool may_call(const struct tool_intake *a, const char *name)
 {
 	if (a->none || (a->allowed && !allowed_tools_have(a->allowed, name)))
 		return false;
@@ -111,7 +111,7 @@ static bool may_call(const struct tool_reading *a, const char *name)
 }
 
 /* Whether the definition can be held; who requires a call is refused where it cannot. */
-static bool can_hold(struct tool_reading *a, const struct form *f, const char *name)
+static bool can_hold(struct tool_intake *a, const struct form *f, const char *name)
 {
 	struct error err = { 0 };
 
@@ -127,7 +127,7 @@ static bool can_hold(struct tool_reading *a, const struct form *f, const char *n
 	return can;
 }
 
-json_t *custom_tool(struct tool_reading *a, const json_t *tool, const char *name, bool chat)
+json_t *custom_tool(struct tool_intake *a, const json_t *tool, const char *name, bool chat)
 {
 	const char *about = text_of(tool, "description");
 	json_t *input = json_pack("{s:s}", "type", "string"), *whole = NULL;
@@ -165,7 +165,7 @@ static bool is_custom(const json_t *o)
 
 static bool take_tools(json_t *body, json_t *warnings, struct refusal *r)
 {
-	struct tool_reading a = tool_reading(body, warnings, r);
+	struct tool_intake a = tool_intake(body, warnings, r);
 	json_t *tools = field_array(body, "tools", r), *tool, *list = json_array();
 	size_t i;
 

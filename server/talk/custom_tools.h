@@ -12,8 +12,8 @@
 
 #include "server/request/refusal.h"
 
-/* Tools being read. A grammar is read where it is held, or a warning is asked for. */
-struct tool_reading {
+/* Tools being read. A grammar is read where it is held, or where there are warnings. */
+struct tool_intake {
 	json_t *warnings;      /* NULL: they are told elsewhere */
 	bool required;         /* the answer must be a call, */
 	const char *only;      /* and of the tool of this name; NULL: of any */
@@ -24,13 +24,13 @@ struct tool_reading {
 	struct refusal *r;
 };
 
-struct tool_reading tool_reading(const json_t *body, json_t *warnings, struct refusal *r);
+struct tool_intake tool_intake(const json_t *body, json_t *warnings, struct refusal *r);
 /* The sentence is taken over. */
-void tool_warn(struct tool_reading *a, json_t *sentence);
+void tool_warn(struct tool_intake *a, json_t *sentence);
 json_t *tool_function(const char *name, const char *description, json_t *parameters);
 /* The function that a tool is: tool is {"description", "format": {"type", "syntax", "definition"}} of responses, or of
  * chat completions, where syntax and definition stand in "grammar" of the format. */
-json_t *custom_tool(struct tool_reading *a, const json_t *tool, const char *name, bool chat);
+json_t *custom_tool(struct tool_intake *a, const json_t *tool, const char *name, bool chat);
 
 /* The tools, the choice of one and the calls in messages of a request to chat completions. Sentences about grammars
  * that are not held are added to warnings, which may be NULL. False: refused. */
