@@ -60,7 +60,7 @@ static void show_written(void *user, uint64_t done, uint64_t total) { progress_s
 /* Makes one up where --shape asks for it; *fd stays open as long as the file is needed. */
 static bool make_model(char *path, size_t size, int *fd, struct error *err)
 {
-	const struct shape *s = shape_find(opt.shape);
+	const struct model_shape *s = shape_find(opt.shape);
 	const struct mixture *m = mixture_find(opt.weights ? opt.weights : "q8_0");
 	uint64_t bytes = synth_bytes(s, m), available = system_available_memory();
 

@@ -137,7 +137,7 @@ int lab_threads(const struct lab *l) { return pool_threads(l->pool); }
 static void *buffer(struct lab *l, unsigned i) { return l->buffers + i * buffer_bytes(); }
 
 /* Of the buffers, what a layer of this shape uses. */
-static void fill_buffers(struct lab *l, const struct shape *s)
+static void fill_buffers(struct lab *l, const struct model_shape *s)
 {
 	uint64_t attention = (uint64_t)s->heads * s->head_dim, widest = s->ffn > s->hidden ? s->ffn : s->hidden,
 		 wide = attention > widest ? attention : widest;
@@ -210,9 +210,9 @@ static bool assign_pages(struct lab *l, struct error *err)
 	return true;
 }
 
-bool lab_model(struct lab *l, const struct shape *s, const struct mixture *m, struct error *err)
+bool lab_model(struct lab *l, const struct model_shape *s, const struct mixture *m, struct error *err)
 {
-	struct shape one = *s;
+	struct model_shape one = *s;
 	size_t n;
 
 	forget_model(l);

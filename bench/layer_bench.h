@@ -22,7 +22,7 @@ void lab_close(struct lab *l);
 int lab_threads(const struct lab *l);
 
 /* A layer of this shape; forgets the plans of the one before. */
-bool lab_model(struct lab *l, const struct shape *s, const struct mixture *m, struct error *err);
+bool lab_model(struct lab *l, const struct model_shape *s, const struct mixture *m, struct error *err);
 /* A plan over so many tokens, ready to run; belongs to the lab. general: as in plan_options. NULL: err. */
 struct plan *lab_plan(struct lab *l, uint32_t tokens, bool general, struct error *err);
 

@@ -17,7 +17,7 @@
 
 struct passes_options {
 	const struct target *target;
-	const struct shape *shape;
+	const struct model_shape *shape;
 	const struct mixture *mixture; /* NULL: bf16, q8_0 and q4_k in turn */
 	int threads;
 	long rounds;

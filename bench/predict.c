@@ -142,7 +142,7 @@ static bool all_counted(const struct prediction *p)
 /* As few layers as have every kernel of the whole model. */
 static bool count_shape(struct prediction *p, struct error *err)
 {
-	struct shape part = *p->o->shape;
+	struct model_shape part = *p->o->shape;
 
 	for (part.layers = part.layers < 2 ? part.layers : 2;; part.layers *= 2) {
 		char path[4096];

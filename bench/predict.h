@@ -27,7 +27,7 @@ bool predict_report_read(struct predict_measured *out, const char *path, const c
 struct predict_options {
 	const char *target; /* "gfx1100" */
 	const char *path;   /* the model; NULL: one made up of the next two */
-	const struct shape *shape;
+	const struct model_shape *shape;
 	const struct mixture *mixture;
 	uint32_t depth;  /* positions in the context already */
 	uint32_t tokens; /* of the pass, 16 at most; logits for each, as in passes over draft tokens */

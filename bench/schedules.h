@@ -16,7 +16,7 @@
 
 struct schedules_options {
 	const struct target *target;
-	const struct shape *shape;
+	const struct model_shape *shape;
 	const struct mixture *mixture; /* NULL: bf16, q8_0, q4_k and q6_k in turn */
 	int threads;
 	long rounds;

@@ -21,7 +21,7 @@ static const double run_seconds = 0.01, quiet_seconds = 0.02;
 		"tiny-" #hidden "x" #attention "x" #ffn, "llama", hidden, 4, (attention) / 32, (attention) / 32, 32, \
 			ffn, 512, 2048, 1e4, 1e-5, true, 0, 0, SHAPE_NO_STATE \
 	}
-static const struct shape tiny[] = { TINY(64, 64, 128), TINY(128, 192, 192), TINY(128, 128, 256) };
+static const struct model_shape tiny[] = { TINY(64, 64, 128), TINY(128, 192, 192), TINY(128, 128, 256) };
 static const char *const known[] = { "qwen3-0.6b", "llama-3.2-1b", "llama-3.2-3b", "mistral-7b" };
 static const char *const weights[] = { "bf16", "q8_0", "q4_k" };
 enum {
@@ -207,7 +207,7 @@ static bool run_operation(struct suite *s, const struct operation *op, struct er
 	return true;
 }
 
-static bool run_pass(struct suite *s, const struct shape *shape, const char *format, int pass, struct error *err)
+static bool run_pass(struct suite *s, const struct model_shape *shape, const char *format, int pass, struct error *err)
 {
 	struct plan *p = lab_plan(s->lab, passes[pass].tokens, false, err);
 
@@ -230,10 +230,13 @@ static bool run_pass(struct suite *s, const struct shape *shape, const char *for
 	return true;
 }
 
-static const struct shape *shape_of(int i) { return i < TINY_SHAPES ? &tiny[i] : shape_find(known[i - TINY_SHAPES]); }
+static const struct model_shape *shape_of(int i)
+{
+	return i < TINY_SHAPES ? &tiny[i] : shape_find(known[i - TINY_SHAPES]);
+}
 
 /* Whether rows of a shape can have the text in their names: not when it holds another one's name. */
-static bool may_have(const char *only, const struct shape *shape)
+static bool may_have(const char *only, const struct model_shape *shape)
 {
 	for (int i = 0; only && i < SHAPES; i++)
 		if (strstr(only, shape_of(i)->name) && strcmp(shape_of(i)->name, shape->name) != 0)
@@ -246,7 +249,7 @@ static bool run_shapes(struct suite *s, struct error *err)
 	for (int i = 0; i < SHAPES; i++)
 		for (int w = 0; w < (i < TINY_SHAPES ? WEIGHTS - 1 : WEIGHTS);
 		     w++) { /* blocks of 256 weights are longer than tiny rows */
-			const struct shape *shape = shape_of(i);
+			const struct model_shape *shape = shape_of(i);
 			if (!may_have(s->o->only, shape))
 				continue;
 			if (!lab_model(s->lab, shape, mixture_find(weights[w]), err))

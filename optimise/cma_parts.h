@@ -22,7 +22,7 @@ struct cma {
 	uint64_t lazy;       /* evaluations between two eigendecompositions */
 	uint64_t decomposed; /* evaluations at the last one */
 	/* What is learnt. */
-	struct draw draw;
+	struct random_stream draw;
 	double sigma;
 	double *mean, *p_sigma, *p_c; /* n each */
 	double *c;                    /* n x n, or its diagonal */

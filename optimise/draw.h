@@ -12,7 +12,7 @@
 
 #include "base/math_host.h"
 
-struct draw {
+struct random_stream {
 	uint64_t seed, drawn; /* drawn: how many numbers were taken */
 };
 
@@ -22,16 +22,16 @@ static inline uint64_t draw_mix(uint64_t x)
 	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
 	return x ^ x >> 31;
 }
-static inline uint64_t draw_bits(struct draw *d)
+static inline uint64_t draw_bits(struct random_stream *d)
 {
 	return draw_mix(draw_mix(d->seed) + ++d->drawn * 0x9e3779b97f4a7c15u);
 }
 /* In (0, 1), a multiple of 2^-53 plus 2^-54. */
-static inline double draw_uniform(struct draw *d) { return ((double)(draw_bits(d) >> 11) + 0.5) * 0x1p-53; }
+static inline double draw_uniform(struct random_stream *d) { return ((double)(draw_bits(d) >> 11) + 0.5) * 0x1p-53; }
 /* 0 to n - 1; n is far below 2^32. */
-static inline size_t draw_below(struct draw *d, size_t n) { return (size_t)((draw_bits(d) >> 32) * n >> 32); }
+static inline size_t draw_below(struct random_stream *d, size_t n) { return (size_t)((draw_bits(d) >> 32) * n >> 32); }
 /* Normal numbers, two for each pair of uniform ones (Box and Muller 1958). */
-static inline void draw_normals(struct draw *d, double *out, size_t n)
+static inline void draw_normals(struct random_stream *d, double *out, size_t n)
 {
 	for (size_t i = 0; i < n; i += 2) {
 		const double radius = sqrt(-2 * math_host_log(draw_uniform(d))), u = draw_uniform(d);

@@ -21,7 +21,7 @@ struct many {
 	int divisions, directions;
 	double crossover_eta, mutation_eta, crossover, mutation;
 	double *lower, *upper; /* n */
-	struct draw draw;
+	struct random_stream draw;
 	uint64_t generation, evaluations;
 	/* The population, and behind it the offspring, then room for as many again while they are put in order. */
 	double *x, *f; /* 2 size x n; 2 size x m */

@@ -15,7 +15,7 @@ struct restarts {
 		generations_before; /* evaluations of each kind, and of all runs before */
 	uint64_t last_large;        /* of the last large run; a small one may take half of that */
 	uint64_t limit;             /* evaluations that the run at hand may take; 0: any number */
-	struct draw draw;
+	struct random_stream draw;
 	double *start, *start_low, *start_high, *lower, *upper; /* n each; lower and upper may be NULL */
 	double *best, best_value;
 	enum cma_stop last;

@@ -22,7 +22,7 @@ void state_write_reals(FILE *f, const char *field, const double *x, size_t n)
 	putc('\n', f);
 }
 void state_write_count(FILE *f, const char *field, uint64_t x) { fprintf(f, "%s %" PRIu64 "\n", field, x); }
-void state_write_draw(FILE *f, const struct draw *d)
+void state_write_draw(FILE *f, const struct random_stream *d)
 {
 	state_write_count(f, "seed-high", d->seed >> 32);
 	state_write_count(f, "seed-low", d->seed & UINT32_MAX);
@@ -127,9 +127,9 @@ uint64_t state_read_count(struct state_reader *r, const char *field, uint64_t lo
 	return low;
 }
 
-struct draw state_read_draw(struct state_reader *r)
+struct random_stream state_read_draw(struct state_reader *r)
 {
-	struct draw d = { .seed = state_read_count(r, "seed-high", 0, UINT32_MAX) << 32 };
+	struct random_stream d = { .seed = state_read_count(r, "seed-high", 0, UINT32_MAX) << 32 };
 
 	d.seed |= state_read_count(r, "seed-low", 0, UINT32_MAX);
 	d.drawn = state_read_count(r, "drawn", 0, INT64_MAX);

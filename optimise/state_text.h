@@ -17,7 +17,7 @@
 void state_write_reals(FILE *f, const char *field, const double *x, size_t n);
 void state_write_count(FILE *f, const char *field, uint64_t x);
 /* Three counts: the two halves of the seed, and how many numbers were drawn. */
-void state_write_draw(FILE *f, const struct draw *d);
+void state_write_draw(FILE *f, const struct random_stream *d);
 /* The last line; text: the n bytes before it. */
 void state_write_sum(FILE *f, const char *text, size_t n);
 
@@ -34,7 +34,7 @@ struct state_reader state_reader_open(const char *text, size_t n, const char *na
 void state_read_reals(struct state_reader *r, const char *field, double *x, size_t n, bool finite);
 /* low to high, both included. */
 uint64_t state_read_count(struct state_reader *r, const char *field, uint64_t low, uint64_t high);
-struct draw state_read_draw(struct state_reader *r);
+struct random_stream state_read_draw(struct state_reader *r);
 /* The rest must be empty. False: something was wrong. */
 bool state_reader_close(struct state_reader *r);
 

@@ -83,7 +83,7 @@ static bool make_folder(const char *path, struct error *err)
 	return ok;
 }
 
-static bool make_folders(const struct cache *c, const struct reference *r, struct error *err)
+static bool make_folders(const struct hub_cache *c, const struct reference *r, struct error *err)
 {
 	static const char *const below[] = { "blobs", "snapshots", "refs" };
 	char *locks = join(err, "%s/.locks/models--%s--%s", c->root, r->owner, r->name);
@@ -98,9 +98,9 @@ static bool make_folders(const struct cache *c, const struct reference *r, struc
 	return ok;
 }
 
-bool hub_cache_open(struct cache *c, const char *root, const struct reference *r, bool make, struct error *err)
+bool hub_cache_open(struct hub_cache *c, const char *root, const struct reference *r, bool make, struct error *err)
 {
-	*c = (struct cache){ .blobs = -1 };
+	*c = (struct hub_cache){ .blobs = -1 };
 	c->root = join(err, "%s", root);
 	c->folder = join(err, "%s/models--%s--%s", root, r->owner, r->name);
 	char *blobs = c->folder ? join(err, "%s/blobs", c->folder) : NULL;
@@ -114,13 +114,13 @@ bool hub_cache_open(struct cache *c, const char *root, const struct reference *r
 	return ok;
 }
 
-void hub_cache_close(struct cache *c)
+void hub_cache_close(struct hub_cache *c)
 {
 	if (c->blobs >= 0)
 		close(c->blobs);
 	free(c->root);
 	free(c->folder);
-	*c = (struct cache){ .blobs = -1 };
+	*c = (struct hub_cache){ .blobs = -1 };
 }
 
 /* ---- blobs and their locks */
@@ -133,7 +133,7 @@ static bool is_same(int fd, const char *path)
 	return fstat(fd, &ours) == 0 && stat(path, &now) == 0 && ours.st_ino == now.st_ino && ours.st_dev == now.st_dev;
 }
 
-int cache_lock(const struct cache *c, const char *etag, void (*waiting)(void *user), void *user,
+int cache_lock(const struct hub_cache *c, const char *etag, void (*waiting)(void *user), void *user,
                const volatile sig_atomic_t *interrupted, struct error *err)
 {
 	char *path = join(err, "%s/.locks/%s/%s.lock", c->root, strrchr(c->folder, '/') + 1, etag);
@@ -169,7 +169,7 @@ void cache_unlock(int lock)
 		close(lock);
 }
 
-bool cache_has_blob(const struct cache *c, const struct listing_file *f)
+bool cache_has_blob(const struct hub_cache *c, const struct listing_file *f)
 {
 	struct stat st;
 
@@ -182,7 +182,7 @@ static void incomplete_name(char out[ETAG_MAX + 16], const char *etag)
 	snprintf(out, ETAG_MAX + 16, "%s.incomplete", etag);
 }
 
-uint64_t cache_left(const struct cache *c, const struct listing_file *f)
+uint64_t cache_left(const struct hub_cache *c, const struct listing_file *f)
 {
 	char name[ETAG_MAX + 16];
 	struct stat st;
@@ -194,7 +194,7 @@ uint64_t cache_left(const struct cache *c, const struct listing_file *f)
 	               : 0;
 }
 
-int cache_begin_blob(const struct cache *c, const char *etag, uint64_t *have, struct error *err)
+int cache_begin_blob(const struct hub_cache *c, const char *etag, uint64_t *have, struct error *err)
 {
 	char name[ETAG_MAX + 16];
 	struct stat st;
@@ -214,7 +214,7 @@ int cache_begin_blob(const struct cache *c, const char *etag, uint64_t *have, st
 	return -1;
 }
 
-bool cache_end_blob(const struct cache *c, const char *etag, int fd, struct error *err)
+bool cache_end_blob(const struct hub_cache *c, const char *etag, int fd, struct error *err)
 {
 	char name[ETAG_MAX + 16];
 
@@ -231,7 +231,7 @@ bool cache_end_blob(const struct cache *c, const char *etag, int fd, struct erro
 	       refuse(err, name, "could not be renamed in the cache", errno);
 }
 
-void cache_drop_blob(const struct cache *c, const char *etag)
+void cache_drop_blob(const struct hub_cache *c, const char *etag)
 {
 	char name[ETAG_MAX + 16];
 
@@ -239,7 +239,7 @@ void cache_drop_blob(const struct cache *c, const char *etag)
 	unlinkat(c->blobs, name, 0);
 }
 
-bool cache_room(const struct cache *c, uint64_t *room)
+bool cache_room(const struct hub_cache *c, uint64_t *room)
 {
 	struct statvfs fs;
 
@@ -277,7 +277,7 @@ static int open_below(int folder, const char *path, bool make, const char **name
 	return at;
 }
 
-static int open_snapshot(const struct cache *c, const char *commit, bool make, struct error *err)
+static int open_snapshot(const struct hub_cache *c, const char *commit, bool make, struct error *err)
 {
 	char *path = join(err, "%s/snapshots/%s", c->folder, commit);
 	int fd = -1;
@@ -313,7 +313,7 @@ static bool put_link(int folder, const char *name, const char *target)
 	return false;
 }
 
-bool cache_link(const struct cache *c, const char *commit, const struct listing_file *f, struct error *err)
+bool cache_link(const struct hub_cache *c, const char *commit, const struct listing_file *f, struct error *err)
 {
 	char target[ETAG_MAX + 4 * FOLDERS_DEEP] = "";
 	size_t n = 0, deep = 2;
@@ -337,7 +337,7 @@ bool cache_link(const struct cache *c, const char *commit, const struct listing_
 	return ok;
 }
 
-char *cache_path(const struct cache *c, const char *commit, const char *file, struct error *err)
+char *cache_path(const struct hub_cache *c, const char *commit, const char *file, struct error *err)
 {
 	return join(err, "%s/snapshots/%s%s%s", c->folder, commit, file ? "/" : "", file ? file : "");
 }
@@ -364,7 +364,7 @@ static bool write_small(int folder, const char *name, const char *text)
 	return ok;
 }
 
-static int open_refs(const struct cache *c)
+static int open_refs(const struct hub_cache *c)
 {
 	char *path = join(NULL, "%s/refs", c->folder);
 	int fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
@@ -373,7 +373,7 @@ static int open_refs(const struct cache *c)
 	return fd;
 }
 
-bool cache_write_ref(const struct cache *c, const char *revision, const char *commit, struct error *err)
+bool cache_write_ref(const struct hub_cache *c, const char *revision, const char *commit, struct error *err)
 {
 	const char *name;
 	int refs = open_refs(c), folder = refs < 0 ? -1 : open_below(refs, revision, true, &name);
@@ -388,7 +388,7 @@ bool cache_write_ref(const struct cache *c, const char *revision, const char *co
 	return ok;
 }
 
-bool cache_read_ref(const struct cache *c, const char *revision, char commit[41])
+bool cache_read_ref(const struct hub_cache *c, const char *revision, char commit[41])
 {
 	const char *name;
 	int refs = open_refs(c), folder = refs < 0 ? -1 : open_below(refs, revision, false, &name);
@@ -444,7 +444,7 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct listing_file *)a)->path, ((const struct listing_file *)b)->path);
 }
 
-bool cache_list(const struct cache *c, const char *commit, struct listing *l, struct error *err)
+bool cache_list(const struct hub_cache *c, const char *commit, struct listing *l, struct error *err)
 {
 	int top = open_snapshot(c, commit, false, err);
 	bool ok = top >= 0 && list_below(top, "", FOLDERS_DEEP, l, err);

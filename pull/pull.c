@@ -330,7 +330,7 @@ static bool from_cache(struct pull *p, const char *root, struct error *err)
 /* Where the cache will do, the hub is not waited for. */
 static bool list(struct pull *p, const char *root, struct error *err)
 {
-	struct cache c;
+	struct hub_cache c;
 	char commit[41];
 	int tries = p->hub.tries;
 

@@ -26,7 +26,7 @@ struct pull {
 	bool dry_run, offline, or_cached, mmproj;
 
 	struct reference reference;
-	struct cache store;
+	struct hub_cache store;
 	struct listing listing;
 	const struct listing_file *model;
 	uint64_t all, all_done;

@@ -117,7 +117,7 @@ static bool is_needed(const struct removal *m, size_t i)
 	return false;
 }
 
-bool removal_find(struct removal *m, const struct cache *c, const struct reference *r, struct error *err)
+bool removal_find(struct removal *m, const struct hub_cache *c, const struct reference *r, struct error *err)
 {
 	char path[PATH_BYTES], commit[REFERENCE_REVISION] = "";
 
@@ -147,7 +147,7 @@ static bool failed(struct error *err, const char *path)
 }
 
 /* The writer of a blob holds its lock. */
-static bool is_being_written(const struct cache *c, const char *blob)
+static bool is_being_written(const struct hub_cache *c, const char *blob)
 {
 	char path[PATH_BYTES];
 
@@ -159,7 +159,7 @@ static bool is_being_written(const struct cache *c, const char *blob)
 	return busy;
 }
 
-static bool drop_blob(const struct cache *c, const char *blob, struct error *err)
+static bool drop_blob(const struct hub_cache *c, const char *blob, struct error *err)
 {
 	char name[ETAG_MAX + 16];
 
@@ -171,7 +171,7 @@ static bool drop_blob(const struct cache *c, const char *blob, struct error *err
 }
 
 /* The folders of a snapshot that became empty, up to the snapshot. */
-static void drop_folders(const struct cache *c, const char *path)
+static void drop_folders(const struct hub_cache *c, const char *path)
 {
 	char folder[2 * PATH_BYTES];
 
@@ -200,7 +200,7 @@ static bool drop_tree(int at, const char *name, unsigned deep)
 	return unlinkat(at, name, AT_REMOVEDIR) == 0;
 }
 
-static bool drop_all(const struct cache *c, struct error *err)
+static bool drop_all(const struct hub_cache *c, struct error *err)
 {
 	char locks[PATH_BYTES];
 	const char *name = strrchr(c->folder, '/') + 1;
@@ -220,7 +220,7 @@ static bool drop_all(const struct cache *c, struct error *err)
 	return ok;
 }
 
-bool removal_do(const struct removal *m, const struct cache *c, struct error *err)
+bool removal_do(const struct removal *m, const struct hub_cache *c, struct error *err)
 {
 	char path[2 * PATH_BYTES];
 

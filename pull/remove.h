@@ -22,9 +22,9 @@ struct removal {
 
 /* Looks what there is, and marks what the reference names: a file with its parts, a type of weights, a revision, or
  * all. removal_free is due in any case. False: err. */
-bool removal_find(struct removal *m, const struct cache *c, const struct reference *r, struct error *err);
+bool removal_find(struct removal *m, const struct hub_cache *c, const struct reference *r, struct error *err);
 /* False: err; what could be removed by then is. */
-bool removal_do(const struct removal *m, const struct cache *c, struct error *err);
+bool removal_do(const struct removal *m, const struct hub_cache *c, struct error *err);
 void removal_free(struct removal *m);
 
 #endif

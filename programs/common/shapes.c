@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct shape shapes[] = {
+static const struct model_shape shapes[] = {
 	/*                          hidden layers heads kv  dim  ffn    vocab   context theta eps   tied  factor
 	 * window */
 	{ "qwen3-0.6b", "qwen3", 1024, 28, 16, 8, 128, 3072, 151936, 40960, 1e6, 1e-6, true, 0, 0, SHAPE_NO_STATE },
@@ -199,7 +199,7 @@ const char mixture_names[] =
 #undef MADE
 /* clang-format on */
 
-const struct shape *shape_find(const char *name)
+const struct model_shape *shape_find(const char *name)
 {
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
 		if (strcmp(shapes[i].name, name) == 0)
@@ -217,7 +217,7 @@ static const struct {
 } sizes[] = {
 #define SIZE(name, required) \
 	{ \
-#name, offsetof(struct shape, name), required \
+#name, offsetof(struct model_shape, name), required \
 	}
 	SIZE(hidden, true), SIZE(layers, true),    SIZE(heads, true),     SIZE(ffn, true),
 	SIZE(vocab, true),  SIZE(kv_heads, false), SIZE(head_dim, false), SIZE(window, false),
@@ -225,7 +225,7 @@ static const struct {
 };
 enum { N_SIZES = sizeof sizes / sizeof *sizes };
 
-static bool read_arch(struct shape *s, const char *value, size_t n, struct error *err)
+static bool read_arch(struct model_shape *s, const char *value, size_t n, struct error *err)
 {
 	for (size_t i = 0; i < sizeof archs / sizeof *archs; i++)
 		if (strlen(archs[i]) == n && memcmp(archs[i], value, n) == 0) {
@@ -237,7 +237,7 @@ static bool read_arch(struct shape *s, const char *value, size_t n, struct error
 }
 
 /* One "name=value". */
-static bool read_pair(struct shape *s, const char *pair, size_t n, unsigned *given, struct error *err)
+static bool read_pair(struct model_shape *s, const char *pair, size_t n, unsigned *given, struct error *err)
 {
 	size_t name = strcspn(pair, "="), digits = name + 1 < n ? strspn(pair + name + 1, "0123456789") : 0;
 	int shown = n < 60 ? (int)n : 60;
@@ -265,16 +265,16 @@ static bool read_pair(struct shape *s, const char *pair, size_t n, unsigned *giv
 	                 shown, pair);
 }
 
-bool shape_parse(struct shape *out, const char *text, struct error *err)
+bool shape_parse(struct model_shape *out, const char *text, struct error *err)
 {
-	const struct shape *known = shape_find(text);
+	const struct model_shape *known = shape_find(text);
 	unsigned given = 0;
 
 	if (known) {
 		*out = *known;
 		return true;
 	}
-	*out = (struct shape){ .name = "shape", .arch = archs[0], .context = 4096, .theta = 1e6, .eps = 1e-6 };
+	*out = (struct model_shape){ .name = "shape", .arch = archs[0], .context = 4096, .theta = 1e6, .eps = 1e-6 };
 	for (const char *at = text; *at; at += strcspn(at, ","), at += *at == ',')
 		if (!read_pair(out, at, strcspn(at, ","), &given, err))
 			return false;

@@ -13,7 +13,7 @@
 
 enum { SHAPE_MAX_LAYERS = 512 };
 
-struct shape {
+struct model_shape {
 	const char *name, *arch;
 	uint32_t hidden, layers, heads, kv_heads, head_dim, ffn, vocab, context;
 	double theta, eps;
@@ -39,13 +39,16 @@ struct shape {
 #define SHAPE_NO_STATE 0, 0, 0, 0, 0, 0, 0, SHAPE_DENSE
 #define SHAPE_DENSE 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
 /* Whether a layer has attention. */
-static inline bool shape_attends(const struct shape *s, uint32_t layer)
+static inline bool shape_attends(const struct model_shape *s, uint32_t layer)
 {
 	return !s->taps || (s->attends ? s->attends >> layer % 64 & 1 : layer % 4 == 3);
 }
 
 /* How many layers read keys and values of others; none where the shape was cut to fewer layers than that. */
-static inline uint32_t shape_borrowing(const struct shape *s) { return s->borrowing < s->layers ? s->borrowing : 0; }
+static inline uint32_t shape_borrowing(const struct model_shape *s)
+{
+	return s->borrowing < s->layers ? s->borrowing : 0;
+}
 
 struct mixture {
 	int file_type;    /* general.file_type of GGUF files */
@@ -63,12 +66,12 @@ struct mixture {
 extern const char mixture_names[]; /* a '|' in front of each */
 #define MIXTURE_NAMES (mixture_names + 1)
 
-const struct shape *shape_find(const char *name); /* NULL: unknown */
+const struct model_shape *shape_find(const char *name); /* NULL: unknown */
 /* A shape as text: a name, or sizes such as
  * "arch=qwen3,hidden=1024,layers=28,heads=16,kv_heads=8,head_dim=128,ffn=3072,vocab=151936,tied=1". Left out, arch is
  * llama, kv_heads is heads, head_dim is hidden / heads, and the rest is 0. Whether such a model makes sense is the
  * loader's to judge. */
-bool shape_parse(struct shape *out, const char *text, struct error *err);
+bool shape_parse(struct model_shape *out, const char *text, struct error *err);
 const struct mixture *mixture_find(const char *name);
 /* The type of attn_v and ffn_down of one layer. */
 enum dtype mixture_layer(const struct mixture *m, uint32_t layer, uint32_t layers);

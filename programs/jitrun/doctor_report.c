@@ -55,7 +55,7 @@ bool report_is_quick(void) { return getenv("JITRUN_REPORT_QUICK") != NULL; }
 static bool write_model(struct trial_model *t, char *path, size_t size, const char *shape, const char *mixture,
                         struct error *err)
 {
-	struct shape s;
+	struct model_shape s;
 
 	t->fd = shape_parse(&s, shape, err) ? synth_temporary(path, size, err) : -1;
 	return t->fd >= 0 && synth_write(t->fd, "a model for trials", &s, mixture_find(mixture), NULL, NULL, err);

@@ -122,7 +122,7 @@ static bool find(struct reference *r, char *root, size_t size, const char *word,
 	return ok || find_listed(r, root, size, word, err);
 }
 
-static void say(const struct removal *m, const struct cache *c)
+static void say(const struct removal *m, const struct hub_cache *c)
 {
 	char size[FACTS_SIZE], quoted[FACTS_QUOTED];
 
@@ -153,7 +153,7 @@ static int ask(void)
 int jitrun_remove(int argc, char **argv)
 {
 	struct reference r;
-	struct cache c = { .blobs = -1 };
+	struct hub_cache c = { .blobs = -1 };
 	struct removal m = { 0 };
 	struct error err = { 0 };
 	char root[4096];

@@ -84,7 +84,7 @@ static bool visit_file(const char *path, bool (*visit)(const struct model *, con
 static bool visit_shape(const char *text, bool (*visit)(const struct model *, const char *, void *, struct error *),
                         void *user, struct error *err)
 {
-	struct shape shape;
+	struct model_shape shape;
 	struct model m;
 	size_t n;
 

@@ -26,7 +26,7 @@ enum {
 	KNOWN = 258
 };
 enum { CHUNK = 8 << 20 };
-uint64_t synth_bytes(const struct shape *s, const struct mixture *m)
+uint64_t synth_bytes(const struct model_shape *s, const struct mixture *m)
 {
 	struct tensors *l = malloc(sizeof *l);
 	uint64_t sum = 0;
@@ -72,7 +72,7 @@ static void pair_f32(struct out *o, const char *name, double v)
 static void pair_text(struct out *o, const char *name, const char *v) { gguf_put_string(&o->gguf, name, v); }
 
 /* By layer, where those without any have a convolution. */
-static void put_kv_heads(struct out *o, const struct shape *s)
+static void put_kv_heads(struct out *o, const struct model_shape *s)
 {
 	if (strcmp(s->arch, "lfm2") != 0) {
 		pair_u32(o, ".attention.head_count_kv", s->kv_heads);
@@ -87,7 +87,7 @@ static void put_kv_heads(struct out *o, const struct shape *s)
 	pair_u32(o, ".shortconv.l_cache", s->taps);
 }
 
-static void put_delta_rule(struct out *o, const struct shape *s)
+static void put_delta_rule(struct out *o, const struct model_shape *s)
 {
 	pair_u32(o, ".ssm.conv_kernel", s->taps);
 	pair_u32(o, ".ssm.state_size", s->key_dim);
@@ -97,7 +97,7 @@ static void put_delta_rule(struct out *o, const struct shape *s)
 	pair_u32(o, ".full_attention_interval", 4);
 }
 
-static void put_experts(struct out *o, const struct shape *s)
+static void put_experts(struct out *o, const struct model_shape *s)
 {
 	pair_u32(o, ".expert_count", s->experts);
 	pair_u32(o, ".expert_used_count", s->experts_used);
@@ -110,7 +110,7 @@ static void put_experts(struct out *o, const struct shape *s)
 		pair_u32(o, ".leading_dense_block_count", s->dense);
 }
 
-static void put_latent(struct out *o, const struct shape *s)
+static void put_latent(struct out *o, const struct model_shape *s)
 {
 	pair_u32(o, ".attention.kv_lora_rank", s->rank);
 	pair_u32(o, ".attention.q_lora_rank", s->query_rank);
@@ -119,7 +119,7 @@ static void put_latent(struct out *o, const struct shape *s)
 }
 
 /* Layers with a window and without one, and what else differs between them. */
-static void put_gemma(struct out *o, const struct shape *s)
+static void put_gemma(struct out *o, const struct model_shape *s)
 {
 	char key[96];
 
@@ -141,7 +141,7 @@ static void put_gemma(struct out *o, const struct shape *s)
 	pair_u32(o, ".rope.dimension_count_swa", s->head_dim);
 }
 
-static void put_sizes(struct out *o, const struct shape *s, const struct mixture *m)
+static void put_sizes(struct out *o, const struct model_shape *s, const struct mixture *m)
 {
 	char name[96];
 	snprintf(name, sizeof name, "random %s %s", s->name, m->name);
@@ -182,7 +182,7 @@ static void put_sizes(struct out *o, const struct shape *s, const struct mixture
 	}
 }
 
-static void put_tokenizer(struct out *o, const struct shape *s)
+static void put_tokenizer(struct out *o, const struct model_shape *s)
 {
 	struct gguf_out *g = &o->gguf;
 	char text[32];
@@ -213,7 +213,7 @@ static void put_tokenizer(struct out *o, const struct shape *s)
 static void put_tensor_list(struct out *o, const struct tensors *l)
 {
 	for (uint32_t i = 0; i < l->n; i++) {
-		const struct tensor *t = &l->list[i];
+		const struct synth_tensor *t = &l->list[i];
 		const uint64_t ne[3] = { t->cols, t->rows, t->stack };
 		gguf_put_tensor(&o->gguf, (struct gguf_str){ t->name, strlen(t->name) }, t->type,
 		                t->stack      ? 3
@@ -226,7 +226,7 @@ static void put_tensor_list(struct out *o, const struct tensors *l)
 /* ---- the weights */
 
 /* What each pair's frequency is divided by: nothing for short waves, all of it for long ones, a blend between. */
-static void put_rope_factors(struct out *o, const struct shape *s)
+static void put_rope_factors(struct out *o, const struct model_shape *s)
 {
 	const double pi = 3.14159265358979323846, low = 1, high = 4, trained = 8192;
 	for (uint32_t i = 0; i < s->head_dim / 2; i++) {
@@ -263,7 +263,7 @@ static void put_pool(struct out *o, const uint8_t *pool, uint64_t whole, uint64_
 
 /* From the pool of blocks, which starts elsewhere for each tensor, so that no two layers are the same. Blocks of zeros
  * are weights of 0 in every type. */
-static void put_random(struct out *o, const struct tensor *t, uint32_t number, uint8_t *const pool[])
+static void put_random(struct out *o, const struct synth_tensor *t, uint32_t number, uint8_t *const pool[])
 {
 	uint64_t size = dtype_table[t->type].bytes, whole = CHUNK / size * size,
 		 at = (uint64_t)number * 7919 % (CHUNK / size) * size, left = synth_tensor_bytes(t);
@@ -279,7 +279,7 @@ static void put_random(struct out *o, const struct tensor *t, uint32_t number, u
 	put_pool(o, pool[t->type], whole, at, left);
 }
 
-static bool is_random(const struct tensor *t) { return t->content == RANDOM || t->content == RANDOM_TOKENS; }
+static bool is_random(const struct synth_tensor *t) { return t->content == RANDOM || t->content == RANDOM_TOKENS; }
 
 static bool make_pools(uint8_t *pool[], const struct tensors *l)
 {
@@ -294,7 +294,7 @@ static bool make_pools(uint8_t *pool[], const struct tensors *l)
 	return true;
 }
 
-static void put_weights(struct out *o, const struct tensors *l, const struct shape *s, uint8_t *const pool[])
+static void put_weights(struct out *o, const struct tensors *l, const struct model_shape *s, uint8_t *const pool[])
 {
 	static const char zeros[ALIGN];
 	uint64_t done = 0, total = 0;
@@ -302,7 +302,7 @@ static void put_weights(struct out *o, const struct tensors *l, const struct sha
 	for (uint32_t i = 0; i < l->n; i++)
 		total += synth_tensor_bytes(&l->list[i]);
 	for (uint32_t i = 0; i < l->n; i++) {
-		const struct tensor *t = &l->list[i];
+		const struct synth_tensor *t = &l->list[i];
 		if (o->progress)
 			o->progress(o->user, done, total);
 		done += synth_tensor_bytes(t);
@@ -319,7 +319,7 @@ static void put_weights(struct out *o, const struct tensors *l, const struct sha
 }
 
 /* Everything before the weights. The tokenizer may be left out: it is most of the header, and only text needs it. */
-static bool put_header(struct out *o, const struct tensors *l, const struct shape *s, const struct mixture *m,
+static bool put_header(struct out *o, const struct tensors *l, const struct model_shape *s, const struct mixture *m,
                        bool tokenizer)
 {
 	gguf_put_begin(&o->gguf, o->gguf.f, ALIGN);
@@ -330,7 +330,7 @@ static bool put_header(struct out *o, const struct tensors *l, const struct shap
 	return gguf_put_end(&o->gguf);
 }
 
-static bool write_all(struct out *o, const struct tensors *l, const struct shape *s, const struct mixture *m)
+static bool write_all(struct out *o, const struct tensors *l, const struct model_shape *s, const struct mixture *m)
 {
 	uint8_t *pool[DTYPE_COUNT] = { 0 };
 	bool ok = make_pools(pool, l);
@@ -346,7 +346,7 @@ static bool write_all(struct out *o, const struct tensors *l, const struct shape
 	return ok;
 }
 
-bool synth_write(int fd, const char *label, const struct shape *s, const struct mixture *m,
+bool synth_write(int fd, const char *label, const struct model_shape *s, const struct mixture *m,
                  void (*progress)(void *user, uint64_t done, uint64_t total), void *user, struct error *err)
 {
 	struct tensors *l = malloc(sizeof *l);
@@ -371,7 +371,7 @@ bool synth_write(int fd, const char *label, const struct shape *s, const struct 
 	return ok;
 }
 
-uint8_t *synth_header(size_t *n, const struct shape *s, const struct mixture *m, struct error *err)
+uint8_t *synth_header(size_t *n, const struct model_shape *s, const struct mixture *m, struct error *err)
 {
 	struct tensors *l = malloc(sizeof *l);
 	struct memfile f = { 0 };

@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-uint64_t synth_tensor_bytes(const struct tensor *t)
+uint64_t synth_tensor_bytes(const struct synth_tensor *t)
 {
 	return (t->stack ? t->stack : 1) * t->rows * (t->cols / dtype_table[t->type].block) *
 	       dtype_table[t->type].bytes;
 }
 
-bool synth_is_gpt_oss(const struct shape *s) { return strcmp(s->arch, "gpt-oss") == 0; }
+bool synth_is_gpt_oss(const struct model_shape *s) { return strcmp(s->arch, "gpt-oss") == 0; }
 
 /* ---- which tensors */
 
@@ -18,12 +18,12 @@ bool synth_is_gpt_oss(const struct shape *s) { return strcmp(s->arch, "gpt-oss")
 __attribute__((format(printf, 6, 7))) static void add(struct tensors *l, enum dtype type, enum content content,
                                                       uint64_t rows, uint64_t cols, const char *format, ...)
 {
-	struct tensor *t = &l->list[l->n++];
+	struct synth_tensor *t = &l->list[l->n++];
 	va_list args;
-	*t = (struct tensor){ .type = cols % dtype_table[type].block ? DTYPE_Q8_0 : type,
-		              .content = content,
-		              .rows = rows,
-		              .cols = cols };
+	*t = (struct synth_tensor){ .type = cols % dtype_table[type].block ? DTYPE_Q8_0 : type,
+		                    .content = content,
+		                    .rows = rows,
+		                    .cols = cols };
 	va_start(args, format);
 	vsnprintf(t->name, sizeof t->name, format, args);
 	va_end(args);
@@ -37,7 +37,7 @@ static void add_stack(struct tensors *l, enum dtype type, uint64_t count, uint64
 	l->list[l->n - 1].stack = count;
 }
 
-static void add_latent_layer(struct tensors *l, const struct shape *s, enum dtype type, uint32_t i)
+static void add_latent_layer(struct tensors *l, const struct model_shape *s, enum dtype type, uint32_t i)
 {
 	const uint32_t rest = s->head_dim - s->rotates;
 
@@ -51,7 +51,7 @@ static void add_latent_layer(struct tensors *l, const struct shape *s, enum dtyp
 	add(l, type, RANDOM, s->hidden, (uint64_t)s->heads * s->value, "blk.%u.attn_output.weight", i);
 }
 
-static void add_experts(struct tensors *l, const struct shape *s, enum dtype type, enum dtype better, uint32_t i)
+static void add_experts(struct tensors *l, const struct model_shape *s, enum dtype type, enum dtype better, uint32_t i)
 {
 	const uint64_t shared = (uint64_t)s->shared * s->expert_ffn;
 
@@ -77,7 +77,7 @@ static void add_experts(struct tensors *l, const struct shape *s, enum dtype typ
 }
 
 /* What mixes the tokens of a layer that keeps a state. */
-static void add_state_layer(struct tensors *l, const struct shape *s, enum dtype type, uint32_t i)
+static void add_state_layer(struct tensors *l, const struct model_shape *s, enum dtype type, uint32_t i)
 {
 	uint64_t values = (uint64_t)s->value_heads * s->value_dim,
 		 channels = values + 2 * (uint64_t)s->key_heads * s->key_dim;
@@ -99,7 +99,8 @@ static void add_state_layer(struct tensors *l, const struct shape *s, enum dtype
 	add(l, type, RANDOM, s->hidden, values, "blk.%u.ssm_out.weight", i);
 }
 
-static void add_attention(struct tensors *l, const struct shape *s, enum dtype type, enum dtype better, uint32_t i)
+static void add_attention(struct tensors *l, const struct model_shape *s, enum dtype type, enum dtype better,
+                          uint32_t i)
 {
 	uint64_t q = (uint64_t)s->heads * s->head_dim, kv = (uint64_t)s->kv_heads * s->head_dim;
 	bool gated = strncmp(s->arch, "qwen35", 6) == 0;
@@ -123,15 +124,16 @@ static void add_attention(struct tensors *l, const struct shape *s, enum dtype t
 	}
 }
 
-bool synth_is_gemma(const struct shape *s) { return strncmp(s->arch, "gemma", 5) == 0; }
+bool synth_is_gemma(const struct model_shape *s) { return strncmp(s->arch, "gemma", 5) == 0; }
 
-bool synth_slides(const struct shape *s, uint32_t layer)
+bool synth_slides(const struct model_shape *s, uint32_t layer)
 {
 	return layer % 6 != 5 && !(s->layers < 6 && layer == s->layers - 1); /* of few layers the last one is without */
 }
 
 /* Four norms; the last layers read the keys and values of others; each may get numbers of a token's own. */
-static void add_gemma_layer(struct tensors *l, const struct shape *s, enum dtype type, enum dtype better, uint32_t i)
+static void add_gemma_layer(struct tensors *l, const struct model_shape *s, enum dtype type, enum dtype better,
+                            uint32_t i)
 {
 	uint32_t dim = s->global_dim && !synth_slides(s, i) ? s->global_dim : s->head_dim;
 	uint64_t q = (uint64_t)s->heads * dim, kv = (uint64_t)s->kv_heads * dim;
@@ -160,7 +162,7 @@ static void add_gemma_layer(struct tensors *l, const struct shape *s, enum dtype
 }
 
 /* What Gemma has beside its layers. */
-static void add_gemma(struct tensors *l, const struct shape *s, const struct mixture *m)
+static void add_gemma(struct tensors *l, const struct model_shape *s, const struct mixture *m)
 {
 	const uint64_t all = (uint64_t)s->layers * s->layer_input;
 
@@ -174,12 +176,12 @@ static void add_gemma(struct tensors *l, const struct shape *s, const struct mix
 }
 
 /* Those of attention: of gpt-oss, MXFP4 is for experts alone. */
-static enum dtype attention_type(const struct shape *s, enum dtype type)
+static enum dtype attention_type(const struct model_shape *s, enum dtype type)
 {
 	return synth_is_gpt_oss(s) && type == DTYPE_MXFP4 ? DTYPE_Q8_0 : type;
 }
 
-static void add_layer(struct tensors *l, const struct shape *s, const struct mixture *m, uint32_t i)
+static void add_layer(struct tensors *l, const struct model_shape *s, const struct mixture *m, uint32_t i)
 {
 	enum dtype type = m->matrices, better = mixture_layer(m, i, s->layers);
 	const bool behind = strncmp(s->arch, "qwen35", 6) == 0 || synth_is_gpt_oss(s);
@@ -206,7 +208,7 @@ static void add_layer(struct tensors *l, const struct shape *s, const struct mix
 	add(l, better, RANDOM, s->hidden, s->ffn, "blk.%u.ffn_down.weight", i);
 }
 
-void synth_list_tensors(struct tensors *l, const struct shape *s, const struct mixture *m)
+void synth_list_tensors(struct tensors *l, const struct model_shape *s, const struct mixture *m)
 {
 	l->n = 0;
 	add(l, s->tied ? m->output : attention_type(s, m->matrices), s->tied ? RANDOM_TOKENS : RANDOM, s->vocab,

@@ -62,7 +62,7 @@ void test_eigen(void **state)
 	static double a[EIGEN_MAX * EIGEN_MAX], v[4], d[2], work[4];
 	void *library = dlopen("liblapack.so.3", RTLD_NOW);
 	dsyev *judge = NULL;
-	struct draw draw = { .seed = 1 };
+	struct random_stream draw = { .seed = 1 };
 
 	if (library)
 		*(void **)&judge = dlsym(library, "dsyev_");

@@ -40,7 +40,7 @@ static double by_subsets(const double *points, int count, int m, const double *r
 
 void test_hypervolume(void **state)
 {
-	struct draw draw = { .seed = 5 };
+	struct random_stream draw = { .seed = 5 };
 	const double reference[3] = { 1, 2, 1.5 };
 	double points[36], volume;
 
@@ -66,7 +66,7 @@ void test_hypervolume(void **state)
 void test_fronts(void **state)
 {
 	enum { COUNT = 60 };
-	struct draw draw = { .seed = 9 };
+	struct random_stream draw = { .seed = 9 };
 	double f[COUNT * 3], crowding[COUNT];
 	int rank[COUNT];
 

@@ -61,7 +61,7 @@ void test_fold(void **state)
 void test_bipop(void **state)
 {
 	const double start[2] = { 0, 0 };
-	struct draw draw = { .seed = 5 };
+	struct random_stream draw = { .seed = 5 };
 	struct error err = { 0 };
 	struct restarts *r = restarts_open(
 		&(struct restarts_options){
@@ -140,7 +140,7 @@ void test_parents(void **state)
 void test_extremes(void **state)
 {
 	const double lower[1] = { 0 }, upper[1] = { 1 };
-	struct draw draw = { .seed = 8 };
+	struct random_stream draw = { .seed = 8 };
 	struct error err = { 0 };
 	struct many *m = many_open(
 		&(struct many_options){

@@ -19,7 +19,7 @@
 
 static void test_draw(void **state)
 {
-	struct draw a = { .seed = 7 }, b = { .seed = 7 };
+	struct random_stream a = { .seed = 7 }, b = { .seed = 7 };
 	double x[20001], sum = 0, squares = 0, fourth = 0;
 	enum { N = 20001 };
 
@@ -245,7 +245,7 @@ static void test_stops(void **state)
 
 	/* What each function ends with: a plateau, a slope without end, NaN everywhere, a run to the optimum,
 	 * and values that are nothing but noise. */
-	struct draw noise = { .seed = 3 };
+	struct random_stream noise = { .seed = 3 };
 	const enum cma_stop want[] = { CMA_STOP_GROWTH, CMA_STOP_GROWTH, CMA_STOP_GROWTH, CMA_STOP_VALUES,
 		                       CMA_STOP_STAGNATION };
 	for (int kind = 0; kind < 5; kind++) {

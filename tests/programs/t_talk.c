@@ -141,7 +141,7 @@ static void test_interrupt_while_loading(void **state)
 {
 	char path[] = "/tmp/t_talk-XXXXXX.gguf";
 	char *argv[] = { "./jitrun", path, "--prompt-ids", "1", "-n", "1", "-t", "1", "--no-cache", NULL };
-	const struct shape *s = shape_find("qwen3-0.6b");
+	const struct model_shape *s = shape_find("qwen3-0.6b");
 	const struct mixture *m = mixture_find("bf16");
 	struct error err = { 0 };
 	struct pty t;

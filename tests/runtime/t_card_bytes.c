@@ -90,7 +90,7 @@ static void check(const char *path, const char *name, const char *target, uint64
 static void check_shape(const char *shape, const char *weights, uint32_t short_ffn, uint32_t depth)
 {
 	static const char *const targets[] = { "gfx1101", "gfx1030", "gfx1201" };
-	struct shape small = *shape_find(shape);
+	struct model_shape small = *shape_find(shape);
 	struct error err = { 0 };
 	char path[4096];
 

@@ -111,7 +111,7 @@ static void test_made_up(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-		struct shape small = *shape_find(shapes[i]);
+		struct model_shape small = *shape_find(shapes[i]);
 		struct error err = { 0 };
 		jit_error wrong = { 0 };
 		small.layers = 2;

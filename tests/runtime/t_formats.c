@@ -420,7 +420,7 @@ static void test_made_up_characters(void **state)
 	unsigned n = weight_types(types);
 	const int32_t ids[] = { 'a', 'b', 'c' };
 	char name[32], path[] = "/tmp/jitrun-made-XXXXXX";
-	struct shape shape = *shape_find("tiny");
+	struct model_shape shape = *shape_find("tiny");
 	(void)state;
 
 	for (unsigned i = 0; i < 2 * n; i++) {

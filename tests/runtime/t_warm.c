@@ -377,7 +377,7 @@ static void test_shapes(void **state)
 	(void)state;
 
 	for (int i = 0; i < SHAPES; i++) {
-		struct shape s;
+		struct model_shape s;
 		size_t n;
 		assert_true(shape_parse(&s, shapes[i], &err));
 		uint8_t *header = synth_header(&n, &s, mixture_find("q4_k_m"), &err);
@@ -451,7 +451,7 @@ static void test_refused_shapes(void **state)
 
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct error err = { 0 };
-		struct shape s;
+		struct model_shape s;
 		assert_false(shape_parse(&s, bad[i].text, &err));
 		if (!strstr(err.text, bad[i].says))
 			fail_msg("%s: %s", bad[i].text, err.text);
