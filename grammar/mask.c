@@ -226,7 +226,7 @@ bool masks_of(struct masks *s, uint32_t state, uint32_t *bits)
 	for (uint32_t i = 0; i < k->n_leaves; i++) {
 		const struct leave *l = &k->leave[i];
 		const struct vocabulary_node *n = &s->v->node[l->node];
-		/* Where the same byte leads from the same place is asked once, where nothing else tells it. */
+		/* Where the same byte leads from the same state is asked once, where nothing else tells it. */
 		if (many || i == 0 || l[-1].state != l->state || s->v->node[l[-1].node].byte != n->byte) {
 			uint32_t before = follow(s, state, l->node);
 			next = before == MACHINE_DEAD ? MACHINE_DEAD : machine_step(s->m, before, n->byte);

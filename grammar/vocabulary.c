@@ -67,7 +67,7 @@ static bool begins_character(const uint8_t *p, uint32_t n)
 	return ok;
 }
 
-/* Of each place where a character begins: of which class all are from there on, how many they are. */
+/* Of each position where a character begins: of which class all are from there on, how many they are. */
 struct characters {
 	bool begins[VOCABULARY_DEPTH + 1];
 	enum easy class[VOCABULARY_DEPTH + 1];

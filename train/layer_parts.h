@@ -12,7 +12,7 @@ struct drawing {
 	uint32_t layer, tokens;
 	const struct layer_adapters *adapters;
 	tensor_value cosine, sine, segment, sees;
-	/* Of matrices that lie in one tensor of the file, by the first one's slot: A x, and B. */
+	/* For matrices that share a tensor of the file, by the slot of the first: their A x, and B. */
 	tensor_value down[TENSOR_SLOTS], up[TENSOR_SLOTS];
 };
 

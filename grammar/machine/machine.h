@@ -71,7 +71,7 @@ static inline struct effort *machine_begin(struct machine *m)
 	return effort_begin(effort_of_thread ? effort_of_thread : &m->own);
 }
 
-/* Why no text goes on at the place where a call begins by the machine of a schema: its size, memory, or `other`, a
+/* Why no text goes on where a call begins by the machine of a schema: its size, memory, or `other`, a
  * fault of the grammar. */
 void machine_refuse(const struct machine *m, const char *other, struct error *err);
 

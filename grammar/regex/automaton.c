@@ -12,8 +12,8 @@
 /* States, and steps between them, of one automaton: both end what a hostile pattern could make of it. */
 enum { STATES_MAX = 1 << 15, MEMBERS_MAX = 1 << 22, TRAIL_MAX = 2000, NOT_MADE = UINT32_MAX };
 
-/* The places of the nondeterministic automaton that bytes may have led to, in ascending order; of one that looks ahead,
- * its threads (automaton_parts.h), of which nobody sees whether they can end. */
+/* The states of the nondeterministic automaton that bytes may have led to, in ascending order; of one that looks
+ * ahead, its threads (automaton_parts.h), of which nobody sees whether they can end. */
 enum hope { HOPE_UNKNOWN, HOPE_YES, HOPE_NO };
 struct subset {
 	uint32_t at, n;
@@ -24,7 +24,7 @@ struct subset {
 struct automaton {
 	struct machine *machine; /* all that follows is of those without */
 	struct nfa nfa;
-	uint8_t class_of[256]; /* bytes that no place tells apart are a class */
+	uint8_t class_of[256]; /* bytes that no NFA state tells apart are a class */
 	unsigned classes;
 	struct subset *state;
 	size_t n, capacity;
@@ -36,7 +36,7 @@ struct automaton {
 	size_t slots;
 	uint32_t *gathered, *stack; /* the subset being made */
 	size_t n_gathered;
-	uint64_t *seen; /* a bit for each place */
+	uint64_t *seen; /* a bit for each NFA state */
 	struct threads threads;
 	bool failed;
 };
@@ -49,7 +49,7 @@ static bool was_seen(struct automaton *a, uint32_t nfa_state)
 	return (was & bit) != 0;
 }
 
-/* Everything that a place leads to without a byte. */
+/* Everything that an NFA state leads to without a byte. */
 static void gather(struct automaton *a, uint32_t from, bool beginning)
 {
 	size_t depth = 0;

@@ -1,10 +1,10 @@
-/* grammar/regex/automaton_look.c - expressions that look ahead: what the text behind a place must begin with, or must
- * not.
+/* grammar/regex/automaton_look.c - expressions that look ahead: what the text behind a position must begin with, or
+ * must not.
  *
- * Such a state is a set of threads, each of which is a way to read the text so far. A thread's places must all be
+ * Such a state is a set of threads, each of which is a way to read the text so far. A thread's NFA states must all be
  * satisfied by what follows: the one that reads the text, and one for each text that was looked ahead for. Beside them
- * stand all places that a forbidden text may have reached. A thread dies when a place of its own takes no further byte,
- * or when a forbidden text is whole.
+ * stand all NFA states that a forbidden text may have reached. A thread dies when an NFA state of its own takes no
+ * further byte, or when a forbidden text is whole.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,8 @@ static int ascending(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Everything that a forbidden text's place leads to without a byte. False: the text is whole, or there are too many. */
+/* Everything that a forbidden text's NFA state leads to without a byte. False: the text is whole, or there are too
+ * many. */
 static bool forbid(struct looking *l, struct way *w, uint32_t from)
 {
 	const struct nfa_state *p = &l->p->nfa_state[from];
@@ -76,7 +77,7 @@ static void put(struct threads *t, uint32_t word)
 	t->word[t->n++] = word;
 }
 
-/* A way is a thread: its places and the forbidden ones, each sorted. Places that only lead on are left out. */
+/* A way is a thread: its NFA states and the forbidden ones, each sorted. States that only lead on are left out. */
 static void keep(struct looking *l, struct way *w)
 {
 	size_t n = 0;
@@ -112,8 +113,8 @@ static bool follow_later(struct looking *l, struct way *w, uint32_t nfa_state, u
 	return true;
 }
 
-/* Whether a place was met before on this way. Met by another, it asks for the same and is satisfied with it; met by the
- * same, it goes round in a circle. */
+/* Whether an NFA state was met before on this way. Met by another, it asks for the same and is satisfied with it; met
+ * by the same, it goes round in a circle. */
 enum met { MET_NOT, MET_OTHER, MET_SAME };
 static enum met met_before(struct looking *l, struct way *w, struct todo t)
 {
@@ -130,7 +131,7 @@ static enum met met_before(struct looking *l, struct way *w, struct todo t)
 
 static void follow(struct looking *l, struct way *w);
 
-/* Both ways from a place; the first on a copy. */
+/* Both ways from an NFA state; the first on a copy. */
 static void fork_way(struct looking *l, struct way *w, const struct nfa_state *p, uint32_t who)
 {
 	struct way *copy = effort_malloc(sizeof *copy);
@@ -151,7 +152,7 @@ static void fork_way(struct looking *l, struct way *w, const struct nfa_state *p
 	free(copy);
 }
 
-/* Goes along a way until each of its places waits for a byte or for the end. */
+/* Goes along a way until each of its NFA states waits for a byte or for the end. */
 static void follow(struct looking *l, struct way *w)
 {
 	if (++l->tries > TRIES_MAX || !effort_take(100 + w->n_forbidden / 8))

@@ -1,7 +1,7 @@
-/* grammar/regex/automaton_set.c - a set of characters becomes places that wait for the bytes of their UTF-8.
+/* grammar/regex/automaton_set.c - a set of characters becomes NFA states that wait for the bytes of their UTF-8.
  *
- * Characters that begin with the same bytes share the places of these, and equal endings are one: the 760 ranges of \\w
- * become a tree of bytes instead of as many ways that go on side by side.
+ * Characters that begin with the same bytes share the NFA states of these, and equal endings are one: the 760 ranges of
+ * \\w become a tree of bytes instead of as many ways that go on side by side.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ struct set {
 	struct character_range *range;
 	struct chain *chain;
 	size_t n, room;
-	uint32_t *slot; /* a table of the places that were made here; 0: free, else the place + 1 */
+	uint32_t *slot; /* a table of the NFA states that were made here; 0: free, else the NFA state + 1 */
 	size_t slots;
 };
 
@@ -105,7 +105,7 @@ static bool find_chains(struct set *s, const struct character_range *r, size_t n
 	return ok;
 }
 
-/* ---- places */
+/* ---- NFA states */
 
 static bool is_same(const struct nfa_state *a, const struct nfa_state *b)
 {
@@ -195,7 +195,7 @@ uint32_t nfa_add_set(struct nfa *p, const struct character_range *r, size_t n, u
 	if (p->failed)
 		return NO_NFA_STATE;
 	return all != NO_NFA_STATE
-	               ? all /* else no character: a place that leads nowhere but to itself */
+	               ? all /* else no character: an NFA state that leads nowhere but to itself */
 	               : nfa_add_state(p, (struct nfa_state){
 						  .kind = NFA_SPLIT, .out = (uint32_t)p->n, .other = (uint32_t)p->n });
 }

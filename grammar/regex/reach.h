@@ -12,7 +12,7 @@ enum { REACH_STATES = 64 };
 struct reach {
 	uint32_t (*step)(void *user, uint32_t state, uint8_t byte); /* 0: the text is dead */
 	void *user;
-	const uint8_t *class_of; /* [byte]: neighbours of the same class lead to the same place */
+	const uint8_t *class_of; /* [byte]: neighbours of the same class lead to the same state */
 	/* That were reached, the first one too. */
 	uint32_t state[REACH_STATES];
 	unsigned n, steps;

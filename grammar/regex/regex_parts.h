@@ -9,7 +9,7 @@ struct regex {
 	const char *text;
 	size_t n, at;
 	unsigned depth;
-	unsigned looks; /* groups around this place that look ahead for what must not follow */
+	unsigned looks; /* groups around this position that look ahead for what must not follow */
 	struct error *err;
 };
 

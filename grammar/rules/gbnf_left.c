@@ -14,7 +14,7 @@ struct finder {
 	uint32_t *next;
 	size_t *first;
 	size_t n_next, next_room;
-	uint32_t *stack, *mark; /* of places; which walk came by last */
+	uint32_t *stack, *mark; /* of NFA states; which walk came by last */
 	size_t depth;
 	uint32_t walk;
 };
@@ -149,7 +149,7 @@ static bool find_sets(struct finder *f)
 
 /* ---- how a set begins, and goes on */
 
-/* What a place of a rule of the set is, before any byte. */
+/* What an NFA state of a rule of the set is, before any byte. */
 static bool look(struct finder *f, struct left_set *set, uint32_t number, uint32_t nfa_state)
 {
 	const struct nfa_state *at = &f->p->nfa_state[nfa_state];

@@ -1,8 +1,8 @@
 /* grammar/rules/gbnf_machine.c - the machine of a grammar of rules: all stacks that the bytes so far can have led to,
  * side by side.
  *
- * States are sets of stacks (gbnf_stacks.h), made as they are reached. The top of a state has the places of its stacks
- * alone, with BELOW_UNKNOWN beneath.
+ * States are sets of stacks (gbnf_stacks.h), made as they are reached. The top of a state has the NFA states of its
+ * stacks alone, with BELOW_UNKNOWN beneath.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,8 @@ static uint32_t state_of_found(struct gbnf_machine *m, size_t n)
 	return number;
 }
 
-/* The same places, once each, with nothing known below; what stands on nothing stays so. They are sorted still. */
+/* The same NFA states without duplicates, each on an unknown stack; those on the empty stack stay. The order is kept.
+ */
 static size_t cut_below(struct gbnf_machine *m, size_t n)
 {
 	size_t kept = 0;

@@ -30,7 +30,7 @@ struct gbnf_source {
 	const struct machine_tokens *tokens;
 	bool is_lark; /* lark.h */
 };
-/* gbnf_nfa.c: the places of all rules; *entry: where a text begins. left: those that can begin with
+/* gbnf_nfa.c: the NFA states of all rules; *entry: where a text begins. left: those that can begin with
  * themselves. False: err says what is wrong. */
 bool gbnf_nfa(struct nfa *p, struct left *left, uint32_t *entry, const struct gbnf_source *of, struct error *err);
 

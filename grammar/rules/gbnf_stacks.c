@@ -5,7 +5,7 @@
 #include "grammar/machine/effort.h"
 
 enum { STACKS_MAX = 1 << 14 }; /* of one state, with those passed on the way to it */
-/* In a stack's place: the rest is a rule that can begin with itself, and is wanted. */
+/* Instead of a stack's number: the rest is a rule that can begin with itself, and is wanted. */
 #define WANTED 0x80000000u
 
 bool stacks_fail(struct gbnf_machine *m)
@@ -104,7 +104,7 @@ bool stacks_begin(struct gbnf_machine *m, uint32_t entry, uint32_t below)
 	       begin_set(m, rule, put_below(m, WANTED | rule, below));
 }
 
-/* Where the first of the places stands at which others of the set go on behind a rule. */
+/* The index of the first NFA state at which others of the set go on behind a rule. */
 static size_t first_site(const struct left_set *s, uint32_t rule)
 {
 	size_t low = 0, high = s->n_sites;
@@ -119,7 +119,7 @@ static size_t first_site(const struct left_set *s, uint32_t rule)
 	return low;
 }
 
-/* Whether the rule that ends at a place, once it is done there, is the wanted one and nothing else. */
+/* Whether the rule that ends at an NFA state is the wanted one, and nothing else ends there. */
 static bool is_then(struct gbnf_machine *m, uint32_t end, uint32_t target)
 {
 	enum { RULES_MAX = 16 };

@@ -1,7 +1,7 @@
 /* grammar/rules/gbnf_stacks.h - what a machine of rules is made of, and where its stacks lead without a byte.
  *
- * A stack is a place in a rule, and below it the places where the rules that began it go on; equal stacks are one. A
- * rule that is the last part of another leaves nothing on the stack. Below the rules that can begin with each other
+ * A stack is an NFA state in a rule, and below it the states where the rules that began it go on; equal stacks are one.
+ * A rule that is the last part of another leaves nothing on the stack. Below the rules that can begin with each other
  * (gbnf_left.h) lies the one that is wanted.
  */
 #ifndef GRAMMAR_GBNF_STACKS_H
@@ -11,7 +11,7 @@
 #include "grammar/schema/interner.h"
 #include "grammar/machine/machine.h"
 
-/* Below a stack's place, where it is not the number of a stack. */
+/* Below a stack's top, where it is not the number of a stack. */
 enum { BELOW_NOTHING = 0, BELOW_UNKNOWN = UINT32_MAX };
 struct stack {
 	uint32_t nfa_state, below;
@@ -25,7 +25,7 @@ struct gbnf_machine {
 	struct machine machine;
 	struct nfa nfa;
 	struct left left;
-	uint8_t class_of[256]; /* bytes that no place tells apart are a class */
+	uint8_t class_of[256]; /* bytes that no NFA state tells apart are a class */
 	unsigned classes;
 	struct interner stacks; /* two words each */
 	struct interner states; /* two words for each stack, in ascending order */
@@ -43,7 +43,7 @@ struct gbnf_machine {
 bool stacks_fail(struct gbnf_machine *m);
 /* Adds a stack to those found, once. False: the machine failed. */
 bool stacks_find(struct gbnf_machine *m, uint32_t nfa_state, uint32_t below);
-/* The same of a rule at its first place, with all that it can begin with. */
+/* The same of a rule at its first state, with all that it can begin with. */
 bool stacks_begin(struct gbnf_machine *m, uint32_t entry, uint32_t below);
 /* Adds all that the stacks found lead to without a byte. */
 bool stacks_follow(struct gbnf_machine *m);

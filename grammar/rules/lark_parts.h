@@ -19,7 +19,7 @@ enum lark_kind {
 	LARK_MARK       /* any other character, by itself */
 };
 
-/* A place in a text that is being read, at a word. */
+/* A position in a text that is being read, at a word. */
 struct lark_reading {
 	const char *text;
 	size_t n, at;     /* behind the word */

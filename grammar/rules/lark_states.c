@@ -1,6 +1,6 @@
 /* grammar/rules/lark_states.c - expressions as rules: each state of an expression's automaton becomes one, so that a
  * rule can have what only an automaton follows; and a set with many ranges, such as \w, becomes one rule for all its
- * places.
+ * NFA states.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -210,7 +210,7 @@ void array_count(const struct json_machine *m, struct frame *f, const uint32_t *
 }
 
 /* Whether the next item is to be held against a value. The schemas for items are known where nothing can fail and all
- * places are alike. */
+ * positions are alike. */
 static bool is_held(struct json_machine *m, struct frame *f, uint32_t value)
 {
 	const struct group *g = frame_group(m, f);

@@ -67,7 +67,7 @@ struct group {
 	uint32_t n_names, n_patterns, members_max;
 	bool *closed;      /* [name]: no value is right for it */
 	int perilous;      /* json_names.c: -1 not known yet */
-	uint32_t *rank;    /* [name]: its place in the order of the schemas; RANK_NONE: it has none (json_order.c) */
+	uint32_t *rank;    /* [name]: its rank in the order of the schemas; RANK_NONE: it has none (json_order.c) */
 	uint32_t n_ranked; /* that have one */
 	uint32_t **known;  /* [node]: bits of names that a closed one takes; NULL: it is not closed (json_closed.c) */
 	bool counts;       /* somebody counts members: none may come twice */

@@ -144,7 +144,7 @@ static int by_name(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Each has its place in the text; then each place has its member: the permutation is turned round, a cycle at a time.
+/* From the position of each member to the member at each position: inverts the permutation, a cycle at a time.
  */
 static void reverse_order(struct schema_member *m, uint32_t n)
 {

@@ -84,7 +84,7 @@ struct schema_node {
 struct schema_member {
 	uint32_t name; /* of name[] */
 	uint32_t node;
-	uint32_t nth; /* the member that the text has at this place, within the part */
+	uint32_t nth; /* the member that the text has at this position, within the part */
 };
 struct schema_pattern {
 	uint32_t automaton, node;
@@ -115,7 +115,7 @@ struct schema {
 
 /* What a node asks of the member with that name by "properties"; SCHEMA_NONE: nothing. */
 uint32_t schema_property(const struct schema *s, const struct schema_node *n, uint32_t name);
-/* From the JSON text of a schema, which has n bytes; NULL with err, which names the place by a JSON pointer. */
+/* From the JSON text of a schema, which has n bytes; NULL with err, which names the location by a JSON pointer. */
 enum {
 	SCHEMA_FORMATS = 1, /* strings must have their "format", which the standard leaves open */
 	SCHEMA_CLOSED = 2   /* objects with "properties" have no other members where they do not say */

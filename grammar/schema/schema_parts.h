@@ -30,7 +30,7 @@ struct schema_reader {
 	size_t n_documents, document_room;
 	char **base; /* owned */
 	size_t n_bases, base_room;
-	uint32_t *queue; /* places whose nodes are still to be filled in */
+	uint32_t *queue; /* locations whose nodes are still to be filled in */
 	size_t n_queue, queue_room;
 	const char *at;  /* the pointer of the schema object being read */
 	const char *key; /* and its keyword */
@@ -58,7 +58,7 @@ uint32_t schema_keep_decimal(struct schema_reader *r, const struct decimal *d);
 /* The node of a schema that stands in the text, queued if nobody asked before; or of true and false. */
 bool schema_node_of(struct schema_reader *r, const json_t *json, uint32_t *node);
 
-/* schema_location.c: finds all schema objects and their URIs; the place of one; where a reference leads. */
+/* schema_location.c: finds all schema objects and their URIs; the location of one; where a reference leads. */
 bool schema_find_locations(struct schema_reader *r);
 struct schema_location *schema_location(const struct schema_reader *r, const json_t *json);
 bool schema_resolve(struct schema_reader *r, const struct schema_location *from, const char *ref, const json_t **to);

@@ -8,7 +8,10 @@
 #include "kernels-templates/emit/math.h"
 #include "kernels-templates/recurrent/values.h"
 
-enum { ROWS_APART = 16, ROWS_TOGETHER = 4 }; /* of an iteration: loaded before any is written, or one after the other */
+enum {
+	ROWS_APART = 16,
+	ROWS_TOGETHER = 4
+}; /* states of an iteration: loaded before any is written, or one after the other */
 
 struct scan {
 	struct ir *b;

@@ -57,7 +57,7 @@ int warm_targets(const struct target *out[TARGET_COUNT], struct error *err)
 			continue;
 		const struct target *t = strcmp(name, "native") == 0 ? target_native(err) : target_find(name);
 		if (!t)
-			return 0; /* only of native: the others were choices of the option */
+			return 0; /* only for native: the other names were choices of the option */
 		add_target(out, &n, t);
 	}
 	if (warm_device_target())

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Runs are removed in the reverse of the order they came in. So taking the newest run out of an open-addressed table
- * leaves the table as it was before that run came, and no place needs a mark for what was deleted. */
+ * leaves the table as it was before that run came, and no slot needs a tombstone. */
 
 bool draft_open(struct draft *d, const int32_t *ids, uint32_t capacity)
 {

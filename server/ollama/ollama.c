@@ -54,7 +54,7 @@ static json_t *head(const struct ollama_reply *o)
 	return j;
 }
 
-/* calls, an array that is taken over, may be NULL. */
+/* calls: NULL, or an array that the function then owns. */
 static void put_words(const struct ollama_reply *o, json_t *j, const struct bytes *content,
                       const struct bytes *thinking, json_t *calls)
 {
