@@ -125,7 +125,7 @@ struct option_settings {
 	} * variable;         /* what other programs call them */
 	int n_variables;
 };
-/* After options_parse, of a program with `given`. Texts live as long as the program. False: it was said. */
+/* After options_parse, of a program with `given`. Texts live as long as the program. False: an error was printed. */
 bool options_settings(struct option_program *p, const struct option_settings *s);
 
 /* Fills targets and operands. False: one sentence and a hint were printed on stderr. Notes about options that are not
@@ -175,7 +175,7 @@ unsigned options_distance(const char *typed, size_t n, const char *name, size_t 
 /* The operand is no model's name; whether it can be neither a command nor a file, either: that was said, with a model's
  * name that is near, or NULL. */
 bool options_refuse_word(const struct option_program *p, const char *word, const char *near);
-/* A value of a row, however it came. False: it was said. */
+/* A value of a row, however it came. False: an error was printed. */
 bool options_store(const struct option_program *p, const struct option_row *o, const char *value);
 /* Several of a list's in one text: a,b or ["a","b"]. */
 bool options_store_all(const struct option_program *p, const struct option_row *o, const char *value);

@@ -25,7 +25,7 @@ extern const char *const jiteml_names[2]; /* of variables */
 int jiteml_fail(const char *sentence);
 int jiteml_fail_error(const jit_error *err);
 int jiteml_wrong(const char *sentence);
-/* An expression in x and y. False: it was said. */
+/* An expression in x and y. False: an error was printed. */
 bool jiteml_read(struct expression *e, const char *what, const char *text);
 
 /* An expression as --form says. */

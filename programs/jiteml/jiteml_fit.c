@@ -16,7 +16,7 @@
 static const char *const operation_name[16] = { "+",   "-",  "",     "*",   "/",   "",     "^",      "",
 	                                        "exp", "ln", "sqrt", "sin", "cos", "tanh", "square", "inverse" };
 
-/* The bits of --operations. False: it was said. */
+/* The bits of --operations. False: an error was printed. */
 static bool read_operations(uint32_t *codes)
 {
 	const char *at = jiteml.operations;

@@ -70,7 +70,7 @@ struct jitgraph_run {
 	jit_executable *executable;
 	struct jitgraph_values in, out;
 };
-/* Opens all of it. False: *status, and it was said. Closed in both cases by the caller. */
+/* Opens all of it. False: *status is set, and an error was printed. Closed in both cases by the caller. */
 bool jitgraph_run_open(struct jitgraph_run *r, int *status);
 void jitgraph_run_close(struct jitgraph_run *r);
 

@@ -237,7 +237,7 @@ jit_graph *jitgraph_open_more(const char *more, jit_error *err)
 
 static void on_signal(int number) { jit_cancel_set(jitgraph_cancel, 1); }
 
-/* Whether an option was given that only another command has; it is said. */
+/* Whether an option was given that only another command has; then an error is printed. */
 static bool has_foreign(int command)
 {
 	char names[80], sentence[160];

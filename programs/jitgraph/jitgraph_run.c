@@ -102,7 +102,7 @@ static uint64_t differ(const struct array *found, const struct array *expected)
 	return n;
 }
 
-/* Beside the interpreter: how many elements of all outputs differ. False: it was said. */
+/* Beside the interpreter: how many elements of all outputs differ. False: an error was printed. */
 static bool beside_interpreter(struct jitgraph_run *r, uint64_t *n, int *status)
 {
 	struct jitgraph_values meaning = { .n = 0 };

@@ -69,10 +69,10 @@ char *jitk_element(const struct jitk_array *a, const uint8_t *data, uint64_t i, 
 
 /* ---- what is opened */
 
-/* --device auto becomes the name of one. False: it was said. */
+/* --device auto becomes the name of one. False: an error was printed. */
 bool jitk_choose_device(int *status);
 
-/* On a device; device NULL: --device, isa NULL: --isa. NULL: it was said. */
+/* On a device; device NULL: --device, isa NULL: --isa. NULL: an error was printed. */
 jit_compute *jitk_compute_open(const char *device, const char *isa, int threads, jit_error *err);
 /* The file's kernel, with its constants and --check. All messages about its text are printed. */
 jit_kernel *jitk_kernel_open(jit_compute *c, jit_error *err);

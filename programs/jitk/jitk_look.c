@@ -33,7 +33,7 @@ static bool bind(struct look *l, const char *kernel, struct error *err)
 	return l->kernel;
 }
 
-/* NULL: it was said. */
+/* NULL: an error was printed. */
 static struct look *look_open(int *status)
 {
 	struct look *l = calloc(1, sizeof *l);

@@ -23,7 +23,7 @@ struct chat {
 	jit_prompt *prompt; /* the conversation as it was rendered last; NULL: it had no pictures */
 	json_t *variables;  /* of the template: whether and how much the model reasons; NULL: the template decides */
 	bool over;
-	bool failed; /* a message could not be read; it was said */
+	bool failed; /* a message could not be read; an error was printed */
 	bool stats;  /* behind each answer */
 };
 
@@ -50,10 +50,10 @@ char *chat_at_home(const char *path);
 
 /* ---- jitrun_pictures.c */
 
-/* The file's picture is shown with the next message. False: it was said why not. */
+/* The file's picture is shown with the next message. False: an error was printed. */
 bool chat_pictures_add(struct chat *c, const char *path);
 /* A user's message: a text, or a list in which pictures that wait come first, and those whose files the text names
- * stand in their places. NULL: it was said what is wrong. */
+ * stand in their places. NULL: an error was printed. */
 json_t *chat_pictures_content(struct chat *c, const char *text, size_t n);
 /* Whether a line begins with the path of a picture, and not with a command. */
 bool chat_pictures_begin(const char *line);
@@ -62,7 +62,7 @@ size_t chat_pictures_shown(const struct chat *c);
 /* Those that no message has are forgotten, and all. */
 void chat_pictures_trim(struct chat *c);
 void chat_pictures_forget(struct chat *c);
-/* Those of other messages take their places. False: it was said why not, and nothing has changed. */
+/* Those of other messages take their places. False: an error was printed, and nothing has changed. */
 bool chat_pictures_load(struct chat *c, const json_t *messages);
 /* The file: URL of a part that is a picture. NULL: it is none, or has another URL. */
 const char *chat_picture_url(const json_t *part);

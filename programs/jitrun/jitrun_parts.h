@@ -234,7 +234,7 @@ int jitrun_converse(struct run *r);
 struct message {
 	char *text;   /* malloc'ed; NULL: there is no more */
 	bool is_text; /* whatever it begins with */
-	bool failed;  /* it could not be read; that was said */
+	bool failed;  /* it could not be read; an error was printed */
 };
 
 /* The next message of standard input. Ctrl-C forgets what was typed of it; twice running it ends the input. */

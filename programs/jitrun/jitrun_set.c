@@ -67,7 +67,7 @@ static const char *opposite(const char *word)
 
 static void say_switch(const char *what, bool on) { fprintf(stderr, "%s: %s.\n", what, on ? "on" : "off"); }
 
-/* False: it was said what is expected. */
+/* False: an error that says what is expected was printed. */
 static bool take_switch(const char *what, const char *word, bool *out)
 {
 	char quoted[80];

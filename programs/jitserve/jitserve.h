@@ -50,7 +50,7 @@ struct serve_arguments {
 extern struct serve_arguments serve;
 
 int serve_usage(const char *text);
-/* Options that are not on the command line. False: it was said. */
+/* Options that are not on the command line. False: an error was printed. */
 bool serve_settings(struct option_program *p);
 /* Fills serve.model. 0, or the exit status after a sentence. */
 int serve_find_models(const struct option_program *p);

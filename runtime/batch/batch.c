@@ -67,7 +67,7 @@ jit_batch *jit_batch_open(jit_model *m, const jit_batch_options *options, jit_er
 	jit_batch *b = may ? calloc(1, sizeof *b) : NULL;
 
 	if (!may) {
-		/* it is said why */
+		/* the error says why */
 	} else if (!b) {
 		error_set(&e, ERROR_MEMORY, "no memory for a batch");
 	} else {

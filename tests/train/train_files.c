@@ -449,7 +449,7 @@ void test_frozen(void **state)
 	}
 }
 
-/* The head in pieces of 5 000 numbers has the loss and the gradients that it has in one. */
+/* The head in chunks of 5 000 numbers has the loss and the gradients that it has in one. */
 void test_chunks(void **state)
 {
 	const int32_t ids[] = { 5, 77, 12, 200, 31, 8, 150 };
