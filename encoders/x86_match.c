@@ -31,7 +31,7 @@ const unsigned x86_row_count = sizeof x86_rows / sizeof x86_rows[0];
 #define X86_PASTE(a, b) X86_PASTE2(a, b)
 enum {
 #define X86(id, ...) X86_FIRST_##id,
-#define X86_ALT(id, ...) X86_PASTE(X86_ALT_LINE_, __LINE__),
+#define X86_ALT(id, ...) X86_PASTE(X86_ALT_ROW_, __COUNTER__),
 #include "encoders/x86.def"
 #undef X86
 #undef X86_ALT
