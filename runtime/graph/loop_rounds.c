@@ -93,42 +93,42 @@ void loop_rounds_close(struct looping *l)
 
 /* ---- iterations */
 
-/* Where iteration `turn` makes an output. */
-static struct location made_at(const struct looping *l, uint32_t output, uint64_t turn)
+/* Where an iteration makes an output. */
+static struct location made_at(const struct looping *l, uint32_t output, uint64_t iteration)
 {
 	struct location p = looping_location(l->around, l->n->first + output);
 
 	if (is_stacked(l, output))
-		p.at += loop_index(&l->of, turn) * looping_bytes(l, l->of.body.output[output]);
-	else if ((l->of.length - 1 - turn) % 2)
+		p.at += loop_index(&l->of, iteration) * looping_bytes(l, l->of.body.output[output]);
+	else if ((l->of.length - 1 - iteration) % 2)
 		p = (struct location){ l->rounds.spare, l->rounds.spare_at[output] };
 	return p;
 }
 
-static struct location read_at(const struct looping *l, uint32_t operand, uint64_t turn)
+static struct location read_at(const struct looping *l, uint32_t operand, uint64_t iteration)
 {
 	struct location p;
 
-	if (operand < l->of.carried && turn)
-		return made_at(l, l->rounds.same[operand], turn - 1);
+	if (operand < l->of.carried && iteration)
+		return made_at(l, l->rounds.same[operand], iteration - 1);
 	p = looping_location(l->around, l->n->operand[operand]);
 	if (operand >= l->of.carried && operand < l->of.carried + l->of.stacked)
-		p.at += loop_index(&l->of, turn) * looping_bytes(l, l->of.body.input[l->input[operand]]);
+		p.at += loop_index(&l->of, iteration) * looping_bytes(l, l->of.body.input[l->input[operand]]);
 	return p;
 }
 
-static bool bind_round(struct looping *l, uint64_t turn, struct error *err)
+static bool bind_round(struct looping *l, uint64_t iteration, struct error *err)
 {
 	bool ok = true;
 
 	for (uint32_t i = 0; ok && i < l->n->operands; i++) {
 		const bool own = i < l->of.carried + l->of.stacked;
-		const struct location p = read_at(l, i, turn);
-		if (l->input[i] != LOOP_CONSTANT && (own || !turn))
+		const struct location p = read_at(l, i, iteration);
+		if (l->input[i] != LOOP_CONSTANT && (own || !iteration))
 			ok = executable_bind(l->body, l->input[i], p.buffer, p.at, err);
 	}
 	for (uint32_t i = 0; ok && i < l->of.body.outputs; i++) {
-		const struct location p = made_at(l, i, turn);
+		const struct location p = made_at(l, i, iteration);
 		if (is_stacked(l, i) || l->rounds.same[i] == i)
 			ok = executable_bind_value(l->body, l->rounds.root[i], p.buffer, p.at, err);
 	}
@@ -153,10 +153,10 @@ bool loop_rounds_run(struct looping *l, struct error *err)
 	const struct rounds *r = &l->rounds;
 	bool ok = true;
 
-	for (uint64_t turn = 0; ok && turn < l->of.length;) {
+	for (uint64_t iteration = 0; ok && iteration < l->of.length;) {
 		uint32_t n = 0;
-		for (; ok && n < r->n && turn < l->of.length; n++, turn++)
-			ok = bind_round(l, turn, err) && launch_list_set_round(r->list, n, err);
+		for (; ok && n < r->n && iteration < l->of.length; n++, iteration++)
+			ok = bind_round(l, iteration, err) && launch_list_set_round(r->list, n, err);
 		ok = ok && launch_list_run(r->list, n, err);
 	}
 	return ok && keep_last(l, err);
