@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "programs/jitgraph/jitgraph.h"
+#include "runtime/host/system.h"
 
 void jitgraph_run_close(struct jitgraph_run *r)
 {
@@ -14,6 +15,44 @@ void jitgraph_run_close(struct jitgraph_run *r)
 	jit_executable_close(r->executable);
 	jit_graph_close(r->graph);
 	jit_compute_close(r->compute);
+}
+
+static double bytes_of(const jit_graph *g, size_t n,
+                       int (*of)(const jit_graph *g, size_t number, jit_tensor *out, jit_error *err))
+{
+	double all = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		jit_tensor t = JIT_TENSOR();
+		of(g, i, &t, NULL);
+		all += (double)t.bytes;
+	}
+	return all;
+}
+
+/* What values need in the host's memory, which is promised and not yet taken. */
+static uint64_t value_bytes(const struct jitgraph_run *r)
+{
+	jit_executable_report x = JIT_EXECUTABLE_REPORT();
+	jit_compute_info info = JIT_COMPUTE_INFO();
+
+	jit_executable_get_report(r->executable, &x, NULL);
+	jit_compute_get_info(r->compute, &info, NULL);
+	return strncmp(info.device, "cuda", 4) == 0 || strncmp(info.device, "amd", 3) == 0 ? 0 : x.bytes;
+}
+
+/* Asked before inputs are made, which takes their memory. */
+static bool fits(const struct jitgraph_run *r, uint64_t values, struct error *err)
+{
+	const double in = bytes_of(r->graph, jit_graph_inputs(r->graph), jit_graph_input),
+		     out = bytes_of(r->graph, jit_graph_outputs(r->graph), jit_graph_output);
+	const uint64_t available = system_available_memory();
+
+	return in + out + (double)values <= (double)available ||
+	       error_set(err, ERROR_MEMORY,
+	                 "the inputs have %.0f bytes, the outputs %.0f, and values %" PRIu64 "; %" PRIu64
+	                 " bytes of memory are free",
+	                 in, out, values, available);
 }
 
 bool jitgraph_run_open(struct jitgraph_run *r, int *status)
@@ -26,14 +65,18 @@ bool jitgraph_run_open(struct jitgraph_run *r, int *status)
 		*status = jitgraph_fail_error(&err);
 		return false;
 	}
-	if (!jitgraph_check_names(r->graph, &e) || !jitgraph_inputs(&r->in, r->graph, &e) ||
-	    !jitgraph_outputs(&r->out, r->graph, &e)) {
+	if (!jitgraph_check_names(r->graph, &e) || !fits(r, 0, &e)) {
 		*status = jitgraph_fail(e.text);
 		return false;
 	}
 	if (!(r->compute = jitgraph_compute_open(r->graph, &err)) ||
 	    !(r->executable = jit_executable_open(r->compute, r->graph, &err))) {
 		*status = jitgraph_fail_error(&err);
+		return false;
+	}
+	if (!fits(r, value_bytes(r), &e) || !jitgraph_inputs(&r->in, r->graph, &e) ||
+	    !jitgraph_outputs(&r->out, r->graph, &e)) {
+		*status = jitgraph_fail(e.text);
 		return false;
 	}
 	return true;
