@@ -1,4 +1,4 @@
-#include "grammar/grammar.h"
+#include "grammar/grammar_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,38 +10,7 @@
 /* Bytes of a machine's states; beyond, it is made anew and goes through the text so far. */
 enum { MACHINE_MAX = 128 << 20 };
 
-/* For drafts, a machine of their own: what they try must not spare the other one work, or an answer that comes near the
- * end of its account would depend on them. It is small, and where it is not enough there are no drafts. */
-enum { ASIDE_TO_OPEN = 4000000, ASIDE_OF_CALL = 2000000, ASIDE_OF_TOKEN = 20000, ASIDE_BYTES = 32 << 20 };
-
-struct grammar {
-	const struct vocabulary *v;
-	const struct machine_tokens *tokens;
-	uint32_t *whole; /* the tokens that rules about tokens can take, as bits; NULL: not asked for so far */
-	unsigned kind;
-	char *source;
-	size_t n_source;
-	struct machine *machine;
-	struct masks *masks;
-	struct effort effort; /* for the machine and the masks */
-	uint64_t opened;      /* what the machine took to be made */
-	uint32_t *bits;
-	char *text; /* of the tokens taken */
-	size_t n_text, text_room;
-	struct taken {
-		uint32_t state, aside, id;
-		size_t text; /* bytes up to its end */
-	} * taken;
-	size_t n, room;
-	struct aside {
-		struct machine *machine;
-		struct effort effort;
-		size_t n; /* of the tokens taken, so many have a state in it */
-		bool off;
-	} aside;
-};
-
-static struct machine *machine_of(const struct grammar *g, struct error *err)
+struct machine *grammar_machine(const struct grammar *g, struct error *err)
 {
 	const unsigned how = g->kind & ~(unsigned)GRAMMAR_KINDS;
 
@@ -73,10 +42,11 @@ static bool make(struct grammar *g, struct error *err)
 
 	g->effort.bytes = EFFORT_BYTES;
 	struct effort *before = effort_begin(&g->effort);
-	g->machine = machine_of(g, err);
+	g->machine = grammar_machine(g, err);
 	g->masks = g->machine ? masks_open(g->v, g->machine) : NULL;
 	effort_end(before);
 	g->opened = had - g->effort.left;
+	g->found = false;
 	if (!g->masks)
 		error_set(err, ERROR_MEMORY, "no memory for a grammar");
 	return enough(g, err) && g->masks;
@@ -164,7 +134,7 @@ static uint32_t walk(struct machine *m, uint32_t state, const char *text, size_t
 }
 
 /* By its bytes, and where a rule is about tokens, as a whole; both may go on. */
-static uint32_t walk_token(const struct grammar *g, struct machine *m, uint32_t state, const struct grammar_token *t)
+uint32_t grammar_walk(const struct grammar *g, struct machine *m, uint32_t state, const struct grammar_token *t)
 {
 	const struct machine_whole *whole = m->whole;
 	uint32_t a = t->n ? walk(m, state, t->text, t->n) : MACHINE_DEAD, b = MACHINE_DEAD;
@@ -176,7 +146,7 @@ static uint32_t walk_token(const struct grammar *g, struct machine *m, uint32_t 
 	return whole->both(m, a, b);
 }
 
-static struct grammar_token token_of(const struct grammar *g, size_t i)
+struct grammar_token grammar_token_at(const struct grammar *g, size_t i)
 {
 	const size_t at = i ? g->taken[i - 1].text : 0;
 
@@ -195,23 +165,38 @@ static bool renew(struct grammar *g, struct error *err)
 	struct effort *before = effort_begin(&g->effort);
 	uint32_t state = g->machine->start;
 	for (size_t i = 0; i < g->n; i++) {
-		const struct grammar_token t = token_of(g, i);
-		state = walk_token(g, g->machine, state, &t);
+		const struct grammar_token t = grammar_token_at(g, i);
+		state = grammar_walk(g, g->machine, state, &t);
 		g->taken[i].state = state;
 	}
 	effort_end(before);
+	g->walked = g->n;
 	if (!enough(g, err))
 		return false;
 	return !g->machine->failed || error_set(err, ERROR_UNSUPPORTED, "the grammar needs too many states");
+}
+
+/* Tokens that were only noted. */
+static void catch_up(struct grammar *g)
+{
+	struct effort *before = effort_begin(&g->effort);
+
+	for (; g->walked < g->n; g->walked++) {
+		const struct grammar_token t = grammar_token_at(g, g->walked);
+		const uint32_t from = g->walked ? g->taken[g->walked - 1].state : g->machine->start;
+		g->taken[g->walked].state = grammar_walk(g, g->machine, from, &t);
+	}
+	effort_end(before);
 }
 
 static bool ready(struct grammar *g, struct error *err)
 {
 	if (!enough(g, err))
 		return false;
-	if (g->machine && !g->machine->failed && machine_bytes(g->machine) < MACHINE_MAX)
-		return true;
-	return renew(g, err);
+	if (!g->machine || g->machine->failed || machine_bytes(g->machine) >= MACHINE_MAX)
+		return renew(g, err);
+	catch_up(g);
+	return true;
 }
 
 bool grammar_is_of_tokens(const struct grammar *g) { return g->machine && g->machine->whole; }
@@ -254,10 +239,14 @@ static bool find_allowed(struct grammar *g, bool *ends)
 	struct effort *before = effort_begin(&g->effort);
 	const bool found = masks_of(g->masks, state_of(g), g->bits) && allow_whole(g);
 
-	*ends = found && machine_ends(g->machine, state_of(g));
+	*ends = g->ends = found && machine_ends(g->machine, state_of(g));
 	effort_end(before);
 	return found && !g->machine->failed;
 }
+
+bool grammar_is_found(const struct grammar *g) { return g->found; }
+
+uint64_t grammar_cost(const struct grammar *g) { return g->cost; }
 
 /* A machine that failed under way is given one more try from the beginning. */
 static bool may_try_again(struct grammar *g, struct error *err)
@@ -275,24 +264,55 @@ static void say_failed(struct error *err)
 
 const uint32_t *grammar_allowed(struct grammar *g, bool *ends, struct error *err)
 {
+	const uint64_t had = g->effort.left;
+
+	if (!enough(g, err))
+		return NULL;
+	*ends = g->ends;
+	if (g->found)
+		return g->bits;
 	if (!ready(g, err))
 		return NULL;
 	bool found = find_allowed(g, ends);
 	if (!found && may_try_again(g, err))
 		found = renew(g, err) && find_allowed(g, ends);
+	g->cost = had - g->effort.left;
 	if (!enough(g, err))
 		return NULL;
 	if (!found)
 		say_failed(err);
+	g->found = found;
 	return found ? g->bits : NULL;
 }
 
 static uint32_t take(struct grammar *g, const struct grammar_token *token)
 {
 	struct effort *before = effort_begin(&g->effort);
-	const uint32_t state = walk_token(g, g->machine, state_of(g), token);
+	const uint32_t state = grammar_walk(g, g->machine, state_of(g), token);
 
 	effort_end(before);
+	return state;
+}
+
+/* Whether the mask of this place has the token: it is walked when the next mask is wanted, and by who wants that. */
+static bool is_allowed(const struct grammar *g, uint32_t id)
+{
+	return g->found && id < g->v->n_ids && g->bits[id / 32] >> id % 32 & 1;
+}
+
+/* Its state; MACHINE_DEAD: err. */
+static uint32_t take_now(struct grammar *g, const struct grammar_token *token, struct error *err)
+{
+	uint32_t state = take(g, token);
+
+	if (state == MACHINE_DEAD && (g->effort.lost || g->machine->failed) && may_try_again(g, err))
+		state = renew(g, err) ? take(g, token) : MACHINE_DEAD;
+	if (!enough(g, err))
+		return MACHINE_DEAD;
+	if (state == MACHINE_DEAD && (!g->machine || g->machine->failed))
+		say_failed(err);
+	if (state == MACHINE_DEAD)
+		error_set(err, ERROR_ARGUMENT, "the grammar does not allow this token here");
 	return state;
 }
 
@@ -300,8 +320,9 @@ bool grammar_take(struct grammar *g, const struct grammar_token *token, struct e
 {
 	void *all = g->taken, *bytes = g->text;
 	const size_t n = token->n;
+	const bool noted = is_allowed(g, token->id);
 
-	if (!ready(g, err))
+	if (!(noted ? enough(g, err) : ready(g, err)))
 		return false;
 	if (!array_grow(&all, &g->room, g->n + 1, sizeof *g->taken))
 		return error_set(err, ERROR_MEMORY, "no memory for a grammar");
@@ -309,139 +330,26 @@ bool grammar_take(struct grammar *g, const struct grammar_token *token, struct e
 	if (!array_grow(&bytes, &g->text_room, g->n_text + n, 1))
 		return error_set(err, ERROR_MEMORY, "no memory for a grammar");
 	g->text = bytes;
-	uint32_t state = take(g, token);
-	if (state == MACHINE_DEAD && (g->effort.lost || g->machine->failed) && may_try_again(g, err))
-		state = renew(g, err) ? take(g, token) : MACHINE_DEAD;
-	if (!enough(g, err))
+	const uint32_t state = noted ? MACHINE_DEAD : take_now(g, token, err);
+	if (!noted && state == MACHINE_DEAD)
 		return false;
-	if (state == MACHINE_DEAD && (!g->machine || g->machine->failed))
-		say_failed(err);
-	if (state == MACHINE_DEAD)
-		return error_set(err, ERROR_ARGUMENT, "the grammar does not allow this token here");
 	if (n)
 		memcpy(g->text + g->n_text, token->text, n);
 	g->n_text += n;
 	g->taken[g->n++] = (struct taken){ state, MACHINE_DEAD, token->id, g->n_text };
+	g->walked = noted ? g->walked : g->n;
+	g->found = false;
 	effort_add(&g->effort, EFFORT_OF_TOKEN, EFFORT_SAVED);
 	return true;
-}
-
-/* ---- for drafts */
-
-static void aside_close(struct aside *a)
-{
-	machine_close(a->machine);
-	a->machine = NULL;
-	a->off = true;
-}
-
-static bool aside_open(struct grammar *g)
-{
-	struct aside *a = &g->aside;
-	struct error ignored = { 0 };
-
-	if (a->off || a->machine)
-		return !a->off;
-	effort_give(&a->effort, ASIDE_TO_OPEN);
-	a->effort.bytes = ASIDE_BYTES;
-	struct effort *before = effort_begin(&a->effort);
-	a->machine = g->opened < ASIDE_TO_OPEN ? machine_of(g, &ignored) : NULL;
-	effort_end(before);
-	if (!a->machine || effort_over_of(&a->effort))
-		aside_close(a);
-	return !a->off;
-}
-
-/* The state of its machine behind the tokens taken; MACHINE_DEAD: there are no drafts. *before: for aside_end(). */
-static uint32_t aside_begin(struct grammar *g, struct effort **before)
-{
-	struct aside *a = &g->aside;
-
-	*before = effort_of_thread;
-	if (!aside_open(g))
-		return MACHINE_DEAD;
-	a->effort.stop = g->effort.stop;
-	a->effort.user = g->effort.user;
-	a->effort.left = a->effort.ask_at = ASIDE_OF_CALL + ASIDE_OF_TOKEN * (uint64_t)(g->n - a->n);
-	effort_begin(&a->effort);
-	uint32_t state = a->n ? g->taken[a->n - 1].aside : a->machine->start;
-	for (; a->n < g->n && state != MACHINE_DEAD; a->n++) {
-		const struct grammar_token t = token_of(g, a->n);
-		g->taken[a->n].aside = state = walk_token(g, a->machine, state, &t);
-	}
-	return state;
-}
-
-static bool aside_end(struct grammar *g, struct effort *before)
-{
-	struct aside *a = &g->aside;
-
-	effort_end(before);
-	if (a->machine && (a->machine->failed || effort_over_of(&a->effort)))
-		aside_close(a);
-	return !a->off;
-}
-
-/* The one byte that leads on from a state; -1: there is none, or a choice. */
-static int only_byte(struct machine *m, uint32_t state)
-{
-	int only = -1;
-
-	for (int b = 0; b < 256; b++) {
-		bool other = b == '\\' || b == ' ' || b == '\t' || b == '\n' || b == '\r';
-		if (other || machine_step(m, state, (uint8_t)b) == MACHINE_DEAD)
-			continue;
-		if (only >= 0)
-			return -1;
-		only = b;
-	}
-	return only;
-}
-
-static size_t forced(struct machine *m, uint32_t state, char *out, size_t max)
-{
-	size_t n = 0;
-
-	while (n < max && state != MACHINE_DEAD && !machine_ends(m, state)) {
-		uint32_t id;
-		bool without;
-		if (m->whole && m->whole->test(m, state, 0, &id, &without))
-			break;
-		int byte = only_byte(m, state);
-		if (byte < 0)
-			break;
-		out[n++] = (char)byte;
-		state = machine_step(m, state, (uint8_t)byte);
-	}
-	return n;
-}
-
-size_t grammar_forced(struct grammar *g, char *out, size_t max)
-{
-	struct effort *before;
-	const uint32_t state = aside_begin(g, &before);
-	const size_t n = state == MACHINE_DEAD ? 0 : forced(g->aside.machine, state, out, max);
-
-	return aside_end(g, before) ? n : 0;
-}
-
-size_t grammar_fitting(struct grammar *g, const struct grammar_token *token, size_t n)
-{
-	struct effort *before;
-	uint32_t state = aside_begin(g, &before);
-	size_t i = 0;
-
-	for (; i < n && state != MACHINE_DEAD; i++)
-		if ((state = walk_token(g, g->aside.machine, state, &token[i])) == MACHINE_DEAD)
-			break;
-	return aside_end(g, before) ? i : 0;
 }
 
 size_t grammar_taken(const struct grammar *g) { return g->n; }
 
 void grammar_rewind(struct grammar *g, size_t n)
 {
+	g->found = g->found && n == g->n;
 	g->n = n;
+	g->walked = g->walked < n ? g->walked : n;
 	g->n_text = n ? g->taken[n - 1].text : 0;
 	g->aside.n = g->aside.n < n ? g->aside.n : n;
 }

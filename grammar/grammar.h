@@ -41,17 +41,26 @@ uint64_t grammar_left(const struct grammar *g);
 /* Tokens whose text may come next, as bits (mask.h); *ends: the text may end here. Valid until the next call. NULL: no
  * memory, or the grammar needs more states than may be, or more work (ERROR_UNSUPPORTED). */
 const uint32_t *grammar_allowed(struct grammar *g, bool *ends, struct error *err);
+/* Whether they are known already, and grammar_allowed() has nothing to look for; steps that it took last. */
+bool grammar_is_found(const struct grammar *g);
+uint64_t grammar_cost(const struct grammar *g);
 /* Whether rules speak of whole tokens: then those that spell nothing are taken, too. */
 bool grammar_is_of_tokens(const struct grammar *g);
 /* Whether any text at all may come next, and so may control tokens, which need not be taken. */
 bool grammar_is_free(const struct grammar *g);
-/* A token was chosen. False: no memory, or it is not allowed; then all is as it was. */
+/* A token was chosen. False: no memory, or it is not allowed; then all is as it was. One that grammar_allowed() has
+ * just allowed costs nothing here: what it leads to is looked for with the next tokens. */
 bool grammar_take(struct grammar *g, const struct grammar_token *token, struct error *err);
 /* The bytes that come next for sure, at most so many: those that nothing else can stand for, but for white space and
  * other spellings of the same character. */
 size_t grammar_forced(struct grammar *g, char *out, size_t max);
 /* How many of these tokens can come next. */
 size_t grammar_fitting(struct grammar *g, const struct grammar_token *token, size_t n);
+/* Both open what they search in with their first call, which may take some time. Closed: grammar_open_drafts() does
+ * that, on a thread that has the time; as long as it is wanted, there are no drafts. */
+void grammar_close_drafts(struct grammar *g, bool wanted);
+bool grammar_wants_drafts(const struct grammar *g);
+void grammar_open_drafts(struct grammar *g);
 /* How many tokens were taken; back to after the first n of them. */
 size_t grammar_taken(const struct grammar *g);
 void grammar_rewind(struct grammar *g, size_t n);

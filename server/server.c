@@ -52,6 +52,7 @@ bool server_open(struct server *s, struct error *err)
 	if (s->watch && http_start(s, err))
 		return true;
 	watch_close(s->watch);
+	lanes_close(s->lanes);
 	response_store_close(s->responses);
 	close(s->listener.fd);
 	return false;

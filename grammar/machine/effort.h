@@ -34,7 +34,19 @@ struct effort {
 	bool (*stop)(void *user); /* whether that is so; asked at times; NULL: never */
 	void *user;
 	uint64_t ask_at; /* when as many steps are left */
+	uint64_t told;   /* those that were left when the thread's bound was told of them last */
 };
+
+/* What all accounts together may take on a thread, from effort_bind() to effort_unbind(). */
+struct effort_bound {
+	uint64_t left;
+	bool hit;                 /* it was not enough for some account, which was told that it is spent */
+	bool (*stop)(void *user); /* as in struct effort; NULL: never */
+	void *user;
+};
+void effort_bind(struct effort_bound *b);
+void effort_unbind(void);
+bool effort_bound_is_hit(void); /* of this thread; without a bound it is not */
 
 extern _Thread_local struct effort *effort_of_thread;
 
@@ -42,16 +54,19 @@ bool effort_ask(struct effort *e);
 /* With so many steps, and EFFORT_BYTES. */
 static inline void effort_give(struct effort *e, uint64_t steps)
 {
-	e->left = e->ask_at = steps;
+	e->left = e->ask_at = e->told = steps;
 	e->bytes = EFFORT_BYTES;
 }
-static inline void effort_cut(struct effort *e, uint64_t max) { e->left = e->ask_at = e->left < max ? e->left : max; }
+static inline void effort_cut(struct effort *e, uint64_t max)
+{
+	e->left = e->ask_at = e->told = e->left < max ? e->left : max;
+}
 /* Some more, up to so many. */
 static inline void effort_add(struct effort *e, uint64_t steps, uint64_t max)
 {
 	if (e->left < max)
 		e->left = e->left + steps < max ? e->left + steps : max;
-	e->ask_at = e->left;
+	e->ask_at = e->told = e->left;
 }
 /* Whether the account was enough; else err says so, instead of what it said before. */
 bool effort_check(const struct effort *e, struct error *err);

@@ -3,6 +3,7 @@
 #define RUNTIME_SESSION_H
 
 #include "base/error.h"
+#include "grammar/machine/effort.h" /* for callers that bound what a thread's grammars take */
 #include "runtime/device/collect.h"
 #include "include/jitrun.h"
 #include "runtime/plan/plan.h"
@@ -74,6 +75,19 @@ void session_grammar_close(struct session_grammar *g);
 void session_grammar_give(jit_session *s, struct session_grammar *g);
 /* Whether nobody wants the session's text any more, asked while its grammar is at work; beside jit_session_cancel(). */
 void session_grammar_watch(jit_session *s, bool (*gone)(void *user), void *user);
+
+/* For a caller that computes for many and has another thread look for what a session's grammar allows next. From now
+ * on nothing of the grammar is opened but by session_grammar_find(). */
+void session_grammar_defer(jit_session *s);
+/* Whether the next choice needs something that session_grammar_find() would find; steps that this took last. */
+bool session_grammar_is_due(const jit_session *s);
+uint64_t session_grammar_cost(const jit_session *s);
+/* Takes the grammar out of the session until session_grammar_give() puts it back, so that another thread may have it;
+ * meanwhile no token is chosen. */
+struct session_grammar *session_grammar_lend(jit_session *s);
+/* Of a grammar that was lent, on any thread; what is wrong is told when a token is chosen. gone: whether nobody wants
+ * it any more, asked at times. */
+void session_grammar_find(struct session_grammar *g, bool (*gone)(void *user), void *user);
 
 /* Whether an expression, a grammar as Lark writes them, or a schema can be held. False: err says what of it cannot, and
  * where.

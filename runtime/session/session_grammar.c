@@ -13,8 +13,7 @@
 #include "grammar/machine/effort.h"
 #include "grammar/grammar.h"
 #include "include/jitrun_grammar.h"
-#include "runtime/session/session.h"
-#include "runtime/session/session_lead.h"
+#include "runtime/session/session_grammar_parts.h"
 #include "runtime/session/session_state.h"
 
 enum { FORCED_MAX = 256 };
@@ -23,31 +22,6 @@ enum { FORCED_MAX = 256 };
 struct marked_vocabulary {
 	char *marks;
 	struct vocabulary *vocabulary;
-};
-
-/* Of whom tokens are asked: a tokenizer, and the marks that control tokens may be part of (NULL: none may). */
-struct spelling {
-	const struct tokenizer *tokenizer;
-	const char *marks;
-};
-
-struct session_grammar {
-	struct grammar *grammar;
-	const struct vocabulary *vocabulary;
-	struct marked_vocabulary *own; /* NULL: the vocabulary is the model's */
-	struct spelling spelling;
-	struct machine_tokens tokens; /* for rules that speak of them */
-	struct speculate_rules rules; /* for drafts */
-	float *logits;                /* of the whole vocabulary */
-	size_t *position;             /* of the tokens taken, in the session */
-	size_t room;
-	struct lead *lead;          /* what may stand before the grammar's part; NULL: nothing */
-	size_t begin, led;          /* with a lead: the session's tokens before it, and with it */
-	uint32_t *silent;           /* bits of control tokens that spell nothing here; NULL: not asked for so far */
-	bool lost;                  /* memory ran out as tokens were taken back */
-	const jit_session *session; /* whose it is; NULL: nobody's so far */
-	bool (*gone)(void *user);   /* session_grammar_watch(); NULL */
-	void *user;
 };
 
 enum { MARK_MIN = 3 /* bytes of a control token that may be part of a mark */ };
@@ -297,7 +271,7 @@ static bool cancelled(void *user)
 {
 	const struct session_grammar *g = user;
 
-	return cancel_any(&g->session->cancel) || (g->gone && g->gone(g->user));
+	return (g->session && cancel_any(&g->session->cancel)) || (g->gone && g->gone(g->user));
 }
 
 void session_grammar_give(jit_session *s, struct session_grammar *g)
@@ -371,8 +345,12 @@ static bool allow_silent(struct session_grammar *g, const float *logits, struct 
 static bool allow_grammar(struct session_grammar *g, const float *logits, bool *any, bool *ends, struct error *err)
 {
 	const uint32_t vocab = g->tokens.n_ids;
+	if (g->why.code != ERROR_NONE) {
+		*err = g->why;
+		g->why = (struct error){ 0 };
+		return false;
+	}
 	const uint32_t *bits = grammar_allowed(g->grammar, ends, err);
-
 	if (!bits)
 		return false;
 	for (uint32_t from = 0; from < vocab; from += 32)

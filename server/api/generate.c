@@ -131,6 +131,8 @@ static bool begin(struct exchange *x, struct reply *r, const struct served *m, s
 	for (size_t i = 0; i < n; i++)
 		if (!task_make_grammars(tasks[i], m->model, &steps, &x->refusal))
 			return false;
+	if (x->lane == LANE_QUICK && effort_bound_is_hit()) /* it is done once more where it may take longer */
+		return false;
 	r->stream = stream_open(choices, r->events ? (size_t)x->server->o.unread_bytes : MAX_OF_WHOLE, !r->events);
 	if (!r->stream)
 		return refuse(&x->refusal, 503, NULL, "There is no memory for this request.");

@@ -1,40 +1,13 @@
 /* server/engine/batcher.c - the thread that computes for all requests of one model: its queue, and its passes. */
-#include "server/engine/batcher.h"
+#include "server/engine/batcher_parts.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/host/system.h"
 #include "include/jitrun_cards.h"
-#include "server/engine/bits.h"
-#include "server/engine/choice.h"
-#include "server/engine/slots.h"
 #include "server/engine/fairness.h"
-
-struct batcher {
-	struct batcher_options o;
-	jit_batch *batch; /* NULL: the model encodes texts, and all of its work is done in a session alone */
-	int context;
-	pthread_mutex_t lock; /* of what follows, up to numbers */
-	pthread_cond_t more;
-	pthread_t thread;
-	struct choice *first, **last; /* waiting */
-	bool ends;
-	struct batcher_numbers numbers;
-	jit_error failure; /* of the device, for good; code JIT_OK: there was none */
-	/* those at work and those parked, twice as many as there are places: the thread alone changes them */
-	struct choice **running;
-	unsigned n_running;
-	/* the thread's own */
-	jit_session **ready;
-	bool dead; /* the device computes no more */
-	struct slots *slots;
-	jit_session *alone;    /* for embeddings; NULL: none was asked for */
-	uint64_t served_texts; /* texts that were begun in it */
-	struct bits *bits;     /* NULL: no answer is computed again */
-};
 
 /* ---- the queue */
 
@@ -81,6 +54,7 @@ bool batcher_take(struct batcher *e, struct task *t, struct refusal *r)
 		*e->last = list;
 		e->last = end;
 		e->numbers.waiting += t->choices;
+		e->called = true;
 		pthread_cond_signal(&e->more);
 	} else {
 		e->numbers.refused += t->choices;
@@ -217,7 +191,7 @@ static void admit(struct batcher *e)
 
 	while ((c = take_next(e, &back)) || back) {
 		if (back && back->due)
-			choice_advance(back, e->o.model);
+			choice_advance(back, e->o.model, e->masks);
 		else if (c && c->task->action)
 			slots_act(e->slots, c, e->batch);
 		else if (c && !choice_is_alone(c))
@@ -284,7 +258,7 @@ static void step(struct batcher *e)
 		if (c->task->action)
 			slots_save(c);
 		else if (!c->parked)
-			choice_advance(c, e->o.model);
+			choice_advance(c, e->o.model, e->masks);
 	}
 }
 
@@ -362,6 +336,7 @@ static void *run(void *user)
 		struct choice *c = choices_alone(e->running, e->n_running, &alone);
 		if (c)
 			embed(e, c);
+		batcher_collect(e);
 		if (e->n_running > alone || (c && !choice_is_alone(c)))
 			step(e);
 		else if (!c && bits_pending(e->bits))
@@ -371,6 +346,8 @@ static void *run(void *user)
 		keep_numbers(e);
 	}
 	fail_everyone(e, "The server is stopping.");
+	masks_of_all_close(e->masks);
+	e->masks = NULL;
 	return NULL;
 }
 
@@ -378,13 +355,18 @@ static void *run(void *user)
 
 static bool begin_thread(struct batcher *e)
 {
-	if (pthread_mutex_init(&e->lock, NULL))
+	pthread_condattr_t a;
+
+	if (pthread_condattr_init(&a))
 		return false;
-	if (pthread_cond_init(&e->more, NULL) == 0) {
-		if (pthread_create(&e->thread, NULL, run, e) == 0)
-			return true;
-		pthread_cond_destroy(&e->more);
-	}
+	pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
+	bool ok = pthread_mutex_init(&e->lock, NULL) == 0;
+	if (ok && !(ok = pthread_cond_init(&e->more, &a) == 0))
+		pthread_mutex_destroy(&e->lock);
+	pthread_condattr_destroy(&a);
+	if (!ok || pthread_create(&e->thread, NULL, run, e) == 0)
+		return ok;
+	pthread_cond_destroy(&e->more);
 	pthread_mutex_destroy(&e->lock);
 	return false;
 }
@@ -395,6 +377,7 @@ static void give_back(struct batcher *e)
 	bits_close(e->bits);
 	jit_batch_close(e->batch);
 	slots_close(e->slots);
+	masks_of_all_close(e->masks);
 	free(e->running);
 	free(e->ready);
 	free(e);
@@ -440,8 +423,9 @@ struct batcher *batcher_open(const struct batcher_options *o, jit_error *err)
 		e->running = calloc(2 * (size_t)o->parallel, sizeof *e->running);
 		e->ready = calloc(2 * (size_t)o->parallel, sizeof(jit_session *));
 		e->slots = slots_open(o->parallel, o->adapters);
+		e->masks = batcher_masks(e);
 	}
-	if (!e || !e->running || !e->ready || !e->slots) {
+	if (!e || !e->running || !e->ready || !e->slots || !e->masks) {
 		if (err)
 			*err = (jit_error){ .code = JIT_ERROR_MEMORY, .message = "no memory for the batcher" };
 	} else if (open_batch(e, err)) {
@@ -459,7 +443,7 @@ void batcher_stop(struct batcher *e)
 {
 	pthread_mutex_lock(&e->lock);
 	bool ended = e->ends;
-	e->ends = true;
+	e->ends = e->called = true;
 	pthread_cond_signal(&e->more);
 	pthread_mutex_unlock(&e->lock);
 	if (!ended)

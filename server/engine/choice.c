@@ -44,6 +44,8 @@ void choices_close(struct choice *c)
 {
 	while (c) {
 		struct choice *next = c->next;
+		if (c->mask)
+			mask_work_drop(c->mask);
 		jit_session_close(c->session);
 		task_release(c->task);
 		kept_text_free(&c->kept);
@@ -97,6 +99,9 @@ static void finish(struct choice *c, const struct record *r, const char *text, e
 	last.numbers = c->numbers;
 	c->outcome = outcome;
 	stream_put(c->task->stream, &last, NULL, text);
+	if (c->mask)
+		mask_work_drop(c->mask);
+	c->mask = NULL;
 	jit_session_close(c->session);
 	c->session = NULL;
 }
@@ -242,7 +247,6 @@ static bool set_lead(struct choice *c, jit_error *err)
 	return false;
 }
 
-/* A token can cost a grammar half a second, which all others wait: not for a client that has left. */
 static bool prepare_grammar(struct choice *c)
 {
 	const struct task *t = c->task;
@@ -259,6 +263,7 @@ static bool prepare_grammar(struct choice *c)
 		return false;
 	}
 	session_grammar_watch(c->session, gone, t->stream);
+	session_grammar_defer(c->session);
 	if (set_lead(c, &err))
 		return true;
 	choice_fail(c, choice_status(err.code), err.message);
@@ -368,12 +373,12 @@ static void stop_at(struct choice *c, const jit_error *why)
 {
 	jit_error err = { 0 };
 	char param[80], sentence[512];
-	bool complete = c->task->grammar != JIT_GRAMMAR_NONE && !c->task->holds_calls &&
-	                jit_session_grammar_complete(c->session) == 1;
+	bool complete = why->code == JIT_ERROR_ARGUMENT && c->task->grammar != JIT_GRAMMAR_NONE &&
+	                !c->task->holds_calls && jit_session_grammar_complete(c->session) == 1;
 
 	if (why->code == JIT_ERROR_CANCELLED) {
 		choice_end(c, END_CANCELLED);
-	} else if (why->code == JIT_ERROR_CONTEXT || (why->code == JIT_ERROR_ARGUMENT && complete)) {
+	} else if (why->code == JIT_ERROR_CONTEXT || complete) {
 		if (put_token(c, -1, true, &err))
 			choice_end(c, why->code == JIT_ERROR_CONTEXT ? END_LENGTH : END_GRAMMAR);
 		else
@@ -414,7 +419,7 @@ static bool make_room(struct choice *c, jit_error *err)
 	return end >= jit_session_length(c->session) || session_shift(c->session, keep, end - keep, err) == JIT_OK;
 }
 
-void choice_advance(struct choice *c, const jit_model *model)
+static void choose(struct choice *c, const jit_model *model)
 {
 	jit_error err = { 0 };
 	int32_t id;
@@ -445,4 +450,20 @@ void choice_advance(struct choice *c, const jit_model *model)
 		choice_end(c, END_LENGTH);
 	else if (!make_room(c, &err))
 		choice_fail(c, choice_status(err.code), err.message);
+}
+
+/* A token can cost a grammar half a second, which the others do not wait. */
+void choice_advance(struct choice *c, const jit_model *model, struct masks_of_all *masks)
+{
+	if (c->mask || (session_grammar_is_due(c->session) && (c->mask = mask_work_begin(masks, c->session))))
+		return;
+	choose(c, model);
+}
+
+void choice_collect(struct choice *c, const jit_model *model)
+{
+	if (!c->mask || c->parked || c->outcome != CHOICE_RUNNING || !mask_work_end(c->mask, c->session))
+		return;
+	c->mask = NULL;
+	choose(c, model);
 }

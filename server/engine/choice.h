@@ -8,6 +8,7 @@
 
 #include "include/jitrun_batch.h"
 #include "server/engine/kept_text.h"
+#include "server/engine/masks.h"
 #include "server/engine/task.h"
 
 enum choice_outcome { CHOICE_RUNNING, CHOICE_ENDED, CHOICE_FAILED, CHOICE_CANCELLED, CHOICE_DROPPED };
@@ -23,7 +24,8 @@ struct choice {
 	bool parked; /* it has begun, and others are computed now (fairness.h); due: meanwhile its token could be chosen
 	              */
 	bool due;
-	bool checked; /* bits is the sum of its logits (bits.h) */
+	struct mask_work *mask; /* its grammar is lent to a thread that looks for what may come next; NULL: it is not */
+	bool checked;           /* bits is the sum of its logits (bits.h) */
 	uint64_t bits;
 	struct kept_text kept;       /* what it computed, once it is over */
 	size_t text;                 /* choice_embed.c: of its texts, the one that is computed */
@@ -58,8 +60,10 @@ bool choice_is_alone(const struct choice *c);
 struct choice *choices_alone(struct choice *const *running, unsigned n, unsigned *alone);
 /* Whether another choice of its task comes first. */
 bool choice_waits(const struct choice *c);
-/* Its tokens are computed: chooses the next one. */
-void choice_advance(struct choice *c, const jit_model *model);
+/* Its tokens are computed: chooses the next one, or has a thread look first for what its grammar allows. */
+void choice_advance(struct choice *c, const jit_model *model, struct masks_of_all *masks);
+/* Chooses it once that is found, unless others are computed now. */
+void choice_collect(struct choice *c, const jit_model *model);
 /* A pass is over: tells how far the prompt is, if that is wanted and new. */
 void choice_progress(struct choice *c);
 /* Whether its client is still there. */

@@ -293,6 +293,7 @@ static enum MHD_Result continue_reply(struct exchange *x)
 }
 
 static enum MHD_Result begin(struct exchange *x);
+static enum MHD_Result answer(struct exchange *x);
 
 /* Where it cannot be read yet, its handler is called again later. */
 static enum MHD_Result wait_or_refuse(struct exchange *x,
@@ -303,6 +304,7 @@ static enum MHD_Result wait_or_refuse(struct exchange *x,
 	switch (how(x, &s)) {
 	case WAITING_SLEEPS: return MHD_YES;
 	case WAITING_OVER: return begin(x);
+	case WAITING_HANDLED: return answer(x);
 	case WAITING_GONE: return MHD_NO;
 	case WAITING_REFUSED: break;
 	}
@@ -323,8 +325,18 @@ static enum MHD_Result begin(struct exchange *x)
 		x->begun = false;
 		return send_refusal(x);
 	}
+	/* What has a body may take long. */
+	if (x->body.n)
+		return wait_or_refuse(x, waiting_hand_over);
 	json_lacks(); /* what others lacked is theirs */
-	if (!x->route->handle(x))
+	x->handled = x->route->handle(x);
+	return answer(x);
+}
+
+/* The handler has returned. */
+static enum MHD_Result answer(struct exchange *x)
+{
+	if (!x->handled)
 		return wait_or_refuse(x, waiting_begin);
 	if (!x->reply)
 		return send_whole(x, &x->answer);
@@ -362,7 +374,7 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *c, const ch
 		*n_data = 0;
 		return MHD_YES;
 	}
-	if (x->begun && !x->reply)
+	if (x->begun && (x->working || !x->reply))
 		return wait_or_refuse(x, waiting_go_on);
 	return x->begun ? continue_reply(x) : begin(x);
 }
@@ -448,6 +460,8 @@ bool http_start(struct server *s, struct error *err)
 
 	if (s->tls.key && !tls_open(&s->tls, s->listener.address, err))
 		return false;
+	if (!s->lanes && !(s->lanes = lanes_open(err)))
+		return false;
 	atomic_store(&s->starts, true);
 	/* How many there may be, and for how long, is the gate's and the watch's affair. */
 	s->daemon = MHD_start_daemon(
@@ -475,9 +489,12 @@ void http_stop(struct server *s)
 	if (!s->daemon)
 		return;
 	gate_shut(s->gate);
+	lanes_finish(s->lanes);
 	MHD_stop_daemon(s->daemon);
 	gate_close(s->gate);
 	close(s->listener.fd);
+	lanes_close(s->lanes);
+	s->lanes = NULL;
 	s->daemon = NULL;
 	s->gate = NULL;
 }

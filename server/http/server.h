@@ -1,8 +1,8 @@
 /* server/http/server.h - a running server: what its parts share.
  *
  * Threads: the main one opens models and waits for the end; some of the HTTP library's read requests and write answers;
- * one watches connections; one for each model owns its batch and sessions (batcher.h). Requests go to the batcher
- * through a queue, tokens come back through a stream each (stream.h).
+ * some begin the answers (lanes.h); one watches connections; one for each model owns its batch and sessions
+ * (batcher.h). Requests go to the batcher through a queue, tokens come back through a stream each (stream.h).
  *
  * The way of a request: http/ reads it and asks who sent it, routes.c finds its handler, an API's room
  * (completions/, anthropic/, responses/, ollama/) reads its fields by request/ and its messages by talk/, api/ hands
@@ -27,6 +27,7 @@
 struct MHD_Daemon;
 struct response_store;
 struct gate;
+struct lanes;
 
 struct server_options {
 	const char *host;
@@ -56,6 +57,7 @@ struct server {
 	struct watch *watch;
 	struct MHD_Daemon *daemon;
 	struct gate *gate;
+	struct lanes *lanes;
 	atomic_bool starts;               /* the HTTP library */
 	char complaint[200];              /* its first one while it starts */
 	struct response_store *responses; /* NULL: none is kept */

@@ -1,5 +1,6 @@
-/* server/http/waiting.h - requests that cannot be answered yet: their model is being loaded, or pictures that they name
- * by addresses are fetched. Meanwhile the connection sleeps; then the handler is called again.
+/* server/http/waiting.h - requests that cannot be answered yet: their handler is at work on another thread, their model
+ * is being loaded, or pictures that they name by addresses are fetched. Meanwhile the connection sleeps; then the
+ * handler is called again.
  */
 #ifndef SERVER_WAITING_H
 #define SERVER_WAITING_H
@@ -7,7 +8,7 @@
 #include "server/http/http.h"
 #include "server/http/watch.h"
 
-enum waiting { WAITING_SLEEPS, WAITING_OVER, WAITING_GONE, WAITING_REFUSED };
+enum waiting { WAITING_SLEEPS, WAITING_OVER, WAITING_HANDLED, WAITING_GONE, WAITING_REFUSED };
 
 /* How a connection sleeps, and who watches it. */
 struct sleeper {
@@ -15,6 +16,8 @@ struct sleeper {
 	struct watched *watched;
 };
 
+/* The handler is to be called. WAITING_HANDLED: it was, and x->handled is what it returned. */
+enum waiting waiting_hand_over(struct exchange *x, const struct sleeper *s);
 /* The handler has returned false. WAITING_REFUSED: it means that, or there is nothing to wait for. */
 enum waiting waiting_begin(struct exchange *x, const struct sleeper *s);
 /* It was woken. */

@@ -1,6 +1,7 @@
 /* tests/runtime/t_session_grammar.c - sessions whose choices keep to a grammar: texts are right whatever the sampling,
  * drafts and rewinds change nothing, logits stay as they are, and refusals leave the session alone. */
 #include <jansson.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -388,13 +389,95 @@ static void test_forced(void **state)
 	free(ids);
 }
 
+/* ---- masks that another thread finds */
+
+struct finder {
+	struct session_grammar *grammar;
+	bool gone;
+};
+
+static bool is_gone(void *user) { return ((const struct finder *)user)->gone; }
+
+static void *find(void *user)
+{
+	struct finder *f = user;
+
+	session_grammar_find(f->grammar, is_gone, f);
+	return NULL;
+}
+
+/* As a server does it, but for some of the tokens. */
+static void lend(jit_session *s, bool gone)
+{
+	struct finder f = { .gone = gone };
+	pthread_t thread;
+
+	f.grammar = session_grammar_lend(s);
+	assert_int_equal(pthread_create(&thread, NULL, find, &f), 0);
+	pthread_join(thread, NULL);
+	session_grammar_give(s, f.grammar);
+	assert_true(gone || !session_grammar_is_due(s));
+}
+
+static const struct {
+	int kind;
+	const char *text;
+} lent[] = { { JIT_GRAMMAR_JSON_SCHEMA, schema }, { JIT_GRAMMAR_REGEX, "[a-z ,.]*(cat|dog)[a-z ,]{3,60}" } };
+
+/* The same tokens as in a session that does all by itself, and where the other thread gave up, as in one that waited.
+ */
+static void test_lent(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		const int kind = lent[i % 2].kind, drafts = i & 2 ? JIT_SPECULATE_AUTO : JIT_SPECULATE_OFF;
+		const char *text = lent[i % 2].text;
+		unsigned due = 0, cancelled = 0;
+		jit_session *s[2];
+		jit_error err = { 0 };
+		for (int k = 0; k < 2; k++) {
+			s[k] = open_session(i + 1, drafts);
+			assert_int_equal(jit_session_set_grammar(s[k], kind, text, strlen(text), &err), JIT_OK);
+		}
+		session_grammar_defer(s[1]);
+		for (unsigned n = 0; n < 120; n++) {
+			int32_t id[2];
+			const bool is_due = session_grammar_is_due(s[1]);
+			due += is_due;
+			if (is_due && n % 5 == 3) {
+				lend(s[1], true);
+				cancelled += jit_session_next(s[1], &id[1], &err) == JIT_ERROR_CANCELLED;
+				err = (jit_error){ 0 };
+				if (jit_session_length(s[1]) > jit_session_length(s[0]))
+					assert_int_equal(jit_session_rewind(s[1], jit_session_length(s[0]), &err),
+					                 JIT_OK);
+			}
+			if (session_grammar_is_due(s[1]) && n % 7 != 2)
+				lend(s[1], false);
+			const int status = jit_session_next(s[0], &id[0], &err);
+			assert_int_equal(jit_session_next(s[1], &id[1], &err), status);
+			if (status != JIT_OK || jit_model_is_end(model, id[0]))
+				break;
+			assert_int_equal(id[0], id[1]);
+			if (n % 40 == 39)
+				for (int k = 0; k < 2; k++)
+					assert_int_equal(jit_session_rewind(s[k], jit_session_length(s[k]) - 9, &err),
+					                 JIT_OK);
+		}
+		assert_true(due > 10 && session_grammar_cost(s[1]) > 0);
+		printf("# %u masks were due, %u were given up\n", due, cancelled);
+		for (int k = 0; k < 2; k++)
+			jit_session_close(s[k]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_right),      cmocka_unit_test(test_rewind), cmocka_unit_test(test_logits),
 		cmocka_unit_test(test_expression), cmocka_unit_test(test_lark),   cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_forced),     cmocka_unit_test(test_tokens), cmocka_unit_test(test_marks),
-		cmocka_unit_test(test_refusals)
+		cmocka_unit_test(test_refusals),   cmocka_unit_test(test_lent)
 	};
 
 	return cmocka_run_group_tests(tests, open_model, close_model);

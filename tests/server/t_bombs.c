@@ -1,11 +1,13 @@
 /* tests/server/t_bombs.c - clients whose grammars ask for any amount of work: each has an answer, or a sentence and
- * status 400. Meanwhile others have the answers that they always have, and the server is alive; SIGTERM ends it. */
+ * status 400. Meanwhile others have the answers that they always have, the server is alive, and none of the threads
+ * that serve all has any part of that work; SIGTERM ends it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -15,6 +17,7 @@
 #include <unistd.h>
 
 #include "tests/grammar/bombs.h"
+#include "tests/support/sanitized.h"
 #include "tests/server/client.h"
 #include "tests/support/shared.h"
 
@@ -37,11 +40,63 @@ static char *honest_text(void)
 	return copy;
 }
 
+/* ---- the threads that the server begins with: the one that computes for all, and those that read and write */
+
+enum { THREADS_MAX = 64 };
+struct threads {
+	unsigned n, id[THREADS_MAX];
+	unsigned long ticks[THREADS_MAX],
+		max; /* of the processor: so far, and the largest difference from one look to the next */
+};
+
+static unsigned long ticks_of(unsigned id)
+{
+	char path[80], line[600] = "";
+	unsigned long user = 0, system = 0;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%u/stat", (int)server.pid, id);
+	FILE *f = fopen(path, "r");
+	const char *behind = f && fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
+	if (behind)
+		sscanf(behind, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user, &system);
+	if (f)
+		fclose(f);
+	return user + system;
+}
+
+static struct threads find_threads(void)
+{
+	struct threads t = { .n = 0 };
+	char path[80];
+	const struct dirent *e;
+
+	snprintf(path, sizeof path, "/proc/%d/task", (int)server.pid);
+	DIR *d = opendir(path);
+	assert_non_null(d);
+	while ((e = readdir(d)) && t.n < THREADS_MAX)
+		if (e->d_name[0] != '.')
+			t.id[t.n++] = (unsigned)strtoul(e->d_name, NULL, 10);
+	closedir(d);
+	assert_true(t.n > 2);
+	return t;
+}
+
+static void look_at(struct threads *t)
+{
+	for (unsigned i = 0; i < t->n; i++) {
+		const unsigned long ticks = ticks_of(t->id[i]), more = ticks - t->ticks[i];
+		if (t->ticks[i] && ticks && more > t->max)
+			t->max = more;
+		t->ticks[i] = ticks;
+	}
+}
+
 /* Another client, all the time; it breathes between its requests, which else take most of the processor's time. */
 struct other {
 	const char *expected;
 	atomic_bool ends;
 	unsigned requests, wrong;
+	struct threads threads;
 };
 
 static void *ask_always(void *user)
@@ -53,6 +108,7 @@ static void *ask_always(void *user)
 		char *text = honest_text();
 		o->wrong += alive.status != 200 || !text || strcmp(text, o->expected) != 0;
 		o->requests++;
+		look_at(&o->threads);
 		answer_free(&alive);
 		free(text);
 		usleep(100000);
@@ -105,6 +161,7 @@ static void test_bombs(void **state)
 	(void)state;
 
 	server = child_start((const char *const[]){ "--parallel", "4", "--max-body", "8", NULL });
+	o.threads = find_threads();
 	char *expected = honest_text();
 	assert_non_null(expected);
 	o.expected = expected;
@@ -120,9 +177,11 @@ static void test_bombs(void **state)
 	}
 	o.ends = true;
 	pthread_join(other, NULL);
-	printf("# another client asked %u times\n", o.requests);
+	printf("# another client asked %u times, and a thread took at most %lu ms meanwhile\n", o.requests,
+	       1000 * o.threads.max / (unsigned long)sysconf(_SC_CLK_TCK));
 	assert_int_equal(o.wrong, 0);
 	assert_true(o.requests > 0);
+	assert_true(1000 * o.threads.max / (unsigned long)sysconf(_SC_CLK_TCK) < (SANITIZED ? 2000 : 250));
 	free(expected);
 	assert_int_equal(child_stop(&server), 0);
 }
