@@ -345,17 +345,17 @@ typedef struct jit_session_options {
 	int kv;        /* KV cache: JIT_KV_F16; JIT_KV_F32; JIT_KV_Q8_0: 9 bits a number instead of 16, rounded more */
 	int speculate; /* JIT_SPECULATE_AUTO, JIT_SPECULATE_OFF, or 4, 8, 16: tokens of a pass with draft tokens */
 	int profile;   /* JIT_PROFILE_OFF; JIT_PROFILE_SUMS: for jit_session_report; _EVENTS: jit_session_trace, too */
-	const jit_sampling *sampling; /* NULL: all defaults, which is greedy; copied */
-	const jit_card_options *card; /* for cards; NULL: all defaults; copied */
-	jit_cancel *cancel;           /* ends jit_session_open and what the session computes; borrowed; NULL */
+	const jit_sampling *sampling;          /* NULL: all defaults, which is greedy; copied */
+	const jit_card_options *card;          /* for cards; NULL: all defaults; copied */
+	jit_cancel *cancel;                    /* ends jit_session_open and what the session computes; borrowed; NULL */
+	const struct jit_draft_options *draft; /* jitrun_draft.h: a model that proposes tokens; NULL; copied */
 } jit_session_options;
 #define JIT_SESSION_OPTIONS(...) JIT_STRUCT(jit_session_options, __VA_ARGS__)
 
 /* SPECULATION. Where the end of the text was seen before in it, jit_session_next computes the tokens that followed
  * there along with the last one, in one pass of 4, 8 or 16 tokens. As long as its choices equal these draft tokens,
- * their logits are there already: a text that repeats itself or its prompt takes fewer passes. Neither tokens nor
- * logits change, with sampling or without. AUTO makes such passes only when, from what was measured in this session,
- * they gain time, and spends on trying no more than it saved before and one two-hundredth of the time. */
+ * their logits are there already. Neither tokens nor logits change, with sampling or without. AUTO makes such passes
+ * only when, by what was measured in this session, they gain time; trying costs a two-hundredth of it at most. */
 
 jit_session *jit_session_open(jit_model *m, const jit_session_options *options, jit_error *err);
 void jit_session_close(jit_session *s);

@@ -9,6 +9,7 @@
 #include "jitrun_answers.h"
 #include "jitrun_batch.h"
 #include "jitrun_cards.h"
+#include "jitrun_draft.h"
 #include "jitrun_grammar.h"
 #include "jitrun_graph.h"
 #include "jitrun_images.h"
@@ -40,6 +41,7 @@ int jit_model_options_set(jit_model_options *options, const char *name, const ch
 int jit_session_options_set(jit_session_options *options, const char *name, const char *value, jit_error *err);
 int jit_batch_options_set(jit_batch_options *options, const char *name, const char *value, jit_error *err);
 int jit_card_options_set(jit_card_options *options, const char *name, const char *value, jit_error *err);
+int jit_draft_options_set(jit_draft_options *options, const char *name, const char *value, jit_error *err);
 int jit_embedding_options_set(jit_embedding_options *options, const char *name, const char *value, jit_error *err);
 int jit_chat_options_set(jit_chat_options *options, const char *name, const char *value, jit_error *err);
 int jit_answer_options_set(jit_answer_options *options, const char *name, const char *value, jit_error *err);

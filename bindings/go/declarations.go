@@ -342,6 +342,7 @@ type jitSessionOptions struct {
 	sampling  uintptr
 	card      uintptr
 	cancel    uintptr
+	draft     uintptr
 }
 
 // jitEmbeddingOptions is jit_embedding_options of jitrun.h.
@@ -463,6 +464,7 @@ type jitBatchOptions struct {
 	maxPassMs int32
 	kvBytes   uint64
 	cancel    uintptr
+	draft     uintptr
 }
 
 // jitBatchStats is jit_batch_stats of jitrun_batch.h.
@@ -849,6 +851,30 @@ type jitOptimiseState struct {
 	over        int32
 }
 
+// jitDraftOptions is jit_draft_options of jitrun_draft.h.
+type jitDraftOptions struct {
+	size     uintptr
+	model    uintptr
+	kv       int32
+	context  int32
+	max      int32
+	min      int32
+	minP     float32
+	reserved int32
+}
+
+// jitDraftStats is jit_draft_stats of jitrun_draft.h.
+type jitDraftStats struct {
+	size     uintptr
+	requests uint64
+	proposed uint64
+	used     uint64
+	accepted uint64
+	seconds  float64
+	gain     float64
+	trouble  uintptr
+}
+
 // The functions, by their numbers in functionNames.
 const (
 	jitVersion function = iota
@@ -932,6 +958,7 @@ const (
 	jitSessionOptionsSet
 	jitBatchOptionsSet
 	jitCardOptionsSet
+	jitDraftOptionsSet
 	jitEmbeddingOptionsSet
 	jitChatOptionsSet
 	jitAnswerOptionsSet
@@ -1048,6 +1075,7 @@ const (
 	jitOptimiserLoad
 	jitOptimiserRun
 	jitHypervolume
+	jitSessionGetDraftStats
 )
 
 var functionNames = [...]string{
@@ -1132,6 +1160,7 @@ var functionNames = [...]string{
 	"jit_session_options_set",
 	"jit_batch_options_set",
 	"jit_card_options_set",
+	"jit_draft_options_set",
 	"jit_embedding_options_set",
 	"jit_chat_options_set",
 	"jit_answer_options_set",
@@ -1248,4 +1277,5 @@ var functionNames = [...]string{
 	"jit_optimiser_load",
 	"jit_optimiser_run",
 	"jit_hypervolume",
+	"jit_session_get_draft_stats",
 }

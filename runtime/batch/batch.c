@@ -50,6 +50,8 @@ static bool batch_open(struct jit_batch *b, const jit_batch_options *options, st
 
 	if (!options_batch(&o, options, err))
 		return false;
+	if (o.draft)
+		return error_set(err, ERROR_UNSUPPORTED, "draft: sessions of a batch have no draft model so far");
 	take_options(b, &o);
 	measure(b);
 	const struct engine_options eo = { .threads = o.threads, .card = &card, .cancel = &b->cancel };

@@ -117,7 +117,9 @@ bool engine_open(struct engine *e, const struct engine_options *o, struct error 
 	e->plan = calloc(plan_count(e), sizeof *e->plan);
 	if (!e->plan)
 		return error_set(err, ERROR_MEMORY, "no memory for the plans of %u tokens", e->tokens);
-	if (!(e->pool = pool_open(o->threads ? o->threads : system_default_threads(), err)) || !open_stream(e, o, err))
+	e->pool_is_borrowed = o->pool != NULL;
+	e->pool = o->pool ? o->pool : pool_open(o->threads ? o->threads : system_default_threads(), err);
+	if (!e->pool || !open_stream(e, o, err))
 		return false;
 	e->tune_passes = m->tune_passes;
 	set_parts(e);
@@ -156,7 +158,8 @@ void engine_close(struct engine *e)
 	free(e->joint);
 	if (e->stream)
 		e->stream->close(e->stream);
-	pool_close(e->pool);
+	if (!e->pool_is_borrowed)
+		pool_close(e->pool);
 	profile_close(e->profile);
 	tuner_close(e->tuner);
 	if (e->model->tune && !e->model->sealed)

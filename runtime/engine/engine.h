@@ -37,6 +37,7 @@ struct engine {
 	jit_model *model;
 	struct stream *stream;
 	struct pool *pool;
+	bool pool_is_borrowed;
 	struct tuner *tuner;                 /* while it finds something out */
 	unsigned tune_passes;                /* for it to take; 0: it has had its turn, or none */
 	struct compile_ahead *compile_ahead; /* NULL: kernels are made when they are needed, or are there already */
@@ -74,8 +75,9 @@ struct engine {
 };
 
 struct engine_options {
-	int threads; /* 0: one per core this process may use */
-	int profile; /* JIT_PROFILE_ */
+	int threads;       /* 0: one per core this process may use */
+	struct pool *pool; /* borrowed: other engines use it as well, in turns; NULL: one of its own */
+	int profile;       /* JIT_PROFILE_ */
 	const jit_card_options *card;
 	const struct cancel *cancel; /* of the caller that waits for it to open */
 };

@@ -213,6 +213,14 @@ static bool check_batch(const void *own, struct error *err)
 	return options_batch(&(jit_batch_options){ 0 }, own, err);
 }
 static bool check_card(const void *own, struct error *err) { return options_card(&(jit_card_options){ 0 }, own, err); }
+static bool check_draft(const void *own, struct error *err)
+{
+	static char any;
+	jit_draft_options o = *(const jit_draft_options *)own;
+
+	o.model = o.model ? o.model : (void *)&any; /* it may come later */
+	return options_draft(&(jit_draft_options){ 0 }, &o, err);
+}
 static bool check_embedding(const void *own, struct error *err)
 {
 	return options_embedding(&(jit_embedding_options){ 0 }, own, err);
@@ -254,6 +262,7 @@ SETTER(jit_model_options_set, jit_model_options, check_model, options)
 SETTER(jit_session_options_set, jit_session_options, check_session, options)
 SETTER(jit_batch_options_set, jit_batch_options, check_batch, options)
 SETTER(jit_card_options_set, jit_card_options, check_card, options)
+SETTER(jit_draft_options_set, jit_draft_options, check_draft, options)
 SETTER(jit_embedding_options_set, jit_embedding_options, check_embedding, options)
 SETTER(jit_image_options_set, jit_image_options, any, options)
 SETTER(jit_chat_options_set, jit_chat_options, any, options)

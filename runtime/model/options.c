@@ -39,7 +39,7 @@ static const struct field model_fields[] = {
 	INT(jit_model_options, tune, JIT_TUNE_QUICK, JIT_TUNE_OFF, "0, 1 or 2"),
 };
 
-NO_PADDING(jit_session_options, cancel);
+NO_PADDING(jit_session_options, draft);
 static const struct field session_fields[] = {
 	INT(jit_session_options, context, 0, INT_MAX, NULL),
 	INT(jit_session_options, threads, 0, POOL_MAX_THREADS, NULL),
@@ -68,7 +68,7 @@ static const struct field card_fields[] = {
 	INT(jit_card_options, reserved, 0, 0, "0"),
 };
 
-NO_PADDING(jit_batch_options, cancel);
+NO_PADDING(jit_batch_options, draft);
 static const struct field batch_fields[] = {
 	INT(jit_batch_options, threads, 0, POOL_MAX_THREADS, NULL),
 	INT(jit_batch_options, tokens, 0, PLAN_TOKENS_MAX, NULL),
@@ -76,6 +76,16 @@ static const struct field batch_fields[] = {
 	INT(jit_batch_options, kv, JIT_KV_F16, JIT_KV_Q8_0, "0, 1 or 2"),
 	INT(jit_batch_options, speculate, JIT_SPECULATE_OFF, SPECULATE_MAX, "-1, 0, 4, 8 or 16"),
 	INT(jit_batch_options, max_pass_ms, 0, INT_MAX, NULL),
+};
+
+NO_PADDING(jit_draft_options, reserved);
+static const struct field draft_fields[] = {
+	INT(jit_draft_options, kv, JIT_KV_F16, JIT_KV_Q8_0, "0, 1 or 2"),
+	INT(jit_draft_options, context, 0, INT_MAX, NULL),
+	INT(jit_draft_options, max, 0, ASK_MAX, NULL),
+	INT(jit_draft_options, min, 0, ASK_MAX, NULL),
+	FLOAT(jit_draft_options, min_p, 0, 1, NULL),
+	INT(jit_draft_options, reserved, 0, 0, "0"),
 };
 
 NO_PADDING(jit_embedding_options, normalise);
@@ -136,6 +146,16 @@ bool options_embedding(jit_embedding_options *own, const jit_embedding_options *
 {
 	return SIZED_READ(jit_embedding_options, own, from, err) &&
 	       check(own, embedding_fields, COUNT(embedding_fields), err);
+}
+
+bool options_draft(jit_draft_options *own, const jit_draft_options *from, struct error *err)
+{
+	if (!SIZED_READ(jit_draft_options, own, from, err) || !check(own, draft_fields, COUNT(draft_fields), err))
+		return false;
+	if (!own->model)
+		return error_set(err, ERROR_ARGUMENT, "draft: its model is NULL, expected an open model");
+	return !own->max || own->min <= own->max ||
+	       error_set(err, ERROR_ARGUMENT, "min: %d is not in 0..%d, which `max` is", own->min, own->max);
 }
 
 bool options_objects(jit_objects_options *own, const jit_objects_options *from, struct error *err)

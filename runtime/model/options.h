@@ -11,6 +11,7 @@
 #include "include/jitrun.h"
 #include "include/jitrun_batch.h"
 #include "include/jitrun_cards.h"
+#include "include/jitrun_draft.h"
 #include "include/jitrun_kernel.h"
 
 /* Each copies the caller's struct (NULL: all defaults), whatever its size; false: err, and *own is not to be used. */
@@ -18,11 +19,12 @@ bool options_model(jit_model_options *own, const jit_model_options *from, struct
 bool options_sampling(jit_sampling *own, const jit_sampling *from, struct error *err);
 bool options_embedding(jit_embedding_options *own, const jit_embedding_options *from, struct error *err);
 bool options_card(jit_card_options *own, const jit_card_options *from, struct error *err);
+bool options_draft(jit_draft_options *own, const jit_draft_options *from, struct error *err);
 bool options_objects(jit_objects_options *own, const jit_objects_options *from, struct error *err);
 bool options_batch(jit_batch_options *own, const jit_batch_options *from, struct error *err);
 bool options_compute(jit_compute_options *own, const jit_compute_options *from, struct error *err);
 bool options_kernel(jit_kernel_options *own, const jit_kernel_options *from, struct error *err);
-/* own->sampling and own->card are still the caller's. */
+/* own->sampling, own->card and own->draft are still the caller's, here and of a batch. */
 bool options_session(jit_session_options *own, const jit_session_options *from, struct error *err);
 
 /* The KV cache of a JIT_KV_ value that was checked. */

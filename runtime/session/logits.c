@@ -49,6 +49,23 @@ bool logits_are_finite(const float *greatest, uint32_t n)
 	return !bad;
 }
 
+enum { BELOW = 16 }; /* a hundred thousand logits so far below the greatest are a hundredth of it */
+
+float logits_likely(const float *logits, const float *greatest, uint32_t n, int32_t id)
+{
+	float max = logits[id];
+	double sum = 0;
+
+	for (uint32_t i = 0; greatest && i < n / 32; i++)
+		max = greatest[i] > max ? greatest[i] : max;
+	for (uint32_t i = greatest ? n / 32 * 32 : 0; i < n; i++)
+		max = logits[i] > max ? logits[i] : max;
+	for (uint32_t i = 0; i < n; i += 32)
+		if (!greatest || i + 32 > n || greatest[i / 32] > max - BELOW)
+			sum += math_host_sum_exp(logits + i, n - i < 32 ? n - i : 32, max);
+	return (float)(math_host_exp((double)logits[id] - max) / sum);
+}
+
 /* What a log probability is a logit less of. */
 struct norm {
 	float max;

@@ -16,6 +16,9 @@
 uint32_t logits_first_bad(const float *logits, uint32_t n);
 /* Whether all are finite, by the greatest of each 32 of them (plan_keeps_greatest()). */
 bool logits_are_finite(const float *greatest, uint32_t n);
+/* The softmax of one entry, but for what adds less than a thousandth. greatest: of each 32; NULL: not known. For who
+ * estimates. */
+float logits_likely(const float *logits, const float *greatest, uint32_t n, int32_t id);
 /* ln of the softmax of one entry. All are finite. */
 float logits_log_probability(const float *logits, uint32_t n, int32_t id);
 /* The same of one entry (chosen NULL: of none) and of the n_top greatest, the lower id first among equals. */

@@ -5,6 +5,7 @@
 
 #include "runtime/host/system.h"
 #include "runtime/model/options.h"
+#include "runtime/session/session_draft.h"
 #include "runtime/session/session_encode.h"
 #include "runtime/session/session_state.h"
 #include "runtime/model/sized.h"
@@ -275,8 +276,8 @@ int jit_session_set_sampling(jit_session *s, const jit_sampling *p, jit_error *e
 	struct error e = { 0 };
 	jit_sampling params;
 
-	if (NEEDED(s, &e) && options_sampling(&params, p, &e))
-		sampling_set(&s->sampling, &params, s->context, &e);
+	if (NEEDED(s, &e) && options_sampling(&params, p, &e) && sampling_set(&s->sampling, &params, s->context, &e))
+		session_draft_sampling(s, &params);
 	return model_report(err, &e);
 }
 

@@ -6,7 +6,7 @@
  */
 #include "kernels-templates/numerics.h"
 #include "runtime/session/logits.h"
-#include "runtime/session/session_state.h"
+#include "runtime/session/session_draft.h"
 
 static bool refuse_logits(const jit_session *s, size_t position, uint32_t bad, float value, struct error *err)
 {
@@ -139,8 +139,10 @@ bool session_compute_chosen(jit_session *s, struct error *err)
 	if (speculate_hit(&s->speculate, s->computed, s->ids[s->computed])) {
 		s->logits += numerics_pad(s->model->file.spec.vocab);
 	} else {
-		const struct speculate_window *w = speculate_next(&s->speculate, (uint32_t)s->length, widest_pass(s));
+		const uint32_t room = widest_pass(s);
 		double seconds;
+		session_draft(s, room);
+		const struct speculate_window *w = speculate_next(&s->speculate, (uint32_t)s->length, room);
 		if (!session_compute_pass(s, w->ids, w->tokens, w->tokens > 1 ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS,
 		                          PROFILE_DECODE, &seconds, err)) {
 			speculate_drop(&s->speculate);

@@ -7,7 +7,7 @@
 #include "runtime/host/system.h"
 #include "runtime/model/options.h"
 #include "runtime/sampling/stop.h"
-#include "runtime/session/session_state.h"
+#include "runtime/session/session_draft.h"
 #include "runtime/model/sized.h"
 
 enum {
@@ -190,7 +190,10 @@ bool session_fits(jit_model *m, const jit_model_options *options, struct error *
 	                 weights < available ? "ask for a smaller context" : "the model is too large");
 }
 
-static bool session_open(jit_session *s, const jit_session_options *options, struct error *err)
+static bool open_draft(jit_session *s, const jit_session_options *o, struct error *err);
+
+/* pool: another engine's; NULL: one of its own. */
+static bool session_open(jit_session *s, const jit_session_options *options, struct pool *pool, struct error *err)
 {
 	jit_session_options o;
 	jit_sampling sampling;
@@ -204,12 +207,34 @@ static bool session_open(jit_session *s, const jit_session_options *options, str
 	s->engine->model = s->model;
 	take_options(s, &o);
 	const struct engine_options eo = {
-		.threads = o.threads, .profile = o.profile, .card = &card, .cancel = &s->cancel
+		.threads = o.threads, .pool = pool, .profile = o.profile, .card = &card, .cancel = &s->cancel
 	};
 	return measure(s, err) && engine_open(s->engine, &eo, err) &&
 	       session_memory_open(&s->memory, s->model->device, &s->model->file.spec, s->engine->tokens, s->context,
 	                           SESSION_OWN_PAGES, err) &&
-	       session_open_own(s, &sampling, err);
+	       session_open_own(s, &sampling, err) && (!o.draft || open_draft(s, &o, err));
+}
+
+/* The draft model's session computes with the threads of this one, when they have nothing to do. */
+static bool open_draft(jit_session *s, const jit_session_options *o, struct error *err)
+{
+	jit_draft_options draft;
+
+	if (!options_draft(&draft, o->draft, err) || !session_draft_check(s->model, &draft, s->context, err))
+		return false;
+	const jit_session_options own_options =
+		JIT_SESSION_OPTIONS(.context = draft.context, .kv = draft.kv, .speculate = JIT_SPECULATE_OFF,
+	                            .sampling = o->sampling, .cancel = o->cancel);
+	jit_session *own = calloc(1, sizeof *own);
+	if (!own)
+		return error_set(err, ERROR_MEMORY, "no memory for a draft model's session");
+	own->model = draft.model;
+	if (!session_open(own, &own_options, s->engine->pool, err)) {
+		jit_session_close(own);
+		return false;
+	}
+	s->speculate.ask.o = session_draft_asks(&draft);
+	return session_draft_open(s, own, err);
 }
 
 jit_session *jit_session_open(jit_model *m, const jit_session_options *options, jit_error *err)
@@ -221,7 +246,7 @@ jit_session *jit_session_open(jit_model *m, const jit_session_options *options, 
 		error_set(&e, ERROR_MEMORY, "no memory for a session");
 	} else {
 		s->model = m;
-		if (session_open(s, options, &e))
+		if (session_open(s, options, NULL, &e))
 			return s;
 	}
 	model_report(err, &e);
@@ -233,6 +258,7 @@ void jit_session_close(jit_session *s)
 {
 	if (!s)
 		return;
+	session_draft_close(s->draft);
 	if (s->member) {
 		batch_member_close(s);
 	} else if (s->engine) {

@@ -9,6 +9,7 @@
  *   session_passes.c   a pass over a session's tokens
  *   session_compute.c  which passes compute the tokens that are due; logits are finite, or nobody gets them
  *   session.c          tokens fed, chosen, taken back
+ *   session_draft.c    a draft model
  *   session_score.c    the probability of known tokens
  *   session_embed.c    hidden states, and a text's embedding
  *   session_encode.c   the same of models that encode, which have texts whole in a pass
@@ -47,6 +48,7 @@ struct jit_session {
 	double again_seconds;          /* what the last pass had to compute once more before it (session_passes.c) */
 	const float *logits;           /* where they are */
 	struct speculate speculate;
+	struct session_draft *draft; /* NULL: no draft model */
 	struct sampling sampling;
 	struct rules rules;
 	struct cancel cancel;

@@ -1,7 +1,7 @@
 /* runtime/session/session_stats.c - what a session did: its counters, its report, its trace. */
 #include "include/jitrun_cards.h"
 #include "runtime/engine/report.h"
-#include "runtime/session/session_state.h"
+#include "runtime/session/session_draft.h"
 #include "runtime/model/sized.h"
 
 struct collect *session_collect(jit_session *s, struct error *err)
@@ -98,6 +98,27 @@ int jit_session_get_stats(const jit_session *s, jit_session_stats *out, jit_erro
 	count_kernels(s, &stats);
 	count_drafts(s, &stats);
 	SIZED_WRITE(jit_session_stats, out, &stats, &e);
+	return model_report(err, &e);
+}
+
+int jit_session_get_draft_stats(const jit_session *s, jit_draft_stats *out, jit_error *err)
+{
+	struct error e = { 0 };
+
+	if (!NEEDED(s, &e) || !NEEDED(out, &e))
+		return model_report(err, &e);
+	const struct ask *a = &s->speculate.ask;
+	const jit_draft_stats stats = {
+		.requests = a->requests,
+		.proposed = a->proposed,
+		.used = a->used,
+		.accepted = a->accepted,
+		.seconds = a->seconds,
+		.gain = speculate_gain(&s->speculate),
+		.trouble = session_draft_trouble(s->draft)
+	};
+
+	SIZED_WRITE(jit_draft_stats, out, &stats, &e);
 	return model_report(err, &e);
 }
 

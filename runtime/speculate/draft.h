@@ -19,7 +19,7 @@ enum {
 	DRAFT_LONGEST = 4, /* tokens in the indexed runs */
 	DRAFT_RUNS = DRAFT_LONGEST - DRAFT_SHORTEST + 1,
 	DRAFT_REACH = 32,     /* agreement is measured up to here */
-	DRAFT_POSITIONS = 16, /* earlier places looked at, the latest first */
+	DRAFT_POSITIONS = 16, /* earlier places fresh at, the latest first */
 	DRAFT_NEAR = 16,      /* draft_resume() looks so many tokens to either side */
 	DRAFT_CHANGES = 16,   /* the latest are kept */
 	DRAFT_CHANGE_MAX = 16 /* tokens that one replaces, and that it puts there */

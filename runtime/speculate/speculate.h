@@ -13,6 +13,7 @@
 #ifndef RUNTIME_SPECULATE_H
 #define RUNTIME_SPECULATE_H
 
+#include "runtime/speculate/ask.h"
 #include "runtime/speculate/draft.h"
 
 enum {
@@ -21,18 +22,23 @@ enum {
 	SPECULATE_CLASSES = 13 /* of agreement lengths */
 };
 extern const uint32_t speculate_tokens[SPECULATE_WIDTHS];
+_Static_assert((int)ASK_MAX == SPECULATE_MAX - 1 && (int)ASK_SIZES == SPECULATE_WIDTHS, "a pass has what was asked");
 
 enum speculate_mode { SPECULATE_OFF, SPECULATE_AUTO, SPECULATE_FIXED };
 
+/* Who proposes draft tokens: a copy of what the text has already, the rules, or a draft model. */
+enum speculate_source { SPECULATE_COPY, SPECULATE_RULES, SPECULATE_MODEL };
+
 struct speculate_window { /* what the last pass computed: ids[0] at position `first`, and drafts after it */
 	uint64_t first;
-	uint32_t tokens;         /* 0: no window; 1: a plain pass, whose draft is only compared */
-	uint32_t drafts, right;  /* ids[1 .. drafts] are drafts, of which so many were accepted so far; behind
-	                            them the pass may have tokens that nobody asks for */
-	bool wrong;              /* one was rejected: then drafts is 0 */
-	bool ruled;              /* they are what the rules say, and not a copy */
-	struct draft_match from; /* where they came from */
+	uint32_t tokens;        /* 0: no window; 1: a plain pass, whose draft is only compared */
+	uint32_t drafts, right; /* ids[1 .. drafts] are drafts, of which so many were accepted so far; behind
+	                           them the pass may have tokens that nobody asks for */
+	bool wrong;             /* one was rejected: then drafts is 0 */
+	enum speculate_source source;
+	struct draft_match from; /* where a copy came from */
 	int32_t ids[SPECULATE_MAX];
+	uint8_t class[SPECULATE_MAX]; /* of ids[i]: which drafts are like it, of those that its source proposed */
 };
 
 /* What else is known of the tokens that come next, where a grammar says which may. */
@@ -49,7 +55,9 @@ struct speculate {
 	enum speculate_mode mode;
 	unsigned fixed; /* the width of SPECULATE_FIXED */
 	struct draft draft;
+	struct ask ask; /* of the draft model; ask.o.on: there is one */
 	struct speculate_window window;
+	uint32_t fresh; /* the window has the drafts behind so many tokens that cost nothing; 0: of no text yet */
 	uint32_t copied_to, copied_from; /* text[copied_to ...] would go on as text[copied_from ...] when a long passage
 	                                    was last seen copied; 0: none was */
 	uint32_t copied;                 /* tokens of it that had agreed there */
@@ -63,11 +71,31 @@ struct speculate {
 	                                   accepted tokens are computed once more; fading mean over its passes */
 	unsigned before;                /* the width of the pass before, while its drafts may have such a sequel; 0 */
 	double prompt_token;            /* seconds for each token of a wide pass, 0: none seen */
+	double prompt_seconds;          /* of all passes over prompts */
 	double balance;                 /* seconds speculation has saved and not spent again */
 
 	uint64_t passes[SPECULATE_WIDTHS], drafted[SPECULATE_WIDTHS], accepted[SPECULATE_WIDTHS];
 	unsigned width; /* of the window's pass */
 };
+
+/* ---- a draft model, which the session asks before it has the next window filled */
+
+struct speculate_company;
+/* How many tokens a draft model is to propose behind the last one, ids[length - 1]; 0: none. room: as of
+ * speculate_next(); others: NULL: the session is alone in the pass. */
+uint32_t speculate_wants(struct speculate *s, uint32_t length, uint32_t room, const struct speculate_company *others);
+/* How many tokens the model may read before that at this session's cost. */
+uint32_t speculate_affords(const struct speculate *s);
+/* The model proposes one more, which it holds so likely. True: it is to go on. */
+bool speculate_offer(struct speculate *s, int32_t id, float likely);
+/* It is done; seconds: for what it proposed, and for `read` tokens that it read before. */
+void speculate_offered(struct speculate *s, double seconds, uint32_t read, double read_seconds);
+/* It could not be asked after all. */
+void speculate_not_requested(struct speculate *s);
+/* How many times as fast as without it tokens come with a draft model, by what was measured; 0: it was not asked. */
+double speculate_gain(const struct speculate *s);
+
+/* ---- passes */
 
 /* The width with so many tokens; 0: there is none with drafts. */
 unsigned speculate_width(int tokens);

@@ -1,4 +1,5 @@
-/* tests/runtime/abi_chats.h - a part of t_abi.c: calls that take the structs of conversations and answers. */
+/* tests/runtime/abi_chats.h - a part of t_abi.c: calls that take the structs of conversations and answers,
+ * and of draft models. */
 #ifndef TESTS_ABI_CHATS_H
 #define TESTS_ABI_CHATS_H
 
@@ -156,5 +157,22 @@ static int fill_image(void *p, jit_error *err)
 }
 
 static int fill_adapter(void *p, jit_error *err) { return jit_adapter_get_info(adapter, p, err); }
+
+static int with_session(void *p, jit_error *err);
+/* The struct has a model where it has a place for one. */
+static int with_draft(void *p, jit_error *err)
+{
+	jit_draft_options *o = p;
+
+	if (o->size % sizeof(size_t) == 0 && o->size >= offsetof(jit_draft_options, kv))
+		o->model = model;
+	const int status = with_session(&JIT_SESSION_OPTIONS(.context = 8, .threads = 1, .draft = p), err);
+	if (o->size % sizeof(size_t) == 0 && o->size >= offsetof(jit_draft_options, kv))
+		o->model = NULL;
+	return status;
+}
+
+static int fill_card_stats(void *p, jit_error *err) { return jit_session_get_card_stats(on_card, p, err); }
+static int fill_draft_stats(void *p, jit_error *err) { return jit_session_get_draft_stats(session, p, err); }
 
 #endif

@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "include/jitrun_cards.h"
+#include "include/jitrun_draft.h"
 #include "include/jitrun_grammar.h"
 #include "include/jitrun_images.h"
 #include "include/jitrun_optimise.h"
@@ -63,6 +64,16 @@ static const struct field session_fields[] = {
 	FREE(jit_session_options, sampling),
 	FREE(jit_session_options, card),
 	FREE(jit_session_options, cancel),
+	FREE(jit_session_options, draft),
+};
+static const struct field draft_fields[] = {
+	FREE(jit_draft_options, model),
+	{ AT(jit_draft_options, kv), WHOLE, { 1, 2 }, { -1, 3, INT_MIN, INT_MAX } },
+	{ AT(jit_draft_options, context), WHOLE, { 1, 100 }, { -1, INT_MIN } },
+	{ AT(jit_draft_options, max), WHOLE, { 1, 4 }, { -1, 16, INT_MIN, INT_MAX } },
+	{ AT(jit_draft_options, min), WHOLE, { 1, 3 }, { -1, 16, INT_MIN, INT_MAX } },
+	{ AT(jit_draft_options, min_p), REAL, { 0.5, 1, FLT_MIN }, { NAN, INFINITY, -0.25, 1.5 } },
+	{ AT(jit_draft_options, reserved), WHOLE, { 0 }, { -1, 1 } },
 };
 static const struct field sampling_fields[] = {
 	{ AT(jit_sampling, temperature), REAL, { 0.7, -1, FLT_MAX }, { NAN, INFINITY, -INFINITY } },

@@ -102,7 +102,6 @@ static int fill_needs(void *p, jit_error *err)
 }
 static int fill_defaults(void *p, jit_error *err) { return jit_model_sampling_defaults(model, p, err); }
 static int fill_stats(void *p, jit_error *err) { return jit_session_get_stats(session, p, err); }
-static int fill_card_stats(void *p, jit_error *err) { return jit_session_get_card_stats(on_card, p, err); }
 
 static int fill_objects(void *p, jit_error *err)
 {
@@ -133,6 +132,7 @@ static const struct sized {
 	OPTIONS(jit_session_options, with_session, session_fields),
 	OPTIONS(jit_sampling, with_sampling, sampling_fields),
 	OPTIONS(jit_card_options, with_card, card_fields),
+	OPTIONS(jit_draft_options, with_draft, draft_fields),
 	OPTIONS(jit_embedding_options, with_embedding, embedding_fields),
 	OPTIONS(jit_image_options, with_image, image_fields),
 	OPTIONS(jit_objects_options, with_objects, objects_fields),
@@ -169,6 +169,7 @@ static const struct sized {
 	RESULTS(jit_device_info, fill_device),
 	RESULTS(jit_session_stats, fill_stats),
 	RESULTS(jit_card_stats, fill_card_stats),
+	RESULTS(jit_draft_stats, fill_draft_stats),
 	RESULTS(jit_objects, fill_objects),
 };
 enum { STRUCTS = sizeof structs / sizeof *structs, LONGER = 40, FILL = 0xa5 };

@@ -30,6 +30,7 @@
 CALL(jit_model_options, jit_model_options_set)
 CALL(jit_session_options, jit_session_options_set)
 CALL(jit_card_options, jit_card_options_set)
+CALL(jit_draft_options, jit_draft_options_set)
 CALL(jit_embedding_options, jit_embedding_options_set)
 CALL(jit_image_options, jit_image_options_set)
 CALL(jit_chat_options, jit_chat_options_set)
@@ -50,7 +51,8 @@ static const struct of_type {
 	TYPE(jit_model_options, model_fields),     TYPE(jit_session_options, session_fields),
 	TYPE(jit_card_options, card_fields),       TYPE(jit_embedding_options, embedding_fields),
 	TYPE(jit_objects_options, objects_fields), TYPE(jit_chat_options, chat_fields),
-	TYPE(jit_sampling, sampling_fields),       TYPE(jit_image_options, image_fields),
+	TYPE(jit_draft_options, draft_fields),     TYPE(jit_sampling, sampling_fields),
+	TYPE(jit_image_options, image_fields),
 };
 enum { TYPES = sizeof types / sizeof *types };
 
@@ -135,7 +137,7 @@ static void each_field_is_set(void **state)
 				fail_msg("%s.%s: %s", t->type, f->name, err.message);
 		}
 	printf("# %u numbers, %u other fields, of them %u addresses\n", numbers, others, addresses);
-	assert_int_equal(addresses, 4 + 3 + 2);
+	assert_int_equal(addresses, 4 + 4 + 1 + 2); /* of models, sessions, drafts, sampling */
 }
 
 static void names_and_words(void **state)

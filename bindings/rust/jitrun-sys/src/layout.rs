@@ -136,7 +136,7 @@ fn structs_are_those_of_c() {
     field!(jit_sampling, mirostat_eta, 132, 4);
     field!(jit_sampling, adaptive_target, 136, 4);
     field!(jit_sampling, adaptive_decay, 140, 4);
-    assert_eq!(size_of::<jit_session_options>(), 56, "jit_session_options");
+    assert_eq!(size_of::<jit_session_options>(), 64, "jit_session_options");
     field!(jit_session_options, size, 0, 8);
     field!(jit_session_options, context, 8, 4);
     field!(jit_session_options, threads, 12, 4);
@@ -147,6 +147,7 @@ fn structs_are_those_of_c() {
     field!(jit_session_options, sampling, 32, 8);
     field!(jit_session_options, card, 40, 8);
     field!(jit_session_options, cancel, 48, 8);
+    field!(jit_session_options, draft, 56, 8);
     assert_eq!(size_of::<jit_embedding_options>(), 16, "jit_embedding_options");
     field!(jit_embedding_options, size, 0, 8);
     field!(jit_embedding_options, pooling, 8, 4);
@@ -228,7 +229,7 @@ fn structs_are_those_of_c() {
     field!(jit_grammar_options, template_text, 56, 8);
     field!(jit_grammar_options, template_name, 64, 8);
     field!(jit_grammar_options, opening, 72, 8);
-    assert_eq!(size_of::<jit_batch_options>(), 48, "jit_batch_options");
+    assert_eq!(size_of::<jit_batch_options>(), 56, "jit_batch_options");
     field!(jit_batch_options, size, 0, 8);
     field!(jit_batch_options, threads, 8, 4);
     field!(jit_batch_options, tokens, 12, 4);
@@ -238,6 +239,7 @@ fn structs_are_those_of_c() {
     field!(jit_batch_options, max_pass_ms, 28, 4);
     field!(jit_batch_options, kv_bytes, 32, 8);
     field!(jit_batch_options, cancel, 40, 8);
+    field!(jit_batch_options, draft, 48, 8);
     assert_eq!(size_of::<jit_batch_stats>(), 240, "jit_batch_stats");
     field!(jit_batch_stats, size, 0, 8);
     field!(jit_batch_stats, passes, 8, 8);
@@ -541,4 +543,22 @@ fn structs_are_those_of_c() {
     field!(jit_optimise_state, run, 68, 4);
     field!(jit_optimise_state, small, 72, 4);
     field!(jit_optimise_state, over, 76, 4);
+    assert_eq!(size_of::<jit_draft_options>(), 40, "jit_draft_options");
+    field!(jit_draft_options, size, 0, 8);
+    field!(jit_draft_options, model, 8, 8);
+    field!(jit_draft_options, kv, 16, 4);
+    field!(jit_draft_options, context, 20, 4);
+    field!(jit_draft_options, max, 24, 4);
+    field!(jit_draft_options, min, 28, 4);
+    field!(jit_draft_options, min_p, 32, 4);
+    field!(jit_draft_options, reserved, 36, 4);
+    assert_eq!(size_of::<jit_draft_stats>(), 64, "jit_draft_stats");
+    field!(jit_draft_stats, size, 0, 8);
+    field!(jit_draft_stats, requests, 8, 8);
+    field!(jit_draft_stats, proposed, 16, 8);
+    field!(jit_draft_stats, used, 24, 8);
+    field!(jit_draft_stats, accepted, 32, 8);
+    field!(jit_draft_stats, seconds, 40, 8);
+    field!(jit_draft_stats, gain, 48, 8);
+    field!(jit_draft_stats, trouble, 56, 8);
 }

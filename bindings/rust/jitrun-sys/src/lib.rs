@@ -793,6 +793,8 @@ pub struct jit_session_options {
     pub card: *const jit_card_options,
     /// `jit_cancel * cancel`.
     pub cancel: *mut jit_cancel,
+    /// `const struct jit_draft_options * draft`.
+    pub draft: *const jit_draft_options,
 }
 
 impl jit_session_options {
@@ -1143,6 +1145,8 @@ pub struct jit_batch_options {
     pub kv_bytes: u64,
     /// `jit_cancel * cancel`.
     pub cancel: *mut jit_cancel,
+    /// `const struct jit_draft_options * draft`.
+    pub draft: *const jit_draft_options,
 }
 
 impl jit_batch_options {
@@ -2291,6 +2295,82 @@ impl Default for jit_optimise_state {
     }
 }
 
+/// `jit_draft_options` of jitrun_draft.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_draft_options {
+    /// `size_t size`.
+    pub size: usize,
+    /// `jit_model * model`.
+    pub model: *mut jit_model,
+    /// `int kv`.
+    pub kv: c_int,
+    /// `int context`.
+    pub context: c_int,
+    /// `int max`.
+    pub max: c_int,
+    /// `int min`.
+    pub min: c_int,
+    /// `float min_p`.
+    pub min_p: f32,
+    /// `int reserved`.
+    pub reserved: c_int,
+}
+
+impl jit_draft_options {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_draft_options>();
+        made
+    }
+}
+
+impl Default for jit_draft_options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// `jit_draft_stats` of jitrun_draft.h.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct jit_draft_stats {
+    /// `size_t size`.
+    pub size: usize,
+    /// `uint64_t requests`.
+    pub requests: u64,
+    /// `uint64_t proposed`.
+    pub proposed: u64,
+    /// `uint64_t used`.
+    pub used: u64,
+    /// `uint64_t accepted`.
+    pub accepted: u64,
+    /// `double seconds`.
+    pub seconds: f64,
+    /// `double gain`.
+    pub gain: f64,
+    /// `const char * trouble`.
+    pub trouble: *const c_char,
+}
+
+impl jit_draft_stats {
+    /// All zeros, which are the defaults, and its size.
+    pub fn new() -> Self {
+        // SAFETY: numbers and addresses that may be null: zeros are a value of it.
+        let mut made: Self = unsafe { core::mem::zeroed() };
+        made.size = core::mem::size_of::<jit_draft_stats>();
+        made
+    }
+}
+
+impl Default for jit_draft_stats {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 extern "C" {
     /// `jit_version` of jitrun.h.
     pub fn jit_version() -> *const c_char;
@@ -2612,6 +2692,13 @@ extern "C" {
     /// `jit_card_options_set` of jitrun_options.h.
     pub fn jit_card_options_set(
         options: *mut jit_card_options,
+        name: *const c_char,
+        value: *const c_char,
+        err: *mut jit_error,
+    ) -> c_int;
+    /// `jit_draft_options_set` of jitrun_options.h.
+    pub fn jit_draft_options_set(
+        options: *mut jit_draft_options,
         name: *const c_char,
         value: *const c_char,
         err: *mut jit_error,
@@ -3128,4 +3215,6 @@ extern "C" {
         volume: *mut f64,
         err: *mut jit_error,
     ) -> c_int;
+    /// `jit_session_get_draft_stats` of jitrun_draft.h.
+    pub fn jit_session_get_draft_stats(s: *const jit_session, out: *mut jit_draft_stats, err: *mut jit_error) -> c_int;
 }
