@@ -14,8 +14,9 @@ struct row {
 	struct lanes *all;
 	struct lane_work *first, **last;
 	pthread_cond_t more;
-	unsigned threads, max, free;              /* free: of them, those that wait for work */
-	unsigned at_work[MAX_OF_LANE], n_at_work; /* whose */
+	unsigned threads, max, free; /* free: of them, those that wait for work */
+	unsigned n_at_work;
+	uint64_t at_work[MAX_OF_LANE]; /* whose */
 };
 
 struct lanes {
@@ -25,7 +26,7 @@ struct lanes {
 	bool ends;
 };
 
-static bool is_at_work(const struct row *r, unsigned key)
+static bool is_at_work(const struct row *r, uint64_t key)
 {
 	for (unsigned i = 0; i < r->n_at_work; i++)
 		if (key && r->at_work[i] == key)
@@ -51,7 +52,7 @@ static struct lane_work *take(struct row *r)
 	return w;
 }
 
-static void leave(struct row *r, unsigned key)
+static void leave(struct row *r, uint64_t key)
 {
 	unsigned i = 0;
 
@@ -77,7 +78,7 @@ static void *run(void *user)
 			r->free--;
 			continue;
 		}
-		const unsigned key = w->key;
+		const uint64_t key = w->key;
 		pthread_mutex_unlock(&all->lock);
 		w->run(w);
 		pthread_mutex_lock(&all->lock);

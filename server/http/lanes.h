@@ -10,6 +10,7 @@
 #define SERVER_LANES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -18,7 +19,7 @@ enum lane { LANE_QUICK, LANE_LONG, LANES };
 struct lane_work {
 	struct lane_work *next;
 	void (*run)(struct lane_work *w); /* which may free it */
-	unsigned key;                     /* of two keys, one that has nothing at work comes first; 0: of none */
+	uint64_t key;                     /* of two keys, one that has nothing at work comes first; 0: of none */
 };
 
 struct lanes;
