@@ -105,6 +105,7 @@
  *       M' = max(M, m);  a = exp(M - M');  b = exp(m - M');  L = fma(L, a, l * b);  O = fma(O, a, o * b)
  *     The result is O / L. Where heads have sinks, the state begins with M = the head's sink and L = 1: one more term
  *     of the softmax, without a value.
+ *     Of chunks of w positions (Llama 4), those from the last multiple of w up to the token's own are visible.
  *     Where a model encodes a text, all of the text's positions are visible, or with a window of w those that are w or
  *     less away. A model may add to each score a number that depends on the head and on j less the query's position:
  *     s_j + b, after the bound. Where a text is generated, b is (float)(j - p) times the head's number, the product
@@ -177,6 +178,7 @@
  *       is one.
  *       Or, where the model says how near (Phi 3.5 MoE): with l of the choice as m, 1 / (sum across lanes of exp(l - m)
  *       over the experts that no earlier choice took and for which (m - l) / max(|l|, m) is not as much as that).
+ *       Llama 4's expert reads x * share, rounded, and its result counts whole (share 1).
  *     - Result of a token, in the order of the choice: p = share0 * y0, p = fma(share_i, y_i, p). It is added to the
  *       stream by rule 5 or 11.
  *     - A shared expert's result is one more such sum, of one share, its gate 1 / (1 + exp(-g)), added afterwards.

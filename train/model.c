@@ -135,6 +135,8 @@ static const char *missing(const struct model *m)
 		return "its experts count by halves";
 	if (s->alibi != 0)
 		return "its scores are biased by distance";
+	if (s->window_chunks || s->experts_scaled)
+		return "its windows are chunks of the text, or its experts' inputs are scaled";
 	if (s->query_scale != 0)
 		return "its queries are scaled by position";
 	if (m->classifier.classes)
@@ -145,6 +147,8 @@ static const char *missing(const struct model *m)
 		const struct model_sizes z = model_sizes_of(s, i);
 		if (!s->router_sigmoid && s->layer[i].router_bias.bytes)
 			return "its experts are chosen by a bias beside a softmax";
+		if (s->layer[i].delta_q.bytes)
+			return "its delta rule has matrices of its own for queries, keys and values";
 		switch (model_layer_mixer(s, i)) {
 		case MIXER_ATTENTION:
 		case MIXER_DELTA:

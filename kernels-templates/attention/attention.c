@@ -46,8 +46,32 @@ ir_s attention_column_end(const struct attention *t, ir_s column)
 	return not_past(t, hi);
 }
 
+/* Where the window of a position begins, from the text's start. */
+static ir_s period_begin(const struct attention *t, ir_s position)
+{
+	return ir_smuli(t->b, ir_sdivi(t->b, position, t->period), t->period);
+}
+
+/* How far behind the text's start the chunk at hand begins. */
+static ir_s chunk_start(const struct attention *t) { return ir_ssub(t->b, ir_saddi(t->b, t->last, 1), t->hi); }
+
+ir_s attention_columns_that_see(const struct attention *t)
+{
+	struct ir *b = t->b;
+	const ir_s all = ir_sconst(b, t->columns);
+
+	if (!t->window)
+		return all;
+	if (!t->period)
+		return ir_smin(b, ir_ssub(b, ir_sconst(b, NUMERICS_CHUNK), attention_first_begin(t)), all);
+	ir_s behind = period_begin(t, ir_saddi(b, chunk_start(t), NUMERICS_CHUNK + (int64_t)t->period - 1));
+	return ir_smin(b, ir_ssub(b, behind, ir_saddi(b, t->last, 1 - (int64_t)t->columns)), all);
+}
+
 ir_s attention_first_begin(const struct attention *t)
 {
+	if (t->period)
+		return ir_ssub(t->b, period_begin(t, ir_saddi(t->b, t->last, 1 - (int64_t)t->columns)), chunk_start(t));
 	return ir_ssub(t->b, ir_saddi(t->b, t->hi, 1 - (int64_t)t->columns),
 	               ir_sload64(t->b, t->arg, ATTENTION_SLIDING * 8));
 }
@@ -59,7 +83,14 @@ ir_s attention_chunk_begin(const struct attention *t)
 
 ir_s attention_column_begin(const struct attention *t, ir_s column)
 {
-	ir_s lo = t->columns > 1 ? ir_sadd(t->b, attention_first_begin(t), column) : attention_first_begin(t);
+	ir_s lo = attention_first_begin(t);
+
+	if (t->columns > 1 && t->period)
+		lo = ir_ssub(t->b,
+		             period_begin(t, ir_sadd(t->b, ir_saddi(t->b, t->last, 1 - (int64_t)t->columns), column)),
+		             chunk_start(t));
+	else if (t->columns > 1)
+		lo = ir_sadd(t->b, lo, column);
 	return ir_smin(t->b, ir_smax(t->b, lo, ir_sconst(t->b, 0)), ir_sconst(t->b, NUMERICS_CHUNK));
 }
 
@@ -129,6 +160,7 @@ static void stream_chunks(struct attention *t, struct heads_unit u)
 		                 ir_smin(b, ir_ssub(b, end, attention_tile_base(t, u.column)), ir_sconst(b, 1)));
 	}
 	t->hi = ir_var_s(b, ir_saddi(b, p, 1));
+	t->last = p;
 	t->page = ir_var_a(b, ir_aload(b, t->arg, ATTENTION_PAGES * 8));
 	ir_s skip = { 0 };
 	if (t->window) {
@@ -172,6 +204,9 @@ static const char *attention_refusal(const struct key *key, const struct target 
 {
 	const char *refusal =
 		key->flags & KEY_LATENT ? attention_latent_refusal(key) : heads_refusal(key->heads, key->head_dim);
+
+	if (!refusal && !(key->flags & KEY_LATENT) && key->k && (!(key->flags & KEY_WINDOW) || key->flags & KEY_BOTH))
+		refusal = "windows that begin at multiples are windows, and reach to one side";
 	if (refusal)
 		return refusal;
 	if (key->kv_heads == 0 || key->heads % key->kv_heads != 0 || key->heads / key->kv_heads > MAX_ROWS)
@@ -329,6 +364,7 @@ bool attention_build(struct ir *b, const struct key *key, const struct target *t
 		.int8 = heads_kv_bytes(key) == 1,
 		.kv_heads = key->kv_heads,
 		.window = key->flags & KEY_WINDOW,
+		.period = key->flags & KEY_LATENT ? 0 : key->k,
 		.cap = key->flags & KEY_CAP,
 		.latent = key->flags & KEY_LATENT,
 		.sinks = key->flags & KEY_SINKS,

@@ -23,6 +23,8 @@ struct attention {
 	unsigned columns, rows;      /* of a tile; rows: the queries of a unit, [column][group] */
 	unsigned regs, head_tile;
 	bool window, cap, latent, sinks, both, biased;
+	unsigned period;        /* of windows that all begin at its multiples, 0: each ends at its token */
+	ir_s last;              /* with period: the last column's position, from the text's start */
 	unsigned kv_heads, run; /* run: the most heads that go through the chunks together */
 	bool streams; /* keys and values are each prefetched a little ahead of where they are read; else values while
 	                 keys are read, and the other way round */

@@ -174,7 +174,8 @@ static void do_unit(struct merge *m, const struct key *key, ir_s unit)
 	ir_s chunks = ir_saddi(b, ir_sshri(b, pos0, 7), 1);
 
 	if (key->flags & KEY_WINDOW) {
-		ir_s lowest = ir_saddi(b, ir_ssub(b, pos0, slot(m, MERGE_SLIDING)), 1);
+		ir_s lowest = key->k ? ir_smuli(b, ir_sdivi(b, pos0, key->k), key->k)
+		                     : ir_saddi(b, ir_ssub(b, pos0, slot(m, MERGE_SLIDING)), 1);
 		first = ir_sshri(b, ir_smax(b, lowest, ir_sconst(b, 0)), 7);
 		chunks = ir_ssub(b, chunks, first);
 	}

@@ -88,6 +88,9 @@ ir_s attention_chunk_end(const struct attention *t);
 ir_s attention_column_end(const struct attention *t, ir_s column);
 /* With a window: the first column's first visible position, counted from the chunk's start. */
 ir_s attention_first_begin(const struct attention *t);
+/* How many columns, from the first on, see some of the chunk. A later one may not see it yet: its state is then the
+ * initial one. */
+ir_s attention_columns_that_see(const struct attention *t);
 ir_s attention_chunk_begin(const struct attention *t);
 /* With a window: where the tile's column number `column` begins to see; the chunk's end when it sees nothing here. */
 ir_s attention_column_begin(const struct attention *t, ir_s column);

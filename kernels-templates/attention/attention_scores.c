@@ -310,15 +310,6 @@ static void softmax_rows(const struct attention *t, ir_a scores, ir_a state, ir_
 		merge_state(t, ir_aaddi(t->b, state, (int64_t)r * state_step(t)), max[r], sum[r]);
 }
 
-/* How many columns, from the first on, see some of the chunk. A later one may not see it yet: its state is then the
- * initial one. */
-static ir_s columns_that_see(const struct attention *t)
-{
-	struct ir *b = t->b;
-	ir_s all = ir_sconst(b, t->columns);
-	return t->window ? ir_smin(b, ir_ssub(b, ir_sconst(b, NUMERICS_CHUNK), attention_first_begin(t)), all) : all;
-}
-
 void attention_softmax_chunk(const struct attention *t)
 {
 	struct ir *b = t->b;
@@ -327,7 +318,7 @@ void attention_softmax_chunk(const struct attention *t)
 	                                          : attention_of_head(t, t->state, attention_state_bytes(t)));
 	ir_s column = ir_sconst(b, 0);
 	if (t->columns > 1)
-		column = ir_loop(b, columns_that_see(t));
+		column = ir_loop(b, attention_columns_that_see(t));
 	unsigned rows = t->regs < 32 ? 1 : SOFTMAX_ROWS;
 	while (t->group % rows)
 		rows--;

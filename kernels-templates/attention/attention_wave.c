@@ -49,13 +49,19 @@ ir_s attention_wave_row_end(const struct spread *t, const struct row *r, ir_s st
 	               CHUNK); /* a single column sees something of each of its chunks */
 }
 
+ir_s attention_wave_lowest(const struct spread *t, ir_s position)
+{
+	struct ir *b = t->b;
+
+	return t->period ? ir_smuli(b, ir_sdivi(b, position, t->period), t->period)
+	                 : ir_saddi(b, ir_ssub(b, position, load_slot(t, ATTENTION_SLIDING)), 1);
+}
+
 ir_s attention_wave_row_begin(const struct spread *t, const struct row *r, ir_s start)
 {
 	if (!t->window)
 		return ir_sconst(t->b, 0);
-	return clamp(
-		t, ir_ssub(t->b, ir_saddi(t->b, ir_ssub(t->b, r->position, load_slot(t, ATTENTION_SLIDING)), 1), start),
-		0, CHUNK);
+	return clamp(t, ir_ssub(t->b, attention_wave_lowest(t, r->position), start), 0, CHUNK);
 }
 
 /* Of queries, or results. */
@@ -310,8 +316,7 @@ static void do_unit(struct spread *t, ir_s unit)
 	                              : ir_sshli(b, ir_sadd(b, ir_sshri(b, pos0, shift), u.column), shift);
 	ir_s chunks = attention_wave_chunks_to(t, ir_saddi(b, t->position, t->columns - 1));
 	if (t->window) {
-		ir_s lowest = at_least(t, ir_saddi(b, ir_ssub(b, t->position, load_slot(t, ATTENTION_SLIDING)), 1), 0);
-		first = ir_sshri(b, lowest, 7);
+		first = ir_sshri(b, at_least(t, attention_wave_lowest(t, t->position), 0), 7);
 		chunks = ir_ssub(b, chunks, first);
 	}
 	if (t->columns > 1) { /* a tile past the last column has none */
@@ -395,6 +400,7 @@ static struct spread spread_of(struct ir *b, const struct key *key, const struct
 		.int8 = heads_kv_bytes(key) == 1,
 		.octets = template_kv_octets(target, key_dtype(key->kv), key->head_dim),
 		.window = key->flags & KEY_WINDOW,
+		.period = key->flags & KEY_LATENT ? 0 : key->k,
 		.cap = key->flags & KEY_CAP,
 		.latent = key->flags & KEY_LATENT,
 		.sinks = key->flags & KEY_SINKS,

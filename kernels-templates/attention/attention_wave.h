@@ -24,6 +24,7 @@ struct spread {
 	unsigned all;                /* columns of the launch */
 	bool apart;                  /* parts: of which a unit has `columns`, and rows for these alone */
 	unsigned element, row_bytes; /* of the cache: a number; a head at a position */
+	uint32_t period;             /* of windows that all begin at its multiples; 0: each ends at its token */
 	bool int8, octets, window, cap, latent, sinks, both, biased; /* octets: templates.h */
 	unsigned tile, tiles, slot; /* rows of a tile; tiles of a unit; bytes a row has of a wave's share */
 	unsigned blocks;            /* of 32 positions, whose scores a wave does together */
@@ -170,6 +171,8 @@ struct row attention_wave_find_row(const struct spread *t, ir_s row);
 /* What a row sees of the chunk that begins at `start`: from..to - 1, counted from there, cut to the chunk; nothing when
  * from is CHUNK or to is 0. */
 ir_s attention_wave_row_end(const struct spread *t, const struct row *r, ir_s start);
+/* The first position that one sees, which may be before the text. */
+ir_s attention_wave_lowest(const struct spread *t, ir_s position);
 ir_s attention_wave_row_begin(const struct spread *t, const struct row *r, ir_s start);
 /* The row in a buffer of queries or results; column: of the launch. */
 ir_a attention_wave_row_at(const struct spread *t, unsigned slot, const struct row *r, ir_s column);

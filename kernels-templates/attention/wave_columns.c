@@ -104,7 +104,7 @@ static void do_unit(const struct columns *c, ir_s unit)
 	t->position = ir_sadd(b, tile, ir_smuli(b, t->wave, t->columns));
 	ir_s chunks = attention_wave_chunks_to(t, ir_saddi(b, t->position, t->columns - 1));
 	if (t->window) {
-		ir_s lowest = ir_saddi(b, ir_ssub(b, t->position, ir_sload64(b, t->arg, ATTENTION_SLIDING * 8)), 1);
+		ir_s lowest = attention_wave_lowest(t, t->position);
 		first = ir_sshri(b, ir_smax(b, lowest, ir_sconst(b, 0)), 7);
 		chunks = ir_ssub(b, chunks, first);
 	}

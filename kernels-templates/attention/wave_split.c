@@ -331,7 +331,7 @@ static void do_unit(struct split *s, ir_s unit)
 	ir_s chunks = ir_saddi(b, ir_sshri(b, last, 7), 1);
 
 	if (t->window) {
-		ir_s lowest = ir_saddi(b, ir_ssub(b, t->position, ir_sload64(b, t->arg, ATTENTION_SLIDING * 8)), 1);
+		ir_s lowest = attention_wave_lowest(t, t->position);
 		first = ir_sshri(b, ir_smax(b, lowest, ir_sconst(b, 0)), 7);
 		chunks = ir_ssub(b, chunks, first);
 	}

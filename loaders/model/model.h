@@ -198,9 +198,10 @@ struct model_spec {
 	const struct model_sizes *layer_sizes; /* layers entries, or NULL: all as above. Those above are the largest */
 	uint32_t context_train;                /* positions the model was made for */
 	uint32_t sliding_window;               /* 0: none */
-	const uint8_t *layer_is_sliding;       /* layers entries, or NULL when all layers share sliding_window */
-	const uint8_t *layer_rotation;         /* layers entries of enum model_rotation, or NULL: all as rope says */
-	const uint8_t *layer_mixer;            /* layers entries of enum model_mixer, or NULL: attention in all */
+	bool window_chunks; /* windows all begin at multiples of their length: a token sees its chunk of the text */
+	const uint8_t *layer_is_sliding; /* layers entries, or NULL when all layers share sliding_window */
+	const uint8_t *layer_rotation;   /* layers entries of enum model_rotation, or NULL: all as rope says */
+	const uint8_t *layer_mixer;      /* layers entries of enum model_mixer, or NULL: attention in all */
 	struct model_recurrent recurrent;
 	float norm_eps, head_eps; /* of the norms of Q's and K's heads, of channels' steps and behind the delta rule, 0:
 	                             the same */
@@ -220,9 +221,11 @@ struct model_spec {
 	enum model_act act;
 	struct model_scale attention_scale; /* of the scores; none: 1/sqrt(head_dim) */
 	struct model_scale embed_scale, residual_scale, logit_scale, logit_cap, score_cap;
-	/* Queries at position p are multiplied by 1 + query_scale * ln(1 + floor(p / query_scale_length)); 0: none */
+	/* Queries at position p are multiplied by 1 + query_scale * ln(1 + floor((p + query_scale_offset) /
+	 * query_scale_length)); 0: none. query_scale_still: in layers that do not rotate, alone. */
 	double query_scale;
-	uint32_t query_scale_length;
+	uint32_t query_scale_length, query_scale_offset;
+	bool query_scale_still;
 	struct model_latent latent; /* with it, kv_heads is 1 */
 	/* Of a mixture of experts; 0: none. The first layers may have none. */
 	uint32_t experts, experts_used, expert_ffn, shared_ffn, dense_layers;
@@ -231,7 +234,8 @@ struct model_spec {
 	bool router_sigmoid, router_normed; /* of a softmax: over the chosen, else over all */
 	float router_near;                  /* shares are those among experts so near the greatest; 0: among others */
 	bool router_share_eps;              /* of a sigmoid: beside the sum of the chosen ones */
-	bool experts_beside;                /* layers with experts have a dense feed-forward layer beside them */
+	bool experts_scaled; /* the one chosen expert's input is multiplied by its share, and its result is not */
+	bool experts_beside; /* layers with experts have a dense feed-forward layer beside them */
 	struct model_scale router_scale,
 		shared_scale; /* of the chosen experts' shares; of the shared expert's result */
 	bool dense_rotates;   /* the first layers without experts rotate, whatever others of their kind do */

@@ -26,6 +26,7 @@ enum arch_window {
 	WINDOW_IF_USED,     /* all */
 	WINDOW_SOME_LAYERS, /* by layer_types, else from max_window_layers on */
 	WINDOW_ALTERNATES,  /* by layer_types, else each second one before max_window_layers */
+	WINDOW_CHUNKS,      /* attention_chunk_size: by layer_types, else those that rotate */
 	WINDOW_STILL        /* by layer_types, else those that do not rotate */
 };
 
@@ -106,6 +107,7 @@ enum arch_routing {
 	ROUTING_BESIDE = 2048,   /* experts stand beside the feed-forward layer, where there are any */
 	ROUTING_OR_DENSE = 4096, /* with 0 experts config.json means usual feed-forward layers */
 	ROUTING_GROUPS = 512,
+	ROUTING_SCALED = 131072,     /* of one expert, whose share is in its input; each so many layers are mixtures */
 	ROUTING_NEAR = 65536,        /* two experts, whose shares are those among others near them */
 	ROUTING_AVERAGED = 32768,    /* the shared expert and the others count by halves; the router may be a sigmoid
 	                                without a bias */

@@ -149,9 +149,9 @@ static bool check_rope(const struct checked *b, const struct model_rope *r)
 		if (!hparam_range(l, "low_freq_factor", r->low_freq_factor, 1e-6, 1e6, err) ||
 		    !hparam_range(l, "high_freq_factor", r->high_freq_factor, 1e-6, 1e6, err))
 			return false;
-		return r->high_freq_factor > r->low_freq_factor ||
+		return r->high_freq_factor >= r->low_freq_factor ||
 		       error_set(err, ERROR_FORMAT,
-		                 "%s: high_freq_factor is %.9g, expected more than low_freq_factor %.9g", l,
+		                 "%s: high_freq_factor is %.9g, expected at least low_freq_factor %.9g", l,
 		                 r->high_freq_factor, r->low_freq_factor);
 	}
 	return hparam_range(l, "beta_fast", r->beta_fast, 1e-6, 1e6, err) &&

@@ -45,11 +45,21 @@ void model_need_experts(struct model_file *f, const struct model_spec *s)
 	need[GROUP_ROUTER] = need[GROUP_EXPERTS] = NEED_ALWAYS;
 	need[GROUP_BESIDE] = s->experts_beside ? NEED_ALWAYS : NEED_NOT;
 	need[GROUP_ROUTER_BIAS] =
-		(s->router_sigmoid && !(f->arch->routing & ROUTING_AVERAGED)) || f->arch->routing & ROUTING_CHOICE_BIAS
+		(s->router_sigmoid && !(f->arch->routing & (ROUTING_AVERAGED | ROUTING_SCALED))) ||
+				f->arch->routing & ROUTING_CHOICE_BIAS
 			? NEED_ALWAYS
 			: NEED_NOT;
 	need[GROUP_SHARED] = s->shared_ffn ? NEED_ALWAYS : NEED_NOT;
 	need[GROUP_SHARED_ROUTER] = s->shared_ffn && f->arch->routing & ROUTING_SHARED ? NEED_ALWAYS : NEED_NOT;
+}
+
+bool model_check_scaled(const struct model_spec *s, const char *label, struct error *err)
+{
+	return !s->experts_scaled || s->experts_used == 1 ||
+	       error_set(err, ERROR_UNSUPPORTED,
+	                 "%s: a token goes to %" PRIu32 " experts whose inputs are scaled, which is not supported, "
+	                 "expected 1",
+	                 label, s->experts_used);
 }
 
 void model_average(struct model_spec *s)
@@ -177,6 +187,28 @@ static bool read_shared(struct gguf_reader *r)
 	return true;
 }
 
+/* Llama 4's: each so many layers are mixtures, with a shared expert as wide as the others. */
+static bool read_scaled(struct gguf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+	uint32_t step = 0;
+
+	if (!(r->row->routing & ROUTING_SCALED) || !s->experts)
+		return true;
+	if (!gguf_get_u32(r, "interleave_moe_layer_step", REQUIRED, &step))
+		return false;
+	s->experts_scaled = true;
+	s->shared_ffn = s->expert_ffn;
+	s->dense_layers = s->layers;
+	for (uint32_t layer = 0; layer < s->layers && layer < MODEL_MAX_LAYERS; layer++)
+		if (step && (layer + 1) % step == 0) {
+			s->dense_layers = 0;
+			if (!model_route_layer(r->m, layer, r->g->path, r->err))
+				return false;
+		}
+	return model_check_scaled(s, r->g->path, r->err);
+}
+
 bool gguf_read_experts(struct gguf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
@@ -193,6 +225,8 @@ bool gguf_read_experts(struct gguf_reader *r)
 	    !gguf_get_u32(r, "expert_feed_forward_length", OPTIONAL, &s->expert_ffn) || !read_shared(r))
 		return false;
 	s->experts_beside = s->experts && r->row->routing & ROUTING_BESIDE;
+	if (!read_scaled(r))
+		return false;
 	if (s->experts)
 		model_need_experts(r->m->file, s);
 	else if (r->row->routing & ROUTING_MAYBE)

@@ -196,6 +196,13 @@ static bool read_scales(struct gguf_reader *r)
 		return (!r->row->gguf_states_window || gguf_find(r->g, gguf_key(r, "logit_scale")) ||
 		        gguf_missing(r)) &&
 		       read_scale(r, "logit_scale", false, &s->logit_scale);
+	if (r->row->window == WINDOW_CHUNKS) { /* numbers of llama.cpp's, which no key says */
+		s->query_scale = 0.1;
+		s->query_scale_length = 8192;
+		s->query_scale_offset = 1;
+		s->query_scale_still = true;
+		r->m->file->head_ones = s->experts != 128;
+	}
 	if (arch_word_in(r->row->keys, "attention.temperature_scale")) {
 		s->query_scale_length = s->rope.original_context;
 		if (!gguf_get_f64(r, "attention.temperature_scale", OPTIONAL, &beta) ||
@@ -258,7 +265,8 @@ bool gguf_read_switches(struct gguf_reader *r)
 	if (!read_sections(r))
 		return false;
 
-	if ((r->row->window == WINDOW_BY_TYPE && !read_windows(r)) || !gguf_read_layers(r) ||
+	s->window_chunks = r->row->window == WINDOW_CHUNKS && s->sliding_window;
+	if (((r->row->window == WINDOW_BY_TYPE || s->window_chunks) && !read_windows(r)) || !gguf_read_layers(r) ||
 	    (r->row->switches & SWITCH_NO_ROPE && !read_rotates(r)))
 		return false;
 	uint32_t window_dims = s->layer_sizes ? s->window_rope.dims : s->rope.dims;

@@ -205,6 +205,41 @@ static bool read_averaged(struct hf_reader *r)
 	return !s->router_sigmoid || hf_get_bool_or_none(r, "norm_topk_prob", &s->router_normed);
 }
 
+/* Llama 4's: which layers are mixtures, and how wide the others are. */
+static bool read_scaled(struct hf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+	const json_t *list = hf_get(r, r->root, "moe_layers"), *one;
+	uint32_t step = 1, routes = 0;
+	size_t i;
+
+	if (!(r->row->routing & ROUTING_SCALED))
+		return true;
+	s->experts_scaled = true;
+	s->router_sigmoid = true;
+	s->shared_ffn = s->expert_ffn;
+	if (list && !json_is_array(list))
+		return hf_wrong_kind(r, "moe_layers", list, "an array");
+	if (!hf_get_u32(r, r->root, "interleave_moe_layer_step", OPTIONAL, UINT32_MAX, &step) ||
+	    !hf_get_u32(r, r->root, "intermediate_size_mlp", REQUIRED, MODEL_MAX_WIDTH, &s->ffn) ||
+	    !hparam_range(r->label, "interleave_moe_layer_step", step, 1, UINT32_MAX, r->err))
+		return false;
+	json_array_foreach(list, i, one)
+	{
+		if (!json_is_integer(one) || json_integer_value(one) < 0 || json_integer_value(one) >= s->layers)
+			return hf_wrong_kind(r, "an element of moe_layers", one, "the number of a layer");
+		if (!model_route_layer(r->m, (uint32_t)json_integer_value(one), r->label, r->err))
+			return false;
+	}
+	for (uint32_t layer = 0; layer < s->layers; layer++) {
+		if (!list && (layer + 1) % step == 0 && !model_route_layer(r->m, layer, r->label, r->err))
+			return false;
+		routes += s->layer_routes && s->layer_routes[layer];
+	}
+	s->dense_layers = routes ? 0 : s->layers;
+	return model_check_scaled(s, r->label, r->err);
+}
+
 /* Phi 3.5's: shares among experts that are nearer the best than twice the noise they were trained with. */
 static bool read_near(struct hf_reader *r)
 {
@@ -254,7 +289,7 @@ bool hf_read_experts(struct hf_reader *r)
 	    !hf_get_u32(r, r->root, "moe_intermediate_size", OPTIONAL, MODEL_MAX_WIDTH, &s->expert_ffn) ||
 	    !check_step(r) ||
 	    (routing & ROUTING_STATED && !hf_get_bool_or_none(r, "norm_topk_prob", &s->router_normed)) ||
-	    !read_shared(r) || !read_spread(r) || !read_averaged(r))
+	    !read_shared(r) || !read_spread(r) || !read_averaged(r) || !read_scaled(r))
 		return false;
 	if (!s->experts && routing & (ROUTING_MAYBE | ROUTING_OR_DENSE)) {
 		s->shared_ffn = routing & ROUTING_MAYBE ? s->shared_ffn : 0;

@@ -357,6 +357,9 @@ bool hf_read_rotating(struct hf_reader *r, uint8_t *rotates)
 	const json_t *list = hf_get(r, r->root, "no_rope_layers");
 	uint32_t interval = 4, layers = r->m->spec.layers;
 
+	if (r->row->window == WINDOW_CHUNKS && json_is_array(list) && !json_array_size(list))
+		list = NULL; /* as its class takes it */
+
 	if (!hf_get_u32(r, r->root, "no_rope_layer_interval", OPTIONAL, UINT32_MAX, &interval))
 		return false;
 	if (list && (!json_is_array(list) || json_array_size(list) != layers))

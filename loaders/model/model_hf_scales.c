@@ -43,6 +43,32 @@ static bool read_alibi(struct hf_reader *r)
 	return !hf_get(r, r->root, "softmax_scale") || read_scale(r, "softmax_scale", 1, false, &s->attention_scale);
 }
 
+/* Llama 4's: whether queries of layers that do not rotate grow with the position, which older files say as a number. */
+static bool read_temperature(struct hf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+	const json_t *on = hf_get(r, r->root, "attn_temperature_tuning");
+	double scale = 0.1, length = 8192;
+
+	if (r->row->window != WINDOW_CHUNKS)
+		return true;
+	if (on && !json_is_boolean(on) && !json_is_integer(on))
+		return hf_wrong_kind(r, "attn_temperature_tuning", on, "true or false");
+	if (!hf_get_f64(r, r->root, "attn_scale", &scale) || !hf_get_f64(r, r->root, "floor_scale", &length) ||
+	    !hparam_range(r->label, "floor_scale", length, 1, UINT32_MAX, r->err) ||
+	    !hparam_range(r->label, "attn_scale", scale, 0, 1e3, r->err))
+		return false;
+	if (length != (uint32_t)length)
+		return error_set(r->err, ERROR_UNSUPPORTED, "%s: floor_scale is %.9g, expected an integer", r->label,
+		                 length);
+	s->query_scale = on && (json_is_false(on) || (json_is_integer(on) && !json_integer_value(on))) ? 0 : scale;
+	s->query_scale_length = (uint32_t)length;
+	s->query_scale_offset = 1;
+	s->query_scale_still = true;
+	r->m->file->head_ones = true;
+	return hf_get_bool(r, r->root, "use_qk_norm", &r->m->file->head_ones);
+}
+
 /* MiniCPM's: each sum counts by the depth, and logits by the width of the model that its settings were found with. */
 static bool read_depth_scales(struct hf_reader *r)
 {
@@ -65,7 +91,7 @@ bool hf_read_scales(struct hf_reader *r)
 	struct model_spec *s = &r->m->spec;
 	double scalar = s->head_dim;
 
-	if (!read_alibi(r))
+	if (!read_alibi(r) || !read_temperature(r))
 		return false;
 	if (r->row->switches & SWITCH_DEPTH_SCALES)
 		return read_depth_scales(r);

@@ -23,6 +23,7 @@ static bool slides_by_rule(const struct hf_reader *r, const struct rule *rule, u
 	case WINDOW_SOME_LAYERS: return layer >= rule->max_window_layers;
 	case WINDOW_ALTERNATES: return layer % 2 == 0 && layer < rule->max_window_layers;
 	case WINDOW_STILL: return !rule->rotates[layer];
+	case WINDOW_CHUNKS: return rule->rotates[layer];
 	case WINDOW_IGNORED:
 	case WINDOW_ALL_LAYERS:
 	case WINDOW_IF_USED: break;
@@ -36,10 +37,11 @@ static bool slides_by_type(struct hf_reader *r, const json_t *types, uint32_t la
 
 	if (!json_is_text(type))
 		return hf_wrong_kind(r, "an element of layer_types", type, "a string");
-	*out = strcmp(json_string_value(type), "sliding_attention") == 0;
+	const bool chunks = r->row->window == WINDOW_CHUNKS;
+	*out = strcmp(json_string_value(type), chunks ? "chunked_attention" : "sliding_attention") == 0;
 	return *out || strcmp(json_string_value(type), "full_attention") == 0 ||
 	       hf_unsupported(r, "an element of layer_types", json_string_value(type),
-	                      "full_attention or sliding_attention");
+	                      chunks ? "full_attention or chunked_attention" : "full_attention or sliding_attention");
 }
 
 /* Every so many layers one has no window: as a number, or as letters, "LLLG". Some classes have one number for ever. */
@@ -76,6 +78,7 @@ static bool read_rule(struct hf_reader *r, const json_t *types, struct rule *rul
 	case WINDOW_ALTERNATES:
 		return hf_get_u32(r, r->root, "max_window_layers", OPTIONAL, UINT32_MAX, &rule->max_window_layers);
 	case WINDOW_STILL:
+	case WINDOW_CHUNKS:
 		rule->rotates = calloc(layers ? layers : 1, 1);
 		return rule->rotates ? hf_read_rotating(r, rule->rotates)
 		                     : error_set(r->err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " layers", r->label,
@@ -141,6 +144,7 @@ static bool read_use(struct hf_reader *r, bool *use)
 		return true;
 	case WINDOW_IGNORED:
 	case WINDOW_ALL_LAYERS:
+	case WINDOW_CHUNKS:
 	case WINDOW_BY_TYPE: break;
 	}
 	*use = true;
@@ -150,16 +154,17 @@ static bool read_use(struct hf_reader *r, bool *use)
 bool hf_read_window(struct hf_reader *r)
 {
 	struct model_spec *s = &r->m->spec;
+	const char *field = r->row->window == WINDOW_CHUNKS ? "attention_chunk_size" : "sliding_window";
 	uint32_t window = 0;
 	bool use;
 
 	if (r->row->window == WINDOW_IGNORED)
 		return true;
-	if (!hf_get_u32(r, r->root, "sliding_window", OPTIONAL, UINT32_MAX, &window) || !read_use(r, &use))
+	s->window_chunks = r->row->window == WINDOW_CHUNKS;
+	if (!hf_get_u32(r, r->root, field, OPTIONAL, UINT32_MAX, &window) || !read_use(r, &use))
 		return false;
-	if (use && hf_get(r, r->root, "sliding_window") && window == 0)
-		return error_set(r->err, ERROR_FORMAT, "%s: sliding_window is 0, expected at least 1 or null",
-		                 r->label);
+	if (use && hf_get(r, r->root, field) && window == 0)
+		return error_set(r->err, ERROR_FORMAT, "%s: %s is 0, expected at least 1 or null", r->label, field);
 	window = use ? window : 0;
 	r->m->file->windowed = window != 0;
 	if (r->row->window != WINDOW_ALL_LAYERS && r->row->window != WINDOW_IF_USED)

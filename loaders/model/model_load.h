@@ -104,6 +104,7 @@ struct model_file {
 	struct model_needs needs;
 	const struct arch_name *two_norms; /* arch_row.two_norms, where the model has those; NULL: it has not */
 	bool by_groups;    /* HF: Q, K and V lie in one tensor by heads of keys, whatever the architecture's row says */
+	bool head_ones;    /* norms of Q's and K's heads have no weights, in layers that rotate */
 	bool channel_ones; /* norms of channels' steps, keys and queries have no weights */
 	bool wrapped;      /* config.json holds this model as its text_config */
 	struct quants_config quants;
@@ -196,6 +197,7 @@ bool hf_read_experts(struct hf_reader *r);
 bool model_check_experts(const struct model *m, const char *label, struct error *err);
 /* Whether a layer has tensors of the group, as far as its being a mixture of experts decides it. */
 bool model_layer_has_group(const struct model_spec *s, uint32_t layer, enum tensor_group group);
+bool model_check_scaled(const struct model_spec *s, const char *label, struct error *err);
 /* Groups that are all chosen, or a single one, are none. */
 /* The shared expert and the others count by halves, where there is one. */
 void model_average(struct model_spec *s);

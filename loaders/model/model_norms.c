@@ -132,6 +132,9 @@ void bind_plain_norms(struct model *m)
 
 	for (uint32_t i = 0; m->file->arch->norms_plain && i < m->spec.layers; i++)
 		m->spec.layer[i].attn_norm = m->spec.layer[i].ffn_norm = ones(m->spec.hidden);
+	for (uint32_t i = 0; m->file->head_ones && i < m->spec.layers; i++)
+		if (!m->spec.layer_rotation || m->spec.layer_rotation[i] != ROTATION_NONE)
+			m->spec.layer[i].q_norm = m->spec.layer[i].k_norm = ones(m->spec.head_dim);
 	for (uint32_t i = 0; m->file->channel_ones && i < m->spec.layers; i++) {
 		m->spec.layer[i].channel_dt_norm = ones(c->step_rank);
 		m->spec.layer[i].channel_b_norm = m->spec.layer[i].channel_c_norm = ones(c->key_dim);

@@ -89,6 +89,14 @@ static uint64_t sum_experts(const struct model_spec *s, uint64_t sum)
 	return sum;
 }
 
+/* What Llama 4 has beyond others, where there is any of it. */
+static uint64_t sum_chunks(const struct model_spec *s, uint64_t sum)
+{
+	const uint32_t all[] = { s->window_chunks, s->query_scale_still, s->query_scale_offset, s->experts_scaled };
+
+	return all[0] || all[1] || all[3] ? record_checksum(all, sizeof all, sum) : sum;
+}
+
 /* The numbers of a model beside its weights. */
 static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 {
@@ -119,6 +127,7 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 		sum = record_checksum(&s->factors.name, sizeof s->factors.name, sum);
 	MODEL_FACTORS(X)
 #undef X
+	sum = sum_chunks(s, sum);
 	if (s->head_weights)
 		sum = record_checksum(&s->head_weights, sizeof s->head_weights, sum);
 	if (s->head_eps != 0)

@@ -1,16 +1,22 @@
 /* runtime/plan/arch_experts.c - mixtures of experts (arch.h): choice, the chosen matrices, and the sum. */
 #include "runtime/plan/arch.h"
 
-static graph_ref route(const struct arch *a, graph_ref in)
+/* whole: the one chosen expert has all. */
+static graph_ref route_by(const struct arch *a, graph_ref logits, bool whole)
 {
 	const struct weights_layer *l = a->l;
-	const graph_ref logits = graph_matmul(a->g, in, &l->router, l->logit_bias);
 	const struct graph_node n = { .kind = NODE_ROUTE,
+		                      .rows = whole,
 		                      .in = { [IN_X] = logits,
 		                              [IN_BIAS] = graph_vector(a->g, l->router_bias, a->spec->experts),
 		                              [IN_W] = graph_vector(a->g, l->expert_scale, a->spec->experts) } };
 
 	return graph_node(a->g, &n, a->spec->experts_used);
+}
+
+static graph_ref route(const struct arch *a, graph_ref in)
+{
+	return route_by(a, graph_matmul(a->g, in, &a->l->router, a->l->logit_bias), false);
 }
 
 /* As graph_gated(), of each slot of the choice. */
@@ -49,7 +55,7 @@ static graph_ref experts(const struct arch *a, graph_ref in, graph_ref choice, g
 
 	graph_result(a->g, (uint64_t)a->spec->experts_used * numerics_pad(a->spec->hidden));
 	*shared = *share = 0;
-	if (l->shared_up.packed) {
+	if (l->shared_up.packed && !a->spec->experts_scaled) {
 		*share = l->shared_router.packed ? graph_matmul(a->g, in, &l->shared_router, NULL) : 0;
 		*shared = arch_gated(a, in, &l->shared_gate, &l->shared_up, NULL, NULL);
 	}
@@ -58,10 +64,25 @@ static graph_ref experts(const struct arch *a, graph_ref in, graph_ref choice, g
 	return combine(a, y, choice, ACT_NONE);
 }
 
+/* Of one chosen expert, whose share is in its input. */
+static graph_ref scaled_experts(const struct arch *a, graph_ref stream, graph_ref in)
+{
+	const struct weights_layer *l = a->l;
+	const graph_ref logits = graph_matmul(a->g, in, &l->router, NULL),
+			scaled = graph_keep(a->g, combine(a, in, route_by(a, logits, false), ACT_NONE));
+	graph_ref none, share;
+
+	stream = arch_add(a, stream, experts(a, scaled, route_by(a, logits, true), &none, &share), NULL);
+	const graph_ref shared = arch_gated(a, in, &l->shared_gate, &l->shared_up, NULL, NULL);
+	return arch_add(a, stream, graph_matmul(a->g, shared, &l->shared_down, NULL), NULL);
+}
+
 /* A shared expert without a logit has no share: it is added as it is. Each sum goes to the stream, or all of them
  * through the layer's norm if there is one. */
 graph_ref arch_experts(const struct arch *a, graph_ref stream, graph_ref in)
 {
+	if (a->spec->experts_scaled)
+		return scaled_experts(a, stream, graph_keep(a->g, in));
 	const struct weights_layer *l = a->l;
 	const graph_ref choice = route(a, in);
 	graph_ref shared, share, sum = experts(a, in, choice, &shared, &share);

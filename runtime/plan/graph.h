@@ -62,7 +62,7 @@ enum graph_kind {
 	NODE_SCAN,   /* X, steps W [+ BIAS], with decay W2 and skip BIAS2, on the state INTO */
 	NODE_CHANNEL, /* X, steps W [+ BIAS], taken up by W2 and read by ADDED, with decay BIAS2 and skip ADDED2, on the
 	               * state INTO */
-	NODE_ROUTE,   /* the choice of experts by logits X */
+	NODE_ROUTE,   /* the choice of experts by logits X; `rows`: of one, whose share is 1 */
 	NODE_EXPERTS, /* NODE_MATMUL with the matrices that INTO chooses, for each slot; second result: X in their order
 	               */
 	NODE_COMBINE, /* the sum of slots X by the choice W, or X times the sigmoid of W */

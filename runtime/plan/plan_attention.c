@@ -89,6 +89,8 @@ static struct key attention_key(const struct plan_builder *b, struct plan_attent
 	key.kv = key_type(b->kv->type);
 	key.flags = (plan_layer_slides(s, a.layer) ? KEY_WINDOW : 0) | (s->score_cap.given ? KEY_CAP : 0) |
 	            (a.l->sinks ? KEY_SINKS : 0) | (s->encodes ? KEY_BOTH : 0) | (b->w->score_bias ? KEY_BIAS : 0);
+	if (s->window_chunks && key.flags & KEY_WINDOW)
+		key.k = s->sliding_window;
 	if (plan_rotates_inside(b, a))
 		key.flags |= KEY_ROTATES | plan_head_norm(b, a.l->q_norm) | (s->value_norms ? KEY_VALUE_NORM : 0);
 	key.tile_n =
@@ -102,6 +104,7 @@ static struct key merge_key(const struct plan_builder *b, struct plan_attention 
 
 	key.heads = attention->heads;
 	key.head_dim = attention->head_dim;
+	key.k = attention->k;
 	if (attention->rows && attention->tile_n > 1) {
 		key.tile_n = attention->tile_n;
 		key.kv_heads = attention->kv_heads;

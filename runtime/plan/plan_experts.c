@@ -44,6 +44,8 @@ void lower_route(struct plan_builder *b, const struct graph_node *n)
 	             : !s->router_normed ? KEY_OF_ALL
 	                                 : 0) |
 	            (bias ? KEY_BIAS : 0) | (times ? KEY_SCALED : 0);
+	if (n->rows) /* a softmax over one */
+		key.flags = 0;
 	if (s->router_near != 0)
 		key.flags = KEY_GREATEST;
 	uint64_t *a = plan_add_op(b, &key, 0, b->n);
@@ -175,7 +177,9 @@ void lower_combine(struct plan_builder *b, const struct graph_node *n)
 {
 	const struct model_spec *s = b->spec;
 	const graph_ref to = plan_added_to(b, n);
-	const bool sigmoid = n->act == ACT_SIGMOID, sorts = !sigmoid && sorted(b);
+	const struct graph_node *by = graph_producer(b->g, n->in[IN_X]);
+	const bool sigmoid = n->act == ACT_SIGMOID, of_slots = by && by->kind == NODE_EXPERTS,
+		   sorts = !sigmoid && of_slots && sorted(b);
 	const uint32_t slots = sigmoid ? 1 : s->experts_used;
 	struct key key = plan_key(b, KEY_COMBINE);
 

@@ -42,7 +42,11 @@ void plan_set_cache(struct plan_builder *b, uint32_t layer, const struct plan_ca
 
 static uint32_t rotation_of_queries(const struct plan_builder *b, uint32_t layer)
 {
-	return b->spec->query_scale != 0 ? (uint32_t)ROPE_TABLE_QUERIES : rotation(b, layer);
+	const uint32_t own = rotation(b, layer);
+
+	return b->spec->query_scale != 0 && (!b->spec->query_scale_still || own == ROTATION_NONE)
+	               ? (uint32_t)ROPE_TABLE_QUERIES
+	               : own;
 }
 
 /* What scores are multiplied by. */

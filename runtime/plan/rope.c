@@ -13,10 +13,10 @@ static double scale_llama3(double f, const struct model_rope *r)
 {
 	double wavelength = 2 * pi / f, old = r->original_context;
 
-	if (wavelength < old / r->high_freq_factor)
-		return f;
 	if (wavelength > old / r->low_freq_factor)
 		return f / r->factor;
+	if (wavelength < old / r->high_freq_factor || r->high_freq_factor == r->low_freq_factor)
+		return f;
 	double smooth = (old / wavelength - r->low_freq_factor) / (r->high_freq_factor - r->low_freq_factor);
 	return (1 - smooth) * f / r->factor + smooth * f;
 }
@@ -139,7 +139,9 @@ bool rope_open(struct rope *r, const struct model_spec *s, uint64_t context, str
 		.row = { [ROTATION_MAIN] = half_of(s, ROTATION_MAIN), [ROTATION_WINDOW] = half_of(s, ROTATION_WINDOW) },
 		.tables = rope_tables(s),
 		.query_scale = s->query_scale,
-		.query_scale_length = s->query_scale_length
+		.query_scale_length = s->query_scale_length,
+		.query_scale_offset = s->query_scale_offset,
+		.query_scale_still = s->query_scale_still
 	};
 	return open_parts(r, &s->rope, err) && open_one(r, ROTATION_MAIN, &s->rope, context, err) &&
 	       (r->tables == 1 || open_one(r, ROTATION_WINDOW, &s->window_rope, context, err));
@@ -163,11 +165,12 @@ uint64_t rope_checksum(const struct rope *r, uint64_t sum)
 	return sum;
 }
 
-/* Rows of the first table, times 1 + query_scale * ln(1 + floor(position / query_scale_length)), behind it. */
+/* Rows of a table, times 1 + query_scale * ln(1 + floor((position + query_scale_offset) / query_scale_length)). */
 static void scale_queries(const struct rope *r, float *to, const float *from, uint64_t pos0, uint32_t n)
 {
 	for (uint32_t c = 0; c < n; c++) {
-		double steps = r->query_scale != 0 ? (double)((pos0 + c) / r->query_scale_length) : 0;
+		double steps =
+			r->query_scale != 0 ? (double)((pos0 + c + r->query_scale_offset) / r->query_scale_length) : 0;
 		float by = (float)(1 + r->query_scale * math_host_log(1 + steps));
 		for (uint32_t i = 0; i < r->half; i++)
 			to[(uint64_t)c * r->half + i] = from[(uint64_t)c * r->half + i] * by;
@@ -194,8 +197,9 @@ void rope_fill(const struct rope *r, float *cos, float *sin, uint32_t capacity, 
 	const uint64_t at = window + (uint64_t)first * r->row[ROTATION_WINDOW];
 	fill_rows(r, cos + at, sin + at, ROTATION_WINDOW, pos0, n);
 	rope_rows(cos + none, sin + none, NULL, r->half, 0, 1, pos0, n);
-	scale_queries(r, cos + queries, cos + (uint64_t)first * r->half, pos0, n);
-	scale_queries(r, sin + queries, sin + (uint64_t)first * r->half, pos0, n);
+	const uint64_t of = r->query_scale_still ? none : (uint64_t)first * r->half;
+	scale_queries(r, cos + queries, cos + of, pos0, n);
+	scale_queries(r, sin + queries, sin + of, pos0, n);
 }
 
 void rope_fill_three(const struct rope *r, float *cos, float *sin, uint32_t token, const uint64_t position[3])

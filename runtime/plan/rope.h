@@ -29,7 +29,8 @@ struct rope {
 	uint32_t rotated[ROTATION_NONE]; /* pairs */
 	float *inv_freq[ROTATION_NONE], factor[ROTATION_NONE];
 	double query_scale;
-	uint32_t query_scale_length;
+	uint32_t query_scale_length, query_scale_offset;
+	bool query_scale_still;
 	uint8_t *part; /* of rotations of three parts: by which each pair rotates; NULL: there are none */
 };
 /* context: positions of the session, which decides between short and long factors. False: err. rope_close() is due in

@@ -133,7 +133,7 @@ void expect_work(const struct work *w, const struct scene *c)
 		expect_both(w, c, i);
 	for (unsigned i = 0; i < w->columns && !w->both; i++)
 		plain_attention(w->want + i * c->padded, w->q + i * c->padded, &c->cache, c->heads, w->pos0 + i,
-		                w->window);
+		                c->period ? (w->pos0 + i) % c->period + 1 : w->window);
 }
 
 void drop_work(struct work *w)
@@ -148,6 +148,7 @@ struct key scene_key(const struct scene *c, bool window)
 		             .heads = c->heads,
 		             .kv_heads = c->s.kv_heads,
 		             .head_dim = c->s.dims,
+		             .k = window ? c->period : 0,
 		             .tile_n = c->tile,
 		             .kv = (uint8_t)(c->s.type + 1),
 		             .flags = (window ? KEY_WINDOW : 0) | (c->cap != 0 ? KEY_CAP : 0) |

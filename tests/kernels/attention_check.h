@@ -16,6 +16,7 @@ struct scene {
 	struct plain_cache cache, octets; /* the same numbers, where there are targets that lay them out by octets */
 	uint64_t filled;                  /* positions from here on hold NaN bytes */
 	uint64_t seed;
+	uint32_t period;       /* windows begin at its multiples; 0: they end at their columns */
 	float cap;             /* of scores; 0: none */
 	float *sinks, *slopes; /* of heads, or NULL */
 };

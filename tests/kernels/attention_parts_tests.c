@@ -24,6 +24,7 @@ static void open_parts(struct parts *p, const struct kernel_way *way, const stru
 		   merge = { .kind = KEY_MERGE,
 		             .heads = key.heads,
 		             .head_dim = key.head_dim,
+		             .k = key.k,
 		             .flags = key.flags & (KEY_WINDOW | KEY_SINKS) };
 
 	p->n = key.rows = n;
@@ -139,10 +140,12 @@ static void test_windows(void **state)
 	static const struct {
 		struct shape s;
 		uint64_t window;
-	} cases[] = { { { 2, 2, 64, DTYPE_F16 }, 1 },
-		      { { 2, 2, 128, DTYPE_F16 }, 300 },
-		      { { 1, 7, 80, DTYPE_F32 }, 129 },
-		      { { 2, 2, 96, DTYPE_Q8_0 }, 200 } };
+		uint32_t period;
+	} cases[] = { { { 2, 2, 64, DTYPE_F16 }, 1, 0 },
+		      { { 1, 4, 64, DTYPE_F16 }, 150, 150 },
+		      { { 2, 2, 128, DTYPE_F16 }, 300, 0 },
+		      { { 1, 7, 80, DTYPE_F32 }, 129, 0 },
+		      { { 2, 2, 96, DTYPE_Q8_0 }, 200, 0 } };
 	static const uint64_t position[] = { 0, 127, 128, 255, 260, 500, 700 };
 	(void)state;
 
@@ -151,6 +154,7 @@ static void test_windows(void **state)
 		if (!test_mine(i))
 			continue;
 		open_scene(&c, cases[i].s, 704);
+		c.period = cases[i].period;
 		check_scene(&c, position, sizeof position / sizeof position[0], cases[i].window, (int)i);
 		close_scene(&c);
 	}

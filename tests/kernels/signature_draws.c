@@ -252,6 +252,8 @@ static void draw_attention(struct trial *t)
 			t->window = 2 * t->position + 1;
 		}
 	}
+	if (k->flags & KEY_WINDOW && !(k->flags & (KEY_LATENT | KEY_BOTH)) && sometimes())
+		k->k = (uint32_t)t->window;
 	k->kv = cache_type();
 	t->units = attention_units(t);
 }

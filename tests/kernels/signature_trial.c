@@ -201,9 +201,10 @@ static bool means_something(const struct state *s, const struct area *a, uint64_
 		return true;
 	const uint64_t rows = k->tile_n > 1 ? k->tile_n * k->heads : k->heads, group = k->heads / k->kv_heads,
 		       column = k->tile_n > 1 ? i / record % rows / group % k->tile_n : 0, chunk = i / record / rows;
-	const bool seen =
-		chunk * NUMERICS_CHUNK <= s->t->position + column &&
-		(!(k->flags & KEY_WINDOW) || (chunk + 1) * NUMERICS_CHUNK + s->t->window > s->t->position + column + 1);
+	const uint64_t position = s->t->position + column,
+		       window = k->k && !(k->flags & KEY_LATENT) ? position % k->k + 1 : s->t->window;
+	const bool seen = chunk * NUMERICS_CHUNK <= position &&
+	                  (!(k->flags & KEY_WINDOW) || (chunk + 1) * NUMERICS_CHUNK + window > position + 1);
 	return seen && (within < k->head_dim * 4 || (within >= record - 32 && within < record - 24));
 }
 

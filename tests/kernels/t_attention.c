@@ -356,6 +356,41 @@ static void test_window_tiles(void **state)
 	}
 }
 
+/* Windows that all begin at multiples of a length: of less than a tile, of a chunk, and of others. */
+static void test_periods(void **state)
+{
+	static const struct {
+		struct shape s;
+		unsigned tile;
+		uint32_t period;
+	} cases[] = { { { 2, 2, 64, DTYPE_F16 }, 8, 5 },     { { 1, 3, 40, DTYPE_F16 }, 0, 32 },
+		      { { 1, 1, 40, DTYPE_F16 }, 16, 100 },  { { 2, 3, 32, DTYPE_F32 }, 4, 128 },
+		      { { 2, 4, 64, DTYPE_Q8_0 }, 0, 200 },  { { 2, 2, 64, DTYPE_F16 }, 16, 3 },
+		      { { 1, 7, 128, DTYPE_F16 }, 2, 1000 }, { { 1, 4, 32, DTYPE_F16 }, 8, 129 } };
+	static const uint64_t pos0[] = { 0, 31, 121, 126, 199, 250, 261 };
+	static const unsigned counts[] = { 1, 2, 5, 16, 21, 40 };
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		struct kernel k[KERNEL_MAX_WAYS];
+		struct scene c;
+		for (unsigned n = 0; n < 7; n += test_quick() ? 3 : 1) {
+			struct work w;
+			open_scene(&c, cases[i].s, 384);
+			c.tile = cases[i].tile;
+			c.period = cases[i].period;
+			if (n == 0)
+				open_ways(k, &c, true);
+			make_work(&w, &c, counts[(n + i) % 6], pos0[n], cases[i].period);
+			forget(&c, pos0[n] / c.period * c.period);
+			check_ways(k, &c, &w, n);
+			drop_work(&w);
+			close_scene(&c);
+		}
+		close_ways(k);
+	}
+}
+
 static void test_depth(void **state)
 {
 	struct scene c;
@@ -444,12 +479,10 @@ static void test_refusals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_head_dims),    cmocka_unit_test(test_groups),
-		cmocka_unit_test(test_runs),         cmocka_unit_test(test_columns),
-		cmocka_unit_test(test_tiles),        cmocka_unit_test(test_windows),
-		cmocka_unit_test(test_window_tiles), cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_wide_scores),  cmocka_unit_test(test_both_sides),
-		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_head_dims),    cmocka_unit_test(test_groups),     cmocka_unit_test(test_runs),
+		cmocka_unit_test(test_columns),      cmocka_unit_test(test_tiles),      cmocka_unit_test(test_windows),
+		cmocka_unit_test(test_window_tiles), cmocka_unit_test(test_periods),    cmocka_unit_test(test_depth),
+		cmocka_unit_test(test_wide_scores),  cmocka_unit_test(test_both_sides), cmocka_unit_test(test_refusals),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 

@@ -72,8 +72,8 @@ static const struct setting settings[] = {
 	  0, 0, 0, 0, 0 },
 	{ "llama",
 	  ",\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 4, \"high_freq_factor\": "
-	  "4}",
-	  "expected more than low_freq_factor", 0, 0, 0, 0, 0, 0 },
+	  "3}",
+	  "expected at least low_freq_factor", 0, 0, 0, 0, 0, 0 },
 	{ "llama", ",\"rope_scaling\": [1]", "rope_scaling is an array, expected an object", 0, 0, 0, 0, 0, 0 },
 	{ "llama", ",\"rope_parameters\": {\"full_attention\": {\"rope_theta\": 1}}", "differs between kinds of layers",
 	  0, 0, 0, 0, 0, 0 },

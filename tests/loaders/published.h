@@ -17,7 +17,6 @@ static const struct {
 	const char *type, *part;
 } refused[] = {
 	{ "minimax_m3", experts },
-	{ "llama4", experts },
 	{ "dbrx", experts },
 	{ "mimo_v2_flash", experts },
 	{ "step3p7", experts },

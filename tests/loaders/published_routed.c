@@ -60,7 +60,49 @@ static void attention_entries(struct header *h, json_t *config, const char *base
 	put_all(h, base, layer, list, sizeof list / sizeof *list);
 }
 
-void routed_entries(struct header *h, json_t *config, const char *base, uint64_t layer)
+/* A layer of Llama 4: each so many are mixtures, whose experts lie column by column in one tensor. */
+static void llama4_entries(struct header *h, json_t *config, const char *base, uint64_t layer)
+{
+	const uint64_t hidden = number(config, "hidden_size", 1), dim = number(config, "head_dim", 128),
+		       q = number(config, "num_attention_heads", 1) * dim,
+		       kv = number(config, "num_key_value_heads", 1) * dim, of = number(config, "num_local_experts", 1),
+		       ffn = number(config, "intermediate_size", 1), wide = number(config, "intermediate_size_mlp", 1);
+	const bool mixed = (layer + 1) % number(config, "interleave_moe_layer_step", 1) == 0;
+	const struct {
+		const char *name;
+		uint64_t rows, cols;
+		bool there;
+	} list[] = {
+		{ "input_layernorm.weight", 0, hidden, true },
+		{ "post_attention_layernorm.weight", 0, hidden, true },
+		{ "self_attn.q_proj.weight", q, hidden, true },
+		{ "self_attn.k_proj.weight", kv, hidden, true },
+		{ "self_attn.v_proj.weight", kv, hidden, true },
+		{ "self_attn.o_proj.weight", hidden, q, true },
+		{ "feed_forward.gate_proj.weight", wide, hidden, !mixed },
+		{ "feed_forward.up_proj.weight", wide, hidden, !mixed },
+		{ "feed_forward.down_proj.weight", hidden, wide, !mixed },
+		{ "feed_forward.router.weight", of, hidden, mixed },
+		{ "feed_forward.shared_expert.gate_proj.weight", ffn, hidden, mixed },
+		{ "feed_forward.shared_expert.up_proj.weight", ffn, hidden, mixed },
+		{ "feed_forward.shared_expert.down_proj.weight", hidden, ffn, mixed },
+	};
+	char name[100];
+
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+		snprintf(name, sizeof name, "%slayers.%" PRIu64 ".%s", base, layer, list[i].name);
+		if (list[i].there)
+			entry(h, name, list[i].rows, list[i].cols);
+	}
+	snprintf(name, sizeof name, "%slayers.%" PRIu64 ".feed_forward.experts.gate_up_proj", base, layer);
+	if (mixed)
+		stacked_entry(h, name, of, hidden, 2 * ffn);
+	snprintf(name, sizeof name, "%slayers.%" PRIu64 ".feed_forward.experts.down_proj", base, layer);
+	if (mixed)
+		stacked_entry(h, name, of, ffn, hidden);
+}
+
+static void deepseek_entries(struct header *h, json_t *config, const char *base, uint64_t layer)
 {
 	const uint64_t hidden = number(config, "hidden_size", 1), ffn = number(config, "intermediate_size", 1),
 		       one = number(config, "moe_intermediate_size", 1),
@@ -96,6 +138,13 @@ void routed_entries(struct header *h, json_t *config, const char *base, uint64_t
 			         layer, e, part[k]);
 			entry(h, name, k == 2 ? hidden : one, k == 2 ? one : hidden);
 		}
+}
+
+void routed_entries(struct header *h, json_t *config, const char *base, uint64_t layer)
+{
+	const char *type = json_string_value(json_object_get(config, "model_type"));
+
+	(strcmp(type, "llama4_text") == 0 ? llama4_entries : deepseek_entries)(h, config, base, layer);
 }
 
 static void bytes_entry(struct header *h, const char *name, const char *shape, uint64_t bytes)

@@ -205,7 +205,7 @@ static void delta_entries(struct header *h, json_t *config, const struct sizes *
 }
 
 /* Those whose experts published_routed.c makes up. */
-static const char routed_types[] = "deepseek_v2 deepseek_v3 kimi_k2 glm4_moe_lite glm4_moe";
+static const char routed_types[] = "deepseek_v2 deepseek_v3 kimi_k2 glm4_moe_lite glm4_moe llama4_text";
 
 /* The header of a safetensors file of this configuration. */
 static uint8_t *made_up(json_t *config, const char *type, const char *base, size_t *n)
@@ -378,11 +378,12 @@ static void check_config(const char *file, struct counts *c)
 	json_t *config = json_read(bytes, n_text, n_text, file, NULL); /* one of them says Infinity */
 	const char *type = json_string_value(json_object_get(config, "model_type")), *base = "model.";
 	json_t *text = json_object_get(config, "text_config"), *inner = json_object_get(text, "model_type");
-	bool inside = type && json_is_string(inner) &&
-	              is_one_of(type, "gemma3 gemma4 llava mistral3 qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe") &&
-	              is_one_of(json_string_value(inner),
-	                        "gemma3_text gemma4_text llama ministral3 qwen3_vl_text qwen3_5_text "
-	                        "qwen3_5_moe_text qwen3_vl_moe_text");
+	bool inside =
+		type && json_is_string(inner) &&
+		is_one_of(type, "gemma3 gemma4 llama4 llava mistral3 qwen3_vl qwen3_vl_moe qwen3_5 qwen3_5_moe") &&
+		is_one_of(json_string_value(inner),
+	                  "gemma3_text gemma4_text llama llama4_text ministral3 qwen3_vl_text qwen3_5_text "
+	                  "qwen3_5_moe_text qwen3_vl_moe_text");
 	bool cut = inside && there(text, "layer_types") && /* one was made smaller by hand */
 	           json_array_size(json_object_get(text, "layer_types")) != number(text, "num_hidden_layers", 0);
 	const char *part = inside && (quants_refusal(config) || quants_refusal(text))

@@ -95,7 +95,8 @@ static const char *const families[] = {
 	NEXT "mamba2-a",
 	NEXT "mamba-a",
 	NEXT "jamba-a",
-	NEXT "olmohybrid-a"
+	NEXT "olmohybrid-a",
+	NEXT "llama4-a"
 };
 enum { FAMILIES = sizeof families / sizeof *families, TOKENS = 41 };
 

@@ -231,6 +231,7 @@ static const char *golden[] = {
 	BOTH("mamba-a"),
 	BOTH("jamba-a"),
 	"golden-next/olmohybrid-a",
+	"golden-next/llama4-a" /* its GGUF file cannot say how long chunks are */,
 	"golden-next/phi-a" /* its GGUF file says another width of the feed-forward layer than it has */
 #undef BOTH
 };
@@ -316,6 +317,68 @@ static void test_golden_mistral4_complete(void **state)
 	unlink(name);
 }
 
+/* Behind so many tokens, malloc'ed. */
+static float *logits_behind(const char *model, const int32_t *ids, size_t n, size_t *vocab)
+{
+	jit_error err = { 0 };
+	jit_model_options mo = JIT_MODEL_OPTIONS(.device = "cpu", .cache_dir = "");
+	jit_session_options so = JIT_SESSION_OPTIONS(.context = 512, .kv = JIT_KV_F32);
+	jit_model_info info = JIT_MODEL_INFO();
+	jit_model *m = jit_model_open(model, &mo, &err);
+
+	if (!m)
+		fail_msg("%s: %s", model, err.message);
+	jit_session *s = jit_session_open(m, &so, &err);
+	assert_non_null(s);
+	assert_int_equal(jit_session_feed(s, ids, n, &err), JIT_OK);
+	assert_int_equal(jit_model_get_info(m, &info, &err), JIT_OK);
+	*vocab = (size_t)info.vocab;
+	float *out = malloc(*vocab * sizeof *out);
+	assert_non_null(out);
+	memcpy(out, jit_session_logits(s, &err), *vocab * sizeof *out);
+	jit_session_close(s);
+	jit_model_close(m);
+	return out;
+}
+
+/* Llama 4's GGUF file says neither how long chunks are nor how queries grow: as published models have both, its bits
+ * are those of the folder with these numbers. */
+static void test_golden_llama4_gguf(void **state)
+{
+	char folder[] = "/tmp/t_golden.XXXXXX", path[1100], weights[1100], file[1024];
+	int32_t ids[200];
+	size_t n[2];
+	(void)state;
+
+	if (!shared_path(file, "golden-next/llama4-a/model-bf16.gguf"))
+		skip();
+	assert_true(shared_path(model_folder, "golden-next/llama4-a"));
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof path, "%s/config.json", model_folder);
+	json_t *config = json_load_file(path, 0, NULL);
+	json_object_set_new(config, "attention_chunk_size", json_integer(8192));
+	json_object_set_new(config, "floor_scale", json_integer(8192));
+	snprintf(path, sizeof path, "%s/config.json", folder);
+	assert_int_equal(json_dump_file(config, path, 0), 0);
+	snprintf(weights, sizeof weights, "%s/model.safetensors", folder);
+	snprintf(path, sizeof path, "%s/model.safetensors", model_folder);
+	char *real = realpath(path, NULL);
+	assert_true(real && symlink(real, weights) == 0);
+	free(real);
+	for (int i = 0; i < 200; i++)
+		ids[i] = 3 + i * 7 % 300;
+	float *one = logits_behind(file, ids, 200, &n[0]), *other = logits_behind(folder, ids, 200, &n[1]);
+	assert_int_equal(n[0], n[1]);
+	assert_memory_equal(one, other, n[0] * sizeof *one);
+	free(one);
+	free(other);
+	json_decref(config);
+	unlink(weights);
+	snprintf(path, sizeof path, "%s/config.json", folder);
+	unlink(path);
+	rmdir(folder);
+}
+
 static void test_golden_reference_device(void **state)
 {
 	(void)state;
@@ -386,6 +449,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_golden_mistral4_complete),
+		cmocka_unit_test(test_golden_llama4_gguf),
 		cmocka_unit_test(test_golden_f32_cache),
 		cmocka_unit_test(test_golden_f16_cache),
 		cmocka_unit_test(test_golden_reference_device),

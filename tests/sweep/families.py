@@ -954,6 +954,26 @@ def olmo_hybrid(r):
     return c
 
 
+def llama4_text(r):
+    c = attention_bias(r, rope(r, sizes(r), kinds=("default", "linear", "llama3")))
+    n = c["num_hidden_layers"]
+    c.update(num_local_experts=r.choice([1, 2, 4, 6]), num_experts_per_tok=1, intermediate_size=r.choice([16, 32, 48]),
+             intermediate_size_mlp=r.choice([32, 64, 96]), attention_chunk_size=r.choice([1, 5, 16, 32, 64]),
+             use_qk_norm=flip(r), floor_scale=r.choice([1, 8, 64]), attn_scale=r.choice([0.1, 0.5]),
+             attn_temperature_tuning=flip(r, 0.7))
+    if flip(r):
+        c["no_rope_layers"] = [r.choice([0, 1]) for _ in range(n)]
+    elif flip(r):
+        c["no_rope_layer_interval"] = r.choice([2, 3])
+    if flip(r):
+        c["moe_layers"] = sorted(r.sample(range(n), r.randint(1, n)))
+    else:
+        c["interleave_moe_layer_step"] = r.randint(1, min(2, n))
+    if flip(r):
+        c["layer_types"] = [r.choice(["full_attention", "chunked_attention"]) for _ in range(n)]
+    return c
+
+
 FAMILIES = {f.__name__: f for f in (
     llama, mistral, qwen2, qwen3, ernie4_5, seed_oss, phi3, smollm3, granite, olmo2, olmo3, exaone4, glm4, arcee,
     hunyuan_v1_dense, ministral3, gemma, gemma2, gemma3_text, gemma4_text, cohere2, cohere, lfm2, lfm2_moe,
@@ -963,4 +983,4 @@ FAMILIES = {f.__name__: f for f in (
     gptj, gpt_neox, falcon, gpt_bigcode, opt, flex_olmo, granite_swa, afmoe, youtu, minicpm3,
     gpt2, bloom, mpt, ernie4_5_moe, bitnet, bamba, cohere2_moe,
     apertus, phimoe, qwen3_vl_moe_text, falcon_h1, mamba2,
-    mamba, falcon_mamba, jamba, olmo_hybrid)}
+    mamba, falcon_mamba, jamba, olmo_hybrid, llama4_text)}

@@ -346,5 +346,50 @@ class Jamba(Channels):
                             width)
 
 
+class Llama4(Llama):
+    """A token sees its chunk of the text in some layers; one expert's input is multiplied by its share."""
+    defaults = dict(num_key_value_heads=8, head_dim=128, rms_norm_eps=1e-5, rope_theta=500000.0, num_local_experts=16,
+                    intermediate_size_mlp=16384, interleave_moe_layer_step=1, use_qk_norm=True, floor_scale=8192,
+                    attn_scale=0.1, attn_temperature_tuning=True, attention_chunk_size=8192, no_rope_layer_interval=4)
+
+    def rotating(self, layer):
+        listed = self.get("no_rope_layers")
+        return listed[layer] if listed else (layer + 1) % self.get("no_rope_layer_interval") != 0
+
+    def queries_keys(self, q, k, at, layer):
+        if self.rotating(layer):
+            q, k = self.rotate(q, layer, True), self.rotate(k, layer, True)
+            if self.get("use_qk_norm"):
+                q, k = (y / np.sqrt((y ** 2).mean(-1, keepdims=True) + self.get("rms_norm_eps")) for y in (q, k))
+        elif self.get("attn_temperature_tuning"):
+            steps = np.floor((np.arange(q.shape[0]) + 1) / self.get("floor_scale"))
+            q = q * (np.log1p(steps) * self.get("attn_scale") + 1)[:, None, None]
+        return q, k
+
+    def attend(self, q, k, v, layer, sinks=None):
+        types = self.get("layer_types")
+        if types[layer] == "full_attention" if types else not self.rotating(layer):
+            return super().attend(q, k, v, layer)
+        size = self.get("attention_chunk_size")
+        return np.concatenate([super(Llama4, self).attend(q[i:i + size], k[i:i + size], v[i:i + size], layer)
+                               for i in range(0, q.shape[0], size)])
+
+    def feed_forward(self, x, at, layer):
+        listed, at = self.get("moe_layers"), at + "feed_forward."
+        if layer not in listed if listed is not None else (layer + 1) % self.get("interleave_moe_layer_step"):
+            return self.mlp(x, at, self.get("intermediate_size_mlp"))
+        count, width = self.get("num_local_experts"), self.get("intermediate_size")
+        logits = self.linear(x, at + "router", count)
+        both = self.tensor(at + "experts.gate_up_proj", count, self.hidden, 2 * width, scale=0.2)
+        down = self.tensor(at + "experts.down_proj", count, width, self.hidden, scale=0.2)
+        out = self.mlp(x, at + "shared_expert.", width)
+        for i, of in enumerate(logits):
+            best = int(of.argmax())
+            h = x[i] * sigmoid(of[best]) @ both[best]
+            out[i] += (silu(h[:width]) * h[width:]) @ down[best]
+        return out
+
+
 NEWER = {"cohere": Cohere, "phimoe": Phimoe, "apertus": Apertus, "qwen3_vl_moe_text": Qwen3VlMoe, "falcon": Falcon,
-         "falcon_h1": FalconH1, "mamba2": Mamba2, "mamba": Mamba, "falcon_mamba": FalconMamba, "jamba": Jamba}
+         "falcon_h1": FalconH1, "mamba2": Mamba2, "mamba": Mamba, "falcon_mamba": FalconMamba, "jamba": Jamba,
+         "llama4_text": Llama4}
