@@ -154,7 +154,7 @@ typedef struct jit_model_options {
 	uint64_t weight_cache_limit; /* bytes it may hold; beyond, what was used longest ago goes; 0: 64 GiB */
 	/* The session to come, or NULL: what it cannot have beside the weights is refused before they load. */
 	const struct jit_session_options *session;
-	const char *ranks; /* "fork:2": so many processes compute the model, made by fork(); NULL: this one alone */
+	const char *ranks; /* "fork:2": so many processes compute the model; "mpi": mpirun's (docs/cluster.md); NULL */
 	const char *split; /* their layers: "pipeline" or NULL, by bytes; "pipeline:12,16", so many for each */
 } jit_model_options;
 #define JIT_MODEL_OPTIONS(...) JIT_STRUCT(jit_model_options, __VA_ARGS__)

@@ -3,8 +3,8 @@
 # of the library's rooms, so that none has to be named by hand. --check: fails when sources.am is not what it would
 # write.
 #
-# A file that Makefile.am gives to the library itself, as where that depends on what configure finds, is left out. So is
-# one that is not yet added to git.
+# A file that Makefile.am gives to the library itself, as where that depends on what configure finds, is left out, and
+# so is a module's. So is one that is not yet added to git.
 set -eu
 cd "$(dirname "$0")/.."
 if ! git ls-files --error-unmatch scripts/sources.sh >/dev/null 2>&1; then # an archive, perhaps within a checkout
@@ -18,7 +18,7 @@ trap 'rm -f "$new"' EXIT
 own=$(awk '
 	{ line = line $0 }
 	sub(/\\$/, " ", line) { next }
-	line ~ /^libhouse_la_SOURCES \+=/ { sub(/^[^=]*=/, "", line); own = own " " line }
+	line ~ /^(libhouse_la_SOURCES \+=|jitrun_[a-z]+_la_SOURCES =)/ { sub(/^[^=]*=/, "", line); own = own " " line }
 	line ~ /^[A-Z_]+ =/ {
 		name = "$(" substr(line, 1, index(line, " ") - 1) ")"
 		sub(/^[^=]*=/, "", line)

@@ -47,7 +47,7 @@
 	{ \
 		.name = "ranks", .kind = OPTION_TEXT, .value = "CARRIER", \
 		.help = "several processes compute the model together, each some of its layers, with the same bits; " \
-			"fork:N: N processes of this machine (docs/cluster.md)", \
+			"fork:N: N processes of this machine; mpi: those that mpirun started (docs/cluster.md)", \
 		.target = &(to) \
 	}
 #define ROW_SPLIT(to) \

@@ -27,6 +27,12 @@ int dlclose(void *handle)
 	return -1;
 }
 
+int dladdr(const void *address, Dl_info *info)
+{
+	(void)address, (void)info;
+	return 0;
+}
+
 char *dlerror(void)
 {
 	static char text[sizeof no_libraries];

@@ -416,10 +416,10 @@ static int check_files(void)
 static int open_failed(const jit_error *err)
 {
 	if (!interrupted) {
-		jitrun_fail_to_open(opt.model, err);
-		if (err->code != JIT_ERROR_MEMORY && err->code != JIT_ERROR_IO && err->code != JIT_ERROR_FORMAT)
+		const int rc = jitrun_fail_to_open(opt.model, err);
+		if (rc && err->code != JIT_ERROR_MEMORY && err->code != JIT_ERROR_IO && err->code != JIT_ERROR_FORMAT)
 			jitrun_hint();
-		return 1;
+		return rc;
 	}
 	fprintf(stderr, "jitrun: interrupted while loading.\n");
 	return EXIT_INTERRUPTED;

@@ -123,6 +123,8 @@ int jitrun_fail_to_open(const char *model, const jit_error *err)
 	jit_error e = *err;
 	size_t n = strlen(e.message);
 
+	if (opt.ranks && !n) /* another rank than 0, which says what there is to say */
+		return err->code != JIT_OK;
 	if (access(model, F_OK) != 0 && errno == ENOENT)
 		snprintf(e.message + n, sizeof e.message - n,
 		         "; 'jitrun list' lists the models that are on this machine");

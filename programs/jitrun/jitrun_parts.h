@@ -173,7 +173,8 @@ extern struct model_named jitrun_model;
  * it names. False: *status, after a sentence. */
 bool jitrun_use_preset(const struct option_program *program, int *status);
 extern struct preset jitrun_preset;
-/* Of a model that could not be opened: the sentence, which says where to look if there is no such file. 1. */
+/* Of a model that could not be opened: the sentence, which says where to look if there is no such file. Returns the
+ * status, 0 on a rank whose work is done. */
 int jitrun_fail_to_open(const char *model, const jit_error *err);
 /* What to try after the model could not be opened. */
 void jitrun_hint(void);

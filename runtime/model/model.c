@@ -271,6 +271,7 @@ jit_model *jit_model_open(const char *path, const jit_model_options *options, ji
 	else if (options_model(&own, options, &e) && model_ranks_open(m, &own, &e)) {
 		open_parts(m, path, &own, &e);
 		if (m->ranks && !model_ranks_ready(m, &e)) {
+			model_report(err, &e);
 			jit_model_close(m);
 			return NULL;
 		}

@@ -81,7 +81,9 @@ bool model_ranks_ready(jit_model *m, struct error *err)
 		carrier_abort(by, err->text);
 	if (by->rank == 0)
 		return true;
-	if (by->one_machine) /* it has none of its caller's threads, and nothing of what it inherited is its own */
+	if (by->told_why)
+		err->text[0] = 0;
+	if (by->own) /* it has none of its caller's threads, and nothing of what it inherited is its own */
 		_exit(!ok);
 	return false;
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct carrier_driver *const drivers[] = { &carrier_fork };
+static const struct carrier_driver *const drivers[] = { &carrier_fork, &carrier_mpi };
 enum { DRIVERS = sizeof drivers / sizeof *drivers };
 
 struct carrier *carrier_open(const char *name, struct error *err)
@@ -17,7 +17,8 @@ struct carrier *carrier_open(const char *name, struct error *err)
 		if (strncmp(name, drivers[i]->name, n) == 0)
 			return drivers[i]->open(name + n, err);
 	}
-	error_set(err, ERROR_ARGUMENT, "ranks: \"%s\" is no carrier that this build has; expected fork:2 or more",
+	error_set(err, ERROR_ARGUMENT,
+	          "ranks: \"%s\" is no carrier that this build has; expected fork:2 or more, or mpi",
 	          error_quote(quoted, sizeof quoted, name, strlen(name)));
 	return NULL;
 }

@@ -20,8 +20,9 @@ enum { CARRIER_RANKS_MAX = 64 };
 struct carrier {
 	const struct carrier_driver *driver;
 	unsigned rank, size;
-	/* Whether all ranks are on this machine, so that they share its cores and its memory. */
-	bool one_machine;
+	unsigned here; /* ranks on this machine, which share its cores and its memory */
+	bool own;      /* whether the carrier made the processes of the other ranks, in which nothing else runs */
+	bool told_why; /* of other ranks than 0: whether rank 0 says why all ended */
 };
 
 struct carrier_driver {
@@ -37,9 +38,9 @@ struct carrier_driver {
 	void (*abort)(struct carrier *c, const char *why);
 	void (*close)(struct carrier *c);
 };
-extern const struct carrier_driver carrier_fork;
+extern const struct carrier_driver carrier_fork, carrier_mpi;
 
-/* name: "fork:2". NULL: err. */
+/* name: "fork:2", or "mpi" in a process that mpirun started. NULL: err. */
 struct carrier *carrier_open(const char *name, struct error *err);
 /* Every rank calls it when the others need nothing of it any more. Rank 0 waits a while for the others' processes to
  * end, and ends those that do not. NULL is fine. */

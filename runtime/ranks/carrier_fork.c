@@ -376,7 +376,7 @@ static struct fork_carrier *map_shared(unsigned size, struct error *err)
 		free(f);
 		return NULL;
 	}
-	f->carrier = (struct carrier){ .driver = &carrier_fork, .size = size, .one_machine = true };
+	f->carrier = (struct carrier){ .driver = &carrier_fork, .size = size, .here = size, .own = true };
 	f->shared = p;
 	f->bytes = bytes;
 	f->data = (uint8_t *)p + head;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/host/system.h"
 
@@ -75,10 +76,11 @@ static void describe(struct ranks *r, const char *split)
 	for (unsigned i = 0; i < size && n < (int)sizeof r->about; i++)
 		n += snprintf(r->about + n, sizeof r->about - (size_t)n, "%s rank %u layers %u to %u%s", i ? "," : "",
 		              i, r->range[i].first, r->range[i].end - 1, i ? "" : " and both ends");
-	const int cores = system_default_threads();
-	if (r->carrier->one_machine && size > (unsigned)cores && n < (int)sizeof r->about)
-		snprintf(r->about + n, sizeof r->about - (size_t)n, "; these are more ranks than the %d core%s here",
-		         cores, cores == 1 ? "" : "s");
+	/* A launcher may have bound each rank to cores of its own. */
+	const int cores = r->carrier->own ? system_default_threads() : (int)sysconf(_SC_NPROCESSORS_ONLN);
+	if (r->carrier->here > (unsigned)cores && n < (int)sizeof r->about)
+		snprintf(r->about + n, sizeof r->about - (size_t)n, "; %u ranks share the %d core%s here",
+		         r->carrier->here, cores, cores == 1 ? "" : "s");
 }
 
 bool ranks_split(struct ranks *r, const struct model_spec *s, const char *split, struct error *err)

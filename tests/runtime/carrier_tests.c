@@ -84,7 +84,7 @@ void test_carrier_bytes(void **state)
 	uint64_t random = 7;
 
 	assert_int_equal(c->size, RANKS);
-	assert_true(c->one_machine);
+	assert_true(c->own && c->here == RANKS);
 	for (unsigned i = 0; i < (test_quick() ? 40 : 400); i++) {
 		const size_t n = draw_size(&random);
 		const unsigned from = (unsigned)(draw(&random) % RANKS), to = (from + 1) % RANKS;
