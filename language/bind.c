@@ -107,7 +107,7 @@ static bool constants(struct jk_kernel *k, const struct jk_value *value, size_t 
 
 /* --- what decides the IR */
 
-enum { LANGUAGE_VERSION = 6 }; /* goes up when the same text becomes other IR */
+enum { LANGUAGE_VERSION = 7 }; /* goes up when the same text becomes other IR */
 
 static void identify(struct jk_kernel *k)
 {
@@ -131,28 +131,33 @@ static void identify(struct jk_kernel *k)
 
 /* --- what is known without running it */
 
-static void count_units(struct jk_kernel *k)
+uint64_t jk_units_by(const struct jk_kernel *k, uint64_t rows)
 {
 	const struct symbol *last = k->indices;
 
+	while (last->next)
+		last = last->next;
+	const uint64_t n = (uint64_t)(last->behind - last->first);
+	uint64_t groups = n ? k->instances / n : 0;
+	if (rows > 1) {
+		const struct symbol *const row = jk_row_index(k);
+		const uint64_t size = (uint64_t)(row->behind - row->first);
+		groups = groups / size * ((size + rows - 1) / rows);
+	}
+	return groups * ((n + k->block - 1) / k->block);
+}
+
+static void count_units(struct jk_kernel *k)
+{
 	if (k->cooperates) {
 		k->block = k->block ? k->block : 1;
 		k->units = (k->instances + k->block - 1) / k->block;
 		return;
 	}
-	while (last->next)
-		last = last->next;
-	const uint64_t n = (uint64_t)(last->behind - last->first);
 	k->rows = jk_rows_of(k);
 	if (!k->block)
 		k->block = k->rows > 1 ? 128 : 256;
-	uint64_t groups = n ? k->instances / n : 0;
-	if (k->rows > 1) {
-		const struct symbol *const row = jk_row_index(k);
-		const uint64_t size = (uint64_t)(row->behind - row->first);
-		groups = groups / size * ((size + k->rows - 1) / k->rows);
-	}
-	k->units = groups * ((n + k->block - 1) / k->block);
+	k->units = jk_units_by(k, k->rows);
 }
 
 static void count_bytes(struct jk_kernel *k)
@@ -191,7 +196,7 @@ static bool analyse(struct jk_kernel *k, struct jk_messages *m)
 		return false;
 	}
 	ir_init(&ir, 32);
-	*l = (struct lower){ .k = k, .ir = &ir, .m = m, .analyse = true };
+	*l = (struct lower){ .k = k, .ir = &ir, .m = m, .analyse = true, .rows = (unsigned)k->rows };
 	ok = jk_lower_kernel(l, &err) && jk_own_check(l);
 	k->wants_bounce = l->wants_bounce;
 	k->operations = l->operations;
@@ -295,6 +300,10 @@ const struct jk_parameter *jk_parameter(const struct jk_kernel *k, size_t i)
 	return i < k->n_parameters ? &k->parameter[i] : NULL;
 }
 uint64_t jk_units(const struct jk_kernel *k) { return k->units; }
+uint64_t jk_units_on(const struct jk_kernel *k, const struct target *t)
+{
+	return k->cooperates ? k->units : jk_units_by(k, jk_rows_on(k, t));
+}
 const uint8_t *jk_id(const struct jk_kernel *k, bool check) { return k->id[check]; }
 size_t jk_uses(const struct jk_kernel *k) { return k->n_uses; }
 const struct jk_use *jk_use(const struct jk_kernel *k, size_t i) { return i < k->n_uses ? &k->use[i] : NULL; }
@@ -315,6 +324,7 @@ static bool build(struct ir *ir, const struct jk_kernel *k, unsigned lanes, unsi
 	ir->waves = waves;
 	ir->beside = true;
 	l->k = k;
+	l->rows = l->rows ? l->rows : (unsigned)k->rows;
 	l->ir = ir;
 	ok = jk_lower_kernel(l, err);
 	free(l->quantity);
@@ -376,6 +386,7 @@ bool jk_build(struct ir *ir, const struct jk_kernel *k, const struct target *t, 
 	l->card = !l->quick;
 	l->keeps = l->card && !t->vector_file;
 	l->registers = t->vector_regs;
+	l->rows = k->cooperates ? 0 : (unsigned)jk_rows_on(k, t);
 	l->steady = calloc(IR_MAX_REGS / 64, sizeof *l->steady);
 	bool ok =
 		l->steady || error_set(err, ERROR_MEMORY, "no memory to build the kernel %.60s", k->source->name->text);

@@ -84,6 +84,8 @@ const struct jk_parameter *jk_parameter(const struct jk_kernel *k, size_t i);
 
 /* Work units of a launch; may be 0. Any split of 0..units over calls, threads and cards gives the same results. */
 uint64_t jk_units(const struct jk_kernel *k);
+/* Of what jk_build() makes for a target; jk_units() is of jk_build_lanes(). */
+uint64_t jk_units_on(const struct jk_kernel *k, const struct target *t);
 
 /* What decides the IR: a SHA-256 of the file's tokens, the kernel's name, constants and check. Equal ids: equal IR for
  * a target. The pointer is valid until the kernel is closed. */

@@ -16,7 +16,7 @@ struct jk_kernel {
 	uint64_t *constant; /* of the file, by number */
 	bool *known;
 	uint64_t block; /* instances of a unit: of a kernel by lanes along its last index */
-	uint64_t rows;  /* of a unit, along the index before: lower_copies.c */
+	uint64_t rows;  /* of a unit, along the index before, where a CPU runs it: lower_copies.c */
 	uint64_t instances, units;
 	uint32_t n_symbols, n_nodes, n_indices;
 	struct symbol **memory; /* private arrays and tiles, in the order of their declarations */
@@ -28,6 +28,7 @@ struct jk_kernel {
 	size_t n_uses;
 	struct jk_local *local;
 	size_t n_locals, locals_capacity;
+	bool apart;        /* some access keeps a lane from having neighbours: lower_quads.c */
 	bool wants_ahead;  /* instances read rows of an array that lie far apart */
 	bool wants_bounce; /* a vector's first lane becomes a scalar somewhere */
 	uint64_t bytes_read, bytes_written, operations;
@@ -43,6 +44,8 @@ void jk_sha256(const void *const *bytes, const size_t *n, size_t count, uint8_t 
 
 /* lower_copies.c: how many rows a unit has, and which index tells them apart; NULL where there is one index. */
 uint64_t jk_rows_of(const struct jk_kernel *k);
+uint64_t jk_rows_on(const struct jk_kernel *k, const struct target *t);
+uint64_t jk_units_by(const struct jk_kernel *k, uint64_t rows); /* of so many rows; of a kernel by lanes */
 const struct symbol *jk_row_index(const struct jk_kernel *k);
 
 /* infer.c: what may differ between lanes, and where values are known. False: messages. */

@@ -71,7 +71,7 @@ struct undo {
 	unsigned copy;   /* of the latter two */
 };
 
-enum { MAX_COPIES = 32, MAX_ROWS = 4 };
+enum { MAX_COPIES = 64, MAX_ROWS = 8, LOG_QUAD = 2, QUAD = 1 << LOG_QUAD };
 
 struct loop_state {
 	uint16_t live; /* variable: the lanes that are still in a varying loop; 0: the loop is uniform */
@@ -90,6 +90,7 @@ struct lower {
 	bool quick;       /* for a CPU: more instructions that take less time */
 	bool card;        /* for a card: reads that do not wait for each other are written together */
 	bool keeps;       /* for a card whose own compiler hands out its registers, and spills where they are too few */
+	bool quads;       /* where vectors of instances stand side by side, a lane has QUAD neighbours: lower_quads.c */
 	unsigned kept;    /* ranges of so many vectors are written without a loop: lower_kept.c */
 	uint64_t *steady; /* a bit for each register: read of an array that no instance writes; NULL: not noted */
 	unsigned lanes, log_lanes;
@@ -109,6 +110,7 @@ struct lower {
 	struct value **symbol; /* by symbol: what it is worth, or the variable that it is */
 	/* Vectors of instances whose statements are written one after another, each with a memo and symbols of its own:
 	 * lower_copies.c */
+	unsigned rows;                 /* of a unit */
 	unsigned registers;            /* for vectors; 0: nothing is written side by side */
 	unsigned copies, copy, stride; /* stride: from a row's first copy to the next row's */
 	uint8_t written[MAX_COPIES];   /* the numbers of those that are written, `copies` of them */
@@ -194,6 +196,13 @@ struct value jk_lower_symbol(struct lower *l, const struct symbol *s);
 void jk_lower_remember_symbol(struct lower *l, const struct symbol *s, const struct value *v);
 /* Computes what the body of a loop has that is known outside of it. */
 void jk_lower_hoist(struct lower *l, const struct node *list, unsigned depth);
+
+/* --- lower_quads.c: whether a lane takes QUAD neighbours where vectors of instances stand side by side. vectors: that
+ * jk_copies_of() wants. */
+bool jk_has_quads(const struct lower *l, unsigned vectors);
+/* A quantity: in lane l the number of an instance from `at` of the index's beginning on, where `more` vectors stand
+ * behind that one; or of QUAD instances, counted from the index's beginning. */
+uint32_t jk_instances_at(struct lower *l, const struct symbol *index, uint16_t at, unsigned more, bool quads);
 
 /* --- lower_copies.c */
 /* How many rows, and vectors of each, are worth writing side by side. */

@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/target.h"
 #include "language/lower.h"
 
-enum { STRIDE = MAX_COPIES / MAX_ROWS, HEAVY = 60 };
+enum { HOST_ROWS = 4, STRIDE = MAX_COPIES / MAX_ROWS, HEAVY = 60 };
 
 /* ---- how many */
 
@@ -69,16 +70,31 @@ uint64_t jk_rows_of(const struct jk_kernel *k)
 	const struct symbol *row = jk_row_index(k);
 	const struct census c = census_of(k);
 
-	return row && row->behind - row->first >= MAX_ROWS && c.of_rows && c.weight <= HEAVY && c.variables <= 2
-	               ? MAX_ROWS
+	return row && row->behind - row->first >= HOST_ROWS && c.of_rows && c.weight <= HEAVY && c.variables <= 2
+	               ? HOST_ROWS
 	               : 1;
+}
+
+uint64_t jk_rows_on(const struct jk_kernel *k, const struct target *t)
+{
+	const struct symbol *row = jk_row_index(k);
+	const struct census c = census_of(k);
+	const bool many = k->rows > 1 && row->behind - row->first >= MAX_ROWS && c.variables == 1 && c.weight <= 37 &&
+	                  !t->backend->host_runs && !t->vector_file;
+
+	return many ? MAX_ROWS : k->rows;
 }
 
 /* Whether there are registers for the variables of all, a row's vectors, and two values. */
 static bool fits(const struct lower *l, const struct census *c, unsigned rows, unsigned vectors)
 {
-	return rows * vectors <= MAX_COPIES && rows * vectors * c->variables + vectors + 2 <= l->registers &&
-	       rows * vectors * c->weight <= (l->card ? 20U : 10U) * HEAVY;
+	return rows * vectors <= (l->keeps ? MAX_COPIES : MAX_COPIES / 2) &&
+	       rows * vectors * c->variables + vectors + 2 <= l->registers &&
+	       rows * vectors * c->weight <=
+	               (l->keeps  ? 40U
+	                : l->card ? 20U
+	                          : 10U) *
+	                       HEAVY;
 }
 
 void jk_copies_of(const struct lower *l, unsigned *rows, unsigned *vectors)
@@ -88,8 +104,8 @@ void jk_copies_of(const struct lower *l, unsigned *rows, unsigned *vectors)
 	*rows = *vectors = 1;
 	if (l->check || !c.loops)
 		return;
-	if (l->k->rows > 1 && fits(l, &c, MAX_ROWS, 1))
-		*rows = MAX_ROWS;
+	if (l->rows > 1 && fits(l, &c, l->rows, 1))
+		*rows = l->rows;
 	while (*vectors < (*rows > 1 ? STRIDE : 8) && fits(l, &c, *rows, 2 * *vectors))
 		*vectors *= 2;
 }

@@ -149,12 +149,15 @@ struct beside {
 	const struct symbol *s;
 	uint32_t quantity;
 	int64_t by; /* from one to the next */
+	bool quads; /* a lane has QUAD neighbours, and the quantity is the number of its quad behind the index's
+	               beginning */
 };
 
 /* The index of a copy's row, or of its vector. */
 static void set_beside(struct lower *l, const struct beside *b, int64_t n)
 {
-	const struct linear f = { .constant = n * b->by, .n = 1, .term = { { b->quantity, 1 } } };
+	const int64_t apart = b->quads ? b->s->first + n / QUAD * QUAD * b->by + n % QUAD : n * b->by;
+	const struct linear f = { .constant = apart, .n = 1, .term = { { b->quantity, b->quads ? QUAD : 1 } } };
 	struct value v = jk_value_linear(l, b->s->type, &f);
 
 	jk_lower_remember_symbol(l, b->s, &v);
@@ -166,10 +169,9 @@ static void set_vector(struct lower *l, unsigned copy, void *user) { set_beside(
 static void chunk(struct lower *l, const struct along *a, uint16_t at, unsigned more)
 {
 	const struct symbol *s = a->s;
-	const uint16_t reg = s->first ? jk_lower_emit(l, IR_saddi, at, 0, 0, s->first) : at;
-	const uint32_t q = jk_lower_quantity(l, QUANTITY_INSTANCE, s->number, reg, true, s->first,
-	                                     s->behind - 1 - (int64_t)more * l->lanes);
-	struct beside b = { s, q, l->lanes };
+	const bool quads = l->quads && more % QUAD == QUAD - 1;
+	struct beside b = { s, jk_instances_at(l, s, at, more, quads), l->lanes, quads };
+
 
 	if (a->rows > 1 || (a->vectors > 1 && more)) {
 		const uint32_t scope = jk_lower_scope(l);
@@ -211,28 +213,28 @@ unsigned jk_lower_weight(const struct node *n)
 	return sum;
 }
 
-/* count: whole vectors; known: how many, or -1. They begin at the number `from` of the unit's first one. */
+/* count: whole vectors, known of them or -1 (of quads, by fours), from number `from` of the unit on. */
 static void whole_chunks(struct lower *l, const struct along *a, uint16_t count, int64_t known, int64_t from)
 {
 	const bool brief = (l->quick || l->card) && !l->check && jk_lower_weight(l->k->body) <= 40;
-	unsigned copies = a->vectors > 1 ? a->vectors : brief ? 4 : 1;
+	unsigned copies = a->vectors > 1 ? a->vectors : brief || l->quads ? 4 : 1;
 	while (known >= 0 && copies > known && copies > 1)
 		copies /= 2;
 	const unsigned log_copies = (unsigned)__builtin_ctz(copies);
-	const unsigned passes = copies > 1 && (known < 0 || known % copies) ? 2 : 1;
+	const unsigned passes = copies > (l->quads ? QUAD : 1) && (known < 0 || known % copies) ? 2 : 1;
 	uint16_t done = 0;
 
 	for (unsigned pass = 0; pass < passes; pass++) {
-		const unsigned each = pass ? 1 : copies;
+		const unsigned each = !pass ? copies : l->quads ? QUAD : 1, log_each = (unsigned)__builtin_ctz(each);
 		uint16_t iterations = count;
-		if (each > 1)
-			iterations = jk_lower_emit(l, IR_sshri, count, 0, 0, log_copies);
-		else if (pass)
+		if (pass)
 			iterations = jk_lower_emit(l, IR_sandi, count, 0, 0, copies - 1);
+		if (each > 1)
+			iterations = jk_lower_emit(l, IR_sshri, iterations, 0, 0, log_each);
 		const uint16_t t = ir_emit(l->ir, IR_loop, 0, iterations, 0, 0, 0);
 		jk_lower_check(l);
 		const uint32_t scope = jk_lower_scope(l);
-		uint16_t at = jk_lower_emit(l, IR_sshli, t, 0, 0, l->log_lanes + (each > 1 ? log_copies : 0));
+		uint16_t at = jk_lower_emit(l, IR_sshli, t, 0, 0, l->log_lanes + log_each);
 		at = done ? jk_lower_emit(l, IR_sadd, done, at, 0, 0) : at;
 		at = from ? jk_lower_emit(l, IR_saddi, at, 0, 0, from) : at;
 		at = a->one_unit ? at : jk_lower_emit(l, IR_sadd, a->first, at, 0, 0);
@@ -245,12 +247,22 @@ static void whole_chunks(struct lower *l, const struct along *a, uint16_t count,
 	}
 }
 
-static void some_chunk(struct lower *l, const struct along *a, int64_t n, uint16_t at, int64_t rows)
+static void some_chunk(struct lower *l, const struct along *a, int64_t n, uint16_t at, int64_t rows, unsigned more)
 {
 	l->iterations = (uint64_t)(rows * n);
 	l->some = (unsigned)n;
-	chunk(l, a, at, 0);
+	chunk(l, a, at, more);
 	l->some = 0;
+}
+
+/* The last ones of a row: fewer than a vector has, or where lanes have quads, than four. */
+static void rest_chunks(struct lower *l, const struct along *a, int64_t n, int64_t rest, int64_t rows)
+{
+	const int64_t lanes = l->quads ? rest / QUAD : 0, single = rest - lanes * QUAD;
+	if (lanes)
+		some_chunk(l, a, lanes, constant(l, n - rest), rows, QUAD - 1);
+	if (single)
+		some_chunk(l, a, single, constant(l, n - single), rows, 0);
 }
 
 /* Of rows that begin between two vectors' places, as those of fields with a border do, so many come first, so that
@@ -267,18 +279,20 @@ static void chunks(struct lower *l, const struct along *a, uint16_t in_row)
 	const struct jk_kernel *k = l->k;
 	const int64_t n = a->s->behind - a->s->first, block = (int64_t)k->block, blocks = (n + block - 1) / block;
 	const int64_t rows = n ? (int64_t)k->instances / n : 0, head = head_of(l, a, n);
-	const int64_t rest = (n - head) & (l->lanes - 1);
+	const unsigned log_some = l->quads ? LOG_QUAD : 0, log_chunk = l->log_lanes + log_some;
+	const int64_t rest = (n - head) & ((INT64_C(1) << log_chunk) - 1);
 
 	if (head)
-		some_chunk(l, a, head, constant(l, 0), rows);
-	if (n - head >= l->lanes) {
-		const int64_t known = (n - head < block ? n - head : block) >> l->log_lanes;
+		some_chunk(l, a, head, constant(l, 0), rows, 0);
+	if (n - head >= INT64_C(1) << log_chunk) {
+		const int64_t known = (n - head < block ? n - head : block) >> log_chunk << log_some;
 		const bool differs = n % block && blocks > 1;
 		uint16_t count = constant(l, known);
 		if (differs) {
 			const uint16_t left = jk_lower_emit(l, IR_ssub, constant(l, n), a->first, 0, 0);
 			count = jk_lower_emit(l, IR_smin, left, constant(l, block), 0, 0);
-			count = jk_lower_emit(l, IR_sshri, count, 0, 0, l->log_lanes);
+			count = jk_lower_emit(l, IR_sshri, count, 0, 0, log_chunk);
+			count = log_some ? jk_lower_emit(l, IR_sshli, count, 0, 0, log_some) : count;
 		}
 		l->iterations = (uint64_t)(rows * (n - head - rest));
 		whole_chunks(l, a, count, differs ? -1 : known, head);
@@ -287,7 +301,7 @@ static void chunks(struct lower *l, const struct along *a, uint16_t in_row)
 		return;
 	if (blocks > 1)
 		jk_lower_open_if(l, jk_lower_emit(l, IR_seq, in_row, constant(l, blocks - 1), 0, 0));
-	some_chunk(l, a, rest, constant(l, n - rest), rows);
+	rest_chunks(l, a, n, rest, rows);
 	if (blocks > 1)
 		jk_lower_close_if(l);
 }
@@ -338,7 +352,7 @@ static void rows_beside(struct lower *l, const struct along *a, const struct row
 	const uint16_t reg = s->first ? jk_lower_emit(l, IR_saddi, r->first, 0, 0, s->first) : r->first;
 	const uint32_t q =
 		jk_lower_quantity(l, QUANTITY_INSTANCE, s->number, reg, false, s->first, s->behind - a->rows);
-	struct beside b = { s, q, 1 };
+	struct beside b = { .s = s, .quantity = q, .by = 1 };
 	const uint32_t scope = jk_lower_scope(l);
 
 	jk_copies_rows(l, a->rows);
@@ -354,7 +368,7 @@ static void rows_beside(struct lower *l, const struct along *a, const struct row
 /* group: of rows. The last one of an index may be smaller. */
 static void rows_of_unit(struct lower *l, const struct along *a, uint16_t group, uint16_t in_row)
 {
-	const int64_t each = (int64_t)l->k->rows;
+	const int64_t each = (int64_t)l->rows;
 	struct rows r = { .index = jk_row_index(l->k), .before = constant(l, 0), .first = group };
 	const int64_t size = r.index->behind - r.index->first, groups = (size + each - 1) / each;
 
@@ -391,6 +405,7 @@ static void units(struct lower *l, uint16_t begin, uint16_t end)
 
 	jk_lower_check(l);
 	jk_copies_of(l, &a.rows, &a.vectors);
+	l->quads = jk_has_quads(l, a.vectors);
 	while (a.s->next)
 		a.s = a.s->next;
 	const int64_t size = a.s->behind - a.s->first, blocks = (size + (int64_t)k->block - 1) / (int64_t)k->block;
@@ -400,8 +415,8 @@ static void units(struct lower *l, uint16_t begin, uint16_t end)
 	if (k->indices == a.s) {
 		in_row = unit;
 		row = constant(l, 0);
-	} else if (blocks > 1 && k->rows > 1) { /* rows go by first: what their loops read of the block is at hand */
-		const int64_t groups = (int64_t)k->units / blocks;
+	} else if (blocks > 1 && l->rows > 1) { /* rows go by first: what their loops read of the block is at hand */
+		const int64_t groups = (int64_t)jk_units_by(k, l->rows) / blocks;
 		in_row = jk_lower_emit(l, IR_sdivi, unit, 0, 0, groups);
 		row = jk_lower_emit(l, IR_ssub, unit, jk_lower_emit(l, IR_smuli, in_row, 0, 0, groups), 0, 0);
 	} else if (blocks > 1) {
@@ -410,7 +425,7 @@ static void units(struct lower *l, uint16_t begin, uint16_t end)
 	}
 	a.one_unit = blocks <= 1;
 	a.first = blocks > 1 ? jk_lower_emit(l, IR_smuli, in_row, 0, 0, (int64_t)k->block) : constant(l, 0);
-	if (k->rows > 1) {
+	if (l->rows > 1) {
 		rows_of_unit(l, &a, row, in_row);
 	} else {
 		split(l, row, a.s);

@@ -260,7 +260,11 @@ static void uniform_for(struct lower *l, const struct node *n)
 {
 	const uint64_t iterations = l->iterations;
 	/* on a card, what several iterations read is on its way at once */
-	const int64_t unrolled = n->e ? (int64_t)n->e->bits : l->card && l->copies > 1 ? 4 : 1;
+	const int64_t unrolled =
+		n->e                         ? (int64_t)n->e->bits
+		: !l->card || l->copies == 1 ? 1
+		: l->copies == MAX_COPIES    ? 8
+					     : 4;
 	const struct linear zero = { 0 };
 	struct range r;
 
@@ -290,14 +294,32 @@ static void uniform_for(struct lower *l, const struct node *n)
 
 /* --- for, with ends of each lane */
 
+/* Moves on; which lanes have an iteration more: those with more than a step left. Sums that would wrap are not looked
+ * at.
+ */
+static uint16_t next_iteration(struct lower *l, const struct node *n, uint16_t k, const struct value *to)
+{
+	const unsigned type = n->symbol->type, plain = type == JK_I32 ? JK_U32 : type == JK_I64 ? JK_U64 : type;
+	const struct value step = jk_value_int(type, n->c ? (int64_t)n->c->bits : 1);
+	struct value rest = jk_lower_binary(l, n, OP_SUB, *to, jk_value_vector(type, k, true));
+
+	rest = jk_value_vector(plain, jk_lower_to_vector(l, &rest), true);
+	struct value v = jk_lower_binary(l, n, OP_GT, rest, jk_value_int(plain, step.linear.constant));
+	const uint16_t more = jk_lower_to_mask(l, &v);
+	v = jk_lower_binary(l, n, OP_ADD, jk_value_vector(type, k, true), step);
+	jk_lower_assign(l, k, jk_lower_to_vector(l, &v));
+	return more;
+}
+
+static bool goes_twice(const struct lower *l, const struct node *n) { return l->keeps && !l->check; }
+
 static void varying_for(struct lower *l, const struct node *n)
 {
 	const unsigned type = n->symbol->type;
 	struct value lo = jk_lower_expression(l, n->a), hi = jk_lower_expression(l, n->b);
-	const struct value step = jk_value_int(type, n->c ? (int64_t)n->c->bits : 1);
 	const uint16_t k = jk_lower_variable(l, jk_lower_lane_type(type), jk_lower_to_vector(l, &lo));
 	const uint16_t end = jk_lower_copy(l, jk_lower_to_vector(l, &hi));
-	struct value index = jk_value_vector(type, k, true), to = jk_value_vector(type, end, true), v;
+	struct value index = jk_value_vector(type, k, true), to = jk_value_vector(type, end, true);
 	const wide span = hi.hi - lo.lo;
 
 	if (span <= 0)
@@ -315,15 +337,12 @@ static void varying_for(struct lower *l, const struct node *n)
 	open_loop(l, jk_lower_emit(l, IR_sconst, 0, 0, 0, max));
 	const uint32_t scope = jk_lower_scope(l);
 	jk_lower_remember_symbol(l, n->symbol, &index);
+	if (goes_twice(l, n)) { /* what both iterations read is on its way at once */
+		body(l, n);
+		jk_lower_assign(l, live, jk_lower_emit(l, IR_mand, live, next_iteration(l, n, k, &to), 0, 0));
+	}
 	body(l, n);
-	/* the next iteration is one when more than a step is left: sums that would wrap are not looked at */
-	const unsigned plain = type == JK_I32 ? JK_U32 : type == JK_I64 ? JK_U64 : type;
-	struct value rest = jk_lower_binary(l, n, OP_SUB, to, jk_value_vector(type, k, true));
-	rest = jk_value_vector(plain, jk_lower_to_vector(l, &rest), true);
-	v = jk_lower_binary(l, n, OP_GT, rest, jk_value_int(plain, step.linear.constant));
-	const uint16_t more = jk_lower_to_mask(l, &v);
-	v = jk_lower_binary(l, n, OP_ADD, jk_value_vector(type, k, true), step);
-	jk_lower_assign(l, k, jk_lower_to_vector(l, &v));
+	const uint16_t more = next_iteration(l, n, k, &to);
 	keep_lanes(l, more);
 	jk_lower_unscope(l, scope);
 	close_loop(l);

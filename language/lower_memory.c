@@ -162,6 +162,7 @@ static void note(struct lower *l, const struct spot *at, bool write, unsigned at
 		jk_note_stream(k, (struct symbol *)(uintptr_t)at->s, at->flat.constant);
 	if (atomic_op)
 		((struct symbol *)(uintptr_t)at->s)->atomic = (uint8_t)atomic_op;
+	jk_note_quads(l, at, write, atomic_op != OP_NONE || distinct);
 	*u = (struct jk_use){ .line = at->n->at.line,
 		              .column = at->n->at.column,
 		              .array = at->s->name->text,
@@ -363,7 +364,7 @@ struct value jk_lower_load(struct lower *l, const struct node *element)
 	jk_note_fault(l, &at);
 	const size_t from = l->ir->n_ins;
 	const struct value v = load_at(l, element, &at);
-	if (at.s->kind == SYMBOL_ARRAY && at.s->access == JK_IN)
+	if (at.s->kind == SYMBOL_ARRAY && (at.s->access == JK_IN || (l->quads && !at.s->rewritten)))
 		note_steady(l, from);
 	return v;
 }
@@ -441,6 +442,11 @@ static void store_linear(struct lower *l, struct spot *at, uint16_t x, uint16_t 
 	if (at->by == 1) {
 		const uint16_t p = address(l, l->address[at->s->number], &at->flat, bytes_of(at), &disp);
 		jk_store_lanes(l, type, p, x, disp, mask ? 0 : l->some, mask);
+		return;
+	}
+	if (l->quads && at->by == QUAD && !mask) {
+		const uint16_t p = address(l, l->address[at->s->number], &at->flat, bytes_of(at), &disp);
+		jk_store_quad(l, type, p, x, disp);
 		return;
 	}
 	const uint16_t index = lane_index(l, at);

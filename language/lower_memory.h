@@ -26,6 +26,11 @@ void jk_scatter(struct lower *l, unsigned type, uint16_t p, uint16_t i, uint16_t
 void jk_note_stream(struct jk_kernel *k, struct symbol *s, int64_t constant);
 void jk_fetch_ahead(struct lower *l, const struct spot *at, uint16_t p, int32_t disp);
 
+/* --- lower_quads.c. Binding notes what an access says about quads, and about reads of what is written. */
+void jk_note_quads(struct lower *l, const struct spot *at, bool write, bool special);
+/* One of the four words that a lane has at p + disp, 16 bytes behind those of the lane before. */
+void jk_store_quad(struct lower *l, unsigned type, uint16_t p, uint16_t x, int32_t disp);
+
 /* --- lower_fault.c */
 void jk_note_fault(struct lower *l, const struct spot *at);
 

@@ -258,18 +258,20 @@ static void uniform_if(struct lower *l, const struct node *n, const struct value
 }
 
 /* What is so short that a branch around it would cost more. */
-static unsigned weight(const struct node *n)
+static unsigned weight(const struct lower *l, const struct node *n)
 {
 	unsigned sum = 0;
 
 	for (; n; n = n->next) {
 		if (n->kind == NODE_COMPOUND || (n->kind == NODE_ASSIGN && n->a->kind == NODE_NAME))
-			sum += weight(n->kind == NODE_COMPOUND ? n->a : n->b);
+			sum += weight(l, n->kind == NODE_COMPOUND ? n->a : n->b);
+		else if (n->kind == NODE_IF && l->keeps)
+			sum += 1 + weight(l, n->a) + weight(l, n->b) + weight(l, n->c);
 		else if (n->kind == NODE_NUMBER || n->kind == NODE_BOOL || n->kind == NODE_NAME)
 			sum += 0;
 		else if (n->kind == NODE_UNARY || n->kind == NODE_CAST ||
 		         (n->kind == NODE_BINARY && n->op != OP_DIV && n->op != OP_REM))
-			sum += 1 + weight(n->a) + weight(n->b);
+			sum += 1 + weight(l, n->a) + weight(l, n->b);
 		else
 			return 1000;
 	}
@@ -278,7 +280,7 @@ static unsigned weight(const struct node *n)
 
 static void masked_part(struct lower *l, const struct node *list, uint16_t mask)
 {
-	const bool branches = weight(list) > 6;
+	const bool branches = weight(l, list) > 6;
 	const uint16_t old = l->mask;
 
 	if (!list)

@@ -256,10 +256,10 @@ static bool reads_variable(const struct tidy *t, const struct ir_ins *i)
 	return t->ir->is_var[i->a] || t->ir->is_var[i->b] || t->ir->is_var[i->c] || t->ir->is_var[i->mask];
 }
 
-/* Whether an instruction may stand before stores that wait. */
+/* Whether an instruction may stand before stores that wait, which read no variables. */
 static bool may_pass(const struct tidy *t, const struct ir_ins *i)
 {
-	return i->dst && !t->ir->is_var[i->dst] && (ir_facts[i->op].effects == IR_PURE || is_steady(t, i->dst));
+	return i->dst && (ir_facts[i->op].effects == IR_PURE || (!t->ir->is_var[i->dst] && is_steady(t, i->dst)));
 }
 
 static bool waits(struct tidy *t, uint32_t k)
@@ -268,7 +268,7 @@ static bool waits(struct tidy *t, uint32_t k)
 
 	if (!t->rules->late_stores)
 		return false;
-	if (i->op == IR_store && !reads_variable(t, i) && t->n_waiting < MAX_WAITING) {
+	if ((i->op == IR_store || i->op == IR_store_strided) && !reads_variable(t, i) && t->n_waiting < MAX_WAITING) {
 		t->waiting[t->n_waiting++] = k;
 		return true;
 	}

@@ -92,6 +92,8 @@ struct symbol {
 	uint8_t loops;           /* how many loops are around it */
 	uint8_t depth;           /* the loop in whose body its value is known first: infer.c */
 	uint8_t atomic;          /* of a parameter: the operation that alone reaches it, or 0 */
+	bool rewritten;          /* of a parameter: an instance may read what it has written */
+	uint32_t written;        /* of a parameter: the last chunk that wrote it */
 	bool streams;            /* of a parameter: lanes read it side by side, from `min` to `max` elements behind */
 	int64_t min, max;        /* where the indices say */
 };

@@ -77,6 +77,18 @@ static uint64_t cut_to_unsigned(uint64_t v)
 	return isnan(f) || f <= -1 ? 0 : f >= 0x1p32f ? UINT32_MAX : (uint32_t)(int64_t)f;
 }
 
+/* Of a NaN and a number the number; zeros are ordered by their signs. */
+static uint64_t min_or_max(uint64_t a, uint64_t b, bool is_min)
+{
+	const float x = number(a), y = number(b);
+
+	if (isnan(x) || isnan(y))
+		return !isnan(x) ? a : !isnan(y) ? b : 0x7fffffff;
+	if (x == y)
+		return is_min ? a | b : a & b;
+	return (x < y) == is_min ? a : b;
+}
+
 /* By 0 the manual defines nothing, so it is a number that nobody hopes for. */
 static uint64_t divided(uint64_t a, uint64_t b) { return b ? a / b : a ^ 0x2b2b2b2b; }
 
@@ -136,6 +148,9 @@ static bool compute_floats(const struct ptx_step *s, uint64_t *d, const uint64_t
 		ROW(FMUL, bits(number(a[l]) * number(b[l])));
 		ROW(FFMA, bits(fmaf(number(a[l]), number(b[l]), number(c[l]))));
 		ROW(FDIV, bits(number(a[l]) / number(b[l])));
+		ROW(FMIN, min_or_max(a[l], b[l], true));
+		ROW(FMAX, min_or_max(a[l], b[l], false));
+		ROW(FRCP, bits(1 / number(a[l])));
 		ROW(FSQRT, bits(sqrtf(number(a[l]))));
 		ROW(FLT, (uint64_t)(number(a[l]) < number(b[l])));
 		ROW(FGT, (uint64_t)(number(a[l]) > number(b[l])));

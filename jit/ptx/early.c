@@ -3,8 +3,8 @@
  * Owns: the argument slots, which nobody writes while a pass runs and which are therefore read at once; and weights,
  * asked for ahead. What vectors of 16 bytes a wave reads first, and so where they lie, follows from the arguments and
  * the wave's share; the card is told to fetch them into its L2 cache. That reads nothing and so may come too early:
- * what a launch before this one still writes there is what the loads find later. A kernel with ifs or breaks asks for
- * nothing.
+ * what a launch before this one still writes there is what the loads find later. A kernel with ifs or breaks, or
+ * of a user, asks for nothing.
  */
 #include "jit/ptx/ptx.h"
 
@@ -236,7 +236,7 @@ void ptx_ask_ahead(struct ptx_emitter *e)
 	size_t k = 0, end;
 	op reached;
 
-	if (e->w.capability < 90 || may_skip(e->ir)) {
+	if (e->w.capability < 90 || e->ir->beside || may_skip(e->ir)) {
 		free(number);
 		return;
 	}

@@ -92,6 +92,18 @@ static op immediate(const struct ir_ins *i)
 	return ptx_imm(bits ? (int64_t)(uint32_t)(uint64_t)i->imm : i->imm);
 }
 
+/* 1 / x, which takes fewer instructions than other divisions. */
+static bool reciprocal(struct ptx_emitter *e, const struct ir_ins *i)
+{
+	const struct ir_ins *one = &e->ir->ins[e->scan.reg[i->a].def];
+
+	if (ir_row(i) != IR_fdiv || !e->ir->beside || e->ir->is_var[i->a] || ir_row(one) != IR_fconst ||
+	    (uint32_t)(uint64_t)one->imm != UINT32_C(0x3f800000))
+		return false;
+	PTX_PUT(&e->w, RCP_F32, ptx_reg(e, i->dst), ptx_reg(e, i->b));
+	return true;
+}
+
 static bool one_instruction(struct ptx_emitter *e, const struct ir_ins *i)
 {
 	const struct row *r = &rows[ir_row(i)];
@@ -100,6 +112,8 @@ static bool one_instruction(struct ptx_emitter *e, const struct ir_ins *i)
 
 	if (!r->shape)
 		return false;
+	if (reciprocal(e, i))
+		return true;
 	for (const char *s = r->shape; *s; s++)
 		operand[n++] = *s == 'd'   ? ptx_reg(e, i->dst)
 		               : *s == 'a' ? ptx_reg(e, i->a)
@@ -110,11 +124,25 @@ static bool one_instruction(struct ptx_emitter *e, const struct ir_ins *i)
 	return true;
 }
 
+/* Whether a register is a constant float other than 0 and NaN. */
+static bool is_number(const struct ptx_emitter *e, uint16_t r)
+{
+	const struct ir_ins *i = &e->ir->ins[e->scan.reg[r].def];
+	const uint32_t size = (uint32_t)(uint64_t)i->imm & INT32_MAX;
+
+	return !e->ir->is_var[r] && ir_row(i) == IR_fconst && size && size <= UINT32_C(0x7f800000);
+}
+
 /* a where it is less (greater), else b, which is what both NaN and zeros of either sign give. */
 static void choose(struct ptx_emitter *e, const struct ir_ins *i, enum ptx_op compare)
 {
 	op p = ptx_new(&e->w, PTX_PRED), a = ptx_reg(e, i->a), b = ptx_reg(e, i->b);
 
+	/* of a NaN and a number they give the number, and only zeros are equal and differ in bits */
+	if (e->ir->beside && ir_facts_of(i)->dst == IR_TYPE_f32 && is_number(e, i->b)) {
+		PTX_PUT_OP(&e->w, compare == PTX_LT_F32 ? PTX_MIN_F32 : PTX_MAX_F32, ptx_reg(e, i->dst), a, b);
+		return;
+	}
 	PTX_PUT_OP(&e->w, compare, p, a, b);
 	PTX_PUT(&e->w, SELP_B32, ptx_reg(e, i->dst), a, b, p);
 }

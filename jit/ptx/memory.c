@@ -242,8 +242,11 @@ static void load_joined(struct ptx_emitter *e, const struct ir_ins *i)
 	for (unsigned k = 0; k < words; k++)
 		d.reg[k] = e->scan.reg[e->ir->ins[at[k]].dst].number;
 	const struct ir_ins *first = &e->ir->ins[at[0]];
-	PTX_PUT_OP(&e->w, op_of[is_shared(e, i)][words == 4], d,
-	           ptx_address(e, first->a, ir_disp(first), i->op == IR_load_strided ? ir_x_stride(i->imm) : 0));
+	const op from = ptx_address(e, first->a, ir_disp(first), i->op == IR_load_strided ? ir_x_stride(i->imm) : 0);
+	for (unsigned k = 0; i->mask && k < words; k++)
+		PTX_PUT(&e->w, MOV_B32, ptx_register(PTX_B32, d.reg[k]), ptx_imm(0));
+	e->w.guard = i->mask ? ptx_reg(e, i->mask) : ptx_imm(0);
+	PTX_PUT_OP(&e->w, op_of[is_shared(e, i)][words == 4], d, from);
 }
 
 /* The predicate of those lanes that i says, of the first n; a constant: all take part. */
@@ -316,8 +319,27 @@ static op lower_half(struct ptx_emitter *e, op word)
 	return low;
 }
 
+static void store_joined(struct ptx_emitter *e, const struct ir_ins *i)
+{
+	op data = { .kind = PTX_TUPLE, .class = PTX_B32, .n = 4 };
+	size_t at[4] = { 0 };
+
+	ptx_stored_members(&e->scan, e->ir, e->at, at);
+	for (unsigned k = 0; k < 4; k++)
+		data.reg[k] = e->scan.reg[e->ir->ins[at[k]].b].number;
+	const struct ir_ins *first = &e->ir->ins[at[0]];
+	const op to = ptx_address(e, first->a, ir_disp(first), ir_x_stride(i->imm));
+	ptx_meet_readers(e, is_shared(e, i));
+	e->w.guard = i->mask ? ptx_reg(e, i->mask) : ptx_imm(0);
+	ptx_store(&e->w, e->cards, PTX_ST_GLOBAL_V4, to, data);
+}
+
 static void store(struct ptx_emitter *e, const struct ir_ins *i)
 {
+	if (e->scan.words[e->at]) {
+		store_joined(e, i);
+		return;
+	}
 	const struct row *r = &rows[ir_row(i)];
 	op to = address_of(e, i), data = ptx_reg(e, i->b);
 	const op some = some_lanes(e, i, i->op == IR_store_first ? 1 : lanes_of(i));

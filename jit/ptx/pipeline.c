@@ -208,7 +208,9 @@ static void find_share(struct ptx_emitter *e)
 
 	if (!e->ir->cooperative) {
 		op block = number,
-		   blocks = e->ir->beside ? ptx_imm(e->ir->waves) : ptx_special(w, parts ? "%nctaid.y" : "%nctaid.x");
+		   blocks = e->ir->beside ? ptx_imm(ptx_block_waves(true, e->ir->shared_bytes + e->ir->local_bytes,
+		                                                    e->ir->waves))
+		                          : ptx_special(w, parts ? "%nctaid.y" : "%nctaid.x");
 		number = ptx_new(w, PTX_B32);
 		if (e->ir->beside)
 			PTX_PUT(w, MAD_U32, number, block, blocks, e->wave);
@@ -310,21 +312,6 @@ static void enter(struct ptx_emitter *e)
 
 /* --- the module */
 
-/* Of a multiprocessor, which shares its registers among them. Products of matrices that wait for their operands want
- * company, and so do groups whose waves do not wait for each other; other kernels want all registers, and so do
- * products whose operands are copied ahead. */
-static unsigned blocks_at_once(const struct ir *ir)
-{
-	bool meets = false, multiplies = false, copies = false;
-
-	for (size_t k = 0; k < ir->n_ins; k++) {
-		multiplies |= ptx_multiplies(&ir->ins[k]);
-		meets |= ir->ins[k].op == IR_barrier;
-		copies |= ir->ins[k].op == IR_copies;
-	}
-	return multiplies ? (copies ? 1 : 2) : ir->cooperative && !meets ? 2 : 1;
-}
-
 void ptx_begin_module(struct ptx_writer *w, struct ptx_buffer *to, bool memory)
 {
 	ptx_format(w, to, ".version %s\n.target sm_%u\n.address_size 64\n", w->capability < 90 ? "7.4" : "8.0",
@@ -382,7 +369,9 @@ static bool make_module(struct object *out, struct ptx_emitter *e, struct error 
 	ptx_format(w, &text,
 	           ".visible .entry " PTX_ENTRY "(.param .u64 arg, .param .s64 begin, .param .u32 per, "
 	           ".param .u32 rest, .param .u32 order, .param .u32 next)\n");
-	ptx_format(w, &text, ".maxntid %u, 1, 1\n.minnctapersm %u\n", e->ir->waves * 32, blocks_at_once(e->ir));
+	ptx_format(w, &text, ".maxntid %u, 1, 1\n.minnctapersm %u\n",
+	           ptx_block_waves(e->ir->beside, e->ir->shared_bytes + e->ir->local_bytes, e->ir->waves) * 32,
+	           ptx_blocks_at_once(e->ir));
 	ptx_put_body(w, &text);
 	out->frame_bytes = e->ir->local_bytes;
 	out->shared_bytes = e->ir->shared_bytes;

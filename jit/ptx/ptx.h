@@ -110,10 +110,10 @@ struct ptx_scan {
 	struct ptx_register *reg;
 	uint32_t numbers[PTX_CLASSES]; /* given out */
 	bool *dead;                    /* by instruction */
-	uint32_t *leader;              /* by instruction: which one does it, a load, too, plus 1; 0: none but itself */
-	bool matrices;  /* all factors of products come from shared memory, and nothing else becomes of them */
-	uint8_t *words; /* by instruction: how many loads of neighbouring words it does, itself among them; 0: no other
-	                 */
+	uint32_t *leader; /* by instruction: which load or store does it, too, plus 1; 0: none but itself */
+	bool matrices;    /* all factors of products come from shared memory, and nothing else becomes of them */
+	uint8_t *words; /* by instruction: how many loads, or stores, of neighbouring words it does, itself among them;
+	                 * 0: no other */
 };
 enum { PTX_ARG_ALIGN = 4 /* pointers in the arguments are multiples of 16 */ };
 bool ptx_scan(struct ptx_scan *s, const struct ir *ir, bool join, bool shared_arg, struct error *err);
@@ -125,6 +125,8 @@ static inline bool ptx_multiplies(const struct ir_ins *i)
 }
 /* The loads that the one at k does, in the order of their words. */
 void ptx_members(const struct ptx_scan *s, const struct ir *ir, size_t k, size_t at[4]);
+/* The stores that the one at k does, which is the last of them. */
+void ptx_stored_members(const struct ptx_scan *s, const struct ir *ir, size_t k, size_t at[4]);
 /* What an address is a displacement from, where the displacement may be folded. */
 uint16_t ptx_root(const struct ptx_scan *s, uint16_t address, int64_t *disp);
 
@@ -294,6 +296,15 @@ struct ptx_launch {
  * one's end sees theirs. NEXT_LATER: the next one does not wait first, so it must not begin before this one may. */
 enum ptx_order { PTX_WAIT_FIRST = 1, PTX_NEXT_LATER = 2 };
 /* Bytes of shared memory that a block needs. */
+/* Waves of a block: a user's kernel has fewer, as a multiprocessor's registers then are divided more finely among
+ * blocks; but not one that has shared or local bytes, which are what bounds the blocks. */
+enum { PTX_USER_WAVES = 4 };
+static inline unsigned ptx_block_waves(bool user, uint32_t bytes, unsigned waves)
+{
+	return user && !bytes && waves > PTX_USER_WAVES ? PTX_USER_WAVES : waves;
+}
+/* occupancy.c: how many blocks a multiprocessor is to have at once. */
+unsigned ptx_blocks_at_once(const struct ir *ir);
 static inline uint32_t ptx_shared_bytes(const struct object *o, unsigned waves)
 {
 	return ((o->shared_bytes + 63) & ~63u) + waves * o->frame_bytes;

@@ -4,14 +4,17 @@
  * Never changes the IR. A load of 8 or 16 bytes must be aligned to that, which the IR does not promise. It is known
  * from how an address is computed, of pointers in the arguments (PTX_ARG_ALIGN: plans give no others), and of strided
  * loads whose stride is a multiple of 16: there the template means vectors of 16 bytes (target->lane_bytes), which lie
- * at multiples of 16. The simulator traps on an address that is not.
+ * at multiples of 16. Users' kernels (ir->beside) mean nothing by it. The simulator traps on an address that is not.
  */
 #include "jit/ptx/ptx.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGN_MAX = 6, LOOK_AHEAD = 96 };
+enum { ALIGN_MAX = 6, LOOK_AHEAD = 96, LOOK_AHEAD_OF_USERS = 2048 };
+
+/* Users' kernels are longer, where units stand side by side. */
+static size_t look_ahead(const struct ir *ir) { return ir->beside ? LOOK_AHEAD_OF_USERS : LOOK_AHEAD; }
 
 /* Backward: what has no effect, writes no variable and has no live use. */
 static void find_dead(struct ptx_scan *s, const struct ir *ir)
@@ -185,24 +188,44 @@ static void find_factors(struct ptx_scan *s, const struct ir *ir)
 struct word {
 	uint16_t root;
 	uint32_t stride; /* 0: the same for all lanes */
+	uint16_t mask;
 	int64_t disp;
 	unsigned align; /* of the root, or what it counts as */
 };
+
+/* Loads and stores that one instruction does have the same mask. */
+static bool keeps_mask(const struct ir *ir, const struct ir_ins *i)
+{
+	return !i->mask || (ir->beside && !ir->is_var[i->mask]);
+}
 
 static bool is_word(const struct ir *ir, const struct ptx_scan *s, size_t k, struct word *w)
 {
 	const struct ir_ins *i = &ir->ins[k];
 	bool strided = i->op == IR_load_strided;
 
-	if (s->dead[k] || i->mask || (!strided && (i->op != IR_bcast || ir_types[i->type].bytes != 4)) ||
+	if (s->dead[k] || !keeps_mask(ir, i) || (!strided && (i->op != IR_bcast || ir_types[i->type].bytes != 4)) ||
 	    ir->is_var[i->dst])
 		return false;
-	*w = (struct word){ .stride = strided ? ir_x_stride(i->imm) : 0, .disp = ir_disp(i) };
+	*w = (struct word){ .stride = strided ? ir_x_stride(i->imm) : 0, .mask = i->mask, .disp = ir_disp(i) };
 	w->root = ptx_root(s, i->a, &w->disp);
 	unsigned by_stride = align_of(w->stride);
 	w->align = min(s->reg[w->root].align, by_stride);
-	if (strided && by_stride >= 4)
+	if (strided && by_stride >= 4 && !ir->beside)
 		w->align = 4;
+	return true;
+}
+
+static bool is_stored_word(const struct ir *ir, const struct ptx_scan *s, size_t k, struct word *w)
+{
+	const struct ir_ins *i = &ir->ins[k];
+
+	if (i->op != IR_store_strided || !keeps_mask(ir, i) || ir_types[i->type].bytes != 4 || ir->is_var[i->b] ||
+	    s->reg[i->a].shared)
+		return false;
+	*w = (struct word){ .stride = ir_x_stride(i->imm), .mask = i->mask, .disp = ir_disp(i) };
+	w->root = ptx_root(s, i->a, &w->disp);
+	w->align = min(s->reg[w->root].align, align_of(w->stride));
 	return true;
 }
 
@@ -224,11 +247,12 @@ static bool find_members(const struct ir *ir, const struct ptx_scan *s, size_t k
 	int64_t bytes = 4 * (int64_t)words, from = first.disp - ((first.disp % bytes) + bytes) % bytes;
 	for (unsigned j = 0; j < 4; j++)
 		at[j] = SIZE_MAX;
-	for (size_t m = k; m < ir->n_ins && m < k + LOOK_AHEAD && n < words; m++) {
+	for (size_t m = k; m < ir->n_ins && m < k + look_ahead(ir) && n < words; m++) {
 		if (m > k && stops(ir, m, first.root))
 			break;
 		if (s->leader[m] || !is_word(ir, s, m, &other) || other.root != first.root ||
-		    other.stride != first.stride || other.disp < from || other.disp >= from + bytes || other.disp % 4)
+		    other.stride != first.stride || other.mask != first.mask || other.disp < from ||
+		    other.disp >= from + bytes || other.disp % 4)
 			continue;
 		size_t *slot = &at[(other.disp - from) / 4];
 		if (*slot != SIZE_MAX)
@@ -247,11 +271,23 @@ void ptx_members(const struct ptx_scan *s, const struct ir *ir, size_t k, size_t
 
 	ptx_root(s, i->a, &from);
 	from -= (from % bytes + bytes) % bytes;
-	for (size_t m = k; m < ir->n_ins && m < k + LOOK_AHEAD; m++) {
+	for (size_t m = k; m < ir->n_ins && m < k + look_ahead(ir); m++) {
 		struct word w;
 		if (s->leader[m] == k + 1 && is_word(ir, s, m, &w))
 			at[(w.disp - from) / 4] = m;
 	}
+}
+
+void ptx_stored_members(const struct ptx_scan *s, const struct ir *ir, size_t k, size_t at[4])
+{
+	struct word w;
+	unsigned n = 0;
+
+	for (size_t m = k + 1; m-- > 0 && n < s->words[k];)
+		if (s->leader[m] == k + 1 && is_stored_word(ir, s, m, &w)) {
+			at[(w.disp & 15) / 4] = m;
+			n++;
+		}
 }
 
 static void join_loads(struct ptx_scan *s, const struct ir *ir)
@@ -273,6 +309,36 @@ static void join_loads(struct ptx_scan *s, const struct ir *ir)
 	}
 }
 
+/* Four stores of neighbouring words with nothing between them but what is computed: the last one does all. */
+static void join_stores_from(struct ptx_scan *s, const struct ir *ir, size_t k)
+{
+	struct word first, other;
+	size_t at[4];
+	unsigned n = 0;
+
+	if (!is_stored_word(ir, s, k, &first) || first.align < 4 || first.disp % 16)
+		return;
+	for (size_t m = k; m < ir->n_ins && n < 4; m++) {
+		if (is_stored_word(ir, s, m, &other) && other.root == first.root && other.stride == first.stride &&
+		    other.mask == first.mask && other.disp == first.disp + 4 * n)
+			at[n++] = m;
+		else if (ir_does(ir->ins[m].op, IR_BRANCHES | IR_MEETS | IR_WRITES | IR_READS))
+			return;
+	}
+	if (n < 4)
+		return;
+	for (unsigned j = 0; j < 4; j++)
+		s->leader[at[j]] = (uint32_t)at[3] + 1;
+	s->words[at[3]] = 4;
+}
+
+static void join_stores(struct ptx_scan *s, const struct ir *ir)
+{
+	for (size_t k = 0; ir->beside && k < ir->n_ins; k++)
+		if (!s->leader[k])
+			join_stores_from(s, ir, k);
+}
+
 bool ptx_scan(struct ptx_scan *s, const struct ir *ir, bool join, bool shared_arg, struct error *err)
 {
 	*s = (struct ptx_scan){ .shared_arg = shared_arg,
@@ -292,8 +358,10 @@ bool ptx_scan(struct ptx_scan *s, const struct ir *ir, bool join, bool shared_ar
 	find_roots(s, ir, s->numbers);
 	find_biased(s, ir);
 	find_factors(s, ir);
-	if (join)
+	if (join) {
 		join_loads(s, ir);
+		join_stores(s, ir);
+	}
 	return true;
 }
 

@@ -248,7 +248,7 @@ static jit_kernel *open_bound(jit_compute *c, struct source_kernel *s, struct er
 		.fault = s->check ? fault : NULL,
 		.user = s,
 		.parameters = jk_parameters(s->bound),
-		.units = jk_units(s->bound),
+		.units = s->interpreted ? jk_units(s->bound) : jk_units_on(s->bound, c->device->facts.target),
 		.bytes_read = jk_bytes_read(s->bound),
 		.bytes_written = jk_bytes_written(s->bound),
 		.operations = jk_operations(s->bound)

@@ -223,7 +223,7 @@ static bool compile(const struct run *r, const struct target *t, struct ir *ir, 
 static bool run_x86(const struct run *r, const struct target *t, uint8_t *memory)
 {
 	const struct target_cpu cpu = target_this_cpu();
-	const int64_t units = (int64_t)jk_units(r->kernel), cut = units / 2;
+	const int64_t units = (int64_t)jk_units_on(r->kernel, t), cut = units / 2;
 	uint64_t arg[JK_MAX_PARAMETERS + 1];
 	struct error err = { 0 };
 	struct object object;
@@ -264,7 +264,7 @@ static bool run_rdna(const struct run *r, enum rdna_gen gen, uint8_t *memory)
 		.arg = arg,
 		.n_args = jk_parameters(r->kernel),
 		.begin = 0,
-		.end = (int64_t)jk_units(r->kernel),
+		.end = (int64_t)jk_units_on(r->kernel, t),
 		.memory = { { memory, r->bytes, true } }
 	};
 	if (!rdna_call(&c, &(struct sim_options){ .memory = SIM_MEMORY_RANDOM, .seed = 3, .perturb = 77 }, &err)) {
@@ -307,7 +307,7 @@ static bool run_ptx(const struct run *r, uint8_t *memory)
 		                        .args = (uint64_t *)(void *)(block + r->bytes),
 		                        .n_args = (unsigned)jk_parameters(r->kernel),
 		                        .numbers = numbers };
-	if (!ptx_call_block(card, &object, 1, &b, (int64_t)jk_units(r->kernel), &err)) {
+	if (!ptx_call_block(card, &object, 1, &b, (int64_t)jk_units_on(r->kernel, t), &err)) {
 		ir_print(&ir, stderr);
 		fail_msg("%s: %s", t->name, err.text);
 	}

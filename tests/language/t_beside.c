@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/language/run_kernel.h"
 
@@ -195,11 +196,127 @@ static void test_large_factors(void **state)
 	run_close(&r);
 }
 
+/* Lanes that have four neighbours: what an instance wrote it reads again, a row's last ones, and reads that begin
+ * between the neighbours' places. */
+static void one_quads(size_t m, size_t n)
+{
+	char constants[64];
+	struct run r;
+
+	snprintf(constants, sizeof constants, "m=%zu n=%zu", m, n);
+	run_open(&r,
+	         "const i64 m; const i64 n;\n"
+	         "kernel quads(in f32 a[m][n + 8], in u32 b[n + 4], inout f32 c[m][n + 4], out i32 d[m][n + 4], inout "
+	         "u32 e[m][n + 4])\n"
+	         "over (y in m, x in 4..n + 4) {\n"
+	         "	f32 s = a[y][x - 3] * 0.5 + a[y][x + 3] + c[y][x];\n"
+	         "	if (s > 1) { s -= 1; }\n"
+	         "	c[y][x] = s;\n"
+	         "	e[y][x] = e[y][x] ^ b[x];\n"
+	         "	d[y][x] = i32(b[x - 1] & 255) + i32(x) + i32(c[y][x] * 4) + i32(b[3] & 7);\n"
+	         "}\n",
+	         "quads", constants);
+	float *a = run_array(&r, "a"), *c = run_array(&r, "c"), *old = malloc(m * (n + 4) * sizeof *old);
+	uint32_t *b = run_array(&r, "b"), *e = run_array(&r, "e");
+	assert_non_null(old);
+	for (size_t i = 0; i < m * (n + 8); i++)
+		a[i] = (float)((i * 2654435761u >> 9) % 1000) / 500 - 1;
+	for (size_t i = 0; i < n + 4; i++)
+		b[i] = (uint32_t)i * 2246822519u;
+	for (size_t i = 0; i < m * (n + 4); i++) {
+		old[i] = c[i] = (float)((i * 2246822519u >> 9) % 1000) / 500 - 1;
+		e[i] = (uint32_t)i * 7;
+	}
+	run_everywhere(&r, RUN_CARDS);
+	for (size_t y = 0; y < m; y++)
+		for (size_t x = 4; x < n + 4; x++) {
+			const size_t i = y * (n + 4) + x;
+			const float half = element(&r, "a", y * (n + 8) + x - 3) * 0.5f,
+				    first = half + element(&r, "a", y * (n + 8) + x + 3), sum = first + old[i];
+			const float s = sum > 1 ? sum - 1 : sum;
+			assert_true(element(&r, "c", i) == s);
+			assert_int_equal(((const uint32_t *)run_array(&r, "e"))[i],
+			                 (uint32_t)i * 7 ^ (uint32_t)x * 2246822519u);
+			assert_int_equal(((const int32_t *)run_array(&r, "d"))[i],
+			                 (int32_t)((uint32_t)(x - 1) * 2246822519u & 255) + (int32_t)x +
+			                         (int32_t)(s * 4) + (int32_t)(3 * 2246822519u & 7));
+		}
+	free(old);
+	run_close(&r);
+}
+
+static void test_quads(void **state)
+{
+	static const size_t n[] = { 300, 4, 133, 1, 124, 128, 132, 252, 256, 260, 380, 516 };
+	const size_t count = getenv("JITRUN_TEST_QUICK") ? 3 : sizeof n / sizeof *n;
+
+	(void)state;
+	for (size_t k = 0; k < count; k++)
+		one_quads(1 + k % 3, n[k]);
+}
+
+/* A card loads four neighbours at once where they lie at multiples of 16 bytes alone. */
+static void test_unaligned(void **state)
+{
+	(void)state;
+	for (int64_t from = 0; from < 4; from++) {
+		struct run r;
+		run_open(&r,
+		         "kernel four(i32 at, in f32 x[404], out f32 o[100]) over (i in 100) {\n"
+		         "	i32 k = min(max(at, 0), 4);\n"
+		         "	o[i] = x[4 * i + k] + x[4 * i + k + 1] + x[4 * i + k + 2] + x[4 * i + k + 3];\n"
+		         "}\n",
+		         "four", "");
+		run_set_bits(&r, "at", (uint64_t)from);
+		for (int i = 0; i < 404; i++)
+			((float *)run_array(&r, "x"))[i] = (float)i;
+		run_everywhere(&r, RUN_CARDS);
+		for (int64_t i = 0; i < 100; i++)
+			assert_true(((const float *)run_array(&r, "o"))[i] == (float)(16 * i + 4 * from + 6));
+		run_close(&r);
+	}
+}
+
+/* Least and greatest of a value and a constant, and 1 / x, of numbers, zeros, infinities and, where that gives a
+ * number, NaN. */
+static void test_constants(void **state)
+{
+	static const uint32_t special[] = { 0,          0x80000000, 0x7f800000, 0xff800000, 1,
+		                            0x80000001, 0x7f7fffff, 0x3f800000, 0xc0200000, 0x40400000,
+		                            0x7fc00000, 0xffc00001, 0x00800000, 0xfe800000 };
+	enum { N = 260, SPECIAL = sizeof special / sizeof *special };
+	struct run r;
+	(void)state;
+
+	run_open(&r,
+	         "kernel bounds(in f32 x[260], out f32 low[260], out f32 high[260], out f32 one[260])\n"
+	         "over (i in 260) {\n"
+	         "	low[i] = min(x[i], 3); high[i] = max(x[i], -2.5);\n"
+	         "	one[i] = 1 / max(min(x[i], 1.5e30), -1);\n"
+	         "}\n",
+	         "bounds", "");
+	float x[N];
+	for (size_t i = 0; i < N; i++)
+		memcpy(&x[i], &(uint32_t){ i < 2 * SPECIAL ? special[i % SPECIAL] : (uint32_t)i * 2654435761u }, 4);
+	memcpy(run_array(&r, "x"), x, sizeof x);
+	run_everywhere(&r, RUN_CARDS);
+	for (size_t i = 0; i < N; i++) {
+		const float low = x[i] < 3 ? x[i] : 3, high = x[i] > -2.5f ? x[i] : -2.5f,
+			    within = x[i] < 1.5e30f ? x[i] : 1.5e30f, one = 1 / (within > -1 ? within : -1);
+		assert_memory_equal((const float *)run_array(&r, "low") + i, &low, 4);
+		assert_memory_equal((const float *)run_array(&r, "high") + i, &high, 4);
+		assert_memory_equal((const float *)run_array(&r, "one") + i, &one, 4);
+	}
+	run_close(&r);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_products), cmocka_unit_test(test_ragged),
-		                            cmocka_unit_test(test_wide), cmocka_unit_test(test_own_ends),
-		                            cmocka_unit_test(test_large_factors) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_products),  cmocka_unit_test(test_ragged),        cmocka_unit_test(test_wide),
+		cmocka_unit_test(test_own_ends),  cmocka_unit_test(test_large_factors), cmocka_unit_test(test_quads),
+		cmocka_unit_test(test_unaligned), cmocka_unit_test(test_constants)
+	};
 
 	return cmocka_run_group_tests_name("t_beside", tests, NULL, NULL);
 }

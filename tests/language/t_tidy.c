@@ -7,6 +7,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "jit/compile.h"
 #include "jit/ir/ir.h"
 #include "jit/target.h"
 #include "tests/language/run_kernel.h"
@@ -34,7 +38,9 @@ static struct counts count(const struct run *r, const char *target, unsigned op)
 		c.all += ir.ins[k].op == op;
 		c.in_loops += ir.ins[k].op == op && loops > 0;
 		c.in_inner_loops += ir.ins[k].op == op && loops > 2;
-		stores = ir_does(ir.ins[k].op, IR_BRANCHES) ? 0 : stores + (ir.ins[k].op == IR_store);
+		stores = ir_does(ir.ins[k].op, IR_BRANCHES)
+		                 ? 0
+		                 : stores + (ir.ins[k].op == IR_store || ir.ins[k].op == IR_store_strided);
 		c.behind_stores += ir.ins[k].op == op && stores > 0;
 		divisions = ir_does(ir.ins[k].op, IR_BRANCHES) ? 0 : divisions + (ir.ins[k].op == IR_div);
 		c.behind_divisions += ir.ins[k].op == op && divisions > 0;
@@ -75,9 +81,9 @@ static void test_not_joined(void **state)
 	struct run r;
 
 	run_open(&r, text, NULL, "n=64");
-	/* avx2: four vectors in a turn */
+	/* avx2: four vectors in a turn; sm90: lanes with four neighbours */
 	assert_int_equal(count(&r, "avx2", IR_load).all, 4 * count(&r, "none", IR_load).all);
-	assert_int_equal(count(&r, "sm90", IR_load).all, 2 * count(&r, "none", IR_load).all);
+	assert_int_equal(count(&r, "sm90", IR_load_strided).all, 4 * count(&r, "none", IR_load).all);
 	run_close(&r);
 }
 
@@ -91,8 +97,8 @@ static void test_late_stores(void **state)
 	(void)state;
 
 	run_open(&r, text, NULL, "n=1024");
-	assert_int_equal(count(&r, "sm90", IR_load).all, 4);
-	assert_int_equal(count(&r, "sm90", IR_load).behind_stores, 0);
+	assert_int_equal(count(&r, "sm90", IR_load_strided).all, 4);
+	assert_int_equal(count(&r, "sm90", IR_load_strided).behind_stores, 0);
 	assert_int_equal(count(&r, "avx2", IR_load).behind_stores, 3);
 	run_close(&r);
 }
@@ -109,8 +115,8 @@ static void test_early_reads(void **state)
 	(void)state;
 
 	run_open(&r, text, "k", "n=1024");
-	assert_int_equal(count(&r, "sm90", IR_load).all, 4);
-	assert_int_equal(count(&r, "sm90", IR_load).behind_divisions, 0);
+	assert_int_equal(count(&r, "sm90", IR_load_strided).all, 4);
+	assert_int_equal(count(&r, "sm90", IR_load_strided).behind_divisions, 0);
 	assert_int_equal(count(&r, "gfx1100", IR_load).behind_divisions, 3);
 	assert_int_equal(count(&r, "avx2", IR_load).behind_divisions, 3);
 	run_close(&r);
@@ -256,6 +262,42 @@ static void test_ahead(void **state)
 	run_close(&r);
 }
 
+static void expect_text(const char *example, const char *constants, const char *const *text, size_t n)
+{
+	struct error err = { 0 };
+	struct object object;
+	struct run r;
+	struct ir ir;
+
+	run_open_example(&r, example, NULL, constants);
+	assert_true(jk_build(&ir, r.kernel, target_find("sm90"), false, &err));
+	assert_true(compile_ir(&object, &ir, target_find("sm90"), &(struct compile_options){ 0 }, NULL, &err));
+	char *ptx = strndup((const char *)object.code, object.code_bytes);
+	assert_non_null(ptx);
+	for (size_t k = 0; k < n; k++)
+		if (!strstr(ptx, text[k]))
+			fail_msg("%s has no %s", example, text[k]);
+	free(ptx);
+	object_free(&object);
+	ir_free(&ir);
+	run_close(&r);
+}
+#define EXPECT_TEXT(example, constants, ...) \
+	expect_text(example, constants, (const char *const[]){ __VA_ARGS__ }, \
+	            sizeof((const char *const[]){ __VA_ARGS__ }) / sizeof(char *))
+
+/* On an NVIDIA card a lane moves 16 bytes at once, and blocks are small and leave room for others, unless rows are kept
+ * in registers, or blocks have bytes of their own. */
+static void test_cards_text(void **state)
+{
+	(void)state;
+	EXPECT_TEXT("saxpy", "n=1024", "ld.global.v4.b32", "st.global.v4.b32", ".maxntid 128, 1, 1\n.minnctapersm 8\n");
+	EXPECT_TEXT("silu", "n=100", "ld.global.v4.b32", "min.f32", "max.f32", "div.rn.f32");
+	EXPECT_TEXT("softmax", "rows=3 n=4096", "rcp.rn.f32", ".maxntid 128, 1, 1\n.minnctapersm 3\n");
+	EXPECT_TEXT("matmul", "m=64 n=256 k=16", "ld.global.v4.b32", ".maxntid 128, 1, 1\n.minnctapersm 4\n");
+	EXPECT_TEXT("histogram", "n=100000", ".maxntid 256, 1, 1\n.minnctapersm 1\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -268,7 +310,8 @@ int main(void)
 		cmocka_unit_test(test_hidden_beginnings),
 		cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_larger_counts),
-		cmocka_unit_test(test_ahead)
+		cmocka_unit_test(test_ahead),
+		cmocka_unit_test(test_cards_text)
 	};
 
 	return cmocka_run_group_tests_name("t_tidy", tests, NULL, NULL);

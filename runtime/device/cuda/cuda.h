@@ -24,6 +24,7 @@ struct cuda_kernel {
 	struct key key;
 	void *module[CUDA_CARDS_MAX], *function[CUDA_CARDS_MAX];
 	uint32_t shared_bytes, resident; /* of a block; blocks that live at once on the card */
+	uint32_t waves;                  /* of a block */
 	bool cooperative;
 };
 

@@ -146,11 +146,12 @@ static bool load(struct cuda *d, struct cuda_kernel *out, const struct kernel *k
 
 	out->key = k->key;
 	out->cooperative = k->object.cooperative;
-	out->shared_bytes = ptx_shared_bytes(&k->object, t->waves);
+	out->waves = ptx_block_waves(k->key.kind == KEY_USER, k->object.shared_bytes + k->object.frame_bytes, t->waves);
+	out->shared_bytes = ptx_shared_bytes(&k->object, out->waves);
 	for (unsigned i = d->cards; i-- > 0 && !result;) /* the first one last, whose context then is this thread's */
 		result = load_on(d, i, out, cubin);
 	if (!result)
-		result = d->api->function_blocks(&blocks, out->function[0], (int)(t->waves * t->lanes),
+		result = d->api->function_blocks(&blocks, out->function[0], (int)(out->waves * t->lanes),
 		                                 out->shared_bytes);
 	out->resident = (uint32_t)blocks * d->units;
 	if (!result && blocks >= 1)

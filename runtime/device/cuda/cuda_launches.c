@@ -11,7 +11,10 @@
 #include "runtime/device/cuda/cuda_pass.h"
 
 enum { MAX_PARTS = 1 << 15, MAX_BLOCKS = 65535, MAX_ALIKE = 4096, USER_ROUNDS = 16 };
-#define WORK_OF_ROUND 600 /* bytes and operations of a unit that make one more round worth its start */
+/* Bytes and operations of a unit that make one more round worth its start; of kernels whose blocks have bytes of their
+ * own, which are cleared and added up. */
+#define WORK_OF_ROUND 150
+#define WORK_OF_ROUND_WITH_BYTES 600
 
 /* In how many parts `tiles` column tiles are done the soonest, by so many blocks of which `resident` live at once: as
  * many turns as there are times that the card is filled, of as many tiles as a part has. Of equal ones the fewest, in
@@ -41,9 +44,10 @@ static void share_weights(uint64_t tiles, uint64_t resident, uint64_t *parts, ui
 
 /* Blocks of a user's kernel for each that lives at once. With many, units that are done at the same time lie near each
  * other, and so does what they read. */
-static uint64_t user_rounds(const struct plan_op *op)
+static uint64_t user_rounds(const struct plan_op *op, bool has_bytes)
 {
-	const double work = (op->moves + op->operations) / (double)(op->end - op->begin) / WORK_OF_ROUND;
+	const double work = (op->moves + op->operations) / (double)(op->end - op->begin) /
+	                    (has_bytes ? WORK_OF_ROUND_WITH_BYTES : WORK_OF_ROUND);
 
 	return work < 1 ? 1 : work < USER_ROUNDS ? (uint64_t)work : USER_ROUNDS;
 }
@@ -64,9 +68,9 @@ static void partition(const struct cuda_stream *s, struct cuda_plan *c, unsigned
 	const uint64_t tiles = r.parts ? l->arg[MATMUL_TILES] : 1;
 	const bool large = r.operands != MATMUL_DIRECT && tiles <= MAX_PARTS;
 	const bool floats = r.engine == MATMUL_SIDE_BY_SIDE, at_once = large || tiles > 1 || floats;
-	uint64_t waves = k->cooperative ? 1 : t->waves, each = at_once ? r.together : waves,
+	uint64_t waves = k->cooperative ? 1 : k->waves, each = at_once ? r.together : waves,
 		 max = large                     ? MAX_BLOCKS
-	               : k->key.kind == KEY_USER ? k->resident * user_rounds(l)
+	               : k->key.kind == KEY_USER ? k->resident * user_rounds(l, k->shared_bytes > 0)
 	                                         : k->resident,
 		 blocks = (units.n + each - 1) / each;
 
@@ -143,7 +147,7 @@ static int launch_on(const struct cuda_stream *s, struct cuda_plan *c, unsigned 
 	const bool parts = matmul_recipe(&k->key, t).parts; /* else there is one */
 	const struct cuda_launch_config config = {
 		.grid = { parts ? side->parts[i] : side->blocks[i], parts ? side->blocks[i] : 1, n },
-		.block = { t->waves * t->lanes, 1, 1 },
+		.block = { k->waves * t->lanes, 1, 1 },
 		.shared_bytes = k->shared_bytes,
 		.stream = s->queue[card],
 		.attribute = &attribute,
