@@ -1,7 +1,8 @@
-/* bench/images_main.c - how long an image encoder takes: bench/images MMPROJ PIXELS [ROUNDS [THREADS]], a picture of so
- * many pixels on each side. Prints the seconds of each round; the first one, which writes kernels, is printed apart.
+/* bench/images_main.c - how long an image encoder takes: bench/images MMPROJ PIXELS [ROUNDS [THREADS [DEVICE]]], a
+ * picture of so many pixels on each side. THREADS 0 are all that there are. Prints the seconds of each round; the first
+ * one, which writes kernels, is printed apart.
  *
- * bench/images.sh runs it in turns with llama.cpp.
+ * bench/images.sh runs it in turns with llama.cpp, bench/torch_tower.py in turns with PyTorch.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,13 +41,14 @@ int main(int argc, char **argv)
 	struct error err = { 0 };
 	jit_error e = { 0 };
 
-	if (argc < 3 || argc > 5) {
-		fprintf(stderr, "usage: bench/images MMPROJ PIXELS [ROUNDS [THREADS]]\n");
+	if (argc < 3 || argc > 6) {
+		fprintf(stderr, "usage: bench/images MMPROJ PIXELS [ROUNDS [THREADS [DEVICE]]]\n");
 		return 2;
 	}
 	const uint32_t side = (uint32_t)strtoul(argv[2], NULL, 10);
-	jit_compute *c =
-		jit_compute_open(&JIT_COMPUTE_OPTIONS(.device = "cpu", .threads = argc > 4 ? atoi(argv[4]) : 0), &e);
+	jit_compute *c = jit_compute_open(
+		&JIT_COMPUTE_OPTIONS(.device = argc > 5 ? argv[5] : "cpu", .threads = argc > 4 ? atoi(argv[4]) : 0),
+		&e);
 	struct tower *t = c ? tower_open(argv[1], c, &err) : NULL;
 	if (!t) {
 		fprintf(stderr, "bench/images: %s%s\n", e.message, err.text);

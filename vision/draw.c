@@ -10,7 +10,7 @@
 #include "vision/parts.h"
 
 /* Scores that are computed at a time, where there are more patches: so much memory they take at most. */
-enum { SCORES_MAX = 1 << 24, NO_LAYER = 0 };
+enum { SCORES_MAX = 1 << 26, NO_LAYER = 0 };
 
 struct drawing {
 	struct draw d;
@@ -191,17 +191,19 @@ static tensor_value scaled(struct drawing *w, tensor_value scores)
 	return w->s->flags & TOWER_HEAD_NORMS ? scores : draw_with(&w->d, OP_mul, scores, by);
 }
 
-/* Attention of queries first .. end - 1: [heads, queries, dim]. */
+/* Attention of queries first .. end - 1: [queries, heads, dim]. */
 static tensor_value attend(struct drawing *w, const tensor_value qkv[3], uint64_t first, uint64_t end)
 {
 	struct draw *d = &w->d;
 	const tensor_value q = first == 0 && end == w->rows ? qkv[0] : draw_slice(d, qkv[0], 0, first, end, 1);
 	const tensor_value scores = scaled(w, draw_dot_of(d, q, qkv[1], 2, 2, 1, 1));
 
-	return draw_dot_of(d, draw_softmax(d, scores, 4), qkv[2], 2, 0, 0, 1);
+	return draw_transpose(d, draw_dot_of(d, draw_softmax(d, scores, 4), qkv[2], 2, 0, 0, 1),
+	                      (unsigned[]){ 1, 0, 2 });
 }
 
-/* Of all, in so many parts that their scores take no more memory than is meant for them: [rows, hidden]. */
+/* Of all, in so many parts that their scores take no more memory than is meant for them: [rows, hidden]. Parts are
+ * joined along their first axis, as they are then made where they belong. */
 static tensor_value attend_all(struct drawing *w, const tensor_value qkv[3])
 {
 	struct draw *d = &w->d;
@@ -213,8 +215,7 @@ static tensor_value attend_all(struct drawing *w, const tensor_value qkv[3])
 	at_once = at_once < min ? min : at_once;
 	for (uint64_t first = 0; first < w->rows; first += at_once)
 		part[n++] = attend(w, qkv, first, first + at_once < w->rows ? first + at_once : w->rows);
-	tensor_value y = n > 1 ? draw_concatenate(d, part, (unsigned)n, 1) : part[0];
-	y = draw_transpose(d, y, (unsigned[]){ 1, 0, 2 });
+	const tensor_value y = n > 1 ? draw_concatenate(d, part, (unsigned)n, 0) : part[0];
 	return draw_dims(d, y, 2, (uint64_t[]){ w->rows, w->s->hidden });
 }
 

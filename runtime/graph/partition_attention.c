@@ -67,10 +67,11 @@ static bool measure(struct attention *a)
 }
 
 /* As many queries as sums fit into registers, and scores into a part of the second cache. The last block is filled up
- * with queries that are computed again. */
+ * with queries that are computed again. On a card one warp has a block: with many keys the scores leave room for few
+ * warps, and products by themselves are faster. */
 static bool choose_block(struct attention *a, const struct tensor_graph *g, unsigned lanes)
 {
-	enum { CARDS = 4, MIN = 4, CHAINS = 8, BYTES = 256 << 10 };
+	enum { CARDS = 4, CARD_KEYS = 256, MIN = 4, CHAINS = 8, BYTES = 256 << 10 };
 	const uint64_t bytes = tensor_type_bytes(g->value[a->scores].type),
 		       max = (lanes == 0    ? CARDS
 	                      : lanes >= 16 ? 14
@@ -81,6 +82,8 @@ static bool choose_block(struct attention *a, const struct tensor_graph *g, unsi
 	for (uint32_t i = 0; i < a->rows.nodes; i++)
 		tiles += partition_rows_tile(g, &a->rows, i);
 	a->block = 0;
+	if (!lanes && a->keys > CARD_KEYS)
+		return false;
 	for (uint64_t r = MIN < max ? MIN : max; r <= max && r <= a->queries; r++) {
 		const uint64_t cost = (a->queries + r - 1) / r * (r < CHAINS && lanes ? CHAINS + 2 : r + 2);
 		if ((r + tiles) * a->keys * bytes > BYTES || cost > min)

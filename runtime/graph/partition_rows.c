@@ -213,7 +213,7 @@ static bool ban(const struct row_view *v, const struct row_trace *t)
 static bool is_worth(const struct row_view *v, const struct row_trace *t, unsigned lanes)
 {
 	enum { ROWS = 16, SMALL = 1 << 14, NARROW = 8, TILES = 2 };
-	enum { WIDE = 1 << 16, WIDE_TILES = 8192, WIDE_ON_CARDS = 2048 };
+	enum { WIDE = 1 << 16, WIDE_TILES = 8192, WIDE_ON_CARDS = 4096 };
 	uint32_t tiles = 0;
 
 	for (uint32_t i = 0; i < t->nodes; i++)

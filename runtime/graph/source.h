@@ -28,7 +28,7 @@ struct source_row {
 struct source {
 	const struct tensor_graph *g;
 	const struct partition *p;
-	unsigned lanes;                         /* of a CPU's vectors; 0: a card, whose products are plain loops */
+	unsigned lanes;                         /* of a CPU's vectors; 0: a card */
 	struct bytes text;                      /* the kernel, 0 behind its end */
 	struct prepared prepared[PREPARED_MAX]; /* parameters behind read[], p0 and p1 */
 	unsigned n_prepared;

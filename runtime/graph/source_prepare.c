@@ -122,5 +122,5 @@ void prepare_columns(struct source *s, struct tile *t, tensor_value v, const str
 	t->column.array = prepare_end(s, &to, v, false, t->batches * blocks * t->depth * width);
 	t->column.base = source_text(s, "b * %" PRIu64 " + p * %" PRIu64, blocks * t->depth * width, t->depth * width);
 	t->column.depth = source_text(s, "k * %" PRIu64, width);
-	t->column.step = t->lanes;
+	t->column.step = t->step;
 }

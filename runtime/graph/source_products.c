@@ -99,7 +99,7 @@ static void find_rows(struct source *s, struct tile *t, tensor_value v, const st
 	const bool one = through_is_straight(&side->own, &own), straight = through_is_straight(&side->sum, &sum) && one;
 	const bool collide = own * tensor_type_bytes(info(s, v)->type) % SETS == 0 && t->r > 6 && t->rows > t->r;
 
-	if (!straight || (t->r > 1 && (collide || is_constant(s, v)))) {
+	if (!straight || (s->lanes && t->r > 1 && (collide || is_constant(s, v)))) {
 		prepare_rows(s, t, v, side, t->batches);
 		return;
 	}
@@ -119,17 +119,22 @@ static void find_columns(struct source *s, struct tile *t, tensor_value v, const
 	const uint64_t behind = tile_column_blocks(t) * tile_width(t) - t->columns;
 	const char *array = NULL;
 
-	if (straight && (own == 1 || t->columns == 1) && !is_constant(s, v) && tile_row_blocks(t) <= BLOCKS)
+	if (straight && (own == 1 || t->columns == 1) &&
+	    (!s->lanes || (!is_constant(s, v) && tile_row_blocks(t) <= BLOCKS)))
 		array = behind ? source_array_behind(s, v, behind) : source_array(s, v);
 	if (!array) {
 		prepare_columns(s, t, v, side);
 		return;
 	}
+	if (!s->lanes && sum % t->j) { /* lines begin anywhere: several columns cannot be loaded at once */
+		t->apart = 1;
+		t->step = t->lanes;
+	}
 	t->column = (struct tile_side){
 		.array = array,
 		.base = source_text(s, "%s + p * %" PRIu64, through_distance(s, &side->batch, "b"), tile_width(t)),
 		.depth = source_text(s, "k * %" PRIu64, sum),
-		.step = t->lanes
+		.step = t->step
 	};
 }
 
@@ -152,7 +157,7 @@ struct position product_position(struct source *s, const struct side side[2], co
 
 static struct position position(struct source *s, const struct tile *t, const char *row, unsigned j)
 {
-	const char *column = source_text(s, "(p * %" PRIu64 " + n + %u)", tile_width(t), j * t->lanes);
+	const char *column = source_text(s, "(p * %" PRIu64 " + n * %u + %u)", tile_width(t), t->apart, j * t->step);
 
 	return product_position(s, t->user, "b", t->transposed ? column : row, t->transposed ? row : column);
 }
@@ -173,9 +178,13 @@ static struct tile tile_of(const struct tensor_graph *g, const struct tensor_nod
 		          .user = side };
 	const uint64_t max = INT32_MAX;
 
-	if (!lanes || !t.depth || !t.batches)
+	if (!t.depth || !t.batches)
 		return t;
-	tile_choose(&t, (t.columns + t.lanes - 1) / t.lanes, tensor_wide_type(g->value[n->first].type));
+	const int wide = tensor_wide_type(g->value[n->first].type);
+	if (lanes)
+		tile_choose(&t, (t.columns + t.lanes - 1) / t.lanes, wide);
+	else
+		tile_choose_on_card(&t, wide);
 	if (t.r && (t.batches * tile_row_blocks(&t) * t.r * t.depth > max ||
 	            t.batches * tile_column_blocks(&t) * tile_width(&t) * t.depth > max))
 		t.r = 0;
@@ -203,7 +212,7 @@ void source_dot(struct source *s, const struct tensor_node *n)
 	tile_in_line(s, &t);
 	find_rows(s, &t, n->operand[t.transposed], &side[t.transposed]);
 	find_columns(s, &t, n->operand[!t.transposed], &side[!t.transposed]);
-	t.loop[t.loops++] = source_text(s, "for (k in 0..%" PRIu64 ")", t.depth);
+	t.loop[t.loops++] = source_text(s, "for (k in 0..%" PRIu64 ")%s", t.depth, s->lanes ? "" : " unroll(4)");
 	s->out = source_text(s, "[%" PRIu64 "][%" PRIu64 "][%" PRIu64 "]", t.batches, t.transposed ? t.columns : t.rows,
 	                     t.transposed ? t.rows : t.columns);
 	tile_write(s, &t);

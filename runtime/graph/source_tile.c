@@ -32,6 +32,8 @@ uint64_t tile_choose(struct tile *t, uint64_t vectors, int wide)
 		       registers = (t->lanes >= 16 ? 32u : 16u) / wides - AT_WORK;
 	uint64_t min = UINT64_MAX;
 
+	t->apart = 1;
+	t->step = t->lanes;
 	for (unsigned j = 1; j <= VECTORS_MAX && j <= sums && (j == 1 || j <= vectors); j++)
 		for (unsigned r = 1; r <= ROWS_MAX && r * j <= sums && r * j + j <= registers && r <= t->rows; r++) {
 			const uint64_t cost =
@@ -43,6 +45,27 @@ uint64_t tile_choose(struct tile *t, uint64_t vectors, int wide)
 			}
 		}
 	return min;
+}
+
+void tile_choose_on_card(struct tile *t, int wide)
+{
+	enum { LANES = 32, ROWS = 8, COLUMNS = 4, SUMS_MIN = 4, WARPS = 2048 /* that keep a large card busy */ };
+
+	t->lanes = LANES;
+	t->r = tensor_type_bytes(wide) == 8 ? ROWS / 2 : ROWS;
+	t->j = COLUMNS;
+	while (t->r > t->rows)
+		t->r /= 2;
+	while (t->j > 1 && (uint64_t)(t->j / 2) * LANES >= t->columns)
+		t->j /= 2;
+	while (t->r * t->j > SUMS_MIN && t->batches * tile_row_blocks(t) * tile_column_blocks(t) < WARPS) {
+		if (t->r > 2)
+			t->r /= 2;
+		else
+			t->j /= 2;
+	}
+	t->apart = t->j;
+	t->step = 1;
 }
 
 /* ---- the kernel */
@@ -66,7 +89,8 @@ static void products(struct source *s, const struct tile *t, uint64_t rows, cons
 	const char *type = tensor_type_name(wide);
 
 	for (unsigned j = 0; j < t->j; j++)
-		source_line(s, "%s y%u = %s;", type, j, element(s, &t->column, source_text(s, "%s + n", y), j));
+		source_line(s, "%s y%u = %s;", type, j,
+		            element(s, &t->column, source_text(s, "%s + n * %u", y, t->apart), j));
 	for (uint64_t r = 0; r < rows; r++) {
 		source_line(s, "%s x%" PRIu64 " = %s;", type, r, element(s, &t->row, x, r));
 		for (unsigned j = 0; j < t->j; j++)
@@ -98,7 +122,7 @@ static void store(struct source *s, const struct tile *t, uint64_t rows, const c
 
 static const char *subscript_in_line(struct source *s, const struct tile *t, unsigned j)
 {
-	return source_text(s, "[p * %" PRIu64 " + n + %u]", tile_width(t), j * t->lanes);
+	return source_text(s, "[p * %" PRIu64 " + n * %u + %u]", tile_width(t), t->apart, j * t->step);
 }
 
 void tile_in_line(struct source *s, struct tile *t)

@@ -1,8 +1,9 @@
-/* runtime/graph/source_tile.h - products on CPUs: tiles of rows and columns whose sums stay in registers.
+/* runtime/graph/source_tile.h - products: tiles of rows and columns whose sums stay in registers.
  *
  * Owns: the shape of tiles, and the kernel around them. An element's sum is one chain of fused products in ascending
  * order, whatever the tile is: lanes are columns, several rows share what is read of the columns, and several vectors
- * of columns share what is read of the rows.
+ * of columns share what is read of the rows. On a CPU a vector has neighbouring columns. On a card each lane has
+ * neighbouring columns, which it loads at once.
  */
 #ifndef RUNTIME_GRAPH_SOURCE_TILE_H
 #define RUNTIME_GRAPH_SOURCE_TILE_H
@@ -15,6 +16,7 @@ struct tile {
 	const struct tensor_node *n;
 	uint64_t batches, rows, columns, depth;
 	unsigned lanes, r, j; /* of a vector; rows and vectors of columns of a tile */
+	unsigned apart, step; /* columns from a lane to its neighbour, and from one of a lane's vectors to the next */
 
 	/* Texts: the kernel's indices in front of m, the block of rows, and n, the lane; and the batch. */
 	const char *indices, *batch;
@@ -47,6 +49,8 @@ bool tile_takes_conv(const struct tensor_graph *g, const struct tensor_node *n, 
 /* Finds r and j. vectors: of columns, of which j are side by side; wide: the type of sums. Returns the hundredths of
  * cycles of the multipliers that all tiles take for an element of the depth. */
 uint64_t tile_choose(struct tile *t, uint64_t vectors, int wide);
+/* The same for a card, whose lanes are those of a warp: fewer sums for each where there would be few warps. */
+void tile_choose_on_card(struct tile *t, int wide);
 /* Columns that lie in one line, cut into blocks of a tile's width: indices b and p. */
 void tile_in_line(struct source *s, struct tile *t);
 /* Writes the kernel's indices and body. */

@@ -80,6 +80,24 @@ static void put_remainders(void (*each)(const char *text, unsigned number), unsi
 	}
 }
 
+/* Products with so many elements that a lane of a card has all the sums it may have: parts of tiles on both sides, an
+ * operand in each order, lines that begin anywhere, few columns, and f64. Numbers 2 and 3 are quick runs' cards. */
+static void put_tiles(void (*each)(const char *text, unsigned number), bool quick)
+{
+	static const char *const texts[] = {
+		"input x f32[533,3]\ninput w f32[4100,3]\ninput b f32[4100]\ny = dot x w left=[1] right=[1]\n"
+		"bb = broadcast b shape=[533,4100] axes=[1]\nz = add y bb\noutput z\n",
+		"input x f32[3,533]\ninput w f32[3,4099]\ny = dot x w left=[0] right=[0]\noutput y\n",
+		"input x f32[533,5]\ninput w f32[5,4100]\ny = dot x w left=[1] right=[0]\nz = neg y\noutput z\n",
+		"input x f32[20011,3]\ninput w f32[3,40]\ny = dot x w left=[1] right=[0]\noutput y\n",
+		"input x f64[9,515,2]\ninput w f64[9,2,300]\n"
+		"y = dot x w left=[2] right=[1] left_batch=[0] right_batch=[0]\noutput y\n"
+	};
+
+	for (unsigned i = 0; i < (quick ? 2 : sizeof texts / sizeof *texts); i++)
+		each(texts[i], 3 - i % 2);
+}
+
 static void put_case(void (*each)(const char *text, unsigned number), unsigned number, const char *shape,
                      const char *type, size_t length, unsigned n)
 {
@@ -106,6 +124,7 @@ void swept_cases(void (*each)(const char *text, unsigned number), bool quick)
 	unsigned number = 0;
 
 	put_remainders(each, &number);
+	put_tiles(each, quick);
 	for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
 		for (const char *type = shapes[i].types; *type; type += strspn(type, " ")) {
 			const size_t length = strcspn(type, " ");
