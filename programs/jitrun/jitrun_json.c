@@ -84,7 +84,24 @@ static bool set_speculation(json_t *counters, const jit_session_stats *s)
 	return set(counters, "speculation", widths) && ok;
 }
 
-static bool set_counters(json_t *object, const jit_model_info *info, const jit_session_stats *s)
+static bool set_draft(json_t *counters, const jit_session *session)
+{
+	jit_draft_stats d;
+
+	if (!jitrun_draft_stats(session, &d))
+		return true;
+	const struct number row[] = {
+		{ "requests", d.requests }, { "proposed", d.proposed }, { "used", d.used }, { "accepted", d.accepted }
+	};
+	json_t *draft = json_object();
+	bool ok = set_numbers(draft, row, sizeof row / sizeof *row) && set(draft, "seconds", json_real(d.seconds)) &&
+	          set(draft, "gain", json_real(d.gain)) &&
+	          (!d.trouble || set(draft, "trouble", json_string(d.trouble)));
+	return set(counters, "draft", draft) && ok;
+}
+
+static bool set_counters(json_t *object, const jit_model_info *info, const jit_session *session,
+                         const jit_session_stats *s)
 {
 	const struct number work[] = {
 		{ "kernels", s->kernels },
@@ -110,7 +127,7 @@ static bool set_counters(json_t *object, const jit_model_info *info, const jit_s
 	};
 	json_t *counters = json_object();
 	bool ok = set_numbers(counters, work, sizeof work / sizeof *work) && set_speculation(counters, s) &&
-	          set_numbers(counters, cache, sizeof cache / sizeof *cache);
+	          set_numbers(counters, cache, sizeof cache / sizeof *cache) && set_draft(counters, session);
 
 	return set(object, "counters", counters) && ok;
 }
@@ -268,7 +285,7 @@ int jitrun_print_json(const struct run *r)
 	          set_reasoning(o, r->reasoning, r->n_reasoning) &&
 	          (!r->logprobs || json_object_set(o, "logprobs", r->logprobs) == 0) &&
 	          set(o, "stopped", json_string(jitrun_why_stopped(r))) && set_timings(o, &info, &s, r) &&
-	          set_sampling(o, &info) && set_counters(o, &info, &s) && (!opt.report || set_report(o, r));
+	          set_sampling(o, &info) && set_counters(o, &info, r->session, &s) && (!opt.report || set_report(o, r));
 	return print_line(o, ok, &err) ? 0 : jitrun_fail(&err);
 }
 

@@ -176,7 +176,7 @@ static jit_session *open_session(jit_model *m, bool chat, jit_error *err)
 	jit_session_options o = jitrun_session_options(&sampling, &card);
 
 	o.cancel = cancel;
-	if (!jitrun_open_adapters(m, err) || !jitrun_open_images(m, chat, err))
+	if (!jitrun_open_adapters(m, err) || !jitrun_open_images(m, chat, err) || !jitrun_open_draft(&o, err))
 		return NULL;
 	jit_session *s = jit_session_open(m, &o, err);
 
@@ -486,7 +486,7 @@ static int run(int argc, char **argv)
 	jit_session_close(r.session);
 	jitrun_close_images();
 	jitrun_close_adapters();
-	jit_model_close(r.model);
+	jitrun_close_models(r.model);
 	run_free(&r);
 	prompt_free(&p);
 	return rc;

@@ -14,6 +14,7 @@ struct jitrun_options opt = {
 	.activations = "auto",
 	.numerics = "exact",
 	.speculate = "auto",
+	.draft_kv_type = "f16",
 	.tune = "quick",
 	.launch = "token",
 	.n = N_DEFAULT,
@@ -276,6 +277,7 @@ static const struct option_row rows[] = {
 	ROW_SPLIT(opt.split),
 	ROW_BATCH(BATCH_HELP, opt.batch),
 	ROW_SPECULATE(opt.speculate),
+#include "programs/common/draft_rows.def"
 	{ .name = "launch",
 	  .kind = OPTION_CHOICE,
 	  .value = "op|layer|token",
@@ -438,7 +440,7 @@ static const char *check_together(void)
 	       : opt.prompt_cache && opt.perplexity                 ? "--prompt-cache goes without --perplexity"
 	       : !opt.prompt_cache && (opt.prompt_cache_all || opt.prompt_cache_ro)
 	               ? "--prompt-cache-all and --prompt-cache-ro go with --prompt-cache FILE"
-	               : NULL;
+	               : jitrun_check_draft();
 }
 
 bool jitrun_parse_options(int argc, char **argv, int *status)

@@ -46,6 +46,7 @@
 #include "programs/common/sampling_args.h"
 #include "programs/jitrun/wrap.h"
 #include "include/jitrun_cards.h"
+#include "include/jitrun_draft.h"
 #include "include/jitrun_images.h"
 
 enum { N_DEFAULT = -2 /* of --n-predict: 256 tokens of a text, all of an answer */ };
@@ -61,6 +62,9 @@ struct jitrun_options {
 		*split, *kv_type, *activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch,
 		*target, *dump_objects;
 	const char *hf_repo, *hf_file; /* what jitpull fetches */
+	const char *draft, *draft_device, *draft_kv_type;
+	long draft_context, draft_max, draft_min;
+	double draft_p_min;
 	const char *imatrix_out, *prompt_cache, *json_schema, *json_schema_file, *regex, *gbnf, *gbnf_file;
 	bool prompt_cache_all, prompt_cache_ro, additional;
 	const char *operand[OPERANDS_MAX], *think, *reasoning_message;
@@ -86,6 +90,18 @@ jit_model_options jitrun_model_options(void);
 /* The options point at the other two, which it fills. */
 jit_session_options jitrun_session_options(jit_sampling *sampling, jit_card_options *card);
 jit_objects_options jitrun_objects_options(void);
+
+/* ---- jitrun_draft.c */
+
+/* NULL, or what is wrong with its options. */
+const char *jitrun_check_draft(void);
+/* Opens the draft model, if there is to be one, for a session with these options. */
+bool jitrun_open_draft(jit_session_options *o, jit_error *err);
+/* That one and the model, when their session is closed. */
+void jitrun_close_models(jit_model *m);
+/* False: there is none. */
+bool jitrun_draft_stats(const jit_session *s, jit_draft_stats *out);
+void jitrun_print_draft(const jit_session *s);
 
 /* ---- jitrun_adapters.c */
 

@@ -81,6 +81,7 @@ static void print_details(const struct run *r, const jit_model_info *info, const
 		        jitrun_rate(s->decode_tokens, s->decode_seconds),
 		        jitrun_rate(s->decode_passes, s->decode_seconds) * (double)info->token_bytes / 1e9);
 	print_speculation(s);
+	jitrun_print_draft(r->session);
 	print_card(r);
 	print_sampling(info);
 }

@@ -95,6 +95,29 @@ check "--json counts draft tokens" grep -qE \
 	'"drafted":[1-9][0-9]*,"accepted":[0-9]+,"speculation":\{"4":\{"passes":[1-9][0-9]*,"drafted":[1-9].*"16":\{"'\
 'passes":0,"drafted":0,"accepted":0\}\}' "$dir/out"
 
+# So does a draft model, here the model itself; the options by all their names
+for t in 0 0.8; do
+	run "$model" --prompt "Once upon a time" -n 40 --ignore-eos --print-ids --temp "$t" --seed 5 --speculate off
+	cp "$dir/out" "$dir/plain"
+	run "$model" --prompt "Once upon a time" -n 40 --ignore-eos --print-ids --temp "$t" --seed 5 -v --speculate 8 \
+		--draft "$model" --draft-device cpu --draft-kv-type q8_0 --draft-context 128 --draft-max 6 \
+		--draft-min 2 --draft-p-min 0.001
+	check "--draft --temp $t: the same ids: $(cat "$dir/err")" cmp -s "$dir/out" "$dir/plain"
+	check "the summary counts what the draft model proposed: $(cat "$dir/err")" grep -qE \
+		'^draft +[0-9]+ passes asked for, [1-9][0-9]* tokens proposed, [1-9][0-9]* of [0-9]+ accepted' \
+		"$dir/err"
+done
+run "$model" --prompt "Once upon a time" -n 40 --ignore-eos --json -q --speculate 4 -md "$model" -devd cpu -ctkd f32 \
+	-ctvd f32 -cd 200 --draft-n 3 -ngld 99
+check "--json counts it, too: $(cat "$dir/err")" grep -qE \
+	'"draft":\{"requests":[1-9][0-9]*,"proposed":[1-9][0-9]*,"used":[1-9][0-9]*,"accepted":[1-9]' "$dir/out"
+run "$model" --prompt "Once" -n 4 -q --draft "$dir/nothing.gguf"
+check "--draft FILE that is not there: status 1 (got $status), $(cat "$dir/err")" \
+	[ "$status" = 1 -a "$(grep -c '^jitrun: --draft: .*nothing.gguf' "$dir/err")" = 1 ]
+run "$model" --prompt "Once" -n 4 -q --draft "$model" --draft-device nowhere
+check "--draft-device that is none: status 1 (got $status), $(cat "$dir/err")" \
+	[ "$status" = 1 -a "$(grep -c '^jitrun: --draft: .*nowhere' "$dir/err")" = 1 ]
+
 run "$model" --prompt "Once upon a time" -n 30 -q --temp 0.9 --seed 3
 cp "$dir/out" "$dir/a"
 run "$model" --prompt "Once upon a time" -n 30 -q --temp 0.9 --seed 3 -t 1

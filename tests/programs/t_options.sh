@@ -79,7 +79,12 @@ if [ -r "$see/expected.json" ]; then
 else
 	echo "# skipped: $see is not there"
 fi
-answered "-md: jitrun takes draft tokens from the text itself; see --speculate" $j "$model" -md small.gguf
+answered "-hfd: jitrun pull NAME fetches a model of Hugging Face's hub, which then is a model by that name" \
+	$j "$model" -hfd owner/name
+answered "--draft MODEL takes a model; --draft-max N says how many tokens it proposes" $j "$model" --draft 16
+answered "--draft-device, --draft-context, --draft-max, --draft-min and --draft-p-min go with --draft MODEL" \
+	$j "$model" --draft-n-min 2
+answered "--draft goes without --speculate off" $j "$model" -md "$model" --speculate off
 answered "--rope-freq-base: positions are computed as the model's file says" $j "$model" --rope-freq-base 10000
 answered "--chat-template: give the template as a file, with --template FILE" $j "$model" --chat-template chatml
 answered "--port: jitrun is no server; jitserve MODEL is" $j -m "$model" --port 8080
