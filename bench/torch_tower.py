@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """bench/torch_tower.py - how long image encoders take on the first CUDA card, in turns with PyTorch.
 
-  bench/torch_tower.py BENCH_IMAGES [--rounds N] [--turns N]
+  bench/torch_tower.py BENCH_IMAGES [--rounds N] [--turns N] [--eager]
 
 BENCH_IMAGES is the program bench/images of a build. The encoders have the widths and layers of Qwen2.5-VL-3B (pictures
 of 448 pixels a side) and of Gemma 3 4B (896 pixels), and random weights, which jitrun reads from a file of F16. PyTorch
-runs the classes of transformers, eagerly and compiled, in float32 (with and without TF32) and in bfloat16. Prints the
-median of the rounds, the least and the most, in milliseconds, for each turn. Needs numpy, torch and transformers.
+runs the classes of transformers, eagerly and (without --eager) compiled, in float32 (with and without TF32) and in
+bfloat16. Prints the median of the rounds, the least and the most, in milliseconds, for each turn. Needs numpy, torch
+and transformers.
 """
 import argparse
 import os
@@ -83,6 +84,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--eager", action="store_true")
     options = parser.parse_args()
     import torch
 
@@ -99,7 +101,7 @@ def main():
                 times = own(options.program, f"{folder}/{name}.gguf", pixels, options.rounds)
                 print(f"{name} {pixels} jitrun: {spread(times)}", flush=True)
                 for kind, dtype, tf32 in kinds:
-                    for is_compiled in (False, True):
+                    for is_compiled in (False,) if options.eager else (False, True):
                         how = "compiled" if is_compiled else "eager"
                         try:
                             times = spread(torchs(torch, make, dtype, tf32, options.rounds, is_compiled))
