@@ -234,28 +234,28 @@ static void take_text(struct anthropic_reply *o, const char *text, size_t n)
 	}
 }
 
-static void take(struct reply *r, const struct record *record, const jit_logprob *top, const char *text)
+static void take(struct reply *r, const struct answer_event *item, const jit_logprob *top, const char *text)
 {
 	struct anthropic_reply *o = (struct anthropic_reply *)(void *)r;
 	(void)top;
 
-	if (record->kind == RECORD_TOKEN) {
-		if (record->n_text)
-			take_text(o, text, record->n_text);
+	if (item->kind == EVENT_TOKEN) {
+		if (item->n_text)
+			take_text(o, text, item->n_text);
 		return;
 	}
-	o->numbers = record->numbers;
-	if (record->kind == RECORD_PROMPT)
+	o->numbers = item->numbers;
+	if (item->kind == EVENT_PROMPT)
 		return;
-	if (record->kind == RECORD_STARTED) {
+	if (item->kind == EVENT_STARTED) {
 		think_begin(&o->think, o->prompt ? o->prompt : "", o->n_prompt);
 		if (r->events)
 			send_event(o, "message_start",
 			           json_pack("{s:o}", "message", message(o, json_array(), json_null(), json_null())));
 		return;
 	}
-	o->reason = record->reason;
-	o->stop = record->stop;
+	o->reason = item->reason;
+	o->stop = item->stop;
 	take_text(o, NULL, 0);
 	close_block(o);
 }

@@ -58,20 +58,20 @@ static void put_numbers(struct bytes *b, const float *p, size_t n)
 	bytes_text(b, n ? "]" : "[]");
 }
 
-static void take(struct reply *r, const struct record *record, const jit_logprob *top, const char *text)
+static void take(struct reply *r, const struct answer_event *event, const jit_logprob *top, const char *text)
 {
 	struct embeddings_reply *o = (struct embeddings_reply *)(void *)r;
 	(void)top;
 
-	if (record->kind == RECORD_TOKEN) {
-		const size_t i = record->choice, room = o->first[i + 1] - o->first[i] - o->have[i],
-			     floats = record->n_text / sizeof(float);
+	if (event->kind == EVENT_TOKEN) {
+		const size_t i = event->choice, room = o->first[i + 1] - o->first[i] - o->have[i],
+			     floats = event->n_text / sizeof(float);
 		if (floats > room)
 			return;
 		memcpy(o->vector + o->first[i] + o->have[i], text, floats * sizeof(float));
 		o->have[i] += floats;
-	} else if (record->kind == RECORD_ENDED) {
-		o->tokens += record->numbers.prompt;
+	} else if (event->kind == EVENT_ENDED) {
+		o->tokens += event->numbers.prompt;
 	}
 }
 

@@ -67,7 +67,7 @@ static void send_event(struct native_reply *o, json_t *j)
 	bytes_text(&o->base.out, "\n\n");
 }
 
-static void take_token(struct native_reply *o, const struct record *r, const jit_logprob *top, const char *text)
+static void take_token(struct native_reply *o, const struct answer_event *r, const jit_logprob *top, const char *text)
 {
 	struct native_choice *c = &o->choice[r->choice];
 	const struct task *t = task_of(o, r->choice);
@@ -100,7 +100,7 @@ static void take_token(struct native_reply *o, const struct record *r, const jit
 	send_event(o, j);
 }
 
-static void send_progress(struct native_reply *o, const struct record *r)
+static void send_progress(struct native_reply *o, const struct answer_event *r)
 {
 	json_t *j = delta(o, r->choice, "", 0, NULL, false);
 
@@ -108,27 +108,27 @@ static void send_progress(struct native_reply *o, const struct record *r)
 	send_event(o, j);
 }
 
-static void take(struct reply *r, const struct record *record, const jit_logprob *top, const char *text)
+static void take(struct reply *r, const struct answer_event *event, const jit_logprob *top, const char *text)
 {
 	struct native_reply *o = (struct native_reply *)(void *)r;
-	struct native_choice *c = &o->choice[record->choice];
+	struct native_choice *c = &o->choice[event->choice];
 
-	if (record->kind == RECORD_TOKEN) {
-		take_token(o, record, top, text);
+	if (event->kind == EVENT_TOKEN) {
+		take_token(o, event, top, text);
 		return;
 	}
-	if (record->kind == RECORD_PROMPT) {
-		send_progress(o, record);
+	if (event->kind == EVENT_PROMPT) {
+		send_progress(o, event);
 		return;
 	}
-	c->numbers = record->numbers;
-	if (record->kind == RECORD_STARTED)
+	c->numbers = event->numbers;
+	if (event->kind == EVENT_STARTED)
 		return;
-	c->reason = record->reason;
-	c->stop = record->stop;
+	c->reason = event->reason;
+	c->stop = event->stop;
 	if (r->events) {
-		json_t *j = delta(o, record->choice, "", 0, NULL, true);
-		put_end(o, record->choice, j);
+		json_t *j = delta(o, event->choice, "", 0, NULL, true);
+		put_end(o, event->choice, j);
 		send_event(o, j);
 	}
 }

@@ -219,11 +219,11 @@ static void begin_choice(struct openai_reply *o, unsigned number)
 	}
 }
 
-static void take_scored(struct openai_reply *o, const struct record *r, const jit_logprob *top)
+static void take_scored(struct openai_reply *o, const struct answer_event *r, const jit_logprob *top)
 {
 	const unsigned number = r->choice / (o->n / o->n_tasks);
 	const struct task *t = o->tasks[number];
-	struct record limited = *r;
+	struct answer_event limited = *r;
 
 	if (o->echo && o->echo[number].logprobs) {
 		if (limited.n_top > (uint32_t)t->logprobs)
@@ -234,34 +234,34 @@ static void take_scored(struct openai_reply *o, const struct record *r, const ji
 		json_add(o->prompt_logprobs[number], openai_ranked(o->model->model, r, top, (uint32_t)t->prompt_top));
 }
 
-static void take(struct reply *r, const struct record *record, const jit_logprob *top, const char *text)
+static void take(struct reply *r, const struct answer_event *event, const jit_logprob *top, const char *text)
 {
 	struct openai_reply *o = (struct openai_reply *)(void *)r;
-	struct openai_choice *c = &o->choice[record->choice];
+	struct openai_choice *c = &o->choice[event->choice];
 
-	if (record->kind == RECORD_STARTED) {
-		c->numbers = record->numbers;
-		begin_choice(o, record->choice);
-	} else if (record->kind == RECORD_SCORED) {
-		take_scored(o, record, top);
-	} else if (record->kind == RECORD_PROMPT) {
-		json_t *j = chunk(o, record->choice, o->chat ? json_object() : json_string(""), NULL, NULL);
-		json_put(j, "prompt_progress", openai_progress(record));
+	if (event->kind == EVENT_STARTED) {
+		c->numbers = event->numbers;
+		begin_choice(o, event->choice);
+	} else if (event->kind == EVENT_SCORED) {
+		take_scored(o, event, top);
+	} else if (event->kind == EVENT_PROMPT) {
+		json_t *j = chunk(o, event->choice, o->chat ? json_object() : json_string(""), NULL, NULL);
+		json_put(j, "prompt_progress", openai_progress(event));
 		send_event(o, j);
-	} else if (record->kind == RECORD_TOKEN) {
+	} else if (event->kind == EVENT_TOKEN) {
 		if (o->tasks[0]->timings)
-			c->numbers = record->numbers;
+			c->numbers = event->numbers;
 		json_t *entry =
-			o->logprobs && record->id >= 0 ? openai_logprob(o->model->model, record, top, false) : NULL;
-		if (record->n_text || entry)
-			take_text(o, record->choice, text, record->n_text, entry);
+			o->logprobs && event->id >= 0 ? openai_logprob(o->model->model, event, top, false) : NULL;
+		if (event->n_text || entry)
+			take_text(o, event->choice, text, event->n_text, entry);
 	} else {
-		c->reason = record->reason;
-		c->stop = record->stop;
-		c->numbers = record->numbers;
-		take_text(o, record->choice, NULL, 0, NULL);
+		c->reason = event->reason;
+		c->stop = event->stop;
+		c->numbers = event->numbers;
+		take_text(o, event->choice, NULL, 0, NULL);
 		if (r->events)
-			send_chunk(o, record->choice, o->chat ? json_object() : json_string(""), NULL,
+			send_chunk(o, event->choice, o->chat ? json_object() : json_string(""), NULL,
 			           openai_finish(o, c));
 	}
 }

@@ -91,13 +91,13 @@ static inline bool openai_has_one_call(const struct task *t, const struct tool_e
 static inline bool openai_was_cut(enum end_reason reason) { return reason == END_LENGTH || reason == END_CANCELLED; }
 /* A token's entry of logprobs; id and its place in the text as completions have it, too. sampled: as llama.cpp has
  * probabilities behind samplers. */
-json_t *openai_logprob(const jit_model *model, const struct record *r, const jit_logprob *top, bool sampled);
+json_t *openai_logprob(const jit_model *model, const struct answer_event *r, const jit_logprob *top, bool sampled);
 /* {"ID": {"logprob", "rank", "decoded_token"}}, as vLLM has it; null of a text's first token. */
-json_t *openai_ranked(const jit_model *model, const struct record *r, const jit_logprob *top, uint32_t max);
+json_t *openai_ranked(const jit_model *model, const struct answer_event *r, const jit_logprob *top, uint32_t max);
 /* each: choices of one prompt. */
 json_t *openai_usage(const struct openai_choice *c, unsigned n, unsigned each);
 json_t *openai_timings(const struct run_numbers *n);
-/* Of a RECORD_PROMPT: how far the prompt is. */
-json_t *openai_progress(const struct record *r);
+/* Of an EVENT_PROMPT: how far the prompt is. */
+json_t *openai_progress(const struct answer_event *r);
 
 #endif

@@ -113,7 +113,7 @@ static void put_token(json_t *o, const jit_model *model, int32_t id, float logpr
 		json_put(o, "logprob", json_number((double)logprob));
 }
 
-json_t *openai_logprob(const jit_model *model, const struct record *r, const jit_logprob *top, bool sampled)
+json_t *openai_logprob(const jit_model *model, const struct answer_event *r, const jit_logprob *top, bool sampled)
 {
 	json_t *o = json_object(), *list = json_array();
 
@@ -141,7 +141,7 @@ static void put_ranked(json_t *o, const jit_model *model, int32_t id, float logp
 	json_put(o, name, one);
 }
 
-json_t *openai_ranked(const jit_model *model, const struct record *r, const jit_logprob *top, uint32_t max)
+json_t *openai_ranked(const jit_model *model, const struct answer_event *r, const jit_logprob *top, uint32_t max)
 {
 	json_t *o;
 	json_int_t rank = 0;
@@ -201,7 +201,7 @@ json_t *openai_timings(const struct run_numbers *n)
 	return o;
 }
 
-json_t *openai_progress(const struct record *r)
+json_t *openai_progress(const struct answer_event *r)
 {
 	json_t *o = json_object();
 

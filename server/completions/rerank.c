@@ -35,15 +35,15 @@ struct rerank_reply {
 	unsigned n;
 };
 
-static void take(struct reply *r, const struct record *record, const jit_logprob *top, const char *text)
+static void take(struct reply *r, const struct answer_event *event, const jit_logprob *top, const char *text)
 {
 	struct rerank_reply *o = (struct rerank_reply *)(void *)r;
 	(void)top;
 
-	if (record->kind == RECORD_TOKEN && record->n_text == sizeof(double))
-		memcpy(&o->rank[record->choice].score, text, sizeof(double));
-	else if (record->kind == RECORD_ENDED)
-		o->tokens += record->numbers.prompt;
+	if (event->kind == EVENT_TOKEN && event->n_text == sizeof(double))
+		memcpy(&o->rank[event->choice].score, text, sizeof(double));
+	else if (event->kind == EVENT_ENDED)
+		o->tokens += event->numbers.prompt;
 }
 
 /* The highest first; of equal ones in the order of the request. */

@@ -69,7 +69,7 @@ static struct fetch *find(const char *name)
 
 /* It is one of those that run, or its client follows the one that fetches this model already; what the program says is
  * told to all of them. False: refused. */
-static bool enter(struct fetch *f, struct stream *stream, bool lines, bool *follows, struct refusal *r)
+static bool enter(struct fetch *f, struct answer_stream *stream, bool lines, bool *follows, struct refusal *r)
 {
 	bool ok = true;
 
@@ -132,8 +132,8 @@ static void leave(struct fetch *f)
 /* Its end, which is told once. From then on others may ask for the model again. */
 static void end(struct fetch *f, const char *error)
 {
-	const struct record r = {
-		.kind = error ? RECORD_FAILED : RECORD_ENDED,
+	const struct answer_event r = {
+		.kind = error ? EVENT_FAILED : EVENT_ENDED,
 		.id = -1,
 		.status = error ? 502 : 0,
 		.n_text = error ? (uint32_t)strlen(error) : 0,
@@ -406,7 +406,7 @@ static bool start(struct exchange *x, struct fetch *f, const char *name)
 	return refuse(&x->refusal, 503, NULL, "There is no thread for this request: %s", strerror(why));
 }
 
-static struct fetch *new_fetch(const struct server *server, const char *name, struct stream *stream, bool lines)
+static struct fetch *new_fetch(const struct server *server, const char *name, struct answer_stream *stream, bool lines)
 {
 	struct fetch *f = calloc(1, sizeof *f);
 
@@ -422,7 +422,7 @@ static struct fetch *new_fetch(const struct server *server, const char *name, st
 	return NULL;
 }
 
-bool fetch_start(struct exchange *x, const char *name, struct stream *stream, bool lines)
+bool fetch_start(struct exchange *x, const char *name, struct answer_stream *stream, bool lines)
 {
 	struct fetch *f = new_fetch(x->server, name, stream, lines);
 	bool follows;

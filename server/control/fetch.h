@@ -17,7 +17,7 @@ bool fetch_allowed(struct exchange *x, const char *name);
  * `lines` says so, what it says before goes there as records of tokens, each an object as a line of /api/pull; the
  * program ends when the clients of all its streams have gone. stream NULL: it runs until it is done, and listeners to
  * model_events.h are told alone; one that runs already is refused. False: refused. */
-bool fetch_start(struct exchange *x, const char *name, struct stream *stream, bool lines);
+bool fetch_start(struct exchange *x, const char *name, struct answer_stream *stream, bool lines);
 /* OWNER/NAME, also behind hf.co: names that can be given to the program. */
 bool fetch_is_of_hub(const char *name);
 /* Whether two names are of one model: hf.co/OWNER/NAME is OWNER/NAME. */

@@ -7,19 +7,19 @@
 enum { LINES_MAX = 80 }; /* that are kept: some for files, some for the steps around them */
 
 struct follower {
-	struct stream *stream;
+	struct answer_stream *stream;
 	bool lines;
 	struct follower *next;
 };
 
 static void put_line(struct follower *f, const char *line)
 {
-	const struct record r = { .kind = RECORD_TOKEN, .id = -1, .n_text = (uint32_t)strlen(line) };
+	const struct answer_event r = { .kind = EVENT_TOKEN, .id = -1, .n_text = (uint32_t)strlen(line) };
 
 	stream_put(f->stream, &r, NULL, line);
 }
 
-bool followers_add(struct followers *all, struct stream *stream, bool lines)
+bool followers_add(struct followers *all, struct answer_stream *stream, bool lines)
 {
 	struct follower *f = calloc(1, sizeof *f), **at = &all->first;
 	const char *about;
@@ -49,7 +49,7 @@ void followers_tell(struct followers *all, const char *about, const char *line)
 			put_line(f, line);
 }
 
-void followers_end(struct followers *all, const struct record *r, const char *text)
+void followers_end(struct followers *all, const struct answer_event *r, const char *text)
 {
 	for (struct follower *f = all->first; f; f = f->next)
 		stream_put(f->stream, r, NULL, text);
@@ -67,7 +67,7 @@ static void free_first(struct follower **at)
 /* What sleeps for a stream is woken by its last record, also if its client has gone. */
 bool followers_remain(struct followers *all)
 {
-	const struct record gone = { .kind = RECORD_ENDED, .id = -1 };
+	const struct answer_event gone = { .kind = EVENT_ENDED, .id = -1 };
 
 	for (struct follower **at = &all->first; *at;) {
 		if (stream_is_cancelled((*at)->stream)) {

@@ -21,11 +21,11 @@ struct followers {
 
 /* lines: its client reads how far the fetch is; then it is told at once what others were told before. False: no memory.
  */
-bool followers_add(struct followers *all, struct stream *stream, bool lines);
+bool followers_add(struct followers *all, struct answer_stream *stream, bool lines);
 /* A line of the fetch, for those that read lines. about: the subject, whose latest line replaces earlier ones. */
 void followers_tell(struct followers *all, const char *about, const char *line);
 /* ENDED or FAILED, for all. */
-void followers_end(struct followers *all, const struct record *r, const char *text);
+void followers_end(struct followers *all, const struct answer_event *r, const char *text);
 /* Those whose clients have gone leave. Whether any is still there. */
 bool followers_remain(struct followers *all);
 void followers_free(struct followers *all);

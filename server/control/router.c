@@ -98,11 +98,11 @@ bool answer_models_remove(struct exchange *x)
 
 /* ---- /models/sse */
 
-static void take(struct reply *r, const struct record *record, const jit_logprob *top, const char *text)
+static void take(struct reply *r, const struct answer_event *item, const jit_logprob *top, const char *text)
 {
 	(void)top;
-	if (record->kind == RECORD_TOKEN)
-		bytes_add(&r->out, text, record->n_text);
+	if (item->kind == EVENT_TOKEN)
+		bytes_add(&r->out, text, item->n_text);
 }
 
 static void end(struct reply *r) { (void)r; }
@@ -127,7 +127,7 @@ bool answer_models_events(struct exchange *x)
 	static const char begins[] = ": events of models\n\n";
 	enum { UNREAD_MAX = 256 << 10 };
 	const size_t unread = (size_t)x->server->o.unread_bytes;
-	const struct record first = { .kind = RECORD_TOKEN, .id = -1, .n_text = sizeof begins - 1 };
+	const struct answer_event first = { .kind = EVENT_TOKEN, .id = -1, .n_text = sizeof begins - 1 };
 	struct reply *r = calloc(1, sizeof *r);
 
 	if (!r || !(r->stream = model_events_listen(unread < UNREAD_MAX ? unread : UNREAD_MAX))) {

@@ -23,14 +23,14 @@ struct slot_reply {
 	struct run_numbers numbers; /* prompt: tokens; generated: bytes of the file */
 };
 
-static void take(struct reply *r, const struct record *record, const jit_logprob *top, const char *text)
+static void take(struct reply *r, const struct answer_event *item, const jit_logprob *top, const char *text)
 {
 	struct slot_reply *o = (struct slot_reply *)(void *)r;
 	(void)top;
 	(void)text;
 
-	if (record->kind == RECORD_TOKEN)
-		o->numbers = record->numbers;
+	if (item->kind == EVENT_TOKEN)
+		o->numbers = item->numbers;
 }
 
 static void end(struct reply *r)

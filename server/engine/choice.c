@@ -85,9 +85,9 @@ static void keep_text(struct choice *c)
 }
 
 /* The session goes at once, so that its memory is there for others. */
-static void finish(struct choice *c, const struct record *r, const char *text, enum choice_outcome outcome)
+static void finish(struct choice *c, const struct answer_event *r, const char *text, enum choice_outcome outcome)
 {
-	struct record last = *r;
+	struct answer_event last = *r;
 
 	if (c->outcome != CHOICE_RUNNING)
 		return;
@@ -112,7 +112,7 @@ void choice_fail(struct choice *c, int status, const char *why)
 
 	snprintf(text, sizeof text, "%s", why);
 	refusal_hide_paths(text, c->task->file);
-	const struct record r = { .kind = RECORD_FAILED, .status = status, .n_text = (uint32_t)strlen(text) };
+	const struct answer_event r = { .kind = EVENT_FAILED, .status = status, .n_text = (uint32_t)strlen(text) };
 	finish(c, &r, text, CHOICE_FAILED);
 }
 
@@ -125,18 +125,18 @@ void choice_refuse(struct choice *c, int status, const char *param, const char *
 	snprintf(shown, sizeof shown, "%s", why);
 	if (c->task->file) /* schemas have places that look like paths */
 		refusal_hide_paths(shown, c->task->file);
-	const struct record r = { .kind = RECORD_FAILED,
-		                  .status = status,
-		                  .n_param = (uint32_t)n_param,
-		                  .n_text = (uint32_t)snprintf(text, sizeof text, "%s%s", param, shown) };
+	const struct answer_event r = { .kind = EVENT_FAILED,
+		                        .status = status,
+		                        .n_param = (uint32_t)n_param,
+		                        .n_text = (uint32_t)snprintf(text, sizeof text, "%s%s", param, shown) };
 
 	finish(c, &r, text, CHOICE_FAILED);
 }
 
 void choice_end(struct choice *c, enum end_reason reason)
 {
-	const struct record r = {
-		.kind = RECORD_ENDED, .reason = reason, .stop = c->session ? jit_session_stopped(c->session) : -1
+	const struct answer_event r = {
+		.kind = EVENT_ENDED, .reason = reason, .stop = c->session ? jit_session_stopped(c->session) : -1
 	};
 
 	finish(c, &r, NULL, reason == END_CANCELLED ? CHOICE_CANCELLED : CHOICE_ENDED);
@@ -272,7 +272,9 @@ static bool prepare_grammar(struct choice *c)
 
 static void tell_prompt(struct choice *c, uint64_t done)
 {
-	const struct record r = { .kind = RECORD_PROMPT, .choice = c->number, .numbers = c->numbers, .done = done };
+	const struct answer_event r = {
+		.kind = EVENT_PROMPT, .choice = c->number, .numbers = c->numbers, .done = done
+	};
 
 	c->told = done;
 	stream_put(c->task->stream, &r, NULL, NULL);
@@ -292,7 +294,7 @@ void choice_progress(struct choice *c)
 
 void choice_begin(struct choice *c, jit_batch *batch)
 {
-	struct record started = { .kind = RECORD_STARTED, .choice = c->number };
+	struct answer_event started = { .kind = EVENT_STARTED, .choice = c->number };
 	jit_error err = { 0 };
 
 	if (c->begun <= 0) /* else its prompt was scored */
@@ -338,7 +340,7 @@ static bool lack_memory(jit_error *err)
 static bool put_token(struct choice *c, int32_t id, bool last, jit_error *err)
 {
 	jit_logprob top[JIT_LOGPROBS_MOST];
-	struct record r = { .kind = RECORD_TOKEN, .choice = c->number, .id = id };
+	struct answer_event r = { .kind = EVENT_TOKEN, .choice = c->number, .id = id };
 	struct bytes text = { 0 };
 	int n = c->task->logprobs;
 

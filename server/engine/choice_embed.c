@@ -29,8 +29,8 @@ static struct task_text text_of(const struct choice *c) { return task_text(c->ta
 /* What the text is, by its number. */
 static void put(struct choice *c, const void *bytes, size_t n)
 {
-	const struct record r = {
-		.kind = RECORD_TOKEN, .choice = c->number + (unsigned)c->text, .id = -1, .n_text = (uint32_t)n
+	const struct answer_event r = {
+		.kind = EVENT_TOKEN, .choice = c->number + (unsigned)c->text, .id = -1, .n_text = (uint32_t)n
 	};
 
 	stream_put(c->task->stream, &r, NULL, bytes);
@@ -159,11 +159,11 @@ static bool score(struct choice *c, jit_session *alone, size_t n, jit_error *err
 
 	for (size_t i = 0; ok && i < n; i++) {
 		const bool first = c->done + i == 0;
-		const struct record r = { .kind = RECORD_SCORED,
-			                  .choice = c->number,
-			                  .id = ids[i],
-			                  .logprob = first ? NAN : logprob[i],
-			                  .n_top = first ? 0 : (uint32_t)n_top };
+		const struct answer_event r = { .kind = EVENT_SCORED,
+			                        .choice = c->number,
+			                        .id = ids[i],
+			                        .logprob = first ? NAN : logprob[i],
+			                        .n_top = first ? 0 : (uint32_t)n_top };
 		stream_put(c->task->stream, &r, top + i * n_top, NULL);
 	}
 	free(logprob);

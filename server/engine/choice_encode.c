@@ -27,8 +27,8 @@ static size_t take(const struct choice *c, jit_embedding_text *list, size_t *tok
 
 static void put(struct choice *c, const void *bytes, size_t n)
 {
-	const struct record r = {
-		.kind = RECORD_TOKEN, .choice = c->number + (unsigned)c->text, .id = -1, .n_text = (uint32_t)n
+	const struct answer_event r = {
+		.kind = EVENT_TOKEN, .choice = c->number + (unsigned)c->text, .id = -1, .n_text = (uint32_t)n
 	};
 
 	stream_put(c->task->stream, &r, NULL, bytes);

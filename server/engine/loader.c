@@ -17,7 +17,7 @@ enum { POLL_MS = 200 }; /* how often it is seen that those who wait have gone */
 /* It waits no more. */
 static void settle(struct loader *l, struct lease *e, enum lease_state state)
 {
-	const struct record over = { .kind = RECORD_ENDED };
+	const struct answer_event over = { .kind = EVENT_ENDED };
 
 	lease_unlink(l, e);
 	e->state = (int)state;

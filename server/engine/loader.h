@@ -38,11 +38,11 @@ enum lease_state { LEASE_NONE, LEASE_WANTED, LEASE_AWAITED, LEASE_HELD, LEASE_FA
 struct lease {
 	struct loader *loader;
 	struct served *model;
-	int state;              /* of enum lease_state; the loader's lock guards it while it is AWAITED */
-	struct stream *stream;  /* wakes the request */
-	struct refusal refusal; /* FAILED */
-	bool peeks;             /* it only looks at the model, which is no use that makes it stay longer */
-	struct lease *next;     /* of those that wait */
+	int state;                    /* of enum lease_state; the loader's lock guards it while it is AWAITED */
+	struct answer_stream *stream; /* wakes the request */
+	struct refusal refusal;       /* FAILED */
+	bool peeks;                   /* it only looks at the model, which is no use that makes it stay longer */
+	struct lease *next;           /* of those that wait */
 };
 
 /* NULL: err. No model is open yet. */

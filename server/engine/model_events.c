@@ -10,7 +10,7 @@
 #include "server/engine/stream.h"
 
 struct listener_of_events {
-	struct stream *stream; /* held */
+	struct answer_stream *stream; /* held */
 	struct listener_of_events *next;
 };
 
@@ -20,10 +20,10 @@ static bool over;
 
 /* ---- who listens */
 
-struct stream *model_events_listen(size_t unread)
+struct answer_stream *model_events_listen(size_t unread)
 {
 	struct listener_of_events *l = malloc(sizeof *l);
-	struct stream *s = l ? stream_open(1, unread, false) : NULL;
+	struct answer_stream *s = l ? stream_open(1, unread, false) : NULL;
 
 	if (!s) {
 		free(l);
@@ -45,7 +45,7 @@ struct stream *model_events_listen(size_t unread)
 	return NULL;
 }
 
-void model_events_leave(struct stream *s)
+void model_events_leave(struct answer_stream *s)
 {
 	struct listener_of_events **at = &first, *l;
 
@@ -74,7 +74,7 @@ bool model_events_heard(void)
 /* text NULL: it is lost, and so are they. */
 static void send(const char *text, size_t n)
 {
-	const struct record r = { .kind = RECORD_TOKEN, .id = -1, .n_text = (uint32_t)n };
+	const struct answer_event r = { .kind = EVENT_TOKEN, .id = -1, .n_text = (uint32_t)n };
 
 	pthread_mutex_lock(&lock);
 	for (struct listener_of_events *l = first; l; l = l->next) {
@@ -124,7 +124,7 @@ void model_events_list_changed(void) { model_events_tell("*", "models_reload"); 
 
 void model_events_end(void)
 {
-	const struct record r = { .kind = RECORD_ENDED };
+	const struct answer_event r = { .kind = EVENT_ENDED };
 
 	pthread_mutex_lock(&lock);
 	for (struct listener_of_events *l = first; l && !over; l = l->next)

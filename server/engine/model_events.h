@@ -11,13 +11,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct stream;
+struct answer_stream;
 
 /* A stream that is told all events from now on; unread: its most bytes. NULL: no memory, or nothing is told any more.
  */
-struct stream *model_events_listen(size_t unread);
+struct answer_stream *model_events_listen(size_t unread);
 /* No event comes there any more. */
-void model_events_leave(struct stream *s);
+void model_events_leave(struct answer_stream *s);
 
 /* An event of a model, without data. */
 void model_events_tell(const char *model, const char *event);

@@ -87,7 +87,7 @@ void slots_leave(struct slots *s, struct choice *c)
 
 static void done(struct choice *c, size_t tokens, double since)
 {
-	struct record r = { .kind = RECORD_TOKEN, .choice = c->number, .id = -1 };
+	struct answer_event r = { .kind = EVENT_TOKEN, .choice = c->number, .id = -1 };
 	struct stat st = { 0 };
 	char why[200];
 

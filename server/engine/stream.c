@@ -9,14 +9,14 @@
 #include "base/bytes.h"
 #include "runtime/host/system.h"
 
-/* What a record costs at least once it is text for a client; the limit counts that, so that it means about as many
+/* What an event costs at least once it is text for a client; the limit counts that, so that it means about as many
  * bytes as the client did not read. */
 enum { MIN_COST = 256 };
 
-struct stream {
+struct answer_stream {
 	pthread_mutex_t lock;
 	unsigned references, running; /* running: choices that have not ended */
-	struct bytes waiting;         /* records, one behind the other */
+	struct bytes waiting;         /* events, one behind the other */
 	struct bytes taken;           /* the reader's copy of one */
 	size_t unread, max_unread;
 	bool whole, dropped, wakes;
@@ -26,9 +26,9 @@ struct stream {
 	void *user;
 };
 
-struct stream *stream_open(unsigned choices, size_t max_unread, bool whole)
+struct answer_stream *stream_open(unsigned choices, size_t max_unread, bool whole)
 {
-	struct stream *s = calloc(1, sizeof *s);
+	struct answer_stream *s = calloc(1, sizeof *s);
 
 	if (!s)
 		return NULL;
@@ -44,14 +44,14 @@ struct stream *stream_open(unsigned choices, size_t max_unread, bool whole)
 	return s;
 }
 
-void stream_hold(struct stream *s)
+void stream_hold(struct answer_stream *s)
 {
 	pthread_mutex_lock(&s->lock);
 	s->references++;
 	pthread_mutex_unlock(&s->lock);
 }
 
-void stream_release(struct stream *s)
+void stream_release(struct answer_stream *s)
 {
 	pthread_mutex_lock(&s->lock);
 	unsigned left = --s->references;
@@ -64,13 +64,13 @@ void stream_release(struct stream *s)
 	free(s);
 }
 
-static bool has_something(const struct stream *s)
+static bool has_something(const struct answer_stream *s)
 {
 	return s->running == 0 || s->dropped || (s->wakes && atomic_load(&s->cancelled)) ||
 	       (!s->whole && s->waiting.at < s->waiting.n);
 }
 
-static void wake_reader(struct stream *s)
+static void wake_reader(struct answer_stream *s)
 {
 	void (*wake)(void *) = s->wake;
 
@@ -79,9 +79,9 @@ static void wake_reader(struct stream *s)
 		wake(s->user);
 }
 
-static size_t cost_of(const struct record *r) { return MIN_COST + r->n_text + r->n_top * (size_t)MIN_COST / 4; }
+static size_t cost_of(const struct answer_event *r) { return MIN_COST + r->n_text + r->n_top * (size_t)MIN_COST / 4; }
 
-static void append(struct stream *s, const struct record *r, const jit_logprob *top, const char *text)
+static void append(struct answer_stream *s, const struct answer_event *r, const jit_logprob *top, const char *text)
 {
 	/* A reader that is always a little behind must not let what it has taken pile up. */
 	if (s->waiting.at > s->waiting.n / 2) {
@@ -98,13 +98,13 @@ static void append(struct stream *s, const struct record *r, const jit_logprob *
 		atomic_store(&s->cancelled, true);
 }
 
-bool stream_put(struct stream *s, const struct record *r, const jit_logprob *top, const char *text)
+bool stream_put(struct answer_stream *s, const struct answer_event *r, const jit_logprob *top, const char *text)
 {
 	pthread_mutex_lock(&s->lock);
 	bool wanted = !atomic_load(&s->cancelled);
 	if (wanted)
 		append(s, r, top, text);
-	if (r->kind == RECORD_ENDED || r->kind == RECORD_FAILED)
+	if (r->kind == EVENT_ENDED || r->kind == EVENT_FAILED)
 		s->running--;
 	s->last_put = system_seconds();
 	if (has_something(s))
@@ -113,11 +113,11 @@ bool stream_put(struct stream *s, const struct record *r, const jit_logprob *top
 	return wanted;
 }
 
-bool stream_is_cancelled(const struct stream *s) { return atomic_load(&s->cancelled); }
+bool stream_is_cancelled(const struct answer_stream *s) { return atomic_load(&s->cancelled); }
 
-void stream_wakes_when_cancelled(struct stream *s) { s->wakes = true; }
+void stream_wakes_when_cancelled(struct answer_stream *s) { s->wakes = true; }
 
-void stream_cancel(struct stream *s)
+void stream_cancel(struct answer_stream *s)
 {
 	atomic_store(&s->cancelled, true);
 	if (!s->wakes)
@@ -127,7 +127,7 @@ void stream_cancel(struct stream *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void stream_drop(struct stream *s)
+void stream_drop(struct answer_stream *s)
 {
 	pthread_mutex_lock(&s->lock);
 	s->dropped = true;
@@ -136,9 +136,9 @@ void stream_drop(struct stream *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
-void stream_keep_alive(struct stream *s, double now, double seconds)
+void stream_keep_alive(struct answer_stream *s, double now, double seconds)
 {
-	const struct record idle = { .kind = RECORD_IDLE };
+	const struct answer_event idle = { .kind = EVENT_IDLE };
 
 	pthread_mutex_lock(&s->lock);
 	bool due = !s->whole && s->running && now - s->last_put >= seconds && s->waiting.at == s->waiting.n;
@@ -147,7 +147,7 @@ void stream_keep_alive(struct stream *s, double now, double seconds)
 		stream_put(s, &idle, NULL, NULL);
 }
 
-bool stream_take(struct stream *s, struct record *r, const jit_logprob **top, const char **text)
+bool stream_take(struct answer_stream *s, struct answer_event *r, const jit_logprob **top, const char **text)
 {
 	pthread_mutex_lock(&s->lock);
 	bool there = s->waiting.at < s->waiting.n && !s->dropped && has_something(s);
@@ -168,7 +168,7 @@ bool stream_take(struct stream *s, struct record *r, const jit_logprob **top, co
 	return there;
 }
 
-bool stream_is_over(struct stream *s)
+bool stream_is_over(struct answer_stream *s)
 {
 	pthread_mutex_lock(&s->lock);
 	bool over = s->running == 0 && s->waiting.at == s->waiting.n;
@@ -176,7 +176,7 @@ bool stream_is_over(struct stream *s)
 	return over;
 }
 
-bool stream_is_dropped(struct stream *s)
+bool stream_is_dropped(struct answer_stream *s)
 {
 	pthread_mutex_lock(&s->lock);
 	bool dropped = s->dropped;
@@ -184,7 +184,7 @@ bool stream_is_dropped(struct stream *s)
 	return dropped;
 }
 
-double stream_over_for(struct stream *s, double now)
+double stream_over_for(struct answer_stream *s, double now)
 {
 	pthread_mutex_lock(&s->lock);
 	double seconds = s->running ? 0 : now - s->last_put;
@@ -192,7 +192,7 @@ double stream_over_for(struct stream *s, double now)
 	return seconds;
 }
 
-bool stream_wait(struct stream *s, void (*sleep)(void *user), void (*wake)(void *user), void *user)
+bool stream_wait(struct answer_stream *s, void (*sleep)(void *user), void (*wake)(void *user), void *user)
 {
 	pthread_mutex_lock(&s->lock);
 	bool sleeps = !has_something(s);
@@ -205,7 +205,7 @@ bool stream_wait(struct stream *s, void (*sleep)(void *user), void (*wake)(void 
 	return sleeps;
 }
 
-void stream_leave(struct stream *s)
+void stream_leave(struct answer_stream *s)
 {
 	pthread_mutex_lock(&s->lock);
 	s->wake = NULL;

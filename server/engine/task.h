@@ -35,7 +35,7 @@ struct task {
 	unsigned references;
 	struct used_adapters adapters; /* that its answers have */
 	struct client client;          /* who asks */
-	struct stream *stream;
+	struct answer_stream *stream;
 	int32_t *ids; /* the prompt, n_ids tokens */
 	size_t n_ids;
 	struct jit_prompt shown; /* where pictures stand among ids; none: no images */

@@ -46,22 +46,23 @@ struct exchange {
 	const void *still;   /* n_still bytes that live as long as the program: the whole answer instead */
 	size_t n_still;
 	bool answered;
-	struct reply *reply;    /* or an answer that the batcher makes */
-	char header[600];       /* X-Jitrun-Replay; empty: none */
-	char policy[320];       /* Content-Security-Policy, of a page; empty: it is none */
-	int64_t now;            /* seconds since 1970, as templates see it */
-	bool begun;             /* the handler was called */
-	struct lane_work work;  /* for the thread that runs it */
-	enum lane lane;         /* in which that is */
-	struct stream *working; /* cancelled when the client leaves, ended by the handler; NULL: it is not at work */
-	bool handled;           /* what it returned */
-	bool takes_long;        /* it gave up, and is to be called again in the lane for that */
-	struct lease lease;     /* of the model that is asked for */
-	struct picture_fetches shown;  /* pictures that it names by addresses */
-	struct stream *fetching;       /* ends when these are there; NULL: nothing is waited for */
-	struct used_adapters adapters; /* of that model, that its answers have */
-	bool reads_models;             /* it is one of the readers of the list of models */
-	unsigned epoch;                /* in which it came as such */
+	struct reply *reply;   /* or an answer that the batcher makes */
+	char header[600];      /* X-Jitrun-Replay; empty: none */
+	char policy[320];      /* Content-Security-Policy, of a page; empty: it is none */
+	int64_t now;           /* seconds since 1970, as templates see it */
+	bool begun;            /* the handler was called */
+	struct lane_work work; /* for the thread that runs it */
+	enum lane lane;        /* in which that is */
+	struct answer_stream
+		*working;   /* cancelled when the client leaves, ended by the handler; NULL: it is not at work */
+	bool handled;       /* what it returned */
+	bool takes_long;    /* it gave up, and is to be called again in the lane for that */
+	struct lease lease; /* of the model that is asked for */
+	struct picture_fetches shown;   /* pictures that it names by addresses */
+	struct answer_stream *fetching; /* ends when these are there; NULL: nothing is waited for */
+	struct used_adapters adapters;  /* of that model, that its answers have */
+	bool reads_models;              /* it is one of the readers of the list of models */
+	unsigned epoch;                 /* in which it came as such */
 };
 
 enum route_needs {

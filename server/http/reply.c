@@ -8,24 +8,24 @@
 /* Whether all records could be taken. */
 static bool take_records(struct reply *r, struct refusal *why)
 {
-	struct record record;
+	struct answer_event item;
 	const jit_logprob *top;
 	const char *text;
 
-	while ((!r->events || r->out.at == r->out.n) && stream_take(r->stream, &record, &top, &text)) {
-		if (record.kind == RECORD_FAILED) {
+	while ((!r->events || r->out.at == r->out.n) && stream_take(r->stream, &item, &top, &text)) {
+		if (item.kind == EVENT_FAILED) {
 			char param[sizeof why->param];
-			snprintf(param, sizeof param, "%.*s", (int)record.n_param, text);
-			refuse(why, record.status, *param ? param : NULL, "%.*s", (int)(record.n_text - record.n_param),
-			       text + record.n_param);
+			snprintf(param, sizeof param, "%.*s", (int)item.n_param, text);
+			refuse(why, item.status, *param ? param : NULL, "%.*s", (int)(item.n_text - item.n_param),
+			       text + item.n_param);
 			return false;
 		}
-		if (record.kind == RECORD_IDLE && r->idle)
+		if (item.kind == EVENT_IDLE && r->idle)
 			r->idle(r);
-		else if (record.kind == RECORD_IDLE)
+		else if (item.kind == EVENT_IDLE)
 			bytes_text(&r->out, ": alive\n\n");
 		else
-			r->kind->take(r, &record, top, text);
+			r->kind->take(r, &item, top, text);
 	}
 	if (!r->ended && stream_is_over(r->stream)) {
 		r->ended = true;

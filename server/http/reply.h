@@ -16,7 +16,7 @@ struct reply;
 
 struct reply_kind {
 	/* A record that is STARTED, TOKEN or ENDED. */
-	void (*take)(struct reply *r, const struct record *record, const jit_logprob *top, const char *text);
+	void (*take)(struct reply *r, const struct answer_event *record, const jit_logprob *top, const char *text);
 	/* All have ended: what is left, or all of it. */
 	void (*end)(struct reply *r);
 	/* Something failed after the first event. */
@@ -27,8 +27,8 @@ struct reply_kind {
 /* The beginning of each family's own struct. */
 struct reply {
 	const struct reply_kind *kind;
-	struct stream *stream; /* NULL: not begun */
-	bool events;           /* a stream of events, not one text */
+	struct answer_stream *stream; /* NULL: not begun */
+	bool events;                  /* a stream of events, not one text */
 	/* Of a stream that is none of server-sent events: its type, and what is sent when nothing came for some time.
 	 */
 	const char *events_type;

@@ -9,9 +9,9 @@
 #include "server/http/server.h"
 
 /* False: it sleeps. */
-static bool is_awake(struct exchange *x, struct stream *stream, const struct sleeper *s)
+static bool is_awake(struct exchange *x, struct answer_stream *stream, const struct sleeper *s)
 {
-	struct record ignored;
+	struct answer_event ignored;
 	const jit_logprob *top;
 	const char *text;
 
@@ -61,8 +61,8 @@ static void handle(struct lane_work *w)
 {
 	struct exchange *x = (struct exchange *)(void *)((char *)w - offsetof(struct exchange, work));
 	struct effort_bound bound = { .left = lane_steps[x->lane], .stop = is_unwanted, .user = x };
-	const struct record over = { .kind = RECORD_ENDED };
-	struct stream *working = x->working;
+	const struct answer_event over = { .kind = EVENT_ENDED };
+	struct answer_stream *working = x->working;
 
 	stream_hold(working);
 	json_lacks(); /* what others lacked is theirs */

@@ -18,8 +18,8 @@ struct watched {
 	struct watched *before, *next;
 	uint64_t number; /* what epoll knows it by: never used twice */
 	int fd;
-	double since;           /* reading since then; 0: not reading */
-	struct stream *running; /* NULL: none */
+	double since;                  /* reading since then; 0: not reading */
+	struct answer_stream *running; /* NULL: none */
 };
 
 struct watch {
@@ -171,7 +171,7 @@ void watch_reading(struct watch *w, struct watched *c)
 	pthread_mutex_unlock(&w->lock);
 }
 
-void watch_running(struct watch *w, struct watched *c, struct stream *running)
+void watch_running(struct watch *w, struct watched *c, struct answer_stream *running)
 {
 	struct epoll_event e = { .events = EPOLLRDHUP | EPOLLET };
 

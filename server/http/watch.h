@@ -29,6 +29,6 @@ void watch_end(struct watch *w, struct watched *c);
 /* It waits for a request. */
 void watch_reading(struct watch *w, struct watched *c);
 /* The request is there. running: cancelled when the client leaves; NULL: answered at once. */
-void watch_running(struct watch *w, struct watched *c, struct stream *running);
+void watch_running(struct watch *w, struct watched *c, struct answer_stream *running);
 
 #endif

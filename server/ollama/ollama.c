@@ -200,23 +200,23 @@ static void take_text(struct ollama_reply *o, const char *text, size_t n, json_t
 	bytes_free(&p.thinking);
 }
 
-static void take(struct reply *r, const struct record *record, const jit_logprob *top, const char *text)
+static void take(struct reply *r, const struct answer_event *item, const jit_logprob *top, const char *text)
 {
 	struct ollama_reply *o = (struct ollama_reply *)(void *)r;
 
-	if (record->kind == RECORD_STARTED) {
+	if (item->kind == EVENT_STARTED) {
 		think_begin(&o->choice.think, o->prompt ? o->prompt : "", o->n_prompt);
-	} else if (record->kind == RECORD_TOKEN) {
-		json_t *entry = o->task->logprobs >= 0 && record->id >= 0
-		                        ? openai_logprob(o->model->model, record, top, false)
+	} else if (item->kind == EVENT_TOKEN) {
+		json_t *entry = o->task->logprobs >= 0 && item->id >= 0
+		                        ? openai_logprob(o->model->model, item, top, false)
 		                        : NULL;
-		if (o->context && record->id >= 0)
-			json_add(o->context, json_integer(record->id));
-		if (record->n_text || entry)
-			take_text(o, text, record->n_text, entry);
-	} else if (record->kind == RECORD_ENDED) {
-		o->choice.reason = record->reason;
-		o->choice.numbers = record->numbers;
+		if (o->context && item->id >= 0)
+			json_add(o->context, json_integer(item->id));
+		if (item->n_text || entry)
+			take_text(o, text, item->n_text, entry);
+	} else if (item->kind == EVENT_ENDED) {
+		o->choice.reason = item->reason;
+		o->choice.numbers = item->numbers;
 		take_text(o, NULL, 0, NULL);
 	}
 }

@@ -25,16 +25,16 @@ struct embed_reply {
 	double arrived, loading, ended;
 };
 
-static void take(struct reply *r, const struct record *record, const jit_logprob *top, const char *text)
+static void take(struct reply *r, const struct answer_event *event, const jit_logprob *top, const char *text)
 {
 	struct embed_reply *o = (struct embed_reply *)(void *)r;
 	(void)top;
 
-	if (record->kind == RECORD_TOKEN && record->n_text == o->size * sizeof *o->vector) {
-		memcpy(o->vector + record->choice * o->size, text, record->n_text);
-	} else if (record->kind == RECORD_ENDED) {
-		o->tokens += record->numbers.prompt;
-		o->ended = record->numbers.told;
+	if (event->kind == EVENT_TOKEN && event->n_text == o->size * sizeof *o->vector) {
+		memcpy(o->vector + event->choice * o->size, text, event->n_text);
+	} else if (event->kind == EVENT_ENDED) {
+		o->tokens += event->numbers.prompt;
+		o->ended = event->numbers.told;
 	}
 }
 

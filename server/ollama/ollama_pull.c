@@ -17,11 +17,11 @@ static void send_line(struct reply *r, const char *text, size_t n)
 	bytes_text(&r->out, "\n");
 }
 
-static void take(struct reply *r, const struct record *record, const jit_logprob *top, const char *text)
+static void take(struct reply *r, const struct answer_event *event, const jit_logprob *top, const char *text)
 {
 	(void)top;
-	if (record->kind == RECORD_TOKEN)
-		send_line(r, text, record->n_text);
+	if (event->kind == EVENT_TOKEN)
+		send_line(r, text, event->n_text);
 }
 
 static void end(struct reply *r)

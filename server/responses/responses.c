@@ -309,32 +309,32 @@ static void send_response(struct responses_reply *o, const char *name, const cha
 	send_event(o, name, j);
 }
 
-static void take(struct reply *r, const struct record *record, const jit_logprob *top, const char *text)
+static void take(struct reply *r, const struct answer_event *got, const jit_logprob *top, const char *text)
 {
 	struct responses_reply *o = (struct responses_reply *)(void *)r;
 	(void)top;
 
-	if (record->kind == RECORD_TOKEN) {
+	if (got->kind == EVENT_TOKEN) {
 		if (o->task->timings)
-			o->numbers = record->numbers;
-		if (record->n_text)
-			take_text(o, text, record->n_text);
+			o->numbers = got->numbers;
+		if (got->n_text)
+			take_text(o, text, got->n_text);
 		return;
 	}
-	o->numbers = record->numbers;
-	if (record->kind == RECORD_PROMPT) {
+	o->numbers = got->numbers;
+	if (got->kind == EVENT_PROMPT) {
 		json_t *j = json_pack("{s:o}", "response", response(o, "in_progress", NULL));
-		json_put(j, "prompt_progress", openai_progress(record));
+		json_put(j, "prompt_progress", openai_progress(got));
 		send_event(o, "response.in_progress", j);
 		return;
 	}
-	if (record->kind == RECORD_STARTED) {
+	if (got->kind == EVENT_STARTED) {
 		think_begin(&o->think, o->prompt ? o->prompt : "", o->n_prompt);
 		send_response(o, "response.created", "in_progress", NULL);
 		send_response(o, "response.in_progress", "in_progress", NULL);
 		return;
 	}
-	o->reason = record->reason;
+	o->reason = got->reason;
 	take_text(o, NULL, 0);
 	close_item(o);
 }

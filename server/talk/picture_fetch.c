@@ -36,7 +36,7 @@ struct picture_job {
 	_Atomic unsigned holders;
 	struct fetched *first;
 	unsigned n;
-	struct stream *stream;
+	struct answer_stream *stream;
 	const char *program;
 };
 
@@ -291,7 +291,7 @@ static void fetch(const struct picture_job *j, struct fetched *f)
 
 static void *run(void *user)
 {
-	static const struct record end = { .kind = RECORD_ENDED, .id = -1 };
+	static const struct answer_event end = { .kind = EVENT_ENDED, .id = -1 };
 	struct picture_job *j = user;
 
 	system_thread_began();
@@ -320,7 +320,7 @@ static bool enter(struct refusal *r)
 	              : true;
 }
 
-bool picture_fetch_start(struct picture_fetches *f, struct stream **stream, struct refusal *r)
+bool picture_fetch_start(struct picture_fetches *f, struct answer_stream **stream, struct refusal *r)
 {
 	struct picture_job *j = f->job;
 	pthread_attr_t detached;

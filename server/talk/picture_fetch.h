@@ -27,7 +27,7 @@ struct picture_fetches {
 bool picture_fetch_find(struct picture_fetches *f, const struct sight_options *o, const char *url, size_t n,
                         const void **bytes, size_t *n_bytes, struct refusal *r);
 /* Begins with those that are wanted; *stream ends with them. False: refused. */
-bool picture_fetch_start(struct picture_fetches *f, struct stream **stream, struct refusal *r);
+bool picture_fetch_start(struct picture_fetches *f, struct answer_stream **stream, struct refusal *r);
 /* The request is over: what still runs is ended. */
 void picture_fetch_leave(struct picture_fetches *f);
 /* While the server stops: none is started any more, and none runs behind this. */

@@ -76,12 +76,12 @@ static void note(struct models *all, const char *name, const char *path)
 }
 
 /* The last record of a fetch, and its text. */
-static struct record last_of(struct server *server, const char *name, char text[200])
+static struct answer_event last_of(struct server *server, const char *name, char text[200])
 {
 	struct exchange x = { .server = server };
-	struct stream *s = stream_open(1, 1 << 20, true);
+	struct answer_stream *s = stream_open(1, 1 << 20, true);
 	const jit_logprob *top;
-	struct record r = { .kind = RECORD_IDLE };
+	struct answer_event r = { .kind = EVENT_IDLE };
 	const char *said = "";
 
 	assert_non_null(s);
@@ -112,8 +112,8 @@ static void test_last_line(void **state)
 	atomic_store(&server.state, SERVER_READY);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		const int before = held_up, known = fetched;
-		const struct record r = last_of(&server, rows[i].name, text);
-		if (r.kind != (rows[i].says ? RECORD_FAILED : RECORD_ENDED))
+		const struct answer_event r = last_of(&server, rows[i].name, text);
+		if (r.kind != (rows[i].says ? EVENT_FAILED : EVENT_ENDED))
 			fail_msg("%s: record %d, \"%s\"", rows[i].name, (int)r.kind, text);
 		assert_string_equal(text, rows[i].says ? rows[i].says : "");
 		assert_int_equal(fetched, known + !rows[i].says);

@@ -57,7 +57,7 @@ static void check(bool made, bool leaves)
 	static const char schema[] =
 		"{\"type\":\"string\",\"allOf\":[{\"pattern\":\"a.{2}$\"},{\"pattern\":\"b.{3}$\"}]}";
 	static const int32_t prompt[] = { 5, 9, 17 };
-	struct stream *stream = stream_open(1, SIZE_MAX, false);
+	struct answer_stream *stream = stream_open(1, SIZE_MAX, false);
 	struct task *t = task_open(&served);
 	struct choice *c = NULL, **end;
 	struct refusal r = { 0 };

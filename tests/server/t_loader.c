@@ -138,10 +138,10 @@ static const char *expected(bool with_data)
 }
 
 /* Who listens has it whole, or is dropped. Whether it has it. */
-static bool hears(struct stream *s, const char *words)
+static bool hears(struct answer_stream *s, const char *words)
 {
 	const jit_logprob *top;
-	struct record r;
+	struct answer_event r;
 	const char *text;
 
 	if (!stream_take(s, &r, &top, &text)) {
@@ -164,7 +164,7 @@ static void test_no_memory(void **state)
 	for (int with_data = 0; with_data < 2; with_data++) {
 		bool failed = true;
 		for (unsigned at = 1; failed; at++) {
-			struct stream *one_of = model_events_listen(4096), *other = model_events_listen(4096);
+			struct answer_stream *one_of = model_events_listen(4096), *other = model_events_listen(4096);
 			assert_non_null(one_of);
 			assert_non_null(other);
 			calls = 0;
@@ -196,7 +196,7 @@ static void wake(void *user) { woken = user; }
 
 static void test_streams(void **state)
 {
-	struct stream *deaf = model_events_listen(4096), *good = model_events_listen(4096);
+	struct answer_stream *deaf = model_events_listen(4096), *good = model_events_listen(4096);
 	(void)state;
 
 	for (int i = 0; i < 100; i++) {
@@ -214,13 +214,13 @@ static void test_streams(void **state)
 	stream_release(deaf);
 	stream_release(good);
 	assert_false(model_events_heard());
-	struct stream *last = model_events_listen(4096);
+	struct answer_stream *last = model_events_listen(4096);
 	assert_true(model_events_heard());
 	model_events_end();
-	struct record r;
+	struct answer_event r;
 	const jit_logprob *top;
 	const char *text;
-	assert_true(stream_take(last, &r, &top, &text) && r.kind == RECORD_ENDED);
+	assert_true(stream_take(last, &r, &top, &text) && r.kind == EVENT_ENDED);
 	assert_true(stream_is_over(last));
 	assert_null(model_events_listen(4096));
 	model_events_leave(last);
@@ -232,10 +232,10 @@ static void test_lagging(void **state)
 {
 	enum { EVENTS = 50000, ROOM_KIB = 16 << 10 };
 	static char said[1000];
-	const struct record r = { .kind = RECORD_TOKEN, .id = -1, .n_text = sizeof said };
-	struct stream *s = stream_open(1, 1 << 20, false);
+	const struct answer_event r = { .kind = EVENT_TOKEN, .id = -1, .n_text = sizeof said };
+	struct answer_stream *s = stream_open(1, 1 << 20, false);
 	struct rusage before, after;
-	struct record got;
+	struct answer_event got;
 	const jit_logprob *top;
 	const char *text;
 	(void)state;

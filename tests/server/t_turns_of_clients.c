@@ -57,7 +57,7 @@ static struct batcher *open_batcher(unsigned of_client, uint64_t kv_bytes)
 struct asker {
 	struct batcher *batcher;
 	struct task *task;
-	struct stream *stream;
+	struct answer_stream *stream;
 	uint64_t taken;         /* passes when it asked */
 	_Atomic uint64_t first; /* passes when its first token was there; 0: it was not */
 	unsigned ended;
@@ -113,16 +113,16 @@ static struct asker *ask(struct batcher *e, uint64_t key, uint64_t line, unsigne
 
 static void read_some(struct asker *a)
 {
-	struct record r;
+	struct answer_event r;
 	const jit_logprob *top;
 	const char *text;
 
 	while (stream_take(a->stream, &r, &top, &text)) {
-		if (r.kind == RECORD_FAILED)
+		if (r.kind == EVENT_FAILED)
 			fail_msg("failed: %.*s", (int)r.n_text, text);
-		if (r.kind == RECORD_TOKEN && r.id >= 0)
+		if (r.kind == EVENT_TOKEN && r.id >= 0)
 			a->ids[r.choice][a->n[r.choice]++] = r.id;
-		a->ended += r.kind == RECORD_ENDED;
+		a->ended += r.kind == EVENT_ENDED;
 	}
 }
 
