@@ -68,7 +68,7 @@ static void write_power(FILE *f, const struct expression *e, size_t at, size_t r
 		return;
 	}
 	write_full(f, at, 1, rows);
-	for (double k = 0; k < fabs(whole); k++)
+	for (int k = 0; k < (int)fabs(whole); k++)
 		fprintf(f, "v%zu = %s v%zu %s\n", at, whole < 0 ? "div" : "mul", at, a);
 }
 

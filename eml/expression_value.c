@@ -15,6 +15,7 @@ static double complex settled(double complex z)
 double complex expression_log(double complex z)
 {
 	z = settled(z);
+	/* cppcheck-suppress invalidFunctionArg ; the logarithm of 0 is -inf */
 	return cimag(z) != 0 ? clog(z) : complex_of(log(fabs(creal(z))), creal(z) < 0 ? acos(-1) : 0);
 }
 
@@ -24,7 +25,7 @@ static double complex power(double complex a, double complex b)
 
 	if (cimag(b) == 0 && whole == floor(whole) && fabs(whole) <= 64) {
 		double complex v = 1;
-		for (double k = 0; k < fabs(whole); k++)
+		for (int k = 0; k < (int)fabs(whole); k++)
 			v *= a;
 		return whole < 0 ? 1 / v : v;
 	}

@@ -99,7 +99,7 @@ tensor_value loop_put_saving(struct transform *t, const struct tensor_node *n, c
  */
 static bool is_wanted(const struct drawn *d, uint32_t i)
 {
-	return is_float(&d->of.body, d->of.body.input[i]) && (i < d->of.carried || vjp_wants(d->t, d->n, i));
+	return (i < d->of.carried || vjp_wants(d->t, d->n, i)) && is_float(&d->of.body, d->of.body.input[i]);
 }
 
 static bool derive_body(struct drawn *d)
@@ -223,7 +223,7 @@ bool vjp_scan(struct transform *t, const struct tensor_node *n)
 /* Whether operand i moves. */
 static bool moves(const struct drawn *d, uint32_t i)
 {
-	return is_float(&d->of.body, d->of.body.input[i]) && (i < d->of.carried || d->t->d[d->n->operand[i]]);
+	return (i < d->of.carried || d->t->d[d->n->operand[i]]) && is_float(&d->of.body, d->of.body.input[i]);
 }
 
 static tensor_value tangent_of(const struct drawn *d, uint32_t i)

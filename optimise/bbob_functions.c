@@ -254,8 +254,11 @@ FUNCTION(weierstrass)
 	times(b, y, b->linear, work);
 	for (int i = 0; i < b->n; i++) {
 		double height = 1, frequency = 2 * M_PI;
-		for (int k = 0; k < 12; k++, height /= 2, frequency *= 3) /* -cos(frequency / 2) is 1 */
+		for (int k = 0; k < 12; k++) { /* -cos(frequency / 2) is 1 */
 			sum += height * (wave_cosine(frequency * (work[i] + 0.5)) + 1);
+			height /= 2;
+			frequency *= 3;
+		}
 	}
 	sum /= b->n;
 	return 10 * sum * sum * sum;
@@ -338,8 +341,10 @@ FUNCTION(katsuura)
 	times(b, work, b->linear, y);
 	for (int i = 0; i < b->n; i++) {
 		double sum = 0, power = 2;
-		for (int k = 0; k < 32; k++, power *= 2)
+		for (int k = 0; k < 32; k++) {
 			sum += fabs(power * y[i] - rint(power * y[i])) / power;
+			power *= 2;
+		}
 		product *= math_host_pow(1 + (i + 1) * sum, 10 / math_host_pow(n, 1.2));
 	}
 	return 10 / (n * n) * (product - 1);

@@ -190,12 +190,15 @@ static bool resize_nearest(struct picture *out, const struct picture *from, uint
 		return false;
 	double step_x = (double)from->width / width, step_y = (double)from->height / height;
 	double at_y = step_y * 0.5;
-	for (uint32_t y = 0; y < height; y++, at_y += step_y) {
+	for (uint32_t y = 0; y < height; y++) {
 		const uint8_t *row = from->rgb + (size_t)nearest(at_y, from->height) * from->width * 3;
 		uint8_t *to = out->rgb + (size_t)y * width * 3;
 		double at_x = step_x * 0.5;
-		for (uint32_t x = 0; x < width; x++, at_x += step_x)
+		for (uint32_t x = 0; x < width; x++) {
 			memcpy(to + (size_t)x * 3, row + (size_t)nearest(at_x, from->width) * 3, 3);
+			at_x += step_x;
+		}
+		at_y += step_y;
 	}
 	return true;
 }

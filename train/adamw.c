@@ -8,9 +8,11 @@ static double power(double b, uint64_t n)
 {
 	double result = 1;
 
-	for (; n; n >>= 1, b *= b)
+	for (; n; n >>= 1) {
 		if (n & 1)
 			result *= b;
+		b *= b;
+	}
 	return result;
 }
 

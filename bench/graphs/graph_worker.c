@@ -45,6 +45,7 @@ static void *transfer(const char *folder, const char *name, size_t number, void 
 
 	snprintf(path, sizeof path, "%s/%s%zu", folder, name, number);
 	FILE *f = p ? fopen(path, bytes ? "wb" : "rb") : NULL;
+	/* cppcheck-suppress IOWithoutPositioning ; a file is written or read */
 	if (!f || (bytes ? fwrite(p, 1, n, f) : fread(p, 1, n, f)) != n || fclose(f) != 0)
 		fail(path, errno ? strerror(errno) : "its length is not that of the tensor");
 	return p;

@@ -330,6 +330,7 @@ static int usage(const char *text)
 static void on_interrupt(int signal)
 {
 	(void)signal;
+	/* It may be called from signal handlers. NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c) */
 	jit_cancel_set(train_cancel, 1);
 }
 

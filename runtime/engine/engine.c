@@ -215,6 +215,7 @@ static int32_t set_number(struct engine *e, const struct adapters_chosen *c, uin
 	uint32_t i = 0;
 
 	adapters_set(&set, c);
+	/* Scales are one where their bits are. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison,cert-*) */
 	while (i < *n && memcmp(&all[i], &set, sizeof set) != 0)
 		i++;
 	if (i == *n)
