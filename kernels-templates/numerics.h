@@ -223,7 +223,8 @@
  *             so, computed in double and rounded
  *       t_j = (the sum across lanes (rule 6) of A_ji * x_i, element i in partial i mod 32, by fma) * s
  *       d   = one ascending chain fma(B_rj, t_j, d) from -0, over the ranks of all adapters in their order
- *     x is f32, whatever the matrix itself is multiplied by. A token without adapters has d = -0, which changes
+ *     x is f32, whatever the matrix itself is multiplied by. With experts, each slot of a token has the pairs of its
+ * own expert. A token without adapters has d = -0, which changes
  *     nothing.
  *     Biases of B: behind an adapter's ranks, d = fma(bias_r, s, d).
  *     Magnitudes: an adapter with these has a chain c of its own from -0, biases with it. Its row's factor is

@@ -122,7 +122,8 @@ enum { ADAPT_MAGNITUDE, ADAPT_NORM, ADAPT_NORM_BY, ADAPT_NORM_SQUARE, ADAPT_BIAS
 
 /* Slots of KEY_ADAPT_DOWN, and the same of KEY_ADAPT_UP. */
 #define ADAPT_SLOTS(kind) \
-	kind##_IN, kind##_OUT, kind##_TILES, kind##_SET, kind##_FACTS, kind##_TABLE, kind##_MATRIX, kind##_COLUMNS
+	kind##_IN, kind##_OUT, kind##_TILES, kind##_SET, kind##_FACTS, kind##_TABLE, kind##_MATRIX, kind##_COLUMNS, \
+		kind##_CHOSEN, kind##_POSITIONS
 enum { ADAPT_SLOTS(ADAPT), ADAPT_ARGS };
 enum { ADAPT_SLOTS(ADAPT_DOWN) };
 enum { ADAPT_SLOTS(ADAPT_UP) };

@@ -27,23 +27,60 @@ static ir_f load(struct ir *b, enum adapt_type type, ir_a p, int64_t at)
 
 struct tile {
 	struct ir *b;
+	const struct key *key;
 	ir_a arg, set, in, out; /* in, out: of the first column */
-	ir_s columns;
+	ir_s first, columns, expert;
 };
+
+static bool of_experts(const struct tile *t) { return t->key->flags & KEY_EXPERTS; }
+static int64_t out_bytes(const struct key *key)
+{
+	return (int64_t)numerics_pad(key->rows) * (key->flags & KEY_SCALED ? 8 : 4);
+}
 
 static struct tile find_tile(struct ir *b, const struct key *key, ir_a arg, ir_s number)
 {
-	struct tile t = { .b = b, .arg = arg };
+	struct tile t = { .b = b, .key = key, .arg = arg };
 	ir_a at = ir_aadd(b, ir_aload(b, arg, ADAPT_TILES * 8), ir_smuli(b, number, TILE_BYTES));
 	ir_s first = ir_sload32(b, at, offsetof(struct adapt_tile, first)),
 	     set = ir_sload32(b, at, offsetof(struct adapt_tile, set));
 
+	t.first = first;
 	t.columns = ir_sload32(b, at, offsetof(struct adapt_tile, columns));
 	t.set = ir_aadd(b, ir_aload(b, arg, ADAPT_SET * 8), ir_smuli(b, set, SET_BYTES));
 	t.in = ir_aadd(b, ir_aload(b, arg, ADAPT_IN * 8), ir_smuli(b, first, (int64_t)numerics_pad(key->k) * 4));
-	t.out = ir_aadd(b, ir_aload(b, arg, ADAPT_OUT * 8),
-	                ir_smuli(b, first, (int64_t)numerics_pad(key->rows) * (key->flags & KEY_SCALED ? 8 : 4)));
+	t.out = ir_aadd(b, ir_aload(b, arg, ADAPT_OUT * 8), ir_smuli(b, first, out_bytes(key)));
 	return t;
+}
+
+/* With experts, begins a loop over the slots of the tile's columns, each of which is a column by itself: its input and
+ * output, and which expert's matrices it has. Returns whether end_slots() is due. */
+static bool each_slot(struct tile *t)
+{
+	struct ir *b = t->b;
+	const struct key *key = t->key;
+
+	if (!of_experts(t))
+		return false;
+	ir_s column = ir_loop(b, t->columns), slot = ir_loop(b, ir_sconst(b, key->heads));
+	ir_s token = ir_sadd(b, t->first, column);
+	ir_s at = ir_sadd(b, ir_smuli(b, token, ROUTE_MAX * 4), ir_sshli(b, slot, 2));
+	ir_s position = key->flags & KEY_SORTED
+	                        ? ir_sload32(b, ir_aadd(b, ir_aload(b, t->arg, ADAPT_POSITIONS * 8), at), 0)
+	                        : ir_sadd(b, ir_smuli(b, token, key->heads), slot);
+
+	t->expert = ir_sload32(b, ir_aadd(b, ir_aload(b, t->arg, ADAPT_CHOSEN * 8), at), 0);
+	t->in = ir_aadd(b, ir_aload(b, t->arg, ADAPT_IN * 8),
+	                ir_smuli(b, key->kv_heads == 1 ? position : token, (int64_t)numerics_pad(key->k) * 4));
+	t->out = ir_aadd(b, ir_aload(b, t->arg, ADAPT_OUT * 8), ir_smuli(b, position, out_bytes(key)));
+	t->columns = ir_sconst(b, 1);
+	return true;
+}
+
+static void end_slots(struct ir *b)
+{
+	ir_endloop(b);
+	ir_endloop(b);
 }
 
 struct adapter {
@@ -142,7 +179,8 @@ static void project(struct down *d, const struct adapter *a, ir_s part, ir_s at)
 	     iteration = ir_loop(b, ir_sdivi(b, left, ADAPT_PARTS)),
 	     row = ir_sshli(b, ir_sadd(b, ir_smuli(b, iteration, ADAPT_PARTS), part), 2);
 
-	d->matrix = ir_aadd(b, a->matrix, ir_smuli(b, row, (int64_t)d->kp * type_bytes[d->type]));
+	ir_s in_matrix = of_experts(d->t) ? ir_sadd(b, row, ir_smul(b, d->t->expert, a->rank)) : row;
+	d->matrix = ir_aadd(b, a->matrix, ir_smuli(b, in_matrix, (int64_t)d->kp * type_bytes[d->type]));
 	d->scale = a->scale;
 	d->in = ir_var_a(b, d->t->in);
 	d->out = ir_var_a(b, ir_aadd(b, d->t->out, ir_sshli(b, ir_sadd(b, at, row), 2)));
@@ -157,6 +195,9 @@ static const char *refuse(const struct key *key, uint32_t ranks, uint32_t flags)
 {
 	if (!key->k || !key->rows || key->k > 1u << 22 || key->rows > 1u << 22)
 		return "rows and k are 1 to 4194304";
+	if (key->flags & KEY_EXPERTS && (!key->heads || key->heads > ROUTE_MAX || key->flags & KEY_SCALED))
+		return "of experts a token has some slots, and no factors";
+	flags |= key->flags & KEY_EXPERTS ? KEY_EXPERTS | KEY_SORTED : 0;
 	return ranks % ADAPT_RANKS || key->flags & ~flags ? "ranks are multiples of 4, and there is one flag at most"
 	                                                  : NULL;
 }
@@ -178,7 +219,8 @@ bool adapt_down_build(struct ir *b, const struct key *key, const struct target *
 	ir_s begin = ir_begin(b);
 	ir_s unit = ir_sadd(b, begin, ir_loop(b, ir_ssub(b, ir_end(b), begin)));
 	ir_s number = ir_sdivi(b, unit, ADAPT_PARTS), part = ir_ssub(b, unit, ir_smuli(b, number, ADAPT_PARTS));
-	const struct tile t = find_tile(b, key, arg, number);
+	struct tile t = find_tile(b, key, arg, number);
+	const bool slots = each_slot(&t);
 	ir_s at = ir_var_s(b, ir_sconst(b, 0));
 
 	d.t = &t;
@@ -191,6 +233,8 @@ bool adapt_down_build(struct ir *b, const struct key *key, const struct target *
 	}
 	ir_set_s(b, at, ir_sadd(b, at, a.rank));
 	ir_endloop(b);
+	if (slots)
+		end_slots(b);
 	ir_endloop(b);
 	return true;
 }
@@ -211,7 +255,9 @@ static void add_ranks(const struct up *u, const struct adapter *a, enum adapt_ty
                       unsigned parts, ir_a in, ir_f sum[])
 {
 	struct ir *b = u->t->b;
-	ir_s before = ir_smul(b, u->block, a->rank);
+	const int64_t blocks = (int64_t)numerics_pad(u->rows) / 32;
+	ir_s block = of_experts(u->t) ? ir_sadd(b, ir_smuli(b, u->t->expert, blocks), u->block) : u->block;
+	ir_s before = ir_smul(b, block, a->rank);
 	ir_a w = ir_var_a(b, ir_aadd(b, a->matrix, ir_smuli(b, before, 32 * type_bytes[type])));
 
 	ir_loop(b, ir_sshri(b, a->rank, 2));
@@ -353,14 +399,18 @@ bool adapt_up_build(struct ir *b, const struct key *key, const struct target *ta
 	ir_s begin = ir_begin(b);
 	ir_s unit = ir_sadd(b, begin, ir_loop(b, ir_ssub(b, ir_end(b), begin)));
 	ir_s number = ir_sdivi(b, unit, blocks);
-	const struct tile t = find_tile(b, key, arg, number);
+	struct tile t = find_tile(b, key, arg, number);
 
 	u.t = &t;
 	u.block = ir_ssub(b, unit, ir_smuli(b, number, blocks));
+	const bool slots = each_slot(&t);
 	u.in = ir_var_a(b, t.in);
 	u.out = ir_var_a(b, ir_aadd(b, t.out, ir_sshli(b, u.block, scaled ? 8 : 7)));
 	if (scaled) {
 		add_scaled(&u);
+	} else if (slots) {
+		add_columns(&u, t.columns, 1);
+		end_slots(b);
 	} else {
 		ir_s several = ir_sdivi(b, t.columns, columns);
 		add_columns(&u, several, columns);

@@ -57,12 +57,21 @@ static bool names(const char *path, const char *name)
 	return n >= m && strcmp(path + n - m, name) == 0 && (n == m || path[n - m - 1] == '.');
 }
 
+struct adapter_pair *adapter_find_pair(const struct adapter_file *f, const char *name, size_t *hint)
+{
+	for (size_t i = 0; i < f->n_pairs; i++) {
+		const size_t at = (*hint + i) % f->n_pairs;
+		if (!names(f->pair[at].path, name))
+			continue;
+		*hint = at + 1;
+		return &f->pair[at];
+	}
+	return NULL;
+}
+
 static struct adapter_pair *find_pair(const struct adapter_file *f, const char *name)
 {
-	for (size_t i = 0; i < f->n_pairs; i++)
-		if (names(f->pair[i].path, name))
-			return &f->pair[i];
-	return NULL;
+	return adapter_find_pair(f, name, &(size_t){ 0 });
 }
 
 /* An embedding's tensors have tokens where others have inputs; in GGUF files its A lies transposed. */
@@ -81,11 +90,16 @@ static bool check_embedding(const struct adapter_file *f, const struct adapter_p
 	                 f->weights.label, pair->b.name, pair->b.rows, p->cols);
 }
 
-static bool check_part(const struct adapter_file *f, const struct adapter_part *p, struct error *err)
+bool adapter_check_part(const struct adapter_file *f, const struct adapter_part *p, struct error *err)
 {
 	const struct adapter_tensor *a = &f->pair[p->pair].a, *b = &f->pair[p->pair].b;
 	const struct adapter_tensor *const each[] = { &f->pair[p->pair].magnitude, &f->pair[p->pair].bias };
 
+	if (a->experts != p->experts || b->experts != p->experts)
+		return error_set(err, ERROR_FORMAT,
+		                 "%s: tensor %s is of %" PRIu32 " experts, expected %" PRIu32 ", as the model's %s",
+		                 f->weights.label, a->experts != p->experts ? a->name : b->name,
+		                 a->experts != p->experts ? a->experts : b->experts, p->experts, p->location.name);
 	for (int i = 0; i < 2; i++)
 		if (each[i]->name && (each[i]->rows != 1 || each[i]->cols != p->location.all_rows))
 			return error_set(err, ERROR_FORMAT,
@@ -119,7 +133,7 @@ static uint64_t rank_of(const struct adapter_file *f, const struct adapter_pair 
 	return f->is_gguf && p->embeds ? p->a.cols : p->a.rows;
 }
 
-static bool append_part(struct adapter_file *f, const struct adapter_part *p, size_t *room, struct error *err)
+bool adapter_append_part(struct adapter_file *f, const struct adapter_part *p, size_t *room, struct error *err)
 {
 	void *all = f->part;
 
@@ -133,7 +147,7 @@ static bool append_part(struct adapter_file *f, const struct adapter_part *p, si
 static bool add_part(struct adapter_file *f, const struct adapter_part *p, size_t *room, struct error *err)
 {
 	f->pair[p->pair].used = true;
-	return append_part(f, p, room, err);
+	return adapter_append_part(f, p, room, err);
 }
 
 /* Adds a part for each matrix of a layer that the files have a pair for. */
@@ -142,6 +156,8 @@ static bool match_layer(struct adapter_file *f, const struct model *m, uint32_t 
 	for (int k = 0; k < MATRIX_SLOTS; k++) {
 		struct adapter_part p = { .layer = layer, .slot = slot_of((enum matrix_slot)k) };
 		struct adapter_pair *pair;
+		if (!adapter_match_experts(f, m, layer, p.slot, room, err))
+			return false;
 		if (!model_location_of(m, f->is_gguf, layer, p.slot, &p.location) ||
 		    !(pair = find_pair(f, p.location.name)) || pair->embeds)
 			continue;
@@ -149,7 +165,7 @@ static bool match_layer(struct adapter_file *f, const struct model *m, uint32_t 
 		p.rows = p.location.order.rows;
 		p.cols = p.location.order.cols;
 		p.rank = (uint32_t)pair->a.rows;
-		if (!check_part(f, &p, err) || !add_part(f, &p, room, err))
+		if (!adapter_check_part(f, &p, err) || !add_part(f, &p, room, err))
 			return false;
 	}
 	return true;
@@ -187,7 +203,8 @@ static bool match_once(struct adapter_file *f, const struct model *m, enum adapt
 	if (pair->bias.name)
 		return error_set(err, ERROR_UNSUPPORTED, "%s: tensor %s: biases of %s are not done", f->weights.label,
 		                 pair->bias.name, pair->path);
-	return (pair->embeds ? check_embedding(f, &p, err) : check_part(f, &p, err)) && add_part(f, &p, room, err);
+	return (pair->embeds ? check_embedding(f, &p, err) : adapter_check_part(f, &p, err)) &&
+	       add_part(f, &p, room, err);
 }
 
 bool adapter_take_whole(struct adapter_file *f, const struct adapter_whole *w, struct error *err)
@@ -240,7 +257,7 @@ static bool match_whole(struct adapter_file *f, const struct model *m, bool outp
 			                 "neither can be replaced alone",
 			                 f->weights.label, w->t.name, w->path);
 		snprintf(p.location.name, sizeof p.location.name, "%s", name);
-		if (!append_part(f, &p, room, err))
+		if (!adapter_append_part(f, &p, room, err))
 			return false;
 	}
 	return true;
@@ -381,10 +398,9 @@ static bool read_numbers(const struct adapter_file *f, const struct adapter_tens
 	return ok;
 }
 
-/* All of a tensor's numbers, malloc'ed. NULL: err. */
-static float *read_tensor(const struct adapter_file *f, const struct adapter_tensor *t, struct error *err)
+float *adapter_read_tensor(const struct adapter_file *f, const struct adapter_tensor *t, struct error *err)
 {
-	const uint64_t n = t->rows * t->cols;
+	const uint64_t n = t->rows * t->cols * (t->experts ? t->experts : 1);
 	float *out = malloc((size_t)n * sizeof *out);
 	const bool ok = out ? read_numbers(f, t, 0, n, out, err)
 	                    : error_set(err, ERROR_MEMORY, "no memory for the tensor %s of an adapter", t->name);
@@ -419,7 +435,7 @@ static void transpose(float *to, const float *from, uint64_t rows, uint64_t cols
 static bool read_rows(const struct adapter_file *f, const struct adapter_part *p, const struct adapter_tensor *t,
                       float *out, struct error *err)
 {
-	float *all = read_tensor(f, t, err);
+	float *all = adapter_read_tensor(f, t, err);
 
 	for (uint64_t r = 0; all && r < p->rows; r++)
 		out[r] = all[row_of(p, r)];
@@ -439,8 +455,11 @@ bool adapter_read_bias(const struct adapter_file *f, const struct adapter_part *
 
 bool adapter_read(const struct adapter_file *f, const struct adapter_part *p, float *a, float *b, struct error *err)
 {
+	if (p->experts)
+		return adapter_read_experts(f, p, a, b, err);
 	const struct adapter_pair *pair = &f->pair[p->pair];
-	float *first = read_tensor(f, &pair->a, err), *second = first ? read_tensor(f, &pair->b, err) : NULL;
+	float *first = adapter_read_tensor(f, &pair->a, err),
+	      *second = first ? adapter_read_tensor(f, &pair->b, err) : NULL;
 	const size_t row = p->rank * sizeof *b;
 
 	if (second && pair->embeds) {

@@ -19,9 +19,10 @@ enum { ADAPTER_MAX_RANK = 4096, ADAPTER_MAX_INVOCATION = 4096 };
 
 /* One of a pair, row after row. */
 struct adapter_tensor {
-	const char *name; /* as messages show it; the adapter's */
-	enum dtype type;  /* F32, F16 or BF16 */
-	uint64_t rows, cols, offset;
+	const char *name;            /* as messages show it; the adapter's */
+	enum dtype type;             /* F32, F16 or BF16 */
+	uint64_t rows, cols, offset; /* of one expert, which follow one another */
+	uint32_t experts;            /* 0: it is of none */
 	bool used;
 };
 
@@ -54,7 +55,8 @@ struct adapter_part {
 	enum tensor_slot slot;
 	uint32_t pair; /* or which of those that are whole */
 	uint64_t rows, cols;
-	uint32_t rank; /* 0: it is whole */
+	uint32_t rank;    /* 0: it is whole; of experts the greatest */
+	uint32_t experts; /* matrices, each of rows x cols; 0: it is one, and of no expert */
 	struct model_location location;
 };
 
@@ -83,9 +85,8 @@ bool adapter_open(struct adapter_file *f, const char *path, const struct model *
  * is the embedding and the output's. */
 bool adapter_open_to_merge(struct adapter_file *f, const char *path, const struct model *m, struct error *err);
 void adapter_close(struct adapter_file *f);
-/* The numbers of a part as f32: a, rank rows of cols; b, rows rows of rank. Of an embedding, rows are tokens. False:
- * err.
- */
+/* The numbers of a part as f32: a, rank rows of cols; b, rows rows of rank; of experts so many of each, with zeros
+ * where there is no pair or a lower rank. Of an embedding, rows are tokens. False: err. */
 bool adapter_read(const struct adapter_file *f, const struct adapter_part *p, float *a, float *b, struct error *err);
 /* n rows of a part that is whole, from row `first` on, as f32. False: err. */
 bool adapter_read_whole(const struct adapter_file *f, const struct adapter_part *p, uint64_t first, uint64_t n,
@@ -97,6 +98,20 @@ bool adapter_read_bias(const struct adapter_file *f, const struct adapter_part *
 bool adapter_read_done(const struct adapter_file *f, struct error *err);
 
 /* ---- private to loaders/adapter/ */
+
+/* adapter.c: the pair whose path is that name or ends in it behind a dot, from *hint on; *hint: behind it. NULL: none.
+ */
+struct adapter_pair *adapter_find_pair(const struct adapter_file *f, const char *name, size_t *hint);
+/* Whether a pair's tensors have the part's sizes. False: err. */
+bool adapter_check_part(const struct adapter_file *f, const struct adapter_part *p, struct error *err);
+bool adapter_append_part(struct adapter_file *f, const struct adapter_part *p, size_t *room, struct error *err);
+/* All of a tensor's numbers, malloc'ed. NULL: err. */
+float *adapter_read_tensor(const struct adapter_file *f, const struct adapter_tensor *t, struct error *err);
+/* adapter_experts.c: adds a part for experts' matrices of a layer. False: err. */
+bool adapter_match_experts(struct adapter_file *f, const struct model *m, uint32_t layer, enum tensor_slot slot,
+                           size_t *room, struct error *err);
+bool adapter_read_experts(const struct adapter_file *f, const struct adapter_part *p, float *a, float *b,
+                          struct error *err);
 
 /* The pair of a module's path, made if there is none. NULL: err. */
 struct adapter_pair *adapter_pair_of(struct adapter_file *f, const char *path, size_t n, struct error *err);

@@ -112,13 +112,17 @@ static bool take_tensor(struct adapter_file *f, const struct gguf_tensor *g, str
 			err, ERROR_UNSUPPORTED,
 			"%s: tensor %s is not known, expected names that end in .weight.lora_a or .weight.lora_b",
 			f->weights.label, shown);
-	if (g->ne[2] != 1 || g->ne[3] != 1)
-		return error_set(err, ERROR_UNSUPPORTED, "%s: tensor %s is of experts, whose adapters are not done",
+	if (g->ne[3] != 1 || g->ne[2] > UINT32_MAX)
+		return error_set(err, ERROR_FORMAT,
+		                 "%s: tensor %s has four dimensions, expected two, or three of experts",
 		                 f->weights.label, shown);
 	struct adapter_pair *pair = adapter_pair_of(f, g->name.p, n, err);
-	struct adapter_tensor t = {
-		.name = strdup(shown), .type = g->type, .rows = g->ne[1], .cols = g->ne[0], .offset = g->offset
-	};
+	struct adapter_tensor t = { .name = strdup(shown),
+		                    .type = g->type,
+		                    .rows = g->ne[1],
+		                    .cols = g->ne[0],
+		                    .offset = g->offset,
+		                    .experts = g->ne[2] > 1 ? (uint32_t)g->ne[2] : 0 };
 	if (!pair || !t.name) {
 		free((char *)(uintptr_t)t.name);
 		return pair && error_set(err, ERROR_MEMORY, "no memory for the list of an adapter's tensors");

@@ -75,4 +75,26 @@ bool model_location_of(const struct model *m, bool gguf, uint32_t layer, enum te
 	return true;
 }
 
+bool model_experts_location_of(const struct model *m, bool gguf, uint32_t layer, enum tensor_slot slot,
+                               struct model_location *out)
+{
+	static const char end[] = ".weight";
+	const struct model_tensor *t = tensor_of(m, layer, slot);
+	struct model_file f = as_format(m, gguf ? MODEL_GGUF : MODEL_HF);
+	enum tensor_slot first = slot, last = slot;
+
+	if (!t->bytes || !t->experts || bind_slots[slot].vector || bind_fused_name(&f, slot, &first, &last))
+		return false;
+	const char *name = bind_own_name(&f, slot);
+	const size_t n = strlen(name), ends = sizeof end - 1;
+	if (n <= ends || strcmp(name + n - ends, end) != 0 || (!gguf && !strchr(name, '*')))
+		return false;
+	snprintf(out->name, sizeof out->name, "%s%" PRIu32 ".%.*s", bind_layers_name(&f), layer, (int)(n - ends), name);
+	out->first_row = 0;
+	out->all_rows = t->rows;
+	out->order = (struct model_tensor){ .rows = t->rows, .cols = t->cols, .bytes = 1 };
+	out->head_dim = m->spec.head_dim;
+	return true;
+}
+
 const char *model_gguf_name(const struct model *m) { return m->file->arch->gguf; }

@@ -19,6 +19,10 @@ struct model_location {
  * of that kind have it in no such form (experts, matrices by head), or the model has no such matrix. */
 bool model_location_of(const struct model *m, bool gguf, uint32_t layer, enum tensor_slot slot,
                        struct model_location *out);
+/* The same of the matrices of experts: safetensors have them one by one, each with its number in the place of a star in
+ * the name; GGUF files all in one tensor. False: they have them in no such form. */
+bool model_experts_location_of(const struct model *m, bool gguf, uint32_t layer, enum tensor_slot slot,
+                               struct model_location *out);
 /* "llama": what GGUF calls the architecture; NULL: nothing. */
 const char *model_gguf_name(const struct model *m);
 

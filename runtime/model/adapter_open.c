@@ -64,8 +64,8 @@ static bool read_update(struct update *p, const struct adapter_file *f, const ji
 	p->matrix = matrix_for(m, part);
 	if (part->target == ADAPTER_WHOLE_OUTPUT)
 		return read_head(p, f, m, used, err);
-	p->a = malloc(part->rank * part->cols * sizeof *p->a);
-	p->b = malloc(part->rank * part->rows * sizeof *p->b);
+	p->a = malloc(update_experts(p) * part->rank * part->cols * sizeof *p->a);
+	p->b = malloc(update_experts(p) * part->rank * part->rows * sizeof *p->b);
 	if (!p->a || !p->b)
 		return error_set(err, ERROR_MEMORY, "no memory for the matrices of an adapter");
 	if (!p->matrix->site)
@@ -78,12 +78,13 @@ static bool read_update(struct update *p, const struct adapter_file *f, const ji
 	p->fact = (struct adapt_fact){
 		.rank = (int32_t)p->rank, .scale = (float)f->pair[part->pair].scale, .type = (int32_t)p->type
 	};
-	p->at_a = p->at_b = take(used, p->rank * numerics_pad(part->cols) * update_element(p->type));
+	p->at_a = p->at_b =
+		take(used, update_experts(p) * p->rank * numerics_pad(part->cols) * update_element(p->type));
 	if (update_embeds(p))
 		return true;
-	if (!update_read_extras(p, f, m, err))
+	if (!part->experts && !update_read_extras(p, f, m, err))
 		return false;
-	p->at_b = take(used, p->rank * numerics_pad(part->rows) * update_element(p->type) +
+	p->at_b = take(used, update_experts(p) * p->rank * numerics_pad(part->rows) * update_element(p->type) +
 	                             (p->extra ? ADAPT_EXTRAS * numerics_pad(part->rows) * 4 : 0));
 	return true;
 }

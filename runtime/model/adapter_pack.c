@@ -21,7 +21,8 @@ static bool all(const float *x, uint64_t n, bool (*is)(float))
 
 enum adapt_type update_narrowest(const struct update *p)
 {
-	const uint64_t n = update_down(p) * p->part->cols, m = update_embeds(p) ? 0 : p->part->rank * p->part->rows;
+	const uint64_t each = update_experts(p), n = each * update_down(p) * p->part->cols,
+		       m = update_embeds(p) ? 0 : each * p->part->rank * p->part->rows;
 
 	if (all(p->a, n, is_bf16) && all(p->b, m, is_bf16))
 		return ADAPT_BF16;
@@ -60,12 +61,15 @@ void update_pack(uint8_t *to, const struct update *p)
 	const struct adapter_part *part = p->part;
 	const uint64_t kp = numerics_pad(part->cols);
 
-	for (uint64_t j = 0; j < update_down(p); j++)
-		for (uint64_t i = 0; i < part->cols; i++)
-			put(to + p->at_a, p->type, j * kp + i, p->a[j * part->cols + i]);
-	for (uint64_t r = 0; part->rank && r < part->rows; r++)
-		for (uint32_t j = 0; j < part->rank; j++)
-			put_up(to, p, r, j, p->b[r * part->rank + j]);
+	for (uint64_t e = 0; e < update_experts(p); e++) {
+		const float *a = p->a + e * update_down(p) * part->cols, *b = p->b + e * part->rank * part->rows;
+		for (uint64_t j = 0; j < update_down(p); j++)
+			for (uint64_t i = 0; i < part->cols; i++)
+				put(to + p->at_a, p->type, (e * p->rank + j) * kp + i, a[j * part->cols + i]);
+		for (uint64_t r = 0; part->rank && r < part->rows; r++)
+			for (uint32_t j = 0; j < part->rank; j++)
+				put_up(to, p, e * numerics_pad(part->rows) + r, j, b[r * part->rank + j]);
+	}
 	uint8_t *const extras = to + p->at_b + p->rank * numerics_pad(part->rows) * update_element(p->type);
 	for (uint64_t r = 0; p->extra && r < numerics_pad(part->rows); r++)
 		for (unsigned e = 0; e < ADAPT_EXTRAS; e++)

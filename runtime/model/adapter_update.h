@@ -25,6 +25,8 @@ struct update {
 
 /* Rows of its first matrix: of its ranks, or of what is whole. */
 static inline uint64_t update_down(const struct update *p) { return p->part->rank ? p->part->rank : p->part->rows; }
+/* Matrices that it has one behind the other. */
+static inline uint64_t update_experts(const struct update *p) { return p->part->experts ? p->part->experts : 1; }
 static inline bool update_embeds(const struct update *p) { return p->part->target == ADAPTER_EMBEDDING; }
 enum matrix_slot update_matrix_slot(enum tensor_slot slot);
 

@@ -19,10 +19,7 @@ static pthread_mutex_t enabling = PTHREAD_MUTEX_INITIALIZER; /* of all models */
 /* ---- the model's tables */
 
 /* Whether there may be adapters of a matrix: it is one by itself, whose product is a node (runtime/plan/graph.h). */
-static bool may_adapt(const struct weights_matrix *w, const struct model_tensor *t)
-{
-	return w->packed && !t->experts && !t->heads;
-}
+static bool may_adapt(const struct weights_matrix *w, const struct model_tensor *t) { return w->packed && !t->heads; }
 
 /* Number n of them. */
 static void set_site(struct adapters *a, size_t n, struct weights_matrix *w)

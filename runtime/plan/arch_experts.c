@@ -32,6 +32,8 @@ static graph_ref chosen(const struct arch *a, graph_ref x, const struct graph_ga
 	n.in[IN_W2] = pair ? graph_matrix(a->g, m->up) : 0;
 	n.in[IN_BIAS2] = pair ? graph_vector(a->g, m->up_bias, w->rows) : 0;
 	n.in[IN_INTO] = choice;
+	n.in[IN_ADDED] = graph_adapted_slots(a->g, x, w, choice, a->spec->experts_used);
+	n.in[IN_ADDED2] = pair ? graph_adapted_slots(a->g, x, m->up, choice, a->spec->experts_used) : 0;
 	return graph_node(a->g, &n, a->spec->experts_used * numerics_pad(w->rows));
 }
 

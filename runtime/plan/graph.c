@@ -122,6 +122,21 @@ static graph_ref adapted(struct graph *g, graph_ref x, const struct weights_matr
 	return graph_node(g, &up, 2 * numerics_pad(w->rows)); /* with factors, where there are some */
 }
 
+graph_ref graph_adapted_slots(struct graph *g, graph_ref x, const struct weights_matrix *w, graph_ref choice,
+                              uint32_t slots)
+{
+	if (!g->adapted || !w || !w->site)
+		return 0;
+	const graph_ref matrix = graph_matrix(g, w);
+	const struct graph_node down = { .kind = NODE_ADAPT_DOWN,
+		                         .in = { [IN_X] = x, [IN_W] = matrix, [IN_INTO] = choice } };
+	const graph_ref narrow = graph_node(g, &down, slots * numerics_pad(w->site->ranks));
+	const struct graph_node up = { .kind = NODE_ADAPT_UP,
+		                       .in = { [IN_X] = narrow, [IN_W] = matrix, [IN_INTO] = choice } };
+
+	return graph_node(g, &up, slots * numerics_pad(w->rows));
+}
+
 graph_ref graph_gated(struct graph *g, graph_ref x, const struct graph_gate *m)
 {
 	const bool pair = m->gate && m->gate->packed;

@@ -125,6 +125,9 @@ struct graph_gate {
 	enum key_act act;
 };
 graph_ref graph_gated(struct graph *g, graph_ref x, const struct graph_gate *m);
+/* What adapters add to the products of experts' matrices, for each slot of a choice; 0: there can be none. */
+graph_ref graph_adapted_slots(struct graph *g, graph_ref x, const struct weights_matrix *w, graph_ref choice,
+                              uint32_t slots);
 graph_ref graph_norm(struct graph *g, graph_ref x, const float *weight, float eps);
 /* bias NULL: none. */
 graph_ref graph_biased_norm(struct graph *g, graph_ref x, const float *weight, const float *bias, float eps);

@@ -223,6 +223,11 @@ struct matmul {
 	enum key_act act;            /* with KEY_PAIR and KEY_GATED */
 };
 void plan_multiply(struct plan_builder *b, const struct matmul *m);
+/* What adapters add: to one matrix, or to both of a pair. Where a pair has them for one alone, the other gets what adds
+ * nothing (plan_added()). second: n's second matrix is the one. */
+void plan_set_added(const struct plan_builder *b, const struct graph_node *n, struct matmul *m, bool second);
+/* plan_experts.c: whether the slots of the plan's tokens are sorted by expert. */
+bool plan_sorts_slots(const struct plan_builder *b);
 /* n tokens of width k times a number, or as KEY_SCALE's flags say; by: its argument. */
 void plan_scale(struct plan_builder *b, const float *in, float *out, uint32_t n, uint64_t k, uint64_t by,
                 uint32_t flags);

@@ -122,6 +122,25 @@ static void set_tables(const struct plan_builder *b, uint64_t *a, const struct w
 	a[ADAPT_COLUMNS] = b->n;
 }
 
+/* Of experts: whose matrices each slot has, and where its column is. by_slots: the input is of slots. */
+static void set_experts(const struct plan_builder *b, struct key *key, const struct graph_node *n, bool by_slots)
+{
+	if (!n->in[IN_INTO])
+		return;
+	key->flags |= KEY_EXPERTS | (plan_sorts_slots(b) ? KEY_SORTED : 0);
+	key->heads = b->spec->experts_used;
+	key->kv_heads = by_slots ? 1 : key->heads;
+}
+
+static void set_slots(const struct plan_builder *b, uint64_t *a, const struct graph_node *n)
+{
+	if (!n->in[IN_INTO])
+		return;
+	a[ADAPT_COLUMNS] = (uint64_t)b->n * b->spec->experts_used;
+	a[ADAPT_CHOSEN] = plan_address(plan_at(b, n->in[IN_INTO], CHOICE_CHOSEN));
+	a[ADAPT_POSITIONS] = plan_sorts_slots(b) ? plan_address(plan_at(b, n->in[IN_INTO], CHOICE_POSITIONS)) : 0;
+}
+
 void lower_adapt_down(struct plan_builder *b, const struct graph_node *n)
 {
 	const struct weights_matrix *w = graph_matrix_of(b->g, n->in[IN_W]);
@@ -129,12 +148,15 @@ void lower_adapt_down(struct plan_builder *b, const struct graph_node *n)
 
 	if (plan_is_idle(b, n))
 		return;
+	const struct graph_node *by = graph_producer(b->g, n->in[IN_X]);
 	key.k = (uint32_t)w->k;
 	key.rows = w->site->ranks;
+	set_experts(b, &key, n, by && by->kind == NODE_EXPERTS);
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)tiles_of(b, false) * ADAPT_PARTS);
 	a[ADAPT_IN] = plan_address(plan_floats(b, n->in[IN_X]));
 	a[ADAPT_OUT] = plan_address(plan_floats(b, n->out[0]));
 	set_tables(b, a, w->site, w->site->down);
+	set_slots(b, a, n);
 }
 
 void lower_adapt_up(struct plan_builder *b, const struct graph_node *n)
@@ -148,10 +170,12 @@ void lower_adapt_up(struct plan_builder *b, const struct graph_node *n)
 	key.k = w->site->ranks;
 	key.rows = (uint32_t)w->rows;
 	key.flags = plan_scales(b, product, product->in[IN_W2] == n->in[IN_W] ? IN_W2 : IN_W) ? KEY_SCALED : 0;
+	set_experts(b, &key, n, true);
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(tiles_of(b, false) * (numerics_pad(w->rows) / 32)));
 	a[ADAPT_IN] = plan_address(plan_floats(b, n->in[IN_X]));
 	a[ADAPT_OUT] = plan_address(plan_floats(b, n->out[0]));
 	set_tables(b, a, w->site, w->site->up);
+	set_slots(b, a, n);
 }
 
 /* The products are those of a row of the first matrix, which the host reads. */

@@ -15,7 +15,7 @@ static uint32_t tile_width(const struct plan_builder *b)
 	return b->opt->general ? 1 : width;
 }
 
-static bool sorted(const struct plan_builder *b) { return tile_width(b) > 1; }
+bool plan_sorts_slots(const struct plan_builder *b) { return tile_width(b) > 1; }
 
 /* As many groups as there can be. */
 static uint32_t group_count(const struct plan_builder *b)
@@ -27,6 +27,22 @@ static uint32_t group_count(const struct plan_builder *b)
 static uint64_t choice_at(const struct plan_builder *b, graph_ref choice, enum plan_form form)
 {
 	return plan_address(plan_at(b, choice, form));
+}
+
+/* Slots by expert: where each one's column lies. */
+static void dispatch(struct plan_builder *b, graph_ref choice)
+{
+	struct key key = plan_key(b, KEY_DISPATCH);
+
+	key.rows = b->spec->experts;
+	key.heads = b->spec->experts_used;
+	uint64_t *a = plan_add_op(b, &key, 0, 1);
+	a[DISPATCH_CHOSEN] = choice_at(b, choice, CHOICE_CHOSEN);
+	a[DISPATCH_TOKENS] = b->n;
+	a[DISPATCH_POSITIONS] = choice_at(b, choice, CHOICE_POSITIONS);
+	a[DISPATCH_GROUPS] = choice_at(b, choice, CHOICE_GROUPS);
+	a[DISPATCH_GROUP_COUNT] = group_count(b);
+	plan_last_op(b)->serial = true;
 }
 
 void lower_route(struct plan_builder *b, const struct graph_node *n)
@@ -58,6 +74,8 @@ void lower_route(struct plan_builder *b, const struct graph_node *n)
 	a[ROUTE_BIAS] = plan_address(bias);
 	a[ROUTE_TIMES] = plan_address(times);
 	plan_last_op(b)->serial = b->n == 1;
+	if (plan_sorts_slots(b))
+		dispatch(b, n->out[0]);
 }
 
 /* Tokens' activations, copied to the places of their slots. */
@@ -77,24 +95,11 @@ static void scatter(struct plan_builder *b, const struct graph_node *n, bool int
 	a[SCATTER_OUTS] = int8 ? plan_address(out.s) : 0;
 }
 
-/* Slots by expert, and with them their inputs in the forms that gate and up read. */
+/* The inputs of slots by expert, in the forms that gate and up read. */
 static struct activations sort(struct plan_builder *b, const struct graph_node *n)
 {
-	const struct model_spec *s = b->spec;
 	const struct weights_matrix *w = graph_matrix_of(b->g, n->in[IN_W]), *w2 = graph_matrix_of(b->g, n->in[IN_W2]);
 	const bool gate = plan_wants_int8(b, w), up = w2 ? plan_wants_int8(b, w2) : gate;
-	const graph_ref choice = n->in[IN_INTO];
-	struct key key = plan_key(b, KEY_DISPATCH);
-
-	key.rows = s->experts;
-	key.heads = s->experts_used;
-	uint64_t *a = plan_add_op(b, &key, 0, 1);
-	a[DISPATCH_CHOSEN] = choice_at(b, choice, CHOICE_CHOSEN);
-	a[DISPATCH_TOKENS] = b->n;
-	a[DISPATCH_POSITIONS] = choice_at(b, choice, CHOICE_POSITIONS);
-	a[DISPATCH_GROUPS] = choice_at(b, choice, CHOICE_GROUPS);
-	a[DISPATCH_GROUP_COUNT] = group_count(b);
-	plan_last_op(b)->serial = true;
 
 	if (gate || up)
 		scatter(b, n, true);
@@ -119,11 +124,11 @@ static void multiply(struct plan_builder *b, const struct matmul *m, graph_ref c
 	key.row_blocks = 1;
 	key.act = (uint8_t)m->act;
 	key.flags = KEY_EXPERTS | m->flags | (m->bias ? KEY_BIAS : 0) | (m->bias2 ? KEY_BIAS2 : 0);
-	if (!sorted(b)) {
+	if (!plan_sorts_slots(b)) {
 		key.heads = s->experts_used;
 		key.kv_heads = inputs;
 	}
-	uint64_t units = (uint64_t)blocks * (sorted(b) ? group_count(b) : b->n * s->experts_used);
+	uint64_t units = (uint64_t)blocks * (plan_sorts_slots(b) ? group_count(b) : b->n * s->experts_used);
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)units);
 	a[MATMUL_W] = plan_address(m->w->packed);
 	a[MATMUL_X] = act == DTYPE_Q8_0 ? plan_address(m->in.q) : plan_address(m->in.x);
@@ -134,12 +139,16 @@ static void multiply(struct plan_builder *b, const struct matmul *m, graph_ref c
 	a[MATMUL_BIAS] = plan_address(m->bias);
 	a[MATMUL_W2] = m->w2 ? plan_address(m->w2->packed) : 0;
 	a[MATMUL_BIAS2] = plan_address(m->bias2);
+	if (m->flags & KEY_ADDED)
+		a[MATMUL_ADDED] = plan_address(m->added);
+	if (m->flags & KEY_ADDED && m->flags & KEY_PAIR)
+		a[MATMUL_ADDED2] = plan_address(m->added2);
 	if (m->flags & KEY_QUANTISED_OUT) {
 		a[MATMUL_OUTQ] = plan_address(m->outq);
 		a[MATMUL_OUTS] = plan_address(m->outs);
 	}
-	a[MATMUL_ROUTES] = choice_at(b, choice, sorted(b) ? CHOICE_GROUPS : CHOICE_CHOSEN);
-	plan_last_op(b)->uneven = sorted(b);
+	a[MATMUL_ROUTES] = choice_at(b, choice, plan_sorts_slots(b) ? CHOICE_GROUPS : CHOICE_CHOSEN);
+	plan_last_op(b)->uneven = plan_sorts_slots(b);
 }
 
 /* Inputs come sorted where slots are; results of other slots are. */
@@ -152,12 +161,13 @@ void lower_experts(struct plan_builder *b, const struct graph_node *n)
 	const struct activations in = plan_operand(b, n->in[IN_X]), out = plan_operand(b, n->out[0]);
 	struct matmul m = { .w = w,
 		            .bias = graph_vector_of(b->g, n->in[IN_BIAS]),
-		            .in = !of_slots && sorted(b) ? sort(b, n) : in,
+		            .in = !of_slots && plan_sorts_slots(b) ? sort(b, n) : in,
 		            .out = out.x,
 		            .outq = out.q,
 		            .outs = out.s };
 
 	if (w2 && !pair) {
+		plan_set_added(b, n, &m, false);
 		multiply(b, &m, n->in[IN_INTO], inputs);
 		m.w = w2;
 		m.bias = graph_vector_of(b->g, n->in[IN_BIAS2]);
@@ -167,6 +177,7 @@ void lower_experts(struct plan_builder *b, const struct graph_node *n)
 		m.bias2 = graph_vector_of(b->g, n->in[IN_BIAS2]);
 		m.flags = KEY_PAIR;
 	}
+	plan_set_added(b, n, &m, m.flags & KEY_GATED);
 	m.act = (enum key_act)n->act;
 	m.flags |= b->of[n->out[0]].int8 ? KEY_QUANTISED_OUT : 0;
 	multiply(b, &m, n->in[IN_INTO], inputs);
@@ -179,7 +190,7 @@ void lower_combine(struct plan_builder *b, const struct graph_node *n)
 	const graph_ref to = plan_added_to(b, n);
 	const struct graph_node *by = graph_producer(b->g, n->in[IN_X]);
 	const bool sigmoid = n->act == ACT_SIGMOID, of_slots = by && by->kind == NODE_EXPERTS,
-		   sorts = !sigmoid && of_slots && sorted(b);
+		   sorts = !sigmoid && of_slots && plan_sorts_slots(b);
 	const uint32_t slots = sigmoid ? 1 : s->experts_used;
 	struct key key = plan_key(b, KEY_COMBINE);
 

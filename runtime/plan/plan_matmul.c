@@ -175,9 +175,7 @@ void plan_multiply(struct plan_builder *b, const struct matmul *m)
 		matmul_launch(b, m, interleaves ? &interleaved : &m->in, act, t[i]);
 }
 
-/* What adapters add: to one matrix, or to both of a pair. Where a pair has them for one alone, the other gets what adds
- * nothing (plan_added()). */
-static void set_added(const struct plan_builder *b, const struct graph_node *n, struct matmul *m, bool second)
+void plan_set_added(const struct plan_builder *b, const struct graph_node *n, struct matmul *m, bool second)
 {
 	m->flags &= ~(uint32_t)(KEY_ADDED | KEY_SCALED);
 	m->added = plan_added(b, n, second ? IN_ADDED2 : IN_ADDED);
@@ -207,13 +205,13 @@ void lower_matmul(struct plan_builder *b, const struct graph_node *n)
 		m.bias2 = graph_vector_of(b->g, n->in[IN_BIAS2]);
 		m.flags = KEY_PAIR;
 	} else if (w2) {
-		set_added(b, n, &m, false);
+		plan_set_added(b, n, &m, false);
 		plan_multiply(b, &m);
 		m.w = w2;
 		m.bias = graph_vector_of(b->g, n->in[IN_BIAS2]);
 		m.flags = KEY_GATED;
 	}
-	set_added(b, n, &m, m.flags & KEY_GATED);
+	plan_set_added(b, n, &m, m.flags & KEY_GATED);
 	m.act = (enum key_act)n->act;
 	if (to) {
 		m.flags |= KEY_RESIDUAL;

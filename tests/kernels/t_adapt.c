@@ -264,14 +264,157 @@ static void test_plain_loops(void **unused)
 			check(&way[n], sizes[i][0], sizes[i][1], (i + n) % 2);
 }
 
+/* ---- of experts: each slot of a token has the matrices of another one */
+
+enum { EXPERTS = 3, SLOTS = 2, TOKENS = 11, EXPERT_RANK = 8 };
+
+struct slots {
+	unsigned k, rows;
+	struct adapt_tile *tile;
+	struct adapt_set *set;
+	struct adapt_fact *fact;
+	uint64_t *table[2];
+	float *matrix[2]; /* A: [expert][rank][kp]; B: [expert][row block][rank][32] */
+	float *x, *narrow, *out;
+	int32_t *chosen, *position;
+};
+
+static float *drawn(size_t n)
+{
+	float *x = kernel_buffer(n * 4, 0);
+
+	for (size_t i = 0; i < n; i++)
+		x[i] = kernel_random(&seed);
+	return x;
+}
+
+static struct slots make_slots(unsigned k, unsigned rows, bool by_slots)
+{
+	const unsigned kp = pad(k), rp = pad(rows), columns = TOKENS * SLOTS;
+	struct slots w = { .k = k, .rows = rows };
+
+	w.tile = kernel_buffer(2 * sizeof *w.tile, 0);
+	w.set = kernel_buffer(ADAPT_SETS * sizeof *w.set, 0);
+	w.fact = kernel_buffer(ADAPTERS_MOST * sizeof *w.fact, 0);
+	w.tile[0] = (struct adapt_tile){ 0, 5, 1, 0 };
+	w.tile[1] = (struct adapt_tile){ 5, 6, 2, 0 };
+	w.set[1].n = 1; /* the second set has it, too, at another scale; both have nothing before or behind it */
+	w.set[1].of[0].adapter = w.set[2].of[0].adapter = 4;
+	w.set[1].of[0].scale = 0.5f;
+	w.set[2].n = 1;
+	w.set[2].of[0].scale = -2;
+	w.fact[4] = (struct adapt_fact){ .rank = EXPERT_RANK, .scale = 1.5f, .type = ADAPT_F32 };
+	w.matrix[0] = drawn((size_t)EXPERTS * EXPERT_RANK * kp);
+	w.matrix[1] = drawn((size_t)EXPERTS * EXPERT_RANK * rp);
+	for (unsigned e = 0; e < EXPERTS * EXPERT_RANK; e++)
+		memset(w.matrix[0] + (size_t)e * kp + k, 0, (kp - k) * sizeof(float));
+	for (int i = 0; i < 2; i++) {
+		w.table[i] = kernel_buffer(ADAPTERS_MOST * 8, 0);
+		w.table[i][0] = w.table[i][4] = at(w.matrix[i]);
+	}
+	w.x = drawn((size_t)(by_slots ? columns : TOKENS) * kp);
+	w.narrow = kernel_buffer((size_t)columns * pad(RANKS) * 4, 0);
+	w.out = kernel_buffer((size_t)columns * rp * 4, 0);
+	w.chosen = kernel_buffer((size_t)TOKENS * ROUTE_MAX * 4, 0);
+	w.position = kernel_buffer((size_t)TOKENS * ROUTE_MAX * 4, 0);
+	for (unsigned t = 0; t < TOKENS; t++)
+		for (unsigned s = 0; s < SLOTS; s++) {
+			w.chosen[t * ROUTE_MAX + s] = (int32_t)((t * 2 + s) % EXPERTS);
+			w.position[t * ROUTE_MAX + s] = (int32_t)((t * SLOTS + s) * 7 % columns);
+		}
+	return w;
+}
+
+static void free_slots(struct slots *w)
+{
+	void *all[] = { w->tile,      w->set, w->fact,   w->table[0], w->table[1], w->matrix[0],
+		        w->matrix[1], w->x,   w->narrow, w->out,      w->chosen,   w->position };
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		free(all[i]);
+}
+
+static void run_slots(const struct kernel_way *way, const struct slots *w, bool up, bool sorted, bool by_slots)
+{
+	const struct key key = { .kind = up ? KEY_ADAPT_UP : KEY_ADAPT_DOWN,
+		                 .k = up ? RANKS : w->k,
+		                 .rows = up ? w->rows : RANKS,
+		                 .heads = SLOTS,
+		                 .kv_heads = up || by_slots ? 1 : SLOTS,
+		                 .flags = KEY_EXPERTS | (sorted ? KEY_SORTED : 0) };
+	const int64_t units = 2 * (int64_t)(up ? pad(w->rows) / 32 : ADAPT_PARTS);
+	const uint64_t arg[ADAPT_ARGS] = {
+		[ADAPT_IN] = at(up ? w->narrow : w->x),
+		[ADAPT_OUT] = at(up ? w->out : w->narrow),
+		[ADAPT_TILES] = at(w->tile),
+		[ADAPT_SET] = at(w->set),
+		[ADAPT_FACTS] = at(w->fact),
+		[ADAPT_TABLE] = at(w->table[up]),
+		[ADAPT_COLUMNS] = TOKENS * SLOTS,
+		[ADAPT_CHOSEN] = at(w->chosen),
+		[ADAPT_POSITIONS] = sorted ? at(w->position) : 0
+	};
+	struct kernel k;
+
+	kernel_open(&k, way, &key);
+	kernel_run(&k, arg, 1, units);
+	kernel_run(&k, arg, 0, 1);
+	kernel_close(&k);
+}
+
+static void check_slots(const struct kernel_way *way, unsigned k, unsigned rows, bool sorted, bool by_slots)
+{
+	struct slots w = make_slots(k, rows, by_slots);
+	const unsigned kp = pad(k), rp = pad(rows);
+
+	run_slots(way, &w, false, sorted, by_slots);
+	run_slots(way, &w, true, sorted, by_slots);
+	for (unsigned i = 0; i < TOKENS * SLOTS; i++) {
+		const unsigned t = i / SLOTS, s = i % SLOTS;
+		const unsigned column = sorted ? (unsigned)w.position[t * ROUTE_MAX + s] : i,
+			       e = (unsigned)w.chosen[t * ROUTE_MAX + s];
+		const float *x = w.x + (size_t)(by_slots ? column : t) * kp,
+			    *a = w.matrix[0] + (size_t)e * EXPERT_RANK * kp,
+			    *b = w.matrix[1] + (size_t)e * EXPERT_RANK * rp;
+		const float scale = (t < 5 ? 0.5f : -2.0f) * 1.5f;
+		float narrow[EXPERT_RANK];
+		for (unsigned j = 0; j < EXPERT_RANK; j++) {
+			narrow[j] = lane_sum(a + (size_t)j * kp, x, kp) * scale;
+			if (memcmp(&narrow[j], &w.narrow[column * pad(RANKS) + j], 4) != 0)
+				fail_msg("%s: product %u of slot %u of token %u differs", way->name, j, s, t);
+		}
+		for (unsigned r = 0; r < rp; r++) {
+			float sum = -0.0f;
+			for (unsigned j = 0; j < EXPERT_RANK; j++)
+				sum = fmaf(b[(r / 32 * EXPERT_RANK + j) * 32 + r % 32], narrow[j], sum);
+			if (memcmp(&sum, &w.out[(size_t)column * rp + r], 4) != 0)
+				fail_msg("%s: row %u of slot %u of token %u differs", way->name, r, s, t);
+		}
+	}
+	free_slots(&w);
+}
+
+static void test_experts(void **unused)
+{
+	const struct kernel_way *way;
+
+	for (unsigned i = 0; i < 4; i++)
+		for (unsigned n = kernel_ways_and_cards(&way, (int)i); n-- > 0;)
+			check_slots(&way[n], i % 2 ? 70 : 64, i % 2 ? 33 : 96, i % 2, i / 2);
+}
+
 static void test_refusals(void **unused)
 {
-	const struct key keys[] = { { .kind = KEY_ADAPT_DOWN, .k = 8, .rows = 6 },
-		                    { .kind = KEY_ADAPT_DOWN, .rows = 8 },
-		                    { .kind = KEY_ADAPT_DOWN, .k = 8, .rows = 8, .flags = KEY_SCALED },
-		                    { .kind = KEY_ADAPT_UP, .k = 6, .rows = 8 },
-		                    { .kind = KEY_ADAPT_UP, .k = 8 },
-		                    { .kind = KEY_ADAPT_UP, .k = 8, .rows = 8, .flags = KEY_BIAS } };
+	const struct key keys[] = {
+		{ .kind = KEY_ADAPT_DOWN, .k = 8, .rows = 6 },
+		{ .kind = KEY_ADAPT_DOWN, .rows = 8 },
+		{ .kind = KEY_ADAPT_DOWN, .k = 8, .rows = 8, .flags = KEY_SCALED },
+		{ .kind = KEY_ADAPT_DOWN, .k = 8, .rows = 8, .flags = KEY_EXPERTS },
+		{ .kind = KEY_ADAPT_DOWN, .k = 8, .rows = 8, .heads = 2, .flags = KEY_SORTED },
+		{ .kind = KEY_ADAPT_UP, .k = 6, .rows = 8 },
+		{ .kind = KEY_ADAPT_UP, .k = 8 },
+		{ .kind = KEY_ADAPT_UP, .k = 8, .rows = 8, .flags = KEY_BIAS }
+	};
 
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		kernel_refused(&keys[i]);
@@ -279,7 +422,8 @@ static void test_refusals(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_plain_loops), cmocka_unit_test(test_refusals) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_plain_loops), cmocka_unit_test(test_experts),
+		                            cmocka_unit_test(test_refusals) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

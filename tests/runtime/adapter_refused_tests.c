@@ -108,7 +108,7 @@ void test_refused_gguf(void **unused)
 		{ .says = "the key adapter.lora.beta is not known", .key = "adapter.lora.beta" },
 		{ .says = "adapter.lora.alpha is 2e+06, expected at most 1000000", .alpha = 2e6f },
 		{ .says = "has type Q8_0, expected F32, F16 or BF16", .of = DTYPE_Q8_0, .columns = 32, .rank = 32 },
-		{ .says = "is of experts", .experts = 2 },
+		{ .says = "is of 2 experts, expected 0", .experts = 2 },
 		{ .says = "expected names that end in .weight.lora_a or .weight.lora_b", .more = "blk.0.attn_q.lora" },
 		{ .says = "has no partner", .a = "" },
 		{ .says = "has no partner", .b = "" },

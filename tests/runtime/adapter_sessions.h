@@ -67,5 +67,7 @@ static inline void feed(jit_session *s, const int32_t *ids, size_t n)
 int run_from(void);
 /* adapters_once.c: of the embedding and the output matrix. */
 int run_once(void);
+/* adapters_experts.c: of the matrices of experts. */
+int run_experts(void);
 
 #endif

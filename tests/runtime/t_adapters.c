@@ -394,5 +394,5 @@ int main(void)
 		cmocka_unit_test(test_refused_calls),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL) + run_from() + run_once();
+	return cmocka_run_group_tests(tests, NULL, NULL) + run_from() + run_once() + run_experts();
 }

@@ -27,6 +27,8 @@ static size_t width_of(const struct plan *p, const struct plan_op *l, uint32_t s
 
 	if (k->kind == KEY_ADAPT_UP && slot == ADAPT_IN)
 		return numerics_pad(k->k) * sizeof(float);
+	if ((k->kind == KEY_ADAPT_UP || k->kind == KEY_ADAPT_DOWN) && slot == ADAPT_SET) /* one more than sequences */
+		return 2 * sizeof(struct adapt_set);
 	if (k->kind == KEY_SCALE && (slot == SCALE_IN || (slot == SCALE_BY && k->flags & KEY_PAIR)))
 		return (size_t)(l->end - l->begin) * 32 * sizeof(float) / p->tokens;
 	return usual;
