@@ -108,19 +108,29 @@ bool eval_transpose(struct evaluation *e)
 	return true;
 }
 
+/* Elements that are neighbours in both are moved together. */
 bool eval_slice(struct evaluation *e)
 {
 	const struct shape *s = &e->out[0].shape;
 	const int64_t *start = list(e, ATTRIBUTE_start), *strides = list(e, ATTRIBUTE_strides);
-	uint64_t at[TENSOR_MAX_RANK] = { 0 }, from[TENSOR_MAX_RANK] = { 0 }, stride[TENSOR_MAX_RANK], i = 0;
+	const size_t bytes = tensor_type_bytes(e->out[0].type);
+	uint64_t at[TENSOR_MAX_RANK] = { 0 }, from[TENSOR_MAX_RANK] = { 0 }, stride[TENSOR_MAX_RANK], i = 0, n = 1;
+	struct shape lines = *s;
 
 	shape_strides(&e->in[0]->shape, stride);
+	if (s->rank && (!strides || strides[s->rank - 1] == 1)) {
+		n = s->dim[s->rank - 1];
+		lines.dim[s->rank - 1] = 1;
+	}
 	if (shape_elements(s))
 		do {
 			for (unsigned d = 0; d < s->rank; d++)
 				from[d] = (uint64_t)start[d] + at[d] * (strides ? (uint64_t)strides[d] : 1);
-			move(e, i++, 0, eval_at(stride, from, s->rank));
-		} while (shape_next(s, at));
+			memcpy((char *)e->out[0].data + i * bytes,
+			       (const char *)e->in[0]->data + eval_at(stride, from, s->rank) * bytes,
+			       (size_t)n * bytes);
+			i += n;
+		} while (shape_next(&lines, at));
 	return true;
 }
 

@@ -135,6 +135,22 @@ static bool bind_round(struct looping *l, uint64_t iteration, struct error *err)
 	return ok;
 }
 
+/* Whether a run has other memory than the one before. Remembers where all is now. */
+static bool has_moved(struct looping *l)
+{
+	const uint32_t operands = l->n->operands;
+	bool moved = false;
+
+	for (uint32_t i = 0; i < operands + l->n->results; i++) {
+		struct location *seen = &l->rounds.seen[i];
+		const struct location p =
+			looping_location(l->around, i < operands ? l->n->operand[i] : l->n->first + i - operands);
+		moved = moved || p.buffer != seen->buffer || p.at != seen->at;
+		*seen = p;
+	}
+	return moved;
+}
+
 /* What is carried, and was made elsewhere. */
 static bool keep_last(struct looping *l, struct error *err)
 {
@@ -151,13 +167,16 @@ static bool keep_last(struct looping *l, struct error *err)
 bool loop_rounds_run(struct looping *l, struct error *err)
 {
 	const struct rounds *r = &l->rounds;
+	const bool binds = has_moved(l) || l->of.length > r->n;
 	bool ok = true;
 
 	for (uint64_t iteration = 0; ok && iteration < l->of.length;) {
 		uint32_t n = 0;
 		for (; ok && n < r->n && iteration < l->of.length; n++, iteration++)
-			ok = bind_round(l, iteration, err) && launch_list_set_round(r->list, n, err);
+			ok = !binds || (bind_round(l, iteration, err) && launch_list_set_round(r->list, n, err));
 		ok = ok && launch_list_run(r->list, n, err);
 	}
+	if (!ok)
+		l->rounds.seen[0].buffer = NULL; /* perhaps not all are bound */
 	return ok && keep_last(l, err);
 }

@@ -31,6 +31,8 @@ struct rounds {
 	uint64_t spare_at[TENSOR_MAX_OPERANDS];
 	tensor_value root[TENSOR_MAX_RESULTS]; /* of the body's outputs, in its executable */
 	uint32_t same[TENSOR_MAX_OPERANDS];    /* the output at whose location is what is carried */
+	/* Of operands and results, when all rounds were last bound. */
+	struct location seen[TENSOR_MAX_OPERANDS + TENSOR_MAX_RESULTS];
 };
 
 struct looping {
