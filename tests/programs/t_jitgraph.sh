@@ -204,9 +204,9 @@ refused "bytes of memory are free" 1 $j run "$f" -s n=400000000000 --random 1
 # Said before 17 GB of inputs and outputs are filled, which fit or do not.
 free=$(awk '/^MemAvailable/ { print $2 }' /proc/meminfo)
 if [ "$free" -gt 19000000 ]; then
-	refused "has 2^31 elements or more" 1 timeout 5 $j run "$f" -s n=720000000 --random 1
+	refused "has 2^31 elements or more" 1 timeout 60 $j run "$f" -s n=720000000 --random 1
 elif [ "$free" -lt 15000000 ]; then
-	refused "bytes of memory are free" 1 timeout 5 $j run "$f" -s n=720000000 --random 1
+	refused "bytes of memory are free" 1 timeout 60 $j run "$f" -s n=720000000 --random 1
 fi
 head -c 140 "$dir/y.npy" > "$dir/cut.npy"
 refused "less than the" 1 $j run "$dir/copy.graph" --random 1 -i "y=$dir/cut.npy"
