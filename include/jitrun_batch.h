@@ -43,7 +43,7 @@ typedef struct jit_batch_options {
 	int max_pass_ms; /* a pass with parts of prompts is cut so that it should take no longer; 0: 200 */
 	uint64_t kv_bytes;  /* memory for what all sessions keep of their tokens; 0: half of what is free */
 	jit_cancel *cancel; /* ends jit_batch_open, and a step that computes; borrowed; NULL */
-	const struct jit_draft_options *draft; /* as jit_session_options.draft, for every session; copied */
+	const struct jit_draft_options *draft; /* as jit_session_options.draft; asked while one session decodes */
 } jit_batch_options;
 #define JIT_BATCH_OPTIONS(...) JIT_STRUCT(jit_batch_options, __VA_ARGS__)
 

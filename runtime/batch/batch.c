@@ -8,6 +8,7 @@
 #include "runtime/host/system.h"
 #include "runtime/model/options.h"
 #include "runtime/model/sized.h"
+#include "runtime/session/session_draft.h"
 #include "runtime/session/session_encode.h"
 
 /* Passes of so many tokens have kernels of their own, which are made in the background. */
@@ -50,9 +51,15 @@ static bool batch_open(struct jit_batch *b, const jit_batch_options *options, st
 
 	if (!options_batch(&o, options, err))
 		return false;
-	if (o.draft)
-		return error_set(err, ERROR_UNSUPPORTED, "draft: sessions of a batch have no draft model so far");
 	take_options(b, &o);
+	if (o.draft) {
+		jit_draft_options filled;
+		if (!options_draft(&b->draft, o.draft, err))
+			return false;
+		filled = b->draft;
+		if (!session_draft_check(b->model, &filled, b->context, err))
+			return false;
+	}
 	measure(b);
 	const struct engine_options eo = { .threads = o.threads, .card = &card, .cancel = &b->cancel };
 	if (!engine_open(&b->engine, &eo, err) || !batch_memory_open(b, o.kv_bytes, err))
@@ -123,7 +130,8 @@ static bool open_session(struct jit_batch *b, jit_session *s, const jit_sampling
 	s->memory.kv.type = b->engine.kv.type;
 	s->cancel.from = b->cancel.from;
 	return add_member(b, s, err) && options_sampling(&sampling, options, err) &&
-	       session_open_own(s, &sampling, err);
+	       session_open_own(s, &sampling, err) &&
+	       (!b->draft.model || session_draft_start(s, &b->draft, options, b->cancel.from, err));
 }
 
 jit_session *jit_batch_session(jit_batch *b, const jit_sampling *sampling, jit_error *err)

@@ -16,6 +16,7 @@
 
 #include "runtime/batch/batch_costs.h"
 #include "include/jitrun_batch.h"
+#include "include/jitrun_draft.h"
 #include "runtime/batch/kv_pages.h"
 #include "runtime/session/session_state.h"
 
@@ -65,6 +66,7 @@ struct jit_batch {
 	jit_model *model;
 	struct engine engine;
 	struct cancel cancel;
+	jit_draft_options draft; /* of its sessions; model NULL: there is none */
 	uint32_t context;
 	double max_pass_seconds;
 	struct batch_member **member; /* by when they came */

@@ -14,6 +14,7 @@
 #include "kernels-templates/numerics.h"
 #include "runtime/batch/batch.h"
 #include "runtime/host/system.h"
+#include "runtime/session/session_draft.h"
 #include "runtime/model/sized.h"
 
 enum {
@@ -187,8 +188,10 @@ static uint32_t draft(struct step *step, jit_session *s, uint32_t room)
 	if (!may_draft(step, s))
 		room = 1;
 	room = room > 1 ? room_for_drafts(s, room) : room;
-	if (step->alone)
+	if (step->alone) {
+		session_draft(s, room);
 		return speculate_next(&s->speculate, (uint32_t)s->length, room)->tokens - 1;
+	}
 	for (unsigned w = 0; w < SPECULATE_WIDTHS; w++)
 		step->others.seconds[w] =
 			batch_costs_hoped(costs, step->plain + step->drafted + speculate_tokens[w] - 1);
@@ -352,7 +355,6 @@ static void finish_chunk(const struct batch_chunk *p)
 	uint64_t *count = s->length - s->computed > 1 ? &s->prompt_tokens : &s->decode_tokens;
 
 	s->decode_passes += count == &s->decode_tokens;
-
 	if (behind > s->computed) {
 		*count += behind - s->computed;
 		s->computed = behind;

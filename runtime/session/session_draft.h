@@ -17,6 +17,9 @@ struct ask_options session_draft_asks(const jit_draft_options *o);
 /* The session's draft model follows it from now on, in `own`, which is the session's then. False: err, and own is
  * closed. */
 bool session_draft_open(jit_session *s, jit_session *own, struct error *err);
+/* Both, and its session opened: of session_open.c. */
+bool session_draft_start(jit_session *s, const jit_draft_options *o, const jit_sampling *sampling, jit_cancel *cancel,
+                         struct error *err);
 void session_draft_close(struct session_draft *d);
 /* Where speculation wants it, the draft model proposes tokens for the pass to come. */
 void session_draft(jit_session *s, uint32_t room);

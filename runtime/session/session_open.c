@@ -190,8 +190,6 @@ bool session_fits(jit_model *m, const jit_model_options *options, struct error *
 	                 weights < available ? "ask for a smaller context" : "the model is too large");
 }
 
-static bool open_draft(jit_session *s, const jit_session_options *o, struct error *err);
-
 /* pool: another engine's; NULL: one of its own. */
 static bool session_open(jit_session *s, const jit_session_options *options, struct pool *pool, struct error *err)
 {
@@ -212,19 +210,21 @@ static bool session_open(jit_session *s, const jit_session_options *options, str
 	return measure(s, err) && engine_open(s->engine, &eo, err) &&
 	       session_memory_open(&s->memory, s->model->device, &s->model->file.spec, s->engine->tokens, s->context,
 	                           SESSION_OWN_PAGES, err) &&
-	       session_open_own(s, &sampling, err) && (!o.draft || open_draft(s, &o, err));
+	       session_open_own(s, &sampling, err) &&
+	       (!o.draft || session_draft_start(s, o.draft, o.sampling, o.cancel, err));
 }
 
 /* The draft model's session computes with the threads of this one, when they have nothing to do. */
-static bool open_draft(jit_session *s, const jit_session_options *o, struct error *err)
+bool session_draft_start(jit_session *s, const jit_draft_options *o, const jit_sampling *sampling, jit_cancel *cancel,
+                         struct error *err)
 {
 	jit_draft_options draft;
 
-	if (!options_draft(&draft, o->draft, err) || !session_draft_check(s->model, &draft, s->context, err))
+	if (!options_draft(&draft, o, err) || !session_draft_check(s->model, &draft, s->context, err))
 		return false;
 	const jit_session_options own_options =
 		JIT_SESSION_OPTIONS(.context = draft.context, .kv = draft.kv, .speculate = JIT_SPECULATE_OFF,
-	                            .sampling = o->sampling, .cancel = o->cancel);
+	                            .sampling = sampling, .cancel = cancel);
 	jit_session *own = calloc(1, sizeof *own);
 	if (!own)
 		return error_set(err, ERROR_MEMORY, "no memory for a draft model's session");

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "include/jitrun_batch.h"
 #include "include/jitrun_draft.h"
 #include "include/jitrun_grammar.h"
 #include "runtime/speculate/speculate.h"
@@ -287,6 +288,87 @@ static void test_of_families(void **state)
 	}
 }
 
+/* ---- in batches */
+
+enum { OF_BATCH = 60, PROMPT = 9 };
+
+static void take_steps(jit_batch *b, jit_session **s, int n)
+{
+	jit_error err = { 0 };
+	int32_t id;
+	size_t told;
+	jit_session *ready[2];
+
+	while (jit_batch_pending(b)) {
+		if (jit_batch_step(b, ready, 2, &told, &err) != JIT_OK)
+			fail_msg("%s", err.message);
+		for (size_t i = 0; i < told; i++)
+			if (jit_session_length(ready[i]) < OF_BATCH + (size_t)(ready[i] == s[n - 1] ? 30 : 0))
+				assert_int_equal(jit_session_next(ready[i], &id, &err), JIT_OK);
+	}
+}
+
+/* Two sessions, of which one goes on alone, against each by itself; the draft model is that of the batch. */
+static void compare_batch(jit_model *m, jit_model *by, int speculate, const jit_sampling *sampling, int threads)
+{
+	const jit_draft_options o = JIT_DRAFT_OPTIONS(.model = by);
+	const jit_batch_options bo =
+		JIT_BATCH_OPTIONS(.context = CONTEXT, .threads = threads, .speculate = speculate, .draft = &o);
+	jit_draft_stats stats = JIT_DRAFT_STATS();
+	jit_error err = { 0 };
+	jit_session *s[2];
+	int32_t prompt[2][PROMPT];
+
+	jit_batch *b = jit_batch_open(m, &bo, &err);
+	if (!b)
+		fail_msg("%s", err.message);
+	for (int i = 0; i < 2; i++) {
+		for (int k = 0; k < PROMPT; k++)
+			prompt[i][k] = 20 + 13 * k + i;
+		assert_non_null(s[i] = jit_batch_session(b, sampling, &err));
+		assert_int_equal(jit_session_submit(s[i], prompt[i], PROMPT, NULL, &err), JIT_OK);
+	}
+	take_steps(b, s, 2);
+	for (int i = 0; i < 2; i++) {
+		jit_session *plain =
+			jit_session_open(m,
+		                         &JIT_SESSION_OPTIONS(.context = CONTEXT, .threads = 1, .sampling = sampling,
+		                                              .speculate = JIT_SPECULATE_OFF),
+		                         &err);
+		int32_t id;
+		assert_int_equal(jit_session_feed(plain, prompt[i], PROMPT, &err), JIT_OK);
+		while (jit_session_length(plain) < jit_session_length(s[i]))
+			assert_int_equal(jit_session_next(plain, &id, &err), JIT_OK);
+		assert_memory_equal(jit_session_ids(plain), jit_session_ids(s[i]),
+		                    jit_session_length(plain) * sizeof(int32_t));
+		jit_session_close(plain);
+	}
+	assert_int_equal(jit_session_get_draft_stats(s[1], &stats, &err), JIT_OK);
+	assert_null(stats.trouble);
+	if (speculate > 0)
+		assert_true(stats.accepted > 0);
+	jit_session_close(s[0]);
+	jit_session_close(s[1]);
+	jit_batch_close(b);
+}
+
+static void test_batch(void **state)
+{
+	const jit_sampling drawn = JIT_SAMPLING(.temperature = 0.8f, .top_p = 0.9f, .seed = 4);
+	char path[1024];
+	jit_error err = { 0 };
+	(void)state;
+	jit_model *m = open_model(source_path(path, "models/tale-q8_0.gguf"));
+
+	compare_batch(m, m, 4, NULL, 1);
+	compare_batch(m, m, 8, &drawn, 2);
+	compare_batch(m, m, JIT_SPECULATE_AUTO, &drawn, 1);
+	assert_null(jit_batch_open(
+		m, &JIT_BATCH_OPTIONS(.context = 16, .draft = &JIT_DRAFT_OPTIONS(.model = m, .max = 9)), &err));
+	assert_non_null(strstr(err.message, "max: 9 tokens are more than half"));
+	jit_model_close(m);
+}
+
 /* ---- what is refused */
 
 static void refused(jit_model *m, const jit_draft_options *o, int context, const char *says)
@@ -411,8 +493,8 @@ static void test_clock(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_of_itself), cmocka_unit_test(test_of_others),
-		                            cmocka_unit_test(test_of_families), cmocka_unit_test(test_refused),
-		                            cmocka_unit_test(test_clock) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_of_itself),   cmocka_unit_test(test_of_others),
+		                            cmocka_unit_test(test_of_families), cmocka_unit_test(test_batch),
+		                            cmocka_unit_test(test_refused),     cmocka_unit_test(test_clock) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
