@@ -83,7 +83,9 @@ bool model_ranks_ready(jit_model *m, struct error *err)
 		return true;
 	if (by->told_why)
 		err->text[0] = 0;
-	if (by->own) /* it has none of its caller's threads, and nothing of what it inherited is its own */
+	if (by->own) { /* it has none of its caller's threads, and nothing of what it inherited is its own */
+		ranks_close(m->ranks);
 		_exit(!ok);
+	}
 	return false;
 }

@@ -437,7 +437,11 @@ static void fork_close(struct carrier *c)
 {
 	struct fork_carrier *f = of(c);
 
-	atomic_store(&f->shared->closing, 1);
+	if (c->rank == 0)
+		atomic_store(&f->shared->closing, 1);
+	/* A child that ended before would be missed. */
+	while (c->rank && !atomic_load(&f->shared->closing) && fork_alive(c, NULL) && getppid() == f->parent)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	if (f->watched) {
 		atomic_store(&f->stop, 1);
 		futex_wake(&f->stop);

@@ -22,7 +22,8 @@
 
 enum { TAG_BYTES = 1, TAG_BEATS };
 enum { CHECK_MS = 50, CHUNK = 1 << 30 /* of one message */, YIELDS = 200, SHORT_SLEEPS = 2000 };
-#define END_SECONDS 1.0
+#define END_SECONDS 1.0  /* that the others have to take leave */
+#define FAIL_SECONDS 0.3 /* that they have to hear of a failure */
 
 enum { BEAT_LIVES, BEAT_ENDS, BEAT_FAILED };
 struct beat {
@@ -369,7 +370,7 @@ static void *watch(void *user)
 			over = over && is_done(m, r, failed);
 		}
 		pthread_mutex_unlock(&m->lock);
-		over = over || (stop && system_seconds() - stopped > END_SECONDS);
+		over = over || (stop && system_seconds() - stopped > (failed ? FAIL_SECONDS : END_SECONDS));
 		if (!over)
 			sleep_us(stop ? 1000 : CHECK_MS * 1000L);
 	}
@@ -431,6 +432,9 @@ static void mpi_close(struct carrier *c)
 	atomic_store(&m->stop, true);
 	if (m->watched)
 		pthread_join(m->watch, NULL);
+	if (m->carrier.told_why) /* the launcher ends all with the first that ends: that is to be rank 0, which says why
+	                          */
+		nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
 	m->mpi->end(atomic_load(&m->aborted));
 	pthread_mutex_destroy(&m->lock);
 	pthread_mutex_destroy(&m->why_lock);
