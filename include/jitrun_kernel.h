@@ -157,8 +157,7 @@ void *jit_buffer_memory(jit_buffer *b);
 typedef struct jit_launch jit_launch;
 jit_launch *jit_launch_open(jit_kernel *k, jit_error *err);
 void jit_launch_close(jit_launch *l);
-/* An array: a buffer of the kernel's jit_compute, from its byte `at` on, a multiple of the element's size; on NVIDIA
- * cards of 16. Borrowed until another is given. */
+/* An array: a buffer of the kernel's jit_compute, from its byte `at` on. Borrowed until another is given. */
 int jit_launch_set_buffer(jit_launch *l, size_t parameter, jit_buffer *b, uint64_t at, jit_error *err);
 /* An array: `bytes` bytes of the caller's memory, at least as many as the array has. Where jit_compute_info.in_place is
  * set, kernels work on it; else each run copies it to the device, and what may have been written back. */

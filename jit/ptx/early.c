@@ -59,6 +59,33 @@ void ptx_load_slots(struct ptx_emitter *e)
 	}
 }
 
+bool ptx_leave_unaligned(struct ptx_emitter *e, op *label)
+{
+	struct ptx_writer *w = &e->w;
+	bool joins = false;
+
+	for (size_t k = 0; k < e->ir->n_ins; k++)
+		joins |= e->scan.words[k] > 0;
+	if (!joins)
+		return false;
+	const op all = ptx_new(w, PTX_B64), rest = ptx_new(w, PTX_B64), zero = ptx_new(w, PTX_B64),
+		 is = ptx_new(w, PTX_PRED);
+	PTX_PUT(w, MOV_B64, zero, ptx_imm(0));
+	PTX_PUT(w, MOV_B64, all, zero);
+	for (size_t k = 0; k < e->ir->n_ins; k++) {
+		const struct ir_ins *i = &e->ir->ins[k];
+		const op *slot = i->op == IR_uload && i->type == IR_TYPE_a ? ptx_slot(e, i) : NULL;
+		if (slot)
+			PTX_PUT(w, OR_B64, all, all, *slot);
+	}
+	PTX_PUT(w, AND_B64, rest, all, ptx_imm((1 << PTX_ARG_ALIGN) - 1));
+	PTX_PUT(w, NE_S64, is, rest, zero);
+	*label = ptx_to(w->labels++);
+	w->guard = is;
+	PTX_PUT(w, BRA, *label);
+	return true;
+}
+
 /* --- weights */
 
 /* The instruction that writes r last before k, when every loop is in its first iteration. */

@@ -446,6 +446,21 @@ void ptx_close(struct ptx_emitter *e)
 	free(e);
 }
 
+/* The rows again, where a user's arrays do not lie at multiples of 16 bytes: no load or store is joined. */
+static bool unaligned(struct ptx_emitter *e, op label, struct error *err)
+{
+	PTX_PUT0(&e->w, RET);
+	ptx_label(&e->w, (uint32_t)label.value);
+	memset(e->scan.leader, 0, e->ir->n_ins * sizeof *e->scan.leader);
+	memset(e->scan.words, 0, e->ir->n_ins * sizeof *e->scan.words);
+	e->stored[0] = e->stored[1] = e->loaded = false;
+	ptx_new_run(e);
+	if (!ptx_rows(e, err))
+		return false;
+	leave(e);
+	return true;
+}
+
 static bool compile(struct object *out, const struct compile_job *j, struct compile_stats *stats, struct error *err)
 {
 	struct ptx_emitter *e = ptx_open(j->ir, j->target, !(j->options->skip & COMPILE_SKIP_JOINS), false, err);
@@ -453,10 +468,12 @@ static bool compile(struct object *out, const struct compile_job *j, struct comp
 	if (!e)
 		return false;
 	enter(e);
+	op label;
+	const bool apart = j->ir->beside && ptx_leave_unaligned(e, &label);
 	bool ok = ptx_rows(e, err);
 	if (ok) {
 		leave(e);
-		ok = make_module(out, e, err);
+		ok = (!apart || unaligned(e, label, err)) && make_module(out, e, err);
 	}
 	if (ok && stats)
 		*stats = (struct compile_stats){ .ir_instructions = (uint32_t)j->ir->n_ins,

@@ -131,7 +131,7 @@ static void enter(struct ptx_emitter *e, const struct target *t)
 static bool put_function(struct ptx_buffer *to, unsigned number, const struct ir *ir, const struct target *t,
                          struct error *err)
 {
-	struct ptx_emitter *e = ptx_open(ir, t, true, true, err);
+	struct ptx_emitter *e = ptx_open(ir, t, !ir->beside, true, err);
 
 	if (!e)
 		return false;

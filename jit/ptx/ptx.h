@@ -246,6 +246,9 @@ void ptx_meet_readers(struct ptx_emitter *e, bool shared);
 /* early.c: what is done before the launches in front of this one have ended: the argument slots are loaded, the first
  * weights are asked for, where the target can. Then, what is in an argument slot, if i is a load of it: else NULL. */
 void ptx_load_slots(struct ptx_emitter *e);
+/* Goes on at a label where an argument's array does not lie at a multiple of 16 bytes. False: nothing is joined, so
+ * that none need. */
+bool ptx_leave_unaligned(struct ptx_emitter *e, struct ptx_operand *label);
 void ptx_ask_ahead(struct ptx_emitter *e);
 const struct ptx_operand *ptx_slot(const struct ptx_emitter *e, const struct ir_ins *i);
 /* copy.c; false: not a row of it. */

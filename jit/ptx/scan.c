@@ -4,7 +4,8 @@
  * Never changes the IR. A load of 8 or 16 bytes must be aligned to that, which the IR does not promise. It is known
  * from how an address is computed, of pointers in the arguments (PTX_ARG_ALIGN: plans give no others), and of strided
  * loads whose stride is a multiple of 16: there the template means vectors of 16 bytes (target->lane_bytes), which lie
- * at multiples of 16. Users' kernels (ir->beside) mean nothing by it. The simulator traps on an address that is not.
+ * at multiples of 16. Users' kernels (ir->beside) mean nothing by it, and see when they begin where their
+ * arrays lie. The simulator traps on an address that is not.
  */
 #include "jit/ptx/ptx.h"
 

@@ -109,17 +109,7 @@ static bool is_parameter(const jit_launch *l, size_t i, bool scalar, struct erro
 	                 scalar ? "a number, expected memory" : "memory, expected a number");
 }
 
-/* What the address of an array on the device is a multiple of. An NVIDIA card loads several elements at once where it
- * knows that they lie at a multiple of as many bytes (jit/ptx/scan.c). */
-static unsigned alignment(const jit_launch *l, size_t i)
-{
-	const struct device_facts *f = &l->kernel->compute->device->facts;
-	const unsigned size = kernel_type_size(parameter_of(l, i)->type);
-
-	return f->host_runs || f->interprets || f->target->vector_file ? size : f->target->lane_bytes;
-}
-
-static bool fits(const jit_launch *l, size_t i, uint64_t bytes, uint64_t address, unsigned multiple, struct error *err)
+static bool fits(const jit_launch *l, size_t i, uint64_t bytes, uint64_t address, struct error *err)
 {
 	const jit_parameter *p = parameter_of(l, i);
 	const unsigned size = kernel_type_size(p->type);
@@ -130,9 +120,9 @@ static bool fits(const jit_launch *l, size_t i, uint64_t bytes, uint64_t address
 		                 "%s was given %llu bytes, expected at least %llu: %llu elements of %u",
 		                 kernel_parameter_text(l->kernel, i, text), (unsigned long long)bytes,
 		                 (unsigned long long)p->bytes, (unsigned long long)p->elements, size);
-	return address % multiple == 0 ||
+	return address % size == 0 ||
 	       error_set(err, ERROR_ARGUMENT, "%s was given memory at 0x%llx, expected a multiple of %u bytes",
-	                 kernel_parameter_text(l->kernel, i, text), (unsigned long long)address, multiple);
+	                 kernel_parameter_text(l->kernel, i, text), (unsigned long long)address, size);
 }
 
 int jit_launch_set_buffer(jit_launch *l, size_t parameter, jit_buffer *b, uint64_t at, jit_error *err)
@@ -146,7 +136,7 @@ int jit_launch_set_buffer(jit_launch *l, size_t parameter, jit_buffer *b, uint64
 	else if (at > b->bytes)
 		error_set(&e, ERROR_ARGUMENT, "byte %llu of a buffer, which has %llu bytes", (unsigned long long)at,
 		          (unsigned long long)b->bytes);
-	else if (fits(l, parameter, b->bytes - at, at, alignment(l, parameter), &e)) {
+	else if (fits(l, parameter, b->bytes - at, at, &e)) {
 		const uint64_t from = (uint64_t)(uintptr_t)b->at + at;
 		drop_copy(l, parameter);
 		l->changes++;
@@ -162,7 +152,7 @@ int jit_launch_set_memory(jit_launch *l, size_t parameter, void *p, uint64_t byt
 	struct error e = { 0 };
 
 	if (!NEEDED(l, &e) || !is_parameter(l, parameter, false, &e) || !NEEDED_LIST(p, bytes, &e) ||
-	    !fits(l, parameter, bytes, (uint64_t)(uintptr_t)p, kernel_type_size(parameter_of(l, parameter)->type), &e))
+	    !fits(l, parameter, bytes, (uint64_t)(uintptr_t)p, &e))
 		return model_report(err, &e);
 	struct launch_argument *a = &l->argument[parameter], next = *a;
 	struct device *d = l->kernel->compute->device;
