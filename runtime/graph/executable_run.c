@@ -128,7 +128,7 @@ struct launch_list *executable_list_rounds(const struct executable *x, uint32_t 
 		const size_t n = put_launches(x, 0, x->p.groups, launch);
 		for (size_t i = 0; i < n; i++)
 			ops += launch[i]->plan.plan.n_ops;
-		if (*rounds > OPS_MAX / ops)
+		if (ops && *rounds > OPS_MAX / ops)
 			*rounds = ops < OPS_MAX ? (uint32_t)(OPS_MAX / ops) : 1;
 		list = launch_list_open(launch, n, *rounds, err);
 	} else
