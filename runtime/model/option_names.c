@@ -215,10 +215,9 @@ static bool check_batch(const void *own, struct error *err)
 static bool check_card(const void *own, struct error *err) { return options_card(&(jit_card_options){ 0 }, own, err); }
 static bool check_draft(const void *own, struct error *err)
 {
-	static char any;
 	jit_draft_options o = *(const jit_draft_options *)own;
 
-	o.model = o.model ? o.model : (void *)&any; /* it may come later */
+	o.model = o.model ? o.model : (void *)&o; /* it may come later */
 	return options_draft(&(jit_draft_options){ 0 }, &o, err);
 }
 static bool check_embedding(const void *own, struct error *err)
