@@ -10,6 +10,10 @@
 /* Bytes of a machine's states; beyond, it is made anew and goes through the text so far. */
 enum { MACHINE_MAX = 128 << 20 };
 
+static _Thread_local unsigned shares;
+
+void grammar_share(unsigned n) { shares = n; }
+
 struct machine *grammar_machine(const struct grammar *g, struct error *err)
 {
 	const unsigned how = g->kind & ~(unsigned)GRAMMAR_KINDS;
@@ -40,7 +44,7 @@ static bool make(struct grammar *g, struct error *err)
 {
 	const uint64_t had = g->effort.left;
 
-	g->effort.bytes = EFFORT_BYTES;
+	g->effort.bytes = g->bytes;
 	struct effort *before = effort_begin(&g->effort);
 	g->machine = grammar_machine(g, err);
 	g->masks = g->machine ? masks_open(g->v, g->machine) : NULL;
@@ -63,6 +67,7 @@ static struct grammar *open_with(const struct vocabulary *v, unsigned kind, cons
 		g->kind = kind;
 		g->tokens = tokens;
 		g->n_source = n;
+		g->bytes = EFFORT_BYTES / (shares ? shares : 1);
 		g->source = effort_malloc(n + 1);
 		g->bits = effort_malloc(((v->n_ids + 31) / 32 + 1) * sizeof *g->bits);
 		ok = g->source && g->bits;

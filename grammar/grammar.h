@@ -29,6 +29,9 @@ struct grammar_token {
 struct grammar *grammar_open(const struct vocabulary *v, unsigned kind, const char *text, size_t n,
                              const struct machine_tokens *tokens, struct error *err);
 void grammar_close(struct grammar *g);
+/* Grammars that this thread opens from now on are one of so many that share what one may keep (EFFORT_BYTES). 0, 1:
+ * they share it with none. */
+void grammar_share(unsigned n);
 /* The same, and finds the first tokens. *steps: what both may take together (effort.h), and what was left of it. */
 struct grammar *grammar_open_within(const struct vocabulary *v, unsigned kind, const char *text, size_t n,
                                     const struct machine_tokens *tokens, uint64_t *steps, struct error *err);

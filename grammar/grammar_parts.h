@@ -14,6 +14,7 @@ struct grammar {
 	struct machine *machine;
 	struct masks *masks;
 	struct effort effort; /* for the machine and the masks */
+	size_t bytes;         /* that all of it may take */
 	uint64_t opened;      /* what the machine took to be made */
 	uint64_t cost;        /* what the last mask took */
 	uint32_t *bits;

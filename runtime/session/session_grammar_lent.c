@@ -1,5 +1,8 @@
 /* runtime/session/session_grammar_lent.c - a session's grammar while another thread looks for what it allows next. */
 #include "runtime/session/session_grammar_parts.h"
+#include "runtime/session/session_share.h"
+
+void session_grammar_share(unsigned n) { grammar_share(n); }
 
 void session_grammar_defer(jit_session *s)
 {

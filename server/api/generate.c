@@ -3,6 +3,7 @@
 
 #include "base/json_write.h"
 #include "runtime/session/session.h"
+#include "runtime/session/session_share.h"
 #include "server/engine/batcher.h"
 #include "server/engine/sight.h"
 #include "server/api/replay.h"
@@ -107,10 +108,23 @@ static bool take(const struct served *m, struct task *t, struct refusal *r)
 	return t->shown.images ? sight_take(m->sight, t, r) : batcher_take(m->batcher, t, r);
 }
 
+/* They share steps and memory. */
+static bool make_grammars(struct exchange *x, const struct served *m, struct task *const *tasks, size_t n,
+                          unsigned choices)
+{
+	uint64_t steps = (uint64_t)GRAMMARS * SESSION_GRAMMAR_STEPS;
+	bool ok = true;
+
+	session_grammar_share(choices);
+	for (size_t i = 0; i < n && ok; i++)
+		ok = task_make_grammars(tasks[i], m->model, &steps, &x->refusal);
+	session_grammar_share(1);
+	return ok;
+}
+
 static bool begin(struct exchange *x, struct reply *r, const struct served *m, struct task *const *tasks, size_t n)
 {
 	unsigned choices = 0;
-	uint64_t steps = (uint64_t)GRAMMARS * SESSION_GRAMMAR_STEPS;
 
 	/* The reply has kept parts of the request. */
 	if (json_lacks())
@@ -128,9 +142,8 @@ static bool begin(struct exchange *x, struct reply *r, const struct served *m, s
 	}
 	if (!tasks[0]->embeds && !may_ask(x, choices))
 		return false;
-	for (size_t i = 0; i < n; i++)
-		if (!task_make_grammars(tasks[i], m->model, &steps, &x->refusal))
-			return false;
+	if (!make_grammars(x, m, tasks, n, choices))
+		return false;
 	if (x->lane == LANE_QUICK && effort_bound_is_hit()) /* it is done once more where it may take longer */
 		return false;
 	r->stream = stream_open(choices, r->events ? (size_t)x->server->o.unread_bytes : MAX_OF_WHOLE, !r->events);

@@ -14,6 +14,7 @@
 
 #include "include/jitrun_grammar.h"
 #include "runtime/session/session.h"
+#include "runtime/session/session_share.h"
 #include "tests/support/shared.h"
 
 enum { MAX = 480 };
@@ -395,13 +396,10 @@ struct finder {
 	struct session_grammar *grammar;
 	bool gone;
 };
-
 static bool is_gone(void *user) { return ((const struct finder *)user)->gone; }
-
 static void *find(void *user)
 {
 	struct finder *f = user;
-
 	session_grammar_find(f->grammar, is_gone, f);
 	return NULL;
 }
@@ -411,7 +409,6 @@ static void lend(jit_session *s, bool gone)
 {
 	struct finder f = { .gone = gone };
 	pthread_t thread;
-
 	f.grammar = session_grammar_lend(s);
 	assert_int_equal(pthread_create(&thread, NULL, find, &f), 0);
 	pthread_join(thread, NULL);
@@ -430,13 +427,13 @@ static void test_lent(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 8; i++) {
-		const int kind = lent[i % 2].kind, drafts = i & 2 ? JIT_SPECULATE_AUTO : JIT_SPECULATE_OFF;
+		const int kind = lent[i % 2].kind;
 		const char *text = lent[i % 2].text;
 		unsigned due = 0, cancelled = 0;
 		jit_session *s[2];
 		jit_error err = { 0 };
 		for (int k = 0; k < 2; k++) {
-			s[k] = open_session(i + 1, drafts);
+			s[k] = open_session(i + 1, i & 2 ? JIT_SPECULATE_AUTO : JIT_SPECULATE_OFF);
 			assert_int_equal(jit_session_set_grammar(s[k], kind, text, strlen(text), &err), JIT_OK);
 		}
 		session_grammar_defer(s[1]);
@@ -471,13 +468,32 @@ static void test_lent(void **state)
 	}
 }
 
+/* Many together may keep no more than one. */
+static void test_shared(void **state)
+{
+	static char text[1 << 20] = "{\"type\":\"object\",\"properties\":{";
+	size_t n = strlen(text);
+	(void)state;
+
+	for (unsigned i = 0; i < 12000; i++)
+		n += (size_t)sprintf(text + n, "\"p%05u\":{\"minimum\":%u}%s", i, i, i < 11999 ? "," : "}}");
+	for (unsigned shares = 0; shares <= 128; shares += 64) {
+		struct error err = { 0 };
+		session_grammar_share(shares);
+		struct session_grammar *g = session_grammar_open(model, JIT_GRAMMAR_JSON_SCHEMA, text, n,
+		                                                 &(uint64_t){ SESSION_GRAMMAR_STEPS }, &err);
+		session_grammar_share(0);
+		assert_true(shares ? !g && err.code == ERROR_UNSUPPORTED : g != NULL);
+		session_grammar_close(g);
+	}
+}
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_right),      cmocka_unit_test(test_rewind), cmocka_unit_test(test_logits),
 		cmocka_unit_test(test_expression), cmocka_unit_test(test_lark),   cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_forced),     cmocka_unit_test(test_tokens), cmocka_unit_test(test_marks),
-		cmocka_unit_test(test_refusals),   cmocka_unit_test(test_lent)
+		cmocka_unit_test(test_refusals),   cmocka_unit_test(test_lent),   cmocka_unit_test(test_shared)
 	};
 
 	return cmocka_run_group_tests(tests, open_model, close_model);
