@@ -13,6 +13,7 @@
 #include "loaders/model/model_load.h"
 #include "tests/support/guarded.h"
 #include "tests/loaders/model_to_gguf.h"
+#include "tests/loaders/st_writer.h"
 #include "tests/runtime/tiny_model.h"
 #include "tests/loaders/model_check.h"
 
@@ -348,6 +349,135 @@ static void test_truncation_at_every_byte(void **state)
 	free(config);
 }
 
+/* Channels and taps of queries, keys and values, 0: no such tensor; type: of the keys' tensor. */
+struct taps_case {
+	uint64_t channels[3], taps;
+	enum dtype type;
+	const char *says; /* NULL: it opens */
+};
+
+/* A layer with the delta rule before one with attention: hidden size 32, two heads of 16 and of 32. */
+static uint8_t *olmo_hybrid(const struct taps_case *c, size_t *n)
+{
+	static const struct {
+		const char *name;
+		uint64_t rows, cols; /* rows 0: a vector */
+	} list[] = {
+		{ "model.embed_tokens.weight", 5, 32 },
+		{ "model.norm.weight", 0, 32 },
+		{ "lm_head.weight", 5, 32 },
+		{ "model.layers.0.attention_layer_norm.weight", 0, 32 },
+		{ "model.layers.0.feedforward_layer_norm.weight", 0, 32 },
+		{ "model.layers.0.linear_attn.q_proj.weight", 32, 32 },
+		{ "model.layers.0.linear_attn.k_proj.weight", 32, 32 },
+		{ "model.layers.0.linear_attn.v_proj.weight", 64, 32 },
+		{ "model.layers.0.linear_attn.a_proj.weight", 2, 32 },
+		{ "model.layers.0.linear_attn.b_proj.weight", 2, 32 },
+		{ "model.layers.0.linear_attn.g_proj.weight", 64, 32 },
+		{ "model.layers.0.linear_attn.o_proj.weight", 32, 64 },
+		{ "model.layers.0.linear_attn.A_log", 0, 2 },
+		{ "model.layers.0.linear_attn.dt_bias", 0, 2 },
+		{ "model.layers.0.linear_attn.o_norm.weight", 0, 32 },
+		{ "model.layers.1.self_attn.q_proj.weight", 32, 32 },
+		{ "model.layers.1.self_attn.k_proj.weight", 32, 32 },
+		{ "model.layers.1.self_attn.v_proj.weight", 32, 32 },
+		{ "model.layers.1.self_attn.o_proj.weight", 32, 32 },
+		{ "model.layers.1.self_attn.q_norm.weight", 0, 32 },
+		{ "model.layers.1.self_attn.k_norm.weight", 0, 32 },
+		{ "model.layers.1.post_attention_layernorm.weight", 0, 32 },
+		{ "model.layers.1.post_feedforward_layernorm.weight", 0, 32 },
+		{ "model.layers.0.mlp.gate_proj.weight", 32, 32 },
+		{ "model.layers.0.mlp.up_proj.weight", 32, 32 },
+		{ "model.layers.0.mlp.down_proj.weight", 32, 32 },
+		{ "model.layers.1.mlp.gate_proj.weight", 32, 32 },
+		{ "model.layers.1.mlp.up_proj.weight", 32, 32 },
+		{ "model.layers.1.mlp.down_proj.weight", 32, 32 }
+	};
+	struct st_writer w;
+	char name[80];
+	st_writer_start(&w);
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+		const uint64_t rows = list[i].rows, cols = list[i].cols;
+		st_write_tensor(&w, list[i].name, DTYPE_F32, rows ? 2 : 1, rows ? (uint64_t[]){ rows, cols } : &cols,
+		                NULL, (rows ? rows : 1) * cols * 4);
+	}
+	for (int i = 0; i < 3; i++) {
+		const enum dtype type = i == 1 ? c->type : DTYPE_F32;
+		snprintf(name, sizeof name, "model.layers.0.linear_attn.%c_conv1d.weight", "qkv"[i]);
+		if (c->channels[i])
+			st_write_tensor(&w, name, type, 3, (uint64_t[]){ c->channels[i], 1, c->taps }, NULL,
+			                c->channels[i] * c->taps * dtype_table[type].bytes);
+	}
+	return st_writer_finish(&w, 8, n);
+}
+
+/* Where one ends and the next begins is not asked: the sum of their channels is. */
+static void test_taps_apart(void **state)
+{
+	static const char config[] =
+		"{\"model_type\": \"olmo_hybrid\", \"num_hidden_layers\": 2, \"hidden_size\": 32, "
+		"\"intermediate_size\": 32, \"vocab_size\": 5, \"num_attention_heads\": 2, "
+		"\"linear_key_head_dim\": 16, \"linear_value_head_dim\": 32, \"layer_types\": "
+		"[\"linear_attention\", \"full_attention\"]}";
+	static const struct taps_case cases[] = {
+		{ { 32, 32, 64 }, 4, DTYPE_F32, NULL },
+		{ { 43, 43, 42 }, 4, DTYPE_F32, NULL },
+		{ { 32, 0, 64 }, 4, DTYPE_F32, "the tensor model.layers.0.linear_attn.k_conv1d.weight is missing" },
+		{ { 32, 32, 63 }, 4, DTYPE_F32, "have taps of 127 channels, expected 128" },
+		{ { 32, 32, 64 }, 3, DTYPE_F32, "q_conv1d.weight has 3 taps of 32 channels, expected 4 of some" },
+		{ { 32, 32, 64 }, 4, DTYPE_F16, "k_conv1d.weight has type F16, expected F32 as before it" }
+	};
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct error err = { 0 };
+		struct model m;
+		size_t n;
+		uint8_t *weights = olmo_hybrid(&cases[i], &n);
+		const bool ok = model_open_memory(&m, weights, n, config, strlen(config), 0, &err);
+		if (ok != !cases[i].says || (!ok && !strstr(err.text, cases[i].says)))
+			fail_msg("case %zu: expected \"%s\", got \"%s\"", i, cases[i].says ? cases[i].says : "ok",
+			         ok ? "ok" : err.text);
+		if (ok) {
+			float taps[128 * 4];
+			assert_int_equal(m.spec.layer[0].taps.bytes, sizeof taps);
+			assert_true(model_read(&m, &m.spec.layer[0].taps, 0, sizeof taps, taps, &err));
+			for (size_t k = 0; k < sizeof taps / sizeof *taps; k++)
+				assert_true(taps[k] == 0);
+			model_close(&m);
+		}
+		free(weights);
+	}
+}
+
+static void test_llama4_refused(void **state)
+{
+	static const char base[] = "{\"model_type\": \"llama4_text\", \"num_hidden_layers\": 4, %s}";
+	static const struct {
+		const char *field, *says;
+	} cases[] = {
+		{ "\"num_experts_per_tok\": 2", "a token goes to 2 experts whose inputs are scaled" },
+		{ "\"interleave_moe_layer_step\": 0", "interleave_moe_layer_step is 0, expected 1" },
+		{ "\"moe_layers\": [4]", "an element of moe_layers" },
+		{ "\"floor_scale\": 1.5", "floor_scale is 1.5, expected an integer" },
+		{ "\"attn_temperature_tuning\": \"x\"", "attn_temperature_tuning is a string" },
+		{ "\"attention_chunk_size\": 0", "attention_chunk_size is 0, expected at least 1" },
+		{ "\"layer_types\": [\"sliding_attention\", \"\", \"\", \"\"]", "chunked_attention" },
+	};
+	char config[300];
+	size_t n;
+	uint8_t *weights = tiny_safetensors(&tiny_min, &n);
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct error err = { 0 };
+		struct model m;
+		snprintf(config, sizeof config, base, cases[i].field);
+		if (model_open_memory(&m, weights, n, config, strlen(config), 0, &err) ||
+		    !strstr(err.text, cases[i].says))
+			fail_msg("%s: expected \"%s\", got \"%s\"", cases[i].field, cases[i].says, err.text);
+	}
+	free(weights);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -358,6 +488,8 @@ int main(void)
 		cmocka_unit_test(test_head_beside_tied_embedding),
 		cmocka_unit_test(test_every_field_of_gguf_falsified),
 		cmocka_unit_test(test_truncation_at_every_byte),
+		cmocka_unit_test(test_taps_apart),
+		cmocka_unit_test(test_llama4_refused),
 	};
 
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
