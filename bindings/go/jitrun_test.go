@@ -345,13 +345,13 @@ func TestOptionsAreWhole(t *testing.T) {
 	var m ModelOptions
 	fill(reflect.ValueOf(&m).Elem())
 	m.NoCache = false
-	set(reflect.ValueOf(*m.raw(&h)), "progress", "progressUser", "cancel")
+	set(reflect.ValueOf(*m.raw(&h)), "progress", "progressUser", "cancel", "ranks", "split")
 	var s SessionOptions
 	fill(reflect.ValueOf(&s).Elem())
-	set(reflect.ValueOf(*s.raw(&h)), "cancel")
+	set(reflect.ValueOf(*s.raw(&h)), "cancel", "draft")
 	var b BatchOptions
 	fill(reflect.ValueOf(&b).Elem())
-	set(reflect.ValueOf(*b.raw(&h)), "cancel")
+	set(reflect.ValueOf(*b.raw(&h)), "cancel", "draft")
 	var c CardOptions
 	fill(reflect.ValueOf(&c).Elem())
 	set(reflect.ValueOf(*c.raw(&h)), "reserved")

@@ -8,6 +8,7 @@
 #include "runtime/host/system.h"
 #include "runtime/model/options.h"
 #include "runtime/model/sized.h"
+#include "runtime/session/session.h"
 #include "runtime/session/session_draft.h"
 #include "runtime/session/session_encode.h"
 
@@ -179,6 +180,16 @@ void batch_member_changed(jit_session *s)
 	s->member->told = BATCH_NOT_TOLD;
 	s->member->submitted = 0;
 	s->member->error = (struct error){ 0 };
+}
+
+bool session_begins_again(jit_session *s)
+{
+	struct batch_member *m = s->member;
+
+	if (!m || s->computed == s->length || s->length > s->context || m->error.code != ERROR_NONE)
+		return false;
+	m->told = BATCH_NOT_TOLD;
+	return true;
 }
 
 bool batch_member_ready(jit_session *s, size_t positions, struct error *err)

@@ -54,6 +54,10 @@ void session_rest(jit_session *s);
  * closed (runtime/device/collect.h). NULL: err. */
 struct collect *session_collect(jit_session *s, struct error *err);
 
+/* Of a session in a batch that was ready: whether others have had its memory since. Then steps compute its tokens
+ * again, and it is ready once more. */
+bool session_begins_again(jit_session *s);
+
 /* What runs its plans; a simulated card's can be told and asked more (runtime/device/simulated/simulator.h). */
 struct stream *session_stream(jit_session *s);
 

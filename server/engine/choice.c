@@ -454,9 +454,12 @@ static void choose(struct choice *c, const jit_model *model)
 		choice_fail(c, choice_status(err.code), err.message);
 }
 
-/* A token can cost a grammar half a second, which the others do not wait. */
+/* A token can cost a grammar half a second, which the others do not wait. Where a choice waited, for a mask or parked,
+ * and others took its memory meanwhile, the batch computes its tokens again as soon as there is room. */
 void choice_advance(struct choice *c, const jit_model *model, struct masks_of_all *masks)
 {
+	if (session_begins_again(c->session))
+		return;
 	if (c->mask || (session_grammar_is_due(c->session) && (c->mask = mask_work_begin(masks, c->session))))
 		return;
 	choose(c, model);
@@ -467,5 +470,6 @@ void choice_collect(struct choice *c, const jit_model *model)
 	if (!c->mask || c->parked || c->outcome != CHOICE_RUNNING || !mask_work_end(c->mask, c->session))
 		return;
 	c->mask = NULL;
-	choose(c, model);
+	if (!session_begins_again(c->session))
+		choose(c, model);
 }

@@ -304,8 +304,8 @@ static void test_nothing_without(void **state)
 	end(&on);
 }
 
-/* A user's kernel has more blocks than live at once, one of a multiprocessor here: one more round of them for each 600
- * bytes and operations of a unit, 16 rounds at most, and never more than there are units for their 8 warps. */
+/* A user's kernel has more blocks than live at once, one of a multiprocessor here: one more round of them for each 150
+ * bytes and operations of a unit, 16 rounds at most, and never more than there are units for their 4 warps. */
 static void check_rounds(const char *constants, uint32_t want)
 {
 	static const char text[] =
@@ -347,10 +347,10 @@ static void test_rounds(void **state)
 
 	forget_all();
 	check_rounds("n=32 turns=1", 1);
-	check_rounds("n=2048 turns=1", units);           /* 256 bytes and some 100 operations */
-	check_rounds("n=3072 turns=30", 3 * units);      /* 32 x 60 operations more */
+	check_rounds("n=2048 turns=1", 2 * units);       /* 256 bytes and some 60 operations */
+	check_rounds("n=3072 turns=9", 5 * units);       /* 32 x 16 operations more */
 	check_rounds("n=8192 turns=200", 16 * units);    /* as many as there are at most */
-	check_rounds("n=1024 turns=300", 1024 / 32 / 8); /* units run out */
+	check_rounds("n=1024 turns=300", 1024 / 32 / 4); /* units run out */
 }
 
 int main(void)

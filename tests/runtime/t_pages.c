@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "runtime/session/session.h"
 #include "tests/runtime/batch_sound.h"
 #include "tests/runtime/tale_model.h"
 #include "tests/support/shared.h"
@@ -294,6 +295,31 @@ static void memory_follows_what_is_held(void **state)
 	jit_batch_close(b);
 }
 
+/* One that was ready, and whose memory another one took before its next token was chosen, is ready once more. */
+static void who_was_ready_begins_again(void **state)
+{
+	jit_batch *b = open_batch(4);
+	jit_session *grows = submit(b, PAGE, 0, 1), *waits;
+	jit_error err = { 0 };
+	int32_t id;
+
+	step_until_done(b);
+	waits = submit(b, 2 * PAGE + 44, 0, 2);
+	step_until_done(b);
+	assert_false(session_begins_again(waits));
+	must(jit_session_next(grows, &id, &err), &err);
+	step_until_done(b);
+	assert_int_equal(jit_batch_pending(b), 0);
+	assert_true(session_begins_again(waits));
+	assert_int_equal(jit_batch_pending(b), 1);
+	step_until_done(b);
+	assert_false(session_begins_again(waits));
+	check_alone(waits);
+	jit_session_close(waits);
+	jit_session_close(grows);
+	jit_batch_close(b);
+}
+
 /* What is set back loses the pages that are wanted, and no others. */
 static void who_is_set_back_keeps_what_has_room(void **state)
 {
@@ -458,13 +484,10 @@ static void cards_share_pages_too(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(holders_are_counted),
-		cmocka_unit_test(a_beginning_is_held_once),
-		cmocka_unit_test(memory_follows_what_is_held),
-		cmocka_unit_test(who_is_set_back_keeps_what_has_room),
-		cmocka_unit_test(what_is_written_again_is_not_found),
-		cmocka_unit_test(a_page_has_one_writer),
-		cmocka_unit_test(a_beginning_never_stands_in_the_way),
+		cmocka_unit_test(holders_are_counted),         cmocka_unit_test(a_beginning_is_held_once),
+		cmocka_unit_test(memory_follows_what_is_held), cmocka_unit_test(who_is_set_back_keeps_what_has_room),
+		cmocka_unit_test(who_was_ready_begins_again),  cmocka_unit_test(what_is_written_again_is_not_found),
+		cmocka_unit_test(a_page_has_one_writer),       cmocka_unit_test(a_beginning_never_stands_in_the_way),
 		cmocka_unit_test(cards_share_pages_too)
 	};
 
