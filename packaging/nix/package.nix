@@ -54,7 +54,7 @@ stdenv.mkDerivation {
     zstd
   ];
 
-  configureFlags = [ "--without-hsakmt" ];
+  configureFlags = [ "--without-hsakmt" "--without-mpi" ];
   enableParallelBuilding = true;
 
   doInstallCheck = true;

@@ -62,13 +62,14 @@ void update_pack(uint8_t *to, const struct update *p)
 	const uint64_t kp = numerics_pad(part->cols);
 
 	for (uint64_t e = 0; e < update_experts(p); e++) {
-		const float *a = p->a + e * update_down(p) * part->cols, *b = p->b + e * part->rank * part->rows;
 		for (uint64_t j = 0; j < update_down(p); j++)
 			for (uint64_t i = 0; i < part->cols; i++)
-				put(to + p->at_a, p->type, (e * p->rank + j) * kp + i, a[j * part->cols + i]);
+				put(to + p->at_a, p->type, (e * p->rank + j) * kp + i,
+				    p->a[(e * update_down(p) + j) * part->cols + i]);
 		for (uint64_t r = 0; part->rank && r < part->rows; r++)
 			for (uint32_t j = 0; j < part->rank; j++)
-				put_up(to, p, e * numerics_pad(part->rows) + r, j, b[r * part->rank + j]);
+				put_up(to, p, e * numerics_pad(part->rows) + r, j,
+				       p->b[(e * part->rows + r) * part->rank + j]);
 	}
 	uint8_t *const extras = to + p->at_b + p->rank * numerics_pad(part->rows) * update_element(p->type);
 	for (uint64_t r = 0; p->extra && r < numerics_pad(part->rows); r++)

@@ -392,7 +392,7 @@ static void on_completed(void *user, struct MHD_Connection *c, void **own, enum 
 	reply_close(x->reply);
 	used_adapters_drop(&x->adapters);
 	lease_end(&x->lease);
-	picture_fetch_leave(&x->shown);
+	waiting_leave(x);
 	exchange_reads_no_models(x);
 	if (x->body.capacity >= LARGE)
 		atomic_store(&s->was_large, true);

@@ -137,3 +137,11 @@ enum waiting waiting_go_on(struct exchange *x, const struct sleeper *s)
 		return go_on_handling(x, s);
 	return x->fetching ? go_on_fetching(x, s) : go_on_loading(x, s);
 }
+
+void waiting_leave(struct exchange *x)
+{
+	if (x->working)
+		stream_release(x->working);
+	x->working = NULL;
+	picture_fetch_leave(&x->shown);
+}

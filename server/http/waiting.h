@@ -22,5 +22,7 @@ enum waiting waiting_hand_over(struct exchange *x, const struct sleeper *s);
 enum waiting waiting_begin(struct exchange *x, const struct sleeper *s);
 /* It was woken. */
 enum waiting waiting_go_on(struct exchange *x, const struct sleeper *s);
+/* It is over: the client may have left before the library asked for what a handler had made. */
+void waiting_leave(struct exchange *x);
 
 #endif

@@ -6,11 +6,12 @@ top=$(cd "$top" && pwd)
 version=$(sed -n 's/^AC_INIT(\[jitrun\], \[\(.*\)\])$/\1/p' "$top/configure.ac")
 check "configure.ac has a version" [ -n "$version" ]
 
-# The libraries that configure looks for, by the names of projects; what the tests alone need is left out.
+# The libraries that configure looks for, by the names of projects; what the tests alone need is left
+# out, and MPI, of which packages make no module.
 libraries=$(sed -n 's/.*PKG_CHECK_MODULES(\[[A-Z0-9_]*\], \[\([a-z0-9_-]*\).*/\1/p; s/^READS(\[\([a-z]*\)\].*/\1/p
 	s/^AC_ARG_WITH(\[\(giflib\)\].*/\1/p' "$top/configure.ac" |
 	sed 's/^lib\(zstd\|curl\|utf8proc\)$/\1/; s/^libpcre2-8$/pcre2/; s/^libprotobuf-c$/protobufc/;
-		 s/^libdrm_amdgpu$/libdrm/; /^cmocka$/d')
+		 s/^libdrm_amdgpu$/libdrm/; /^cmocka$/d; /^ompi-c$/d; /^mpich$/d')
 check "configure looks for libraries: $libraries" [ "$(echo "$libraries" | wc -l)" -ge 15 ]
 # names_all WHO NAME...: what a recipe names has every library.
 names_all() {
