@@ -75,7 +75,7 @@ static bool aside_end(struct grammar *g, struct effort *before)
 	return !a->off;
 }
 
-/* The one byte that leads on from a state; -1: there is none, or a choice. */
+/* The byte that alone leads on from a state; -1: no byte or several lead on. */
 static int only_byte(struct machine *m, uint32_t state)
 {
 	int only = -1;

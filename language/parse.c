@@ -395,8 +395,7 @@ static void parse_file(struct parser *p)
 	}
 	jk_scope_close(p);
 	if (!p->f->n_kernels && !p->m->n)
-		jk_message_add(p->m, (struct source_location){ 0 },
-		               "expected a kernel, and there is none in this file");
+		jk_message_add(p->m, (struct source_location){ 0 }, "expected a kernel; this file has none");
 }
 
 static bool parse_all(struct jk_file *f, struct jk_messages *m)

@@ -74,7 +74,7 @@ tensor_value layer_unpacked(struct draw *d, tensor_value v, const struct model_t
  * f32[rows]. */
 enum { HEAD_X, HEAD_TARGET, HEAD_NORM, HEAD_MATRIX, HEAD_CHUNKS_MAX = 40 };
 struct head_cut {
-	uint64_t rows; /* of a chunk; the last one has what is left */
+	uint64_t rows; /* of a chunk; the last one may have fewer */
 	uint32_t chunks;
 };
 /* chunk: how many numbers of the matrix are unpacked, and laid out for a product, at a time. */

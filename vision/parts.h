@@ -26,7 +26,7 @@ enum tower_input {
 	INPUT_SINE,
 	INPUT_WINDOW, /* of each position in a window its row, 0 where the window ends before */
 	INPUT_BACK,   /* of each row its position in a window */
-	INPUT_INSIDE, /* of each position whether it has a row; where all do, there is none */
+	INPUT_INSIDE, /* of each position whether it has a row; no input where all do */
 	TOWER_INPUTS
 };
 
@@ -61,7 +61,7 @@ struct tower {
 	size_t prefix_length[2];
 	struct tower_weight *weight;
 	size_t weights, weight_room;
-	float *positions; /* the table of positions, row by row; NULL: there is none */
+	float *positions; /* the table of positions, row by row; NULL: no table */
 	struct tower_pass pass[TOWER_PASSES];
 	uint64_t count;
 };

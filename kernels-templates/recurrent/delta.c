@@ -20,7 +20,7 @@ struct delta {
 	unsigned parts, rows;
 	ir_a arg;
 	struct values unit;
-	ir_a q, k, v, out, left;           /* variables: this column's; left: with OF_ALL */
+	ir_a q, k, v, out, factors;        /* variables: this column's; factors: with OF_ALL */
 	int64_t q_bytes, k_bytes, v_bytes; /* from one column's to the next one's */
 	ir_f decay, beta, q_scale, k_scale;
 	ir_a from, to; /* the unit's part of the state; from: a variable */
@@ -88,24 +88,24 @@ static void load_rows(const struct delta *t, ir_a at, ir_f s[])
 		s[i] = ir_fload(t->b, at, row_bytes(t, i / t->parts, i % t->parts), 0);
 }
 
-/* What is left of a row: as of all of the head's, or by its own number. */
-static ir_f left_of(const struct delta *t, ir_a left, unsigned row)
+/* The factor of a row of the state: its own with OF_ALL, else that of the head. */
+static ir_f factor_of(const struct delta *t, ir_a factors, unsigned row)
 {
-	return t->key->flags & KEY_OF_ALL ? ir_fbcast(t->b, left, (int32_t)(row * 4)) : t->decay;
+	return t->key->flags & KEY_OF_ALL ? ir_fbcast(t->b, factors, (int32_t)(row * 4)) : t->decay;
 }
 
 /* One of them, forgotten in part. */
-static ir_f faded_row(const struct delta *t, ir_a at, const ir_f s[], unsigned row, unsigned v, ir_f left)
+static ir_f faded_row(const struct delta *t, ir_a at, const ir_f s[], unsigned row, unsigned v, ir_f factor)
 {
 	ir_f held = t->apart ? s[row * t->parts + v] : ir_fload(t->b, at, row_bytes(t, row, v), 0);
-	return ir_fmul(t->b, held, left);
+	return ir_fmul(t->b, held, factor);
 }
 
 /* To the next iteration's. */
-static void next_left(const struct delta *t, ir_a left)
+static void next_factors(const struct delta *t, ir_a factors)
 {
 	if (t->key->flags & KEY_OF_ALL)
-		ir_set_a(t->b, left, ir_aaddi(t->b, left, t->rows * 4));
+		ir_set_a(t->b, factors, ir_aaddi(t->b, factors, t->rows * 4));
 }
 
 /* Of the first column, which meets the state in memory; `first` is 1 in that, and 0 in others. */
@@ -128,7 +128,7 @@ static void recall(const struct delta *t, ir_s column, ir_f sum[])
 	struct ir *b = t->b;
 	ir_f s[ROWS_APART * MATH_MAX_PARTS];
 	ir_a at = ir_var_a(b, t->from), k = ir_var_a(b, t->k), to = at,
-	     left = t->key->flags & KEY_OF_ALL ? ir_var_a(b, t->left) : at;
+	     factors = t->key->flags & KEY_OF_ALL ? ir_var_a(b, t->factors) : at;
 	ir_s first = column;
 
 	if (t->asks) {
@@ -143,11 +143,11 @@ static void recall(const struct delta *t, ir_s column, ir_f sum[])
 		ask(t, first, at, to);
 	load_rows(t, at, s);
 	for (unsigned i = 0; i < t->rows; i++) {
-		ir_f key = ir_fmul(b, ir_fbcast(b, k, (int32_t)(i * 4)), t->k_scale), fade = left_of(t, left, i);
+		ir_f key = ir_fmul(b, ir_fbcast(b, k, (int32_t)(i * 4)), t->k_scale), fade = factor_of(t, factors, i);
 		for (unsigned v = 0; v < t->parts; v++)
 			ir_set_f(b, sum[v], ir_ffma(b, faded_row(t, at, s, i, v, fade), key, sum[v]));
 	}
-	next_left(t, left);
+	next_factors(t, factors);
 	ir_set_a(b, at, ir_aaddi(b, at, t->rows * 128));
 	ir_set_a(b, k, ir_aaddi(b, k, t->rows * 4));
 	ir_endloop(b);
@@ -159,7 +159,7 @@ static void correct(const struct delta *t, const ir_f change[], ir_f sum[])
 	struct ir *b = t->b;
 	ir_f s[ROWS_APART * MATH_MAX_PARTS];
 	ir_a at = ir_var_a(b, t->from), to = ir_var_a(b, t->to), k = ir_var_a(b, t->k), q = ir_var_a(b, t->q),
-	     left = t->key->flags & KEY_OF_ALL ? ir_var_a(b, t->left) : at;
+	     factors = t->key->flags & KEY_OF_ALL ? ir_var_a(b, t->factors) : at;
 
 	for (unsigned v = 0; v < t->parts; v++)
 		sum[v] = ir_var_f(b, ir_fconst(b, 0.0f));
@@ -167,14 +167,14 @@ static void correct(const struct delta *t, const ir_f change[], ir_f sum[])
 	load_rows(t, at, s);
 	for (unsigned i = 0; i < t->rows; i++) {
 		ir_f key = ir_fmul(b, ir_fbcast(b, k, (int32_t)(i * 4)), t->k_scale),
-		     query = ir_fmul(b, ir_fbcast(b, q, (int32_t)(i * 4)), t->q_scale), fade = left_of(t, left, i);
+		     query = ir_fmul(b, ir_fbcast(b, q, (int32_t)(i * 4)), t->q_scale), fade = factor_of(t, factors, i);
 		for (unsigned v = 0; v < t->parts; v++) {
 			ir_f row = ir_ffma(b, key, change[v], faded_row(t, at, s, i, v, fade));
 			ir_fstore(b, to, row, row_bytes(t, i, v), 0);
 			ir_set_f(b, sum[v], ir_ffma(b, row, query, sum[v]));
 		}
 	}
-	next_left(t, left);
+	next_factors(t, factors);
 	ir_set_a(b, at, ir_aaddi(b, at, t->rows * 128));
 	ir_set_a(b, to, ir_aaddi(b, to, t->rows * 128));
 	ir_set_a(b, k, ir_aaddi(b, k, t->rows * 4));
@@ -219,7 +219,7 @@ static void begin_unit(struct delta *t, ir_s unit)
 	ir_s value = values_offset(b, &t->unit, unit),
 	     at = ir_smuli(b, key_head(b, key, t->unit.head), key->head_dim * 4);
 	if (key->flags & KEY_OF_ALL)
-		t->left = ir_var_a(b, ir_aadd(b, ir_aload(b, t->arg, DELTA_A * 8), at));
+		t->factors = ir_var_a(b, ir_aadd(b, ir_aload(b, t->arg, DELTA_A * 8), at));
 	t->q = ir_var_a(b, ir_aadd(b, in, at));
 	t->k = ir_var_a(b, ir_aadd(b, k, at));
 	t->v = ir_var_a(b, ir_aadd(b, v, value));
@@ -258,7 +258,7 @@ bool delta_build(struct ir *b, const struct key *key, const struct target *targe
 	ir_set_a(b, t.v, ir_aaddi(b, t.v, t.v_bytes));
 	ir_set_a(b, t.out, ir_aaddi(b, t.out, out));
 	if (key->flags & KEY_OF_ALL)
-		ir_set_a(b, t.left, ir_aaddi(b, t.left, keys));
+		ir_set_a(b, t.factors, ir_aaddi(b, t.factors, keys));
 	ir_endloop(b);
 	ir_endloop(b);
 	return true;

@@ -99,7 +99,7 @@ const char *jitrun_check_draft(void);
 bool jitrun_open_draft(jit_session_options *o, jit_error *err);
 /* That one and the model, when their session is closed. */
 void jitrun_close_models(jit_model *m);
-/* False: there is none. */
+/* What came of the draft model. False: the session has no draft model. */
 bool jitrun_draft_stats(const jit_session *s, jit_draft_stats *out);
 void jitrun_print_draft(const jit_session *s);
 

@@ -66,7 +66,7 @@ struct jit_batch {
 	jit_model *model;
 	struct engine engine;
 	struct cancel cancel;
-	jit_draft_options draft; /* of its sessions; model NULL: there is none */
+	jit_draft_options draft; /* of its sessions; model NULL: no draft model */
 	uint32_t context;
 	double max_pass_seconds;
 	struct batch_member **member; /* by when they came */

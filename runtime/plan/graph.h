@@ -58,7 +58,7 @@ enum graph_kind {
 	NODE_CONV,   /* X [* W2] through the taps BIAS2 on the state INTO, [+ BIAS], [times W]; of all channels, X's are
 	              * those from `rows` on */
 	NODE_DELTA,  /* X, or queries X, keys ADDED and values ADDED2, forgotten W and corrected W2, with decay BIAS and
-	              * steps BIAS2, on the state INTO; without these two W is what is left */
+	              * steps BIAS2, on the state INTO; without these two W is the factor of the state */
 	NODE_SCAN,   /* X, steps W [+ BIAS], with decay W2 and skip BIAS2, on the state INTO */
 	NODE_CHANNEL, /* X, steps W [+ BIAS], taken up by W2 and read by ADDED, with decay BIAS2 and skip ADDED2, on the
 	               * state INTO */

@@ -44,7 +44,7 @@ static bool enter(struct ranks *r, uint8_t *at, size_t bytes, uint32_t number, s
 	return true;
 }
 
-/* Returns what it was; its number is 0 where there is none. */
+/* Takes it off the list and returns it; number 0: it was not there. */
 static struct ranks_memory leave(struct ranks *r, const uint8_t *at, uint32_t number)
 {
 	for (size_t i = 0; i < r->n_memory; i++) {

@@ -36,7 +36,7 @@ struct ask {
 	double token_seconds, read_seconds; /* of a token that is proposed; of one that is only read. 0: not known */
 
 	/* The asking that the next pass, or the pass before, is about. */
-	unsigned now; /* its size; 0: there is none */
+	unsigned now; /* its size; 0: nothing was asked */
 	uint32_t wanted, n;
 	double chance, worth; /* that all n are right; seconds that one more right token saves */
 	double took;

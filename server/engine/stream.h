@@ -72,7 +72,7 @@ void stream_keep_alive(struct answer_stream *s, double now, double seconds);
 
 /* ---- the reader's side */
 
-/* The next event; what it points to holds until the next call. False: there is none yet, or none any more. */
+/* The next event; what it points to holds until the next call. False: none has come yet, or all are taken. */
 bool stream_take(struct answer_stream *s, struct answer_event *r, const jit_logprob **top, const char **text);
 /* Whether all choices have ended and every event was taken. */
 bool stream_is_over(struct answer_stream *s);

@@ -30,7 +30,7 @@ struct lanes *lanes_open(struct error *err);
 void lanes_finish(struct lanes *all);
 void lanes_close(struct lanes *all);
 
-/* Runs it, on another thread unless there is none. */
+/* Runs it on a thread of the lane; on the calling thread if none can be started or all is finished. */
 void lanes_put(struct lanes *all, enum lane lane, struct lane_work *w);
 
 #endif

@@ -111,6 +111,15 @@ run "$model" --prompt "Once upon a time" -n 40 --ignore-eos --json -q --speculat
 	-ctvd f32 -cd 200 --draft-n 3 -ngld 99
 check "--json counts it, too: $(cat "$dir/err")" grep -qE \
 	'"draft":\{"requests":[1-9][0-9]*,"proposed":[1-9][0-9]*,"used":[1-9][0-9]*,"accepted":[1-9]' "$dir/out"
+check "--draft-n 3: three tokens of a pass at most" [ "$(sed -n \
+	's/.*"draft":{"requests":\([0-9]*\),"proposed":\([0-9]*\),.*/\1 \2/p' "$dir/out" |
+	awk '{ print $2 <= 3 * $1 }')" = 1 ]
+run "$model" --prompt "Once upon a time" -n 40 --ignore-eos --json -q --speculate 4 -md "$model" --draft-p-min 1
+check "--draft-p-min 1 proposes nothing: $(cat "$dir/err")" grep -q '"requests":[1-9][0-9]*,"proposed":0,' "$dir/out"
+run "$model" --prompt "Once upon a time" -n 40 --ignore-eos --json -q --speculate 16 -md "$model" --draft-max 4 \
+	--draft-min 4 --draft-p-min 0.9
+check "--draft-min 4: fewer are not used: $(cat "$dir/err")" [ "$(sed -n \
+	's/.*"draft":{.*"used":\([0-9]*\),.*/\1/p' "$dir/out" | awk '{ print $1 % 4 }')" = 0 ]
 run "$model" --prompt "Once" -n 4 -q --draft "$dir/nothing.gguf"
 check "--draft FILE that is not there: status 1 (got $status), $(cat "$dir/err")" \
 	[ "$status" = 1 -a "$(grep -c '^jitrun: --draft: .*nothing.gguf' "$dir/err")" = 1 ]

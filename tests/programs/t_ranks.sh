@@ -29,6 +29,11 @@ fails 'rows and auto are not built yet' --ranks fork:2 --split rows
 fails 'nothing is split without ranks' --split pipeline
 fails 'no launcher of MPI started this process' --ranks mpi
 fails 'is no carrier' --ranks udp:2
+export JITRUN_MPI=nowhere
+fails 'the module of the MPI nowhere is not there' --ranks mpi
+export JITRUN_MPI="$dir/nowhere.so"
+fails 'the module of the MPI .*nowhere.so is not there' --ranks mpi
+unset JITRUN_MPI
 fails 'several ranks compute exactly alone' --ranks fork:2 --numerics bounded
 
 if [ -x ./jitbench ]; then
@@ -56,7 +61,8 @@ try_mpi() { # MODULE LAUNCHER OPTION...
 	$run -n 2 ./jitrun "$model" $common --ranks mpi 2> "$dir/err" | tr -d '\r\n' > "$dir/mpi"
 	check "$name: two ranks give the tokens of one: $(head -c 300 "$dir/err")" \
 		[ "$(tr -d '\r\n' < "$dir/alone")" = "$(cat "$dir/mpi")" ]
-	$run -n 1 ./jitrun "$model" $common --ranks mpi : -n 2 ./jitrun "$model" $common --ranks mpi --isa avx2 \
+	JITRUN_MPI=$PWD/.libs/jitrun-$name.so \
+		$run -n 1 ./jitrun "$model" $common --ranks mpi : -n 2 ./jitrun "$model" $common --ranks mpi --isa avx2 \
 		2> "$dir/err" | tr -d '\r\n' > "$dir/mpi"
 	check "$name: and three do, two of them with AVX2 alone: $(head -c 300 "$dir/err")" \
 		[ "$(tr -d '\r\n' < "$dir/alone")" = "$(cat "$dir/mpi")" ]
