@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
@@ -298,3 +300,20 @@ void system_thread_began(void)
 	if (system_thread_begins)
 		system_thread_begins();
 }
+
+int system_thread_start(void *(*run)(void *user), void *user)
+{
+	pthread_attr_t detached;
+	pthread_t thread;
+	int why = pthread_attr_init(&detached);
+
+	if (why)
+		return why;
+	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+	why = pthread_create(&thread, &detached, run, user);
+	pthread_attr_destroy(&detached);
+	return why;
+}
+
+/* On Linux a thread has a niceness of its own, and 0 names the calling one. */
+void system_thread_set_niceness(int niceness) { setpriority(PRIO_PROCESS, 0, niceness); }

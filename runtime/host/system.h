@@ -49,6 +49,10 @@ double system_seconds(void); /* monotonic */
 /* Every thread of the runtime calls this first. A program whose allocator wants to know of threads sets the function
  * before it opens a model. */
 void system_thread_began(void);
+/* Starts a thread that nobody joins. Returns 0, or a value of errno. */
+int system_thread_start(void *(*run)(void *user), void *user);
+/* The calling thread's niceness, 0 to 19: the higher, the less it gets of a core that other threads want, too. */
+void system_thread_set_niceness(int niceness);
 extern void (*system_thread_begins)(void);
 
 #endif

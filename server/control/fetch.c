@@ -387,16 +387,10 @@ static bool start_program(struct fetch *f, const char *program, const char *name
 /* The thread takes over f. */
 static bool start(struct exchange *x, struct fetch *f, const char *name)
 {
-	pthread_attr_t detached;
-	pthread_t thread;
-
 	if (!start_program(f, x->server->o.pull_with, name))
 		return refuse(&x->refusal, 503, NULL, "The program that fetches models cannot be run: %s",
 		              strerror(errno));
-	pthread_attr_init(&detached);
-	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	const int why = pthread_create(&thread, &detached, run, f);
-	pthread_attr_destroy(&detached);
+	const int why = system_thread_start(run, f);
 	if (why == 0)
 		return true;
 	kill(-f->child, SIGKILL);

@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 
 #include "runtime/host/system.h"
 #include "runtime/session/session.h"
@@ -93,7 +92,7 @@ static void *run(void *user)
 	struct mask_work *w;
 
 	system_thread_began();
-	setpriority(PRIO_PROCESS, 0, NICE); /* of this thread, as Linux has it */
+	system_thread_set_niceness(NICE);
 	pthread_mutex_lock(&all->lock);
 	while (!all->ends) {
 		if ((w = take(all))) {
@@ -113,16 +112,9 @@ static void *run(void *user)
 /* Under the lock. Whether somebody will do the work. */
 static bool has_thread(struct masks_of_all *all)
 {
-	pthread_attr_t detached;
-	pthread_t thread;
-
 	if (all->free || all->threads == THREADS)
 		return true;
-	if (pthread_attr_init(&detached))
-		return all->threads > 0;
-	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	all->threads += pthread_create(&thread, &detached, run, all) == 0;
-	pthread_attr_destroy(&detached);
+	all->threads += system_thread_start(run, all) == 0;
 	return all->threads > 0;
 }
 

@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 
 #include "runtime/host/system.h"
 
@@ -69,7 +68,7 @@ static void *run(void *user)
 
 	system_thread_began();
 	if (r == &all->row[LANE_LONG])
-		setpriority(PRIO_PROCESS, 0, NICE); /* of this thread, as Linux has it */
+		system_thread_set_niceness(NICE);
 	pthread_mutex_lock(&all->lock);
 	while (!all->ends || r->first) {
 		if (!(w = take(r))) {
@@ -93,16 +92,9 @@ static void *run(void *user)
 /* Under the lock. Whether somebody will do the work. */
 static bool has_thread(struct row *r)
 {
-	pthread_attr_t detached;
-	pthread_t thread;
-
 	if (r->free || r->threads == r->max)
 		return true;
-	if (pthread_attr_init(&detached))
-		return r->threads > 0;
-	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	r->threads += pthread_create(&thread, &detached, run, r) == 0;
-	pthread_attr_destroy(&detached);
+	r->threads += system_thread_start(run, r) == 0;
 	return r->threads > 0;
 }
 

@@ -323,8 +323,6 @@ static bool enter(struct refusal *r)
 bool picture_fetch_start(struct picture_fetches *f, struct answer_stream **stream, struct refusal *r)
 {
 	struct picture_job *j = f->job;
-	pthread_attr_t detached;
-	pthread_t thread;
 
 	f->wanted = false;
 	if (j->stream)
@@ -334,10 +332,7 @@ bool picture_fetch_start(struct picture_fetches *f, struct answer_stream **strea
 	if (!enter(r))
 		return false;
 	atomic_fetch_add(&j->holders, 1);
-	pthread_attr_init(&detached);
-	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-	const int why = pthread_create(&thread, &detached, run, j);
-	pthread_attr_destroy(&detached);
+	const int why = system_thread_start(run, j);
 	*stream = j->stream;
 	if (!why)
 		return true;
