@@ -31,6 +31,7 @@ struct masks_of_all {
 	pthread_cond_t more, idle;
 	struct mask_work *first, **last;
 	unsigned threads, free; /* free: of them, those that wait for work */
+	unsigned waiting;       /* work that no thread has taken */
 	unsigned costly;        /* at work on what costs much */
 	bool ends;
 	atomic_bool stops;
@@ -66,6 +67,7 @@ static struct mask_work *take(struct masks_of_all *all)
 	if (all->last == &w->next)
 		all->last = best;
 	w->state = MASK_AT_WORK;
+	all->waiting--;
 	all->costly += is_costly(w);
 	return w;
 }
@@ -109,10 +111,11 @@ static void *run(void *user)
 	return NULL;
 }
 
-/* Under the lock. Whether somebody will do the work. */
+/* Under the lock. Whether a thread will do one more piece of work. A free thread may have been woken for another one.
+ */
 static bool has_thread(struct masks_of_all *all)
 {
-	if (all->free || all->threads == THREADS)
+	if (all->free > all->waiting || all->threads == THREADS)
 		return true;
 	all->threads += system_thread_start(run, all) == 0;
 	return all->threads > 0;
@@ -170,6 +173,7 @@ struct mask_work *mask_work_begin(struct masks_of_all *all, jit_session *s)
 		w->grammar = session_grammar_lend(s);
 		*all->last = w;
 		all->last = &w->next;
+		all->waiting++;
 		pthread_cond_signal(&all->more);
 	}
 	pthread_mutex_unlock(&all->lock);
@@ -214,6 +218,7 @@ void mask_work_drop(struct mask_work *w)
 			*at = w->next;
 			if (all->last == &w->next)
 				all->last = at;
+			all->waiting--;
 			closes = true;
 			break;
 		}

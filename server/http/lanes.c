@@ -14,6 +14,7 @@ struct row {
 	struct lane_work *first, **last;
 	pthread_cond_t more;
 	unsigned threads, max, free; /* free: of them, those that wait for work */
+	unsigned waiting;            /* work that no thread has taken */
 	unsigned n_at_work;
 	uint64_t at_work[MAX_OF_LANE]; /* whose */
 };
@@ -48,6 +49,7 @@ static struct lane_work *take(struct row *r)
 	if (r->last == &w->next)
 		r->last = at;
 	r->at_work[r->n_at_work++] = w->key;
+	r->waiting--;
 	return w;
 }
 
@@ -89,10 +91,11 @@ static void *run(void *user)
 	return NULL;
 }
 
-/* Under the lock. Whether somebody will do the work. */
+/* Under the lock. Whether a thread will do one more piece of work. A free thread may have been woken for another one.
+ */
 static bool has_thread(struct row *r)
 {
-	if (r->free || r->threads == r->max)
+	if (r->free > r->waiting || r->threads == r->max)
 		return true;
 	r->threads += system_thread_start(run, r) == 0;
 	return r->threads > 0;
@@ -168,6 +171,7 @@ void lanes_put(struct lanes *all, enum lane lane, struct lane_work *w)
 		w->next = NULL;
 		*r->last = w;
 		r->last = &w->next;
+		r->waiting++;
 		pthread_cond_signal(&r->more);
 	}
 	pthread_mutex_unlock(&all->lock);

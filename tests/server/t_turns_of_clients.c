@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <time.h>
 
 #include "server/engine/batcher.h"
+#include "server/http/lanes.h"
 #include "tests/support/shared.h"
 
 enum { SLOTS = 4, TOKENS = 60, MANY = 32, SOON = 12 /* passes */ };
@@ -324,12 +326,64 @@ static void test_max_of_client(void **state)
 	batcher_close(e);
 }
 
+/* ---- threads that read requests */
+
+struct piece {
+	struct lane_work work;
+	sem_t *done, *other; /* other: what this one waits for; NULL: nothing */
+	bool waited;
+};
+
+static void run_piece(struct lane_work *w)
+{
+	struct piece *p = (struct piece *)w;
+	struct timespec until;
+
+	timespec_get(&until, TIME_UTC);
+	until.tv_sec += 20;
+	p->waited = !p->other || sem_timedwait(p->other, &until) == 0;
+	sem_post(p->done);
+}
+
+/* Of two pieces of work that come at once, while one thread is free, the first does not end before the second. */
+static void test_lanes(void **state)
+{
+	struct error err = { 0 };
+	struct lanes *all = lanes_open(&err);
+	sem_t done[3];
+	struct piece piece[3];
+	(void)state;
+
+	assert_non_null(all);
+	for (int lane = 0; lane < LANES; lane++) {
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(sem_init(&done[i], 0, 0), 0);
+			piece[i] = (struct piece){ .work = { .run = run_piece, .key = 7 }, .done = &done[i] };
+		}
+		piece[1].other = &done[2];
+		lanes_put(all, (enum lane)lane, &piece[0].work);
+		assert_int_equal(sem_wait(&done[0]), 0);
+		for (int i = 0; i < 50; i++)
+			moment(); /* its thread is free again */
+		lanes_put(all, (enum lane)lane, &piece[1].work);
+		lanes_put(all, (enum lane)lane, &piece[2].work);
+		assert_int_equal(sem_wait(&done[1]), 0);
+		assert_true(piece[1].waited);
+	}
+	lanes_finish(all);
+	piece[0].done = &done[0];
+	lanes_put(all, LANE_QUICK, &piece[0].work);
+	assert_int_equal(sem_trywait(&done[0]), 0); /* done by this thread */
+	lanes_close(all);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_alone),  cmocka_unit_test(test_connections),
 		cmocka_unit_test(test_keys),   cmocka_unit_test(test_little_memory),
 		cmocka_unit_test(test_shares), cmocka_unit_test(test_max_of_client),
+		cmocka_unit_test(test_lanes),
 	};
 
 	return cmocka_run_group_tests(tests, open_model, close_model);
