@@ -111,7 +111,7 @@ static void *run(void *user)
 	return NULL;
 }
 
-/* Under the lock. Whether a thread will do one more piece of work. A free thread may have been woken for another one.
+/* Under the lock. Whether a thread will do one more job. A free thread may have been woken for another one.
  */
 static bool has_thread(struct masks_of_all *all)
 {

@@ -328,15 +328,15 @@ static void test_max_of_client(void **state)
 
 /* ---- threads that read requests */
 
-struct piece {
+struct job {
 	struct lane_work work;
 	sem_t *done, *other; /* other: what this one waits for; NULL: nothing */
 	bool waited;
 };
 
-static void run_piece(struct lane_work *w)
+static void run_job(struct lane_work *w)
 {
-	struct piece *p = (struct piece *)w;
+	struct job *p = (struct job *)w;
 	struct timespec until;
 
 	timespec_get(&until, TIME_UTC);
@@ -345,34 +345,34 @@ static void run_piece(struct lane_work *w)
 	sem_post(p->done);
 }
 
-/* Of two pieces of work that come at once, while one thread is free, the first does not end before the second. */
+/* Of two jobs that come at once, while one thread is free, the first does not end before the second. */
 static void test_lanes(void **state)
 {
 	struct error err = { 0 };
 	struct lanes *all = lanes_open(&err);
 	sem_t done[3];
-	struct piece piece[3];
+	struct job job[3];
 	(void)state;
 
 	assert_non_null(all);
 	for (int lane = 0; lane < LANES; lane++) {
 		for (int i = 0; i < 3; i++) {
 			assert_int_equal(sem_init(&done[i], 0, 0), 0);
-			piece[i] = (struct piece){ .work = { .run = run_piece, .key = 7 }, .done = &done[i] };
+			job[i] = (struct job){ .work = { .run = run_job, .key = 7 }, .done = &done[i] };
 		}
-		piece[1].other = &done[2];
-		lanes_put(all, (enum lane)lane, &piece[0].work);
+		job[1].other = &done[2];
+		lanes_put(all, (enum lane)lane, &job[0].work);
 		assert_int_equal(sem_wait(&done[0]), 0);
 		for (int i = 0; i < 50; i++)
 			moment(); /* its thread is free again */
-		lanes_put(all, (enum lane)lane, &piece[1].work);
-		lanes_put(all, (enum lane)lane, &piece[2].work);
+		lanes_put(all, (enum lane)lane, &job[1].work);
+		lanes_put(all, (enum lane)lane, &job[2].work);
 		assert_int_equal(sem_wait(&done[1]), 0);
-		assert_true(piece[1].waited);
+		assert_true(job[1].waited);
 	}
 	lanes_finish(all);
-	piece[0].done = &done[0];
-	lanes_put(all, LANE_QUICK, &piece[0].work);
+	job[0].done = &done[0];
+	lanes_put(all, LANE_QUICK, &job[0].work);
 	assert_int_equal(sem_trywait(&done[0]), 0); /* done by this thread */
 	lanes_close(all);
 }
