@@ -62,8 +62,8 @@ try_mpi() { # MODULE LAUNCHER OPTION...
 	check "$name: two ranks give the tokens of one: $(head -c 300 "$dir/err")" \
 		[ "$(tr -d '\r\n' < "$dir/alone")" = "$(cat "$dir/mpi")" ]
 	JITRUN_MPI=$PWD/.libs/jitrun-$name.so \
-		$run -n 1 ./jitrun "$model" $common --ranks mpi : -n 2 ./jitrun "$model" $common --ranks mpi --isa avx2 \
-		2> "$dir/err" | tr -d '\r\n' > "$dir/mpi"
+		$run -n 1 ./jitrun "$model" $common --ranks mpi : \
+		-n 2 ./jitrun "$model" $common --ranks mpi --isa avx2 2> "$dir/err" | tr -d '\r\n' > "$dir/mpi"
 	check "$name: and three do, two of them with AVX2 alone: $(head -c 300 "$dir/err")" \
 		[ "$(tr -d '\r\n' < "$dir/alone")" = "$(cat "$dir/mpi")" ]
 	$run -n 1 ./jitrun "$model" $common --ranks mpi : -n 1 ./jitrun "$model" $common --ranks mpi --kv-type f32 \
