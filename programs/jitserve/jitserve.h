@@ -9,6 +9,7 @@
  *   jitserve_settings.c the same from a file and the environment; which models are named
  *   jitserve_fingerprint.c  what names a model
  *   jitserve_probe.c    whether a server is ready
+ *   jitserve_ranks.c    a model that several processes compute together
  *
  * Everything said to a person goes to stderr; stdout carries what --replay reproduces and nothing else.
  */
@@ -43,7 +44,7 @@ struct serve_arguments {
 	const char *models_dir, *presets_dir, *keep_alive, *lora_dir, *mmproj, *image_dir, *image_hosts, *image_with;
 	double keep; /* seconds; below 0: for good */
 	const char *slot_save, *template_file, *replay, *pooling, *reasoning, *reasoning_format, *reasoning_message,
-		*kv_type, *numerics, *speculate, *pull_with;
+		*kv_type, *numerics, *speculate, *pull_with, *ranks, *split;
 	bool additional, offline, exit_on_device_failure, no_page, no_slots, verbose, spm_infill, no_replay, insecure,
 		quiet, sealed, no_cache, probe, lora_unapplied, no_images;
 };
@@ -60,6 +61,19 @@ int serve_probe(void);
 int serve_run(void);
 /* The model's, with all weights read. False: err. */
 bool serve_fingerprint(jit_model *m, uint64_t *out, struct error *err);
+/* What any model is opened with. */
+jit_model_options serve_model_options(void);
+/* jitserve_ranks.c, with --ranks. What the options rule out, as a sentence; NULL: nothing. */
+const char *serve_ranks_refused(void);
+/* Opens the model on all ranks, before this process has other threads. False: err, or this is another rank than 0,
+ * which has done its work, and *status is its exit status. */
+bool serve_ranks_open(const char *path, int *status, struct error *err);
+/* The model that was opened so, which is the caller's now. NULL: err; it was taken before. */
+jit_model *serve_ranks_take(jit_error *err);
+/* Whether all ranks are there; false: err says which one is not. */
+bool serve_ranks_alive(struct error *err);
+/* Closes it, unless it was taken. */
+void serve_ranks_close(void);
 /* From any thread: a model's device has failed for good. */
 void serve_device_failed(void *user, const char *why);
 struct server;

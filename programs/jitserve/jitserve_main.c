@@ -51,11 +51,11 @@ void serve_device_failed(void *user, const char *why)
 {
 	const struct served *m = user;
 
-	fprintf(stderr, "jitserve: the model %s cannot be computed any more: %s.\n", m->name, why);
-	if (!serve.exit_on_device_failure)
+	if (atomic_exchange(&no_device, serve.exit_on_device_failure || serve.ranks))
 		return;
-	atomic_store(&no_device, true);
-	sem_post(&stop_requested);
+	fprintf(stderr, "jitserve: the model %s cannot be computed any more: %s.\n", m->name, why);
+	if (atomic_load(&no_device))
+		sem_post(&stop_requested);
 }
 
 static int fail(const char *text)
@@ -189,6 +189,25 @@ static bool open_first(struct error *err)
 	return error_set(err, ERROR_IO, "%s", e.message);
 }
 
+/* A rank is missed although nobody asks for anything. */
+static void wait_for_end(void)
+{
+	enum { LOOK_MS = 100 };
+
+	for (;;) {
+		struct timespec until;
+		struct error e = { 0 };
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += LOOK_MS * 1000000L;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		if ((serve.ranks ? sem_timedwait(&stop_requested, &until) : sem_wait(&stop_requested)) == 0)
+			return;
+		if (serve.ranks && errno == ETIMEDOUT && !serve_ranks_alive(&e))
+			serve_device_failed(&served[0], e.text);
+	}
+}
+
 /* --replay: no socket, one answer. */
 static int replay(void)
 {
@@ -200,10 +219,11 @@ static int replay(void)
 	server.models = &models;
 	server.o.body_bytes = serve.body_mib << 20;
 	server.o.answers = serve.answers;
-	bool ok = name_models(&e) && serve_adapters_open(&models, &e) && serve_models_open(&server, cancel, &e) &&
+	bool ok = serve_adapters_open(&models, &e) && serve_models_open(&server, cancel, &e) &&
 	          replay_file(&server, serve.replay, stdout, &e);
 	serve_models_close();
 	serve_adapters_close(&models);
+	serve_ranks_close();
 	return ok ? SERVE_DONE : fail(e.text);
 }
 
@@ -211,13 +231,22 @@ int serve_run(void)
 {
 	struct error e = { 0 };
 	jit_error je = { 0 };
+	int status;
 
+	if (serve.alias.n > serve.n_models)
+		return serve_usage("--alias was given more often than there are models");
+	if (serve_ranks_refused())
+		return serve_usage(serve_ranks_refused());
 	if (!listen_for_signals(&je))
 		return fail(je.message);
+	if (!name_models(&e))
+		return fail(e.text);
+	if (serve.ranks && !serve_ranks_open(served[0].path, &status, &e))
+		return e.code ? fail(e.text) : status;
 	if (serve.replay)
 		return replay();
-	if (!name_models(&e) || !serve_folder_open(&models, &e) || !serve_made_open(&models, &e) ||
-	    !serve_adapters_open(&models, &e) || !open_server(&e))
+	if (!serve_folder_open(&models, &e) || !serve_made_open(&models, &e) || !serve_adapters_open(&models, &e) ||
+	    !open_server(&e))
 		return fail(e.text);
 	bool ready = serve_models_open(&server, cancel, &e) && open_first(&e);
 	if (ready) {
@@ -225,14 +254,14 @@ int serve_run(void)
 		notify("READY=1");
 		fprintf(stderr, "jitserve: ready on http%s://%s\n", server.tls.credentials ? "s" : "",
 		        server.listener.address);
-		while (sem_wait(&stop_requested) && errno == EINTR)
-			;
+		wait_for_end();
 	}
 	bool stopped = ready || jit_cancel_get(cancel);
 	stop();
 	server_close(&server);
 	serve_models_close();
 	serve_adapters_close(&models);
+	serve_ranks_close();
 	jit_cancel_close(cancel);
 	output_memory_told();
 	if (atomic_load(&no_device))

@@ -41,15 +41,22 @@ static int on_progress(void *user, uint64_t done, uint64_t total)
 	return loader_progress(server->models->loader, user, done, total) ? 0 : 1;
 }
 
+jit_model_options serve_model_options(void)
+{
+	return JIT_MODEL_OPTIONS(.device = serve.device, .isa = serve.isa, .threads = (int)serve.threads,
+	                         .sealed = serve.sealed, .cache_dir = serve.no_cache ? "" : serve.cache_dir,
+	                         .bounded_numerics = numerics_option(serve.numerics), .ranks = serve.ranks,
+	                         .split = serve.split);
+}
+
 static bool open_weights(struct served *m, jit_error *err)
 {
-	const jit_model_options o =
-		JIT_MODEL_OPTIONS(.device = serve.device, .isa = serve.isa, .threads = (int)serve.threads,
-	                          .sealed = serve.sealed, .cache_dir = serve.no_cache ? "" : serve.cache_dir,
-	                          .progress = on_progress, .progress_user = m, .cancel = cancel,
-	                          .bounded_numerics = numerics_option(serve.numerics));
+	jit_model_options o = serve_model_options();
 
-	m->model = jit_model_open(m->path, &o, err);
+	o.progress = on_progress;
+	o.progress_user = m;
+	o.cancel = cancel;
+	m->model = serve.ranks ? serve_ranks_take(err) : jit_model_open(m->path, &o, err);
 	m->info = JIT_MODEL_INFO();
 	if (!m->model || jit_model_get_info(m->model, &m->info, err) != JIT_OK)
 		return false;
@@ -208,7 +215,7 @@ static bool read_fingerprint(struct served *m, jit_error *err)
 {
 	struct error e = { 0 };
 
-	if (serve.no_replay || serve_fingerprint(m->model, &m->fingerprint, &e))
+	if (serve.no_replay || serve.ranks || serve_fingerprint(m->model, &m->fingerprint, &e))
 		return true;
 	snprintf(err->message, sizeof err->message, "%s", e.text);
 	return false;
@@ -326,7 +333,8 @@ bool serve_models_open(struct server *s, jit_cancel *c, struct error *err)
 		.estimate = estimate,
 		.limit = limit,
 		.max = (size_t)serve.models_max,
-		.keep = serve.keep
+		.keep = serve.keep,
+		.stays = serve.ranks != NULL
 	};
 	if (!are_there(err) || !read_template(err))
 		return false;

@@ -162,6 +162,8 @@ static const struct option_row rows[] = {
 	  .value = "cpu|ref",
 	  .help = "what computes, as jitrun --device (cpu)",
 	  .target = &serve.device },
+	ROW_RANKS(serve.ranks),
+	ROW_SPLIT(serve.split),
 	ROW_ISA(isa_choices, serve.isa),
 	ROW_CACHE(serve.cache_dir),
 	ROW_NO_CACHE(serve.no_cache),
@@ -438,7 +440,7 @@ static struct option_program program = {
 		    "jitserve model.gguf --host 0.0.0.0 --api-key-file keys.txt\n"
 		    "curl http://127.0.0.1:8080/v1/models",
 	.exit_status = ".TP\n0\nEnded as asked.\n.TP\n1\nSomething failed.\n.TP\n2\nThe command line is wrong."
-		       "\n.TP\n3\nA card has failed, with --exit-on-device-failure.",
+		       "\n.TP\n3\nA card has failed, with --exit-on-device-failure; or a rank, with --ranks.",
 	.environment =
 		".TP\n.B LISTEN_FDS, LISTEN_PID\nA socket from systemd, which is used instead of --host and --port.\n"
 		".TP\n.B NOTIFY_SOCKET\nWhere systemd is told that the server is ready, and that it stops.\n"
@@ -491,8 +493,6 @@ int serve_begin(int argc, char **argv)
 		return serve_usage("--replay goes without --models-dir");
 	if (!serve_read_keep(serve.keep_alive, &serve.keep))
 		return serve_usage("--keep-alive: expected seconds, or a duration such as 5m or 1h30m; -1: for good");
-	if (serve.alias.n > serve.n_models)
-		return serve_usage("--alias was given more often than there are models");
 	if (!sampling_args_check(&serve.sampling, why))
 		return serve_usage(why);
 	return serve_run();

@@ -384,14 +384,15 @@ static struct fork_carrier *map_shared(unsigned size, struct error *err)
 	return f;
 }
 
-/* In the child: it has none of the parent's files but its output, and leaves the keyboard's signals to the parent. */
+/* In the child: it has none of the parent's files but its output, and ends with the parent alone, which may have work
+ * to finish when a keyboard or a supervisor has sent its signal to all processes. */
 static void become_child(struct fork_carrier *f, unsigned rank, pid_t parent)
 {
 	f->carrier.rank = rank;
 	f->parent = parent;
 	signal(SIGINT, SIG_IGN);
-	signal(SIGTERM, SIG_DFL);
-	signal(SIGHUP, SIG_DFL);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
 #ifdef SYS_close_range
 	syscall(SYS_close_range, 3u, ~0u, 0u);
 #endif

@@ -57,6 +57,9 @@ bool answer_models_unload(struct exchange *x)
 		struct served *m = models_named(all, name);
 		if (!m)
 			models_refuse(all, name, 400, &x->refusal);
+		else if (loader_stays(all->loader))
+			refuse(&x->refusal, 400, "model",
+			       "The model %.200s is computed by several ranks and stays as long as they run.", m->name);
 		else if (!(ok = loader_unload(all->loader, m, true)))
 			refuse(&x->refusal, 400, "model", "The model %.200s is not loaded.", m->name);
 	}

@@ -102,16 +102,22 @@ void lease_end(struct lease *e)
 
 void loader_keep(struct loader *l, struct served *m, double seconds)
 {
+	if (l->o.stays)
+		return;
 	pthread_mutex_lock(&l->lock);
 	loader_slot(l, m)->keep = seconds;
 	pthread_cond_signal(&l->changed);
 	pthread_mutex_unlock(&l->lock);
 }
 
+bool loader_stays(const struct loader *l) { return l->o.stays; }
+
 bool loader_unload(struct loader *l, struct served *m, bool gives_up)
 {
 	struct model_slot *p = loader_slot(l, m);
 
+	if (l->o.stays)
+		return false;
 	pthread_mutex_lock(&l->lock);
 	bool there = p->state == MODEL_LOADED && !p->away;
 	bool opens = gives_up && p->state == MODEL_LOADING && !p->given_up;

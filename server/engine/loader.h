@@ -29,6 +29,7 @@ struct loader_options {
 	uint64_t limit; /* bytes of all models; UINT64_MAX: none */
 	size_t max;     /* models that are open at once; 0: any number */
 	double keep;    /* seconds that a model stays after its last answer; below 0: for good */
+	bool stays;     /* no request changes that, nor makes a model leave */
 };
 
 struct loader;
@@ -72,6 +73,8 @@ void loader_keep(struct loader *l, struct served *m, double seconds);
 /* The model leaves as soon as nobody holds it, and takes no request before. gives_up: where it is being opened, that
  * ends. False: it is not in memory. */
 bool loader_unload(struct loader *l, struct served *m, bool gives_up);
+/* Whether loader_options.stays: then the two above do nothing. */
+bool loader_stays(const struct loader *l);
 /* By loader_options.open, while it reads: how many bytes are there of all. False: it shall give up. */
 bool loader_progress(struct loader *l, const struct served *m, uint64_t done, uint64_t all);
 

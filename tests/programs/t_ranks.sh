@@ -42,14 +42,88 @@ if [ -x ./jitbench ]; then
 	check "jitbench measures ranks: $(tail -n 1 "$dir/bench")" [ $? = 0 ]
 fi
 
+# ---- jitserve
+
+serves() { [ -x ./jitserve ] && command -v curl > /dev/null; }
+own_port
+ask() { # FILE: what the server answers to one request
+	curl -s -m 30 "http://127.0.0.1:$port/v1/completions" \
+		-d '{"model":"m","prompt":"Once","max_tokens":24,"temperature":0,"ignore_eos":true}' > "$1"
+}
+text_of() { sed 's/.*"text":"\([^"]*\)".*/\1/' "$1"; }
+wait_ready() { # PID
+	tries=0
+	until ./jitserve --probe --port "$port" > /dev/null 2>&1; do
+		tries=$((tries + 1))
+		[ $tries -lt 300 ] && kill -0 "$1" || break
+		sleep 0.1
+	done
+}
+serve() { # COMMAND BEFORE jitserve... -- OPTION...
+	before=
+	while [ "$1" != -- ]; do before="$before $1"; shift; done
+	shift
+	$before ./jitserve "$model" --alias m --port "$port" --cache "$dir/cache" --context 512 --quiet "$@" \
+		2> "$dir/err" &
+	server=$!
+	wait_ready $server
+}
+if serves; then
+	serve --
+	ask "$dir/answer"
+	kill $server
+	wait $server
+	text_of "$dir/answer" > "$dir/alone"
+	check "a server answers: $(head -c 300 "$dir/answer")" [ "$(wc -c < "$dir/alone")" -gt 40 ]
+
+	serve -- --ranks fork:3 --split pipeline:2,2,2
+	for i in 1 2 3; do
+		ask "$dir/answer$i" &
+		asking="${asking:-} $!"
+	done
+	wait $asking
+	for i in 1 2 3; do
+		text_of "$dir/answer$i" | cmp -s - "$dir/alone"
+		check "three ranks give a server's clients the same: $(head -c 300 "$dir/answer$i")" [ $? = 0 ]
+	done
+	curl -s -m 30 "http://127.0.0.1:$port/models/unload" -d '{"model":"m"}' > "$dir/out"
+	check "no request makes the model leave: $(cat "$dir/out")" \
+		grep -q 'computed by several ranks and stays' "$dir/out"
+	kill $server
+	wait $server
+	check "SIGTERM ends it: $(cat "$dir/err")" [ $? = 0 ]
+
+	JITRUN_RANK_PATIENCE=1
+	serve -- --ranks fork:2
+	kill -STOP "$(ps -o pid= --ppid $server | sort -n | tail -n 1)"
+	ask "$dir/answer"
+	check "a request that meets a stopped rank is told: $(cat "$dir/answer")" \
+		grep -q '"code":503.*rank 1 .*has given no sign of life for 1.0 s' "$dir/answer"
+	wait $server
+	check "the server ends with status 3" [ $? = 3 ]
+	serve -- --ranks fork:3
+	kill -KILL "$(ps -o pid= --ppid $server | sort -n | tail -n 1)"
+	wait $server
+	check "a rank is missed although nobody asks" [ $? = 3 ]
+	check "and named: $(cat "$dir/err")" grep -q 'rank 2 .*was killed by signal 9' "$dir/err"
+	JITRUN_RANK_PATIENCE=20
+	for refused in "$model --ranks fork:2" "--ranks fork:2 --models-dir $dir" "--ranks fork:2 --keep-alive 5m"; do
+		./jitserve "$model" --port 0 $refused > "$dir/out" 2> "$dir/err"
+		check "refused: $refused" [ $? = 2 ]
+		check "in one sentence: $(cat "$dir/err")" grep -q -e '--ranks ' "$dir/err"
+	done
+fi
+
 # ---- MPI
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 unset OMPI_COMM_WORLD_SIZE PMIX_RANK PMI_RANK PMI_SIZE
-last_rank() {
-	ps -eo pid,args | awk -v dir="$dir" 'index($0, dir "/cache") && !/mpirun|awk/ { print $1 }' |
-		sort -n | tail -n 1
+ranks() {
+	ps -eo pid,args | awk -v dir="$dir" 'index($0, dir "/cache") && !/mpirun|mpiexec|hydra|awk/ { print $1 }' |
+		sort -n
 }
+first_rank() { ranks | head -n 1; }
+last_rank() { ranks | tail -n 1; }
 try_mpi() { # MODULE LAUNCHER OPTION...
 	name=$1
 	launcher=$2
@@ -74,6 +148,17 @@ try_mpi() { # MODULE LAUNCHER OPTION...
 		> "$dir/out" 2> "$dir/err"
 	check "$name: so are other numerics: $(grep -a 'jitrun:' "$dir/err" | head -c 200)" \
 		grep -q 'rank 1 has numerics "f32 activations", and rank 0 "exact"' "$dir/err"
+	if serves; then
+		serve $run -n 2 -- --ranks mpi
+		ask "$dir/answer"
+		text_of "$dir/answer" > "$dir/mpi"
+		./jitrun "$model" --prompt Once -n 24 --temp 0 --ignore-eos --quiet > "$dir/out"
+		check "$name: a server's text is the same: $(head -c 300 "$dir/err")" \
+			[ "$(cat "$dir/mpi")" = "$(cat "$dir/out")" ]
+		kill "$(first_rank)"
+		wait $server
+		check "$name: SIGTERM of rank 0 ends all: $(head -c 300 "$dir/err")" [ $? = 0 ]
+	fi
 	JITRUN_RANK_PATIENCE=1 $run -n 2 ./jitrun "$model" --prompt "$text" --ignore-eos -n 1000000 --context 65536 \
 		--cache "$dir/cache" --quiet --ranks mpi > /dev/null 2> "$dir/err" &
 	launched=$!
