@@ -41,7 +41,9 @@ enum {
 	UNROLL_MIN = 16,
 	UNROLL_TIMES = 4,
 	APART_MAX = 1 << 28,
-	MIN_COLUMNS = 4,
+	NARROW_COLUMNS = 16,
+	NARROW_FLOATS = 8,
+	SHORT_WIDE = 4 /* columns of int8 that memory's own prefetching serves as well */,
 	MANY_REGISTERS = 9 /* of 16, for a product */
 };
 
@@ -141,6 +143,18 @@ bool matmul_accumulators_in_memory(const struct matmul_shape *s)
  * long ones wait for arithmetic. */
 static bool guesses(const struct key *key) { return key->tile_n == 4 || key->tile_n == 8 || key->tile_n == 16; }
 
+/* Passes of few tokens wait for memory almost as one token does, and prefetching into the first level alone does not
+ * hide that. It suffices for floats that are not wide, and for wide int8 without VNNI, which waits for arithmetic. */
+static bool waits_for_memory(const struct matmul_shape *s, const struct target *target)
+{
+	if (target->prefetch_to_l2)
+		return s->columns <= NARROW_COLUMNS;
+	if (s->wide)
+		return s->int8 ? target->has_vnni && s->columns > SHORT_WIDE && s->columns <= NARROW_COLUMNS
+		               : s->columns <= NARROW_FLOATS;
+	return s->int8 && s->columns > 1;
+}
+
 static struct matmul_schedule usual_schedule(const struct key *key, const struct target *target,
                                              const struct matmul_shape *s)
 {
@@ -153,16 +167,12 @@ static struct matmul_schedule usual_schedule(const struct key *key, const struct
 	if (s->wide) {
 		struct matmul_wide_shape w = matmul_wide_shape(key, target, STRETCH_USUAL);
 		usual.tile_n = w.part_columns;
-		usual.prefetch_level = w.whole                                  ? SCHEDULE_SECOND_LEVEL
-		                       : target->prefetch_to_l2 && guesses(key) ? SCHEDULE_BOTH_LEVELS
-		                                                                : SCHEDULE_FIRST_LEVEL;
+		usual.prefetch_level = w.whole                       ? SCHEDULE_SECOND_LEVEL
+		                       : waits_for_memory(s, target) ? SCHEDULE_BOTH_LEVELS
+		                                                     : SCHEDULE_FIRST_LEVEL;
 	} else {
 		usual.tile_n = matmul_parts(s, s->columns).columns;
-		/* The fewest columns of draft tokens still wait for memory, and all of them where one column needs the
-		 * second level to hide it. */
-		bool both =
-			target->prefetch_to_l2 ? s->columns == 1 || guesses(key) : s->int8 && s->columns == MIN_COLUMNS;
-		usual.prefetch_level = both ? SCHEDULE_BOTH_LEVELS : SCHEDULE_FIRST_LEVEL;
+		usual.prefetch_level = waits_for_memory(s, target) ? SCHEDULE_BOTH_LEVELS : SCHEDULE_FIRST_LEVEL;
 	}
 	return usual;
 }

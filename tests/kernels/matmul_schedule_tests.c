@@ -170,11 +170,31 @@ static unsigned spills_of_schedules(const struct kernel_way *way, const struct p
 	return bad;
 }
 
-/* Where a core waits for few lines at a time, both cache levels are usual for one column and for guesses, elsewhere and
- * for prompts they are not. */
+/* Whether passes of so few columns usually prefetch into both cache levels, on targets whose cores have many lines on
+ * their way. */
+static bool prefetches_both(const struct target *t, const struct key *key, bool wide)
+{
+	const bool int8 = key->activation == key_type(DTYPE_Q8_0);
+
+	if (!wide)
+		return int8 && key->tile_n > 1;
+	return int8 ? t->has_vnni && key->tile_n > 4 && key->tile_n <= 16 : key->tile_n <= 8;
+}
+
+static void check_usual_level(const struct target *t, const struct key *key, bool wide)
+{
+	struct matmul_schedule s;
+
+	assert_null(matmul_schedule(key, t, &s));
+	if (s.prefetch_level != SCHEDULE_SECOND_LEVEL) /* row blocks that are unpacked as a whole */
+		assert_int_equal(s.prefetch_level,
+		                 prefetches_both(t, key, wide) ? SCHEDULE_BOTH_LEVELS : SCHEDULE_FIRST_LEVEL);
+}
+
+/* Where a core waits for few lines at a time, both cache levels are usual up to 16 columns. */
 static void test_usual_levels(void **unused)
 {
-	static const uint32_t columns[] = { 1, 4, 8, 16, 24 };
+	static const uint32_t columns[] = { 1, 2, 4, 5, 8, 12, 16, 24 };
 
 	for (unsigned mix = 0; mix < n_mixes; mix++)
 		for (unsigned c = 0; c < sizeof columns / sizeof *columns; c++)
@@ -186,14 +206,14 @@ static void test_usual_levels(void **unused)
 					continue;
 				assert_null(matmul_schedule(&p.key, &target_table[TARGET_AVX512_AMX], &small));
 				assert_null(matmul_schedule(&p.key, &target_table[TARGET_AVX512_VNNI], &many));
-				if (many.prefetch_level ==
-				    SCHEDULE_SECOND_LEVEL) /* row blocks that are unpacked as a whole */
+				if (many.prefetch_level == SCHEDULE_SECOND_LEVEL)
 					assert_int_equal(small.prefetch_level, SCHEDULE_SECOND_LEVEL);
 				else
 					assert_int_equal(small.prefetch_level == SCHEDULE_BOTH_LEVELS,
 					                 columns[c] <= 16);
-				if (columns[c] == 1)
-					assert_int_equal(many.prefetch_level, SCHEDULE_FIRST_LEVEL);
+				check_usual_level(&target_table[TARGET_AVX512_VNNI], &p.key, wide);
+				if (takes_way(&target_table[TARGET_AVX2], &p.key))
+					check_usual_level(&target_table[TARGET_AVX2], &p.key, wide);
 			}
 	(void)unused;
 }
