@@ -258,6 +258,7 @@ fi
 beside sources "scripts/format.sh --check
 	scripts/performance_tables.sh --check
 	scripts/kernels_page.sh --check
+	scripts/ir_wrappers.sh --check
 	scripts/sizes.sh
 	scripts/rooms.sh
 	scripts/sources.sh --check

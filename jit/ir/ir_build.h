@@ -1,8 +1,9 @@
 /* jit/ir/ir_build.h - the typed wrappers templates are written with; each emits one instruction (ops.def says which).
  *
- * Naming: ir_ + the row's name. Rows with displacement take it last. Variables: ir_var_f(b, init) makes one;
- * ir_set_f(b, var, value) writes it; when value is the result of the instruction just emitted, that instruction writes
- * the variable directly and the value's own handle is dead afterwards.
+ * Naming: ir_ + the row's name. Most are written by scripts/ir_wrappers.sh. Rows with displacement take it last.
+ * Variables: ir_var_f(b, init) makes one; ir_set_f(b, var, value) writes it; when value is the result of the
+ * instruction just emitted, that instruction writes the variable directly and the value's own handle is dead
+ * afterwards.
  */
 #ifndef JIT_IR_BUILD_H
 #define JIT_IR_BUILD_H
@@ -61,32 +62,41 @@
 		ir_emit(b, IR_##name, 0, p.r, v.r, 0, disp); \
 	}
 
+/* Operands are often calls that emit instructions themselves, and C leaves it to the compiler which argument it
+ * evaluates first. Code objects must be the same whatever compiled jitrun, so the wrappers with several operands fix an
+ * order: the last operand first. (Calls of other functions must not have two arguments that emit.) */
+#define IR_LAST_FIRST_2(f, b, x, y) IR_NUMBERED_2(f, b, x, y, __COUNTER__)
+#define IR_LAST_FIRST_3(f, b, x, y, z) IR_NUMBERED_3(f, b, x, y, z, __COUNTER__)
+#define IR_LAST_FIRST_MORE(f, b, x, y, ...) IR_NUMBERED_MORE(f, b, x, y, __COUNTER__, __VA_ARGS__)
+/* n: a number of its own for each use, as operands may be such uses themselves. It is expanded here. */
+#define IR_NUMBERED_2(f, b, x, y, n) IR_ORDERED_2(f, b, x, y, n)
+#define IR_NUMBERED_3(f, b, x, y, z, n) IR_ORDERED_3(f, b, x, y, z, n)
+#define IR_NUMBERED_MORE(f, b, x, y, n, ...) IR_ORDERED_MORE(f, b, x, y, n, __VA_ARGS__)
+#define IR_ORDERED_2(f, b, x, y, n) \
+	__extension__({ \
+		__auto_type ir_y_##n = (y); \
+		__auto_type ir_x_##n = (x); \
+		(f)(b, ir_x_##n, ir_y_##n); \
+	})
+#define IR_ORDERED_3(f, b, x, y, z, n) \
+	__extension__({ \
+		__auto_type ir_z_##n = (z); \
+		__auto_type ir_y_##n = (y); \
+		__auto_type ir_x_##n = (x); \
+		(f)(b, ir_x_##n, ir_y_##n, ir_z_##n); \
+	})
+#define IR_ORDERED_MORE(f, b, x, y, n, ...) \
+	__extension__({ \
+		__auto_type ir_y_##n = (y); \
+		__auto_type ir_x_##n = (x); \
+		(f)(b, ir_x_##n, ir_y_##n, __VA_ARGS__); \
+	})
+
+/* All rows whose operands are registers and at most one integer. */
+#include "jit/ir/ir_wrappers.h"
+
 /* clang-format off */
-IR_W2(fadd, F, F, F) IR_W2(fsub, F, F, F) IR_W2(fmul, F, F, F) IR_W3(ffma, F, F, F, F) IR_W2(fdiv, F, F, F)
-IR_W1(fsqrt, F, F) IR_W2(fmin, F, F, F) IR_W2(fmax, F, F, F) IR_W1(fabs, F, F) IR_W1(fneg, F, F)
-IR_W2(flt, M, F, F) IR_W2(fle, M, F, F) IR_W3(fsel, F, M, F, F) IR_W1(f2i, I, F) IR_W1(fbits, F, I)
-IR_WC(iconst, I) IR_W0(ilane, I) IR_W1(isplat, I, S) IR_W2(iadd, I, I, I) IR_W2(isub, I, I, I) IR_W2(imul, I, I, I)
-IR_W2(iand, I, I, I) IR_W2(ior, I, I, I) IR_W2(ixor, I, I, I) IR_W3(ibsel, I, I, I, I) IR_WI(ishl, I, I)
-IR_WI(ishr, I, I) IR_WI(isar, I, I) IR_WI(irotl, I, I)
-IR_W2(ishlv, I, I, I) IR_W2(ishrv, I, I, I) IR_W2(imin, I, I, I) IR_W2(imax, I, I, I) IR_W2(ieq, M, I, I)
-IR_W2(igt, M, I, I)
-IR_W3(isel, I, M, I, I) IR_W1(i2f, F, I) IR_W1(ibits, I, F) IR_WI(fhalf, F, I) IR_W3(dot4, I, I, I, I)
-IR_W3(dot4u, I, I, I, I) IR_W3(fdot2, F, F, F, F)
-IR_W2(dot2b, I, I, I) IR_W2(iadd_16, I, I, I) IR_W3(dot2h, I, I, I, I) IR_WI(ilut16, I, I)
-IR_W2(mand, M, M, M) IR_W2(mor, M, M, M) IR_W1(mnot, M, M) IR_WI(fxor, F, F)
-IR_WX(fload_h, F) IR_WX(iload, I) IR_WX(iload_u8, I) IR_WX(iload_s8, I) IR_WX(iload_u16, I)
-IR_WI(fbcast, F, A) IR_WI(fbcast_h, F, A) IR_WI(ibcast, I, A)
-IR_WST(fstore1, F)
-IR_WC(sconst, S) IR_W2(sadd, S, S, S) IR_W2(ssub, S, S, S) IR_W2(smul, S, S, S) IR_W2(smin, S, S, S)
-IR_W2(smax, S, S, S)
-IR_WI(saddi, S, S) IR_WI(smuli, S, S) IR_WI(sshli, S, S) IR_WI(sshri, S, S) IR_WI(sandi, S, S) IR_WI(sdivi, S, S)
-IR_WI(sload32, S, A) IR_WI(sload64, S, A) IR_WI(aload, A, A) IR_W2(aadd, A, A, S) IR_WI(aaddi, A, A)
-IR_W2(tmul, T, T, T) IR_W3(tfma, T, T, T, T) IR_W1(ti2f, T, T) IR_W3(tdot_i8, T, O, O, T) IR_W3(tdot_f16, T, O, O, T)
-IR_W3(tdot_bf16, T, O, O, T)
-IR_W2(slt, C, S, S) IR_W2(sle, C, S, S) IR_W2(seq, C, S, S) IR_W3(ssel, S, C, S, S) IR_W2(cand, C, C, C)
-IR_W2(cor, C, C, C) IR_W1(cnot, C, C) IR_W1(any, C, M) IR_W1(all, C, M)
-IR_W1(loop, S, S) IR_WC(local, A) IR_W0(arg, A) IR_W0(begin, S) IR_W0(end, S) IR_W0(wave, S) IR_WC(shared, A)
-IR_W0(part, S) IR_W0(parts, S)
+IR_WX(fload_h, F) IR_WX(iload, I) IR_WX(iload_u8, I) IR_WX(iload_s8, I) IR_WX(iload_u16, I) IR_WST(fstore1, F)
 	/* clang-format on */
 
 	static inline ir_f ir_fconst(struct ir *b, float v)
@@ -271,84 +281,6 @@ static inline ir_t ir_var_t(struct ir *b, ir_t v)
 	return (ir_t){ r };
 }
 
-/* Operands are often calls that emit instructions themselves, and C leaves it to the compiler which argument it
- * evaluates first. Code objects must be the same whatever compiled jitrun, so the wrappers with several operands fix an
- * order: the last operand first. (Calls of other functions must not have two arguments that emit.) */
-#define IR_LAST_FIRST_2(f, b, x, y) IR_NUMBERED_2(f, b, x, y, __COUNTER__)
-#define IR_LAST_FIRST_3(f, b, x, y, z) IR_NUMBERED_3(f, b, x, y, z, __COUNTER__)
-#define IR_LAST_FIRST_MORE(f, b, x, y, ...) IR_NUMBERED_MORE(f, b, x, y, __COUNTER__, __VA_ARGS__)
-/* n: a number of its own for each use, as operands may be such uses themselves. It is expanded here. */
-#define IR_NUMBERED_2(f, b, x, y, n) IR_ORDERED_2(f, b, x, y, n)
-#define IR_NUMBERED_3(f, b, x, y, z, n) IR_ORDERED_3(f, b, x, y, z, n)
-#define IR_NUMBERED_MORE(f, b, x, y, n, ...) IR_ORDERED_MORE(f, b, x, y, n, __VA_ARGS__)
-#define IR_ORDERED_2(f, b, x, y, n) \
-	__extension__({ \
-		__auto_type ir_y_##n = (y); \
-		__auto_type ir_x_##n = (x); \
-		(f)(b, ir_x_##n, ir_y_##n); \
-	})
-#define IR_ORDERED_3(f, b, x, y, z, n) \
-	__extension__({ \
-		__auto_type ir_z_##n = (z); \
-		__auto_type ir_y_##n = (y); \
-		__auto_type ir_x_##n = (x); \
-		(f)(b, ir_x_##n, ir_y_##n, ir_z_##n); \
-	})
-#define IR_ORDERED_MORE(f, b, x, y, n, ...) \
-	__extension__({ \
-		__auto_type ir_y_##n = (y); \
-		__auto_type ir_x_##n = (x); \
-		(f)(b, ir_x_##n, ir_y_##n, __VA_ARGS__); \
-	})
-#define ir_fadd(b, x, y) IR_LAST_FIRST_2(ir_fadd, b, x, y)
-#define ir_fsub(b, x, y) IR_LAST_FIRST_2(ir_fsub, b, x, y)
-#define ir_fmul(b, x, y) IR_LAST_FIRST_2(ir_fmul, b, x, y)
-#define ir_fdiv(b, x, y) IR_LAST_FIRST_2(ir_fdiv, b, x, y)
-#define ir_fmin(b, x, y) IR_LAST_FIRST_2(ir_fmin, b, x, y)
-#define ir_fmax(b, x, y) IR_LAST_FIRST_2(ir_fmax, b, x, y)
-#define ir_flt(b, x, y) IR_LAST_FIRST_2(ir_flt, b, x, y)
-#define ir_fle(b, x, y) IR_LAST_FIRST_2(ir_fle, b, x, y)
-#define ir_iadd(b, x, y) IR_LAST_FIRST_2(ir_iadd, b, x, y)
-#define ir_isub(b, x, y) IR_LAST_FIRST_2(ir_isub, b, x, y)
-#define ir_imul(b, x, y) IR_LAST_FIRST_2(ir_imul, b, x, y)
-#define ir_iand(b, x, y) IR_LAST_FIRST_2(ir_iand, b, x, y)
-#define ir_ior(b, x, y) IR_LAST_FIRST_2(ir_ior, b, x, y)
-#define ir_ixor(b, x, y) IR_LAST_FIRST_2(ir_ixor, b, x, y)
-#define ir_ishlv(b, x, y) IR_LAST_FIRST_2(ir_ishlv, b, x, y)
-#define ir_ishrv(b, x, y) IR_LAST_FIRST_2(ir_ishrv, b, x, y)
-#define ir_ibsel(b, x, y, z) IR_LAST_FIRST_3(ir_ibsel, b, x, y, z)
-#define ir_imin(b, x, y) IR_LAST_FIRST_2(ir_imin, b, x, y)
-#define ir_imax(b, x, y) IR_LAST_FIRST_2(ir_imax, b, x, y)
-#define ir_ieq(b, x, y) IR_LAST_FIRST_2(ir_ieq, b, x, y)
-#define ir_igt(b, x, y) IR_LAST_FIRST_2(ir_igt, b, x, y)
-#define ir_dot2b(b, x, y) IR_LAST_FIRST_2(ir_dot2b, b, x, y)
-#define ir_iadd_16(b, x, y) IR_LAST_FIRST_2(ir_iadd_16, b, x, y)
-#define ir_mand(b, x, y) IR_LAST_FIRST_2(ir_mand, b, x, y)
-#define ir_mor(b, x, y) IR_LAST_FIRST_2(ir_mor, b, x, y)
-#define ir_sadd(b, x, y) IR_LAST_FIRST_2(ir_sadd, b, x, y)
-#define ir_ssub(b, x, y) IR_LAST_FIRST_2(ir_ssub, b, x, y)
-#define ir_smul(b, x, y) IR_LAST_FIRST_2(ir_smul, b, x, y)
-#define ir_smin(b, x, y) IR_LAST_FIRST_2(ir_smin, b, x, y)
-#define ir_smax(b, x, y) IR_LAST_FIRST_2(ir_smax, b, x, y)
-#define ir_slt(b, x, y) IR_LAST_FIRST_2(ir_slt, b, x, y)
-#define ir_sle(b, x, y) IR_LAST_FIRST_2(ir_sle, b, x, y)
-#define ir_seq(b, x, y) IR_LAST_FIRST_2(ir_seq, b, x, y)
-#define ir_cand(b, x, y) IR_LAST_FIRST_2(ir_cand, b, x, y)
-#define ir_cor(b, x, y) IR_LAST_FIRST_2(ir_cor, b, x, y)
-#define ir_ssel(b, x, y, z) IR_LAST_FIRST_3(ir_ssel, b, x, y, z)
-#define ir_aadd(b, x, y) IR_LAST_FIRST_2(ir_aadd, b, x, y)
-#define ir_tmul(b, x, y) IR_LAST_FIRST_2(ir_tmul, b, x, y)
-#define ir_ffma(b, x, y, z) IR_LAST_FIRST_3(ir_ffma, b, x, y, z)
-#define ir_fsel(b, x, y, z) IR_LAST_FIRST_3(ir_fsel, b, x, y, z)
-#define ir_isel(b, x, y, z) IR_LAST_FIRST_3(ir_isel, b, x, y, z)
-#define ir_dot4(b, x, y, z) IR_LAST_FIRST_3(ir_dot4, b, x, y, z)
-#define ir_dot4u(b, x, y, z) IR_LAST_FIRST_3(ir_dot4u, b, x, y, z)
-#define ir_dot2h(b, x, y, z) IR_LAST_FIRST_3(ir_dot2h, b, x, y, z)
-#define ir_fdot2(b, x, y, z) IR_LAST_FIRST_3(ir_fdot2, b, x, y, z)
-#define ir_tfma(b, x, y, z) IR_LAST_FIRST_3(ir_tfma, b, x, y, z)
-#define ir_tdot_i8(b, x, y, z) IR_LAST_FIRST_3(ir_tdot_i8, b, x, y, z)
-#define ir_tdot_f16(b, x, y, z) IR_LAST_FIRST_3(ir_tdot_f16, b, x, y, z)
-#define ir_tdot_bf16(b, x, y, z) IR_LAST_FIRST_3(ir_tdot_bf16, b, x, y, z)
 #define ir_igather(b, x, y, ...) IR_LAST_FIRST_MORE(ir_igather, b, x, y, __VA_ARGS__)
 #define ir_copy_at(b, x, y, ...) IR_LAST_FIRST_MORE(ir_copy_at, b, x, y, __VA_ARGS__)
 #define ir_copy(b, x, y, ...) IR_LAST_FIRST_MORE(ir_copy, b, x, y, __VA_ARGS__)
