@@ -31,17 +31,18 @@ tidy=$tidy',-bugprone-narrowing-conversions,-bugprone-implicit-widening-of-multi
 tidy=$tidy',-bugprone-misplaced-widening-cast,-bugprone-unused-return-value,cert-*,-cert-err33-c,-cert-err34-c'
 tidy=$tidy',-cert-env33-c,-cert-dcl37-c,-cert-dcl51-cpp'
 # Of cppcheck: errors, warnings, performance and portability.
-# - Off, as it does not follow values: uninitvar, legacyUninitvar (arrays of which the first n are
-#   filled; gcc's -Wmaybe-uninitialized and the sanitizers look at the same); memleak (what went into a list, or was
-#   freed because one of two requests failed; the sanitizers look for leaks); objectIndex (pointers to elements);
-#   arrayIndexOutOfBoundsCond (bounds of one part of a packed number taken for those of another).
+# - Off, as it does not follow values: uninitvar, legacyUninitvar, ctuuninitvar (arrays of which the first n are
+#   filled, and structs that a function fills; gcc's -Wmaybe-uninitialized and the sanitizers look at the same);
+#   memleak (what went into a list, or was freed because one of two requests failed; the sanitizers look for leaks);
+#   objectIndex (pointers to elements); arrayIndexOutOfBoundsCond (bounds of one part of a packed number taken for those
+#   of another).
 # - Off, as the code does it on purpose: duplicateAssignExpression, identicalInnerCondition,
 #   compareBoolExpressionWithInt.
 # - Off, as it does not read all of C: internalAstError, syntaxError, unknownMacro (a file that has one is left out);
 #   incorrectLogicOperator (hexadecimal floats).
 # - Off, as gcc and clang define it: shiftTooManyBitsSigned (a sign that is shifted down).
-off='uninitvar legacyUninitvar memleak objectIndex internalAstError syntaxError unknownMacro incorrectLogicOperator
-	shiftTooManyBitsSigned arrayIndexOutOfBoundsCond duplicateAssignExpression
+off='uninitvar legacyUninitvar ctuuninitvar memleak objectIndex internalAstError syntaxError unknownMacro
+	incorrectLogicOperator shiftTooManyBitsSigned arrayIndexOutOfBoundsCond duplicateAssignExpression
 	identicalInnerCondition compareBoolExpressionWithInt'
 
 library() { grep '\.c$' | grep -Ev '^(tests|docs|bindings)/'; }

@@ -69,6 +69,10 @@ awk '
 		if (o == "q") return letter[condition[type]]
 		return letter[o]
 	}
+	function order(row, operands, names)
+	{
+		return "#define ir_" row "(" names ") IR_LAST_FIRST_" operands "(ir_" row ", " names ")"
+	}
 	function wrapper(row, type, dst, a, b, c, imm,  text)
 	{
 		if (dst == "_")
@@ -80,10 +84,8 @@ awk '
 		if (imm == "_") {
 			operands = (a != "_") + (b != "_") + (c != "_")
 			functions[++n_functions] = "IR_W" operands "(" text ")"
-			if (operands == 2)
-				orders[++n_orders] = "#define ir_" row "(b, x, y) IR_LAST_FIRST_2(ir_" row ", b, x, y)"
-			if (operands == 3)
-				orders[++n_orders] = "#define ir_" row "(b, x, y, z) IR_LAST_FIRST_3(ir_" row ", b, x, y, z)"
+			if (operands >= 2)
+				orders[++n_orders] = order(row, operands, operands == 2 ? "b, x, y" : "b, x, y, z")
 		} else if (a == "_" && (imm == "i" || imm == "k" && type != "f32" && type != "f64" && type != "t")) {
 			functions[++n_functions] = "IR_WC(" text ")"
 		} else if (a != "_" && b == "_" && (imm == "i" || imm == "d")) {
@@ -117,9 +119,16 @@ awk '
 		}
 	}
 	END {
-		print "/* jit/ir/ir_wrappers.h - the functions that emit a row whose operands are registers and at most one integer.\n *"
-		print " * Written by scripts/ir_wrappers.sh from jit/ir/ops.def. Do not edit. ir_build.h includes it, and says how the\n * functions are named.\n */"
-		print "#ifndef JIT_IR_WRAPPERS_H\n#define JIT_IR_WRAPPERS_H\n\n/* clang-format off */"
+		print "/* jit/ir/ir_wrappers.h - the functions that emit a row whose operands are registers and at most"
+		print " * one integer."
+		print " *"
+		print " * Written by scripts/ir_wrappers.sh from jit/ir/ops.def. Do not edit. ir_build.h includes it"
+		print " * and says how the functions are named."
+		print " */"
+		print "#ifndef JIT_IR_WRAPPERS_H"
+		print "#define JIT_IR_WRAPPERS_H"
+		print ""
+		print "/* clang-format off */"
 		for (i = 1; i <= n_functions; i++)
 			print functions[i]
 		print "\n/* ir_build.h says why operands are evaluated in this order. */"

@@ -1,7 +1,8 @@
-/* jit/ir/ir_wrappers.h - the functions that emit a row whose operands are registers and at most one integer.
+/* jit/ir/ir_wrappers.h - the functions that emit a row whose operands are registers and at most
+ * one integer.
  *
- * Written by scripts/ir_wrappers.sh from jit/ir/ops.def. Do not edit. ir_build.h includes it, and says how the
- * functions are named.
+ * Written by scripts/ir_wrappers.sh from jit/ir/ops.def. Do not edit. ir_build.h includes it
+ * and says how the functions are named.
  */
 #ifndef JIT_IR_WRAPPERS_H
 #define JIT_IR_WRAPPERS_H

@@ -31,7 +31,10 @@ static uint64_t block_bytes(const struct model *m)
 
 static float *first_float(const struct model *m)
 {
-	return (float *)((uint32_t *)m->file->dense + 1 + OF_EACH * m->n_dense);
+	uint32_t *at = m->file->dense;
+	void *behind = at + 1 + OF_EACH * m->n_dense;
+
+	return behind;
 }
 
 static bool make_block(struct model *m, struct error *err)

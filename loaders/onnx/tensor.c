@@ -83,16 +83,29 @@ static void copy_fields(const struct onnx_tensor *t, struct tensor *out)
 	}
 }
 
-/* Elements of a narrow type: several in a byte, the first in its low bits. Bytes lie packed, or apart. */
-static void unpack(int64_t type, const uint8_t *packed, const int32_t *apart, struct tensor *out)
+/* Element i of a narrow type, of which several lie in a byte, the first one in its low bits. */
+static void put_narrow(int64_t type, uint64_t i, unsigned byte, struct tensor *out)
 {
 	const unsigned bits = onnx_narrow_bits(type), each = 8 / bits;
-	const uint64_t n = shape_elements(&out->shape);
 
-	for (uint64_t i = 0; i < n; i++) {
-		const unsigned byte = packed ? packed[i / each] : (uint8_t)apart[i / each];
-		tensor_put(out, i, onnx_narrow_value(type, byte >> (unsigned)(i % each) * bits & ((1U << bits) - 1)));
-	}
+	tensor_put(out, i, onnx_narrow_value(type, byte >> (unsigned)(i % each) * bits & ((1U << bits) - 1)));
+}
+
+static void unpack(int64_t type, const uint8_t *packed, struct tensor *out)
+{
+	const uint64_t n = shape_elements(&out->shape), each = 8 / onnx_narrow_bits(type);
+
+	for (uint64_t i = 0; i < n; i++)
+		put_narrow(type, i, packed[i / each], out);
+}
+
+/* The same of bytes that are integers of 32 bits each. */
+static void unpack_ints(int64_t type, const int32_t *packed, struct tensor *out)
+{
+	const uint64_t n = shape_elements(&out->shape), each = 8 / onnx_narrow_bits(type);
+
+	for (uint64_t i = 0; i < n; i++)
+		put_narrow(type, i, (uint8_t)packed[i / each], out);
 }
 
 /* How many bytes a file has of the elements. */
@@ -212,7 +225,7 @@ static bool read_external(const struct onnx_tensor *t, const char *what, const c
 		return false;
 	const bool ok = tensor_make(out, out->type, &out->shape, err);
 	if (ok)
-		unpack(t->type, packed.data, NULL, out);
+		unpack(t->type, packed.data, out);
 	tensor_free(&packed);
 	return ok;
 }
@@ -243,7 +256,7 @@ static bool fill(const struct onnx_tensor *t, const char *what, struct tensor *o
 			return error_set(err, ERROR_FORMAT, "%s has %zu bytes, expected %" PRIu64, what, t->raw.len,
 			                 bytes);
 		if (narrow)
-			unpack(t->type, t->raw.data, NULL, out);
+			unpack(t->type, t->raw.data, out);
 		else if (bytes)
 			memcpy(out->data, t->raw.data, (size_t)bytes);
 		return true;
@@ -251,7 +264,7 @@ static bool fill(const struct onnx_tensor *t, const char *what, struct tensor *o
 	if (narrow && t->n_int32s != bytes)
 		return error_set(err, ERROR_FORMAT, "%s has %zu bytes, expected %" PRIu64, what, t->n_int32s, bytes);
 	if (narrow) {
-		unpack(t->type, NULL, t->int32s, out);
+		unpack_ints(t->type, t->int32s, out);
 		return true;
 	}
 	if (count_of(t, out->type) != n)
