@@ -1,7 +1,7 @@
 #!/bin/sh
-# scripts/sources.sh [--check] - writes sources.am, the library's files by room, which Makefile.am includes: all C files
-# of the library's rooms, so that none has to be named by hand. --check: fails when sources.am is not what it would
-# write.
+# scripts/sources.sh [--check] - writes sources.am, the files of the library and of the server by room, which
+# Makefile.am includes: all C files of these rooms, so that none has to be named by hand. --check: fails when sources.am
+# is not what it would write.
 #
 # A file that Makefile.am gives to the library itself, as where that depends on what configure finds, is left out, and
 # so is a module's. So is one that is not yet added to git.
@@ -30,21 +30,27 @@ own=$(awk '
 		for (i = 1; i <= n; i++)
 			printf "%s ", part[i] in of ? of[part[i]] : part[i]
 	}' Makefile.am | tr '\t' ' ')
+# list ROOM FIRST: the room's files; FIRST begins the list.
+list() {
+	git ls-files "$1/*.c" "$1/*.h" "$1/*.def" | LC_ALL=C sort |
+		awk -v first="$2" -v own=" $own " -v tab="$(printf '\t')" '
+		index(own, " " $0 " ") { next }
+		length(line) + length($0) > 100 || line == "" {
+			if (line != "") print line " \\"
+			line = (n ? tab : first " ") $0
+			n++
+			next
+		}
+		{ line = line " " $0 }
+		END { if (line != "") print line }'
+}
 {
-	echo '# The files of the library. scripts/sources.sh writes this; run it when one is added, moved or removed.'
+	echo '# The files of the library and of the server. scripts/sources.sh writes this; run it when one is added,'
+	echo '# moved or removed.'
 	for room in $rooms; do
-		git ls-files "$room/*.c" "$room/*.h" "$room/*.def" | LC_ALL=C sort |
-			awk -v room="$room" -v own=" $own " -v tab="$(printf '\t')" '
-			index(own, " " $0 " ") { next }
-			length(line) + length($0) > 100 || line == "" {
-				if (line != "") print line " \\"
-				line = (n ? tab : "libhouse_la_SOURCES += ") $0
-				n++
-				next
-			}
-			{ line = line " " $0 }
-			END { if (line != "") print line }'
+		list "$room" 'libhouse_la_SOURCES +='
 	done
+	list server 'SERVER ='
 } >"$new"
 if [ "${1:-}" = --check ]; then
 	cmp -s "$new" sources.am || { echo "sources.am is not what scripts/sources.sh writes; run it"; exit 1; }
