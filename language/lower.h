@@ -183,6 +183,10 @@ struct value jk_lower_cast(struct lower *l, const struct node *n, unsigned type,
 struct value jk_lower_choose(struct lower *l, struct value c, struct value a, struct value b);
 struct value jk_lower_builtin(struct lower *l, const struct node *n, struct value *operand);
 
+/* --- lower_rows.c: x, lanes of f32 or f64 that become elements of a type, with one NaN in place of all. Machines
+ * compute NaNs with different bits, and no memory may show that. */
+uint16_t jk_lower_one_nan(struct lower *l, unsigned element, uint16_t x);
+
 /* --- lower_memory.c */
 struct value jk_lower_load(struct lower *l, const struct node *element);
 /* op: of an atomic, OP_NONE: a store; distinct: scatter_distinct */

@@ -142,12 +142,13 @@ static struct value bits_of(struct lower *l, const struct node *n, struct value 
 {
 	static const uint16_t rows[] = { IR_ibits, IR_fbits, IR_lbits, IR_dbits };
 
-	if (a.kind == VALUE_CONSTANT || (a.kind == VALUE_LINEAR && !a.linear.n))
+	if (!type_is_float(a.type) && (a.kind == VALUE_CONSTANT || (a.kind == VALUE_LINEAR && !a.linear.n)))
 		return jk_value_bits(n->type, a.kind == VALUE_CONSTANT ? a.bits : (uint64_t)a.linear.constant);
-	return jk_value_vector(
-		n->type,
-		jk_lower_emit(l, (enum ir_op)rows[n->op - BUILTIN_bits_u32], jk_lower_to_vector(l, &a), 0, 0, 0),
-		a.varying);
+	uint16_t x = jk_lower_to_vector(l, &a);
+	if (type_is_float(a.type))
+		x = jk_lower_one_nan(l, a.type, x);
+	return jk_value_vector(n->type, jk_lower_emit(l, (enum ir_op)rows[n->op - BUILTIN_bits_u32], x, 0, 0, 0),
+	                       a.varying);
 }
 
 static struct value high_product(struct lower *l, const struct value *a)

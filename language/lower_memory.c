@@ -469,7 +469,9 @@ void jk_lower_store(struct lower *l, const struct node *element, struct value v,
 		store_private(l, &at, &v);
 		return;
 	}
-	const uint16_t x = jk_lower_to_vector(l, &v);
+	uint16_t x = jk_lower_to_vector(l, &v);
+	if (at.s->kind == SYMBOL_ARRAY && type_is_float(v.type))
+		x = jk_lower_one_nan(l, at.s->type, x);
 	if (!l->in_lanes && !atomic_op) {
 		store_one(l, &at, x);
 		return;

@@ -1,5 +1,18 @@
-/* language/lower_rows.c - loads and stores of lanes by the type of elements. */
+/* language/lower_rows.c - loads and stores of lanes by the type of elements, and the NaN that memory gets. */
 #include "language/lower_memory.h"
+
+/* Of an f16 all bits but the sign, because NVIDIA's cards convert every NaN to that one, and the others cut bits off.
+ */
+uint16_t jk_lower_one_nan(struct lower *l, unsigned element, uint16_t x)
+{
+	const bool is_double = element == JK_F64;
+	const uint16_t is_nan = jk_lower_emit(l, is_double ? IR_dne : IR_fne, x, x, 0, 0);
+	const uint16_t nan =
+		is_double ? jk_lower_emit(l, IR_dconst, 0, 0, 0, INT64_C(0x7ff8000000000000))
+			  : jk_lower_emit(l, IR_fconst, 0, 0, 0, element == JK_F16 ? 0x7fffffff : 0x7fc00000);
+
+	return jk_lower_emit(l, is_double ? IR_dsel : IR_fsel, is_nan, nan, x, 0);
+}
 
 uint16_t jk_load_lanes(struct lower *l, unsigned type, uint16_t p, int32_t disp, unsigned n, uint16_t m)
 {

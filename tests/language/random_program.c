@@ -246,5 +246,5 @@ void random_program(char *text, size_t size, uint64_t seed)
 		w.variables[t] = 1;
 	}
 	statements(&w, 3, 8);
-	put(&w, "of[i] = f0 != f0 ? 0 : f0;\noi[i] = i0;\nou[i] = u0;\nol[i] = l0;\nod[i] = d0 != d0 ? 0 : d0;\n}\n");
+	put(&w, "of[i] = f0;\noi[i] = i0;\nou[i] = u0;\nol[i] = l0;\nod[i] = d0;\n}\n");
 }

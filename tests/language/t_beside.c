@@ -1,6 +1,6 @@
 /* tests/language/t_beside.c - kernels whose rows and vectors are written side by side give what a plain loop gives:
  * rows and vectors that are left over, a third index, indices that begin behind 0, loops whose ends rows do not share,
- * loops that lanes leave, and values of 64 bits.
+ * loops that lanes leave, values of 64 bits, and NaN.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -310,12 +310,88 @@ static void test_constants(void **state)
 	run_close(&r);
 }
 
+/* Machines compute NaNs with other bits; arrays and bits_u32 have one for all. A plain C program says which results are
+ * NaN, and that every element that is none has its bits. */
+static void test_one_nan(void **state)
+{
+	static const uint32_t special[] = { 0,          0x80000000, 0x7f800000, 0xff800000, 0x3f800000, 0xc0200000,
+		                            0x7fc00000, 0xffc00001, 0x7f800001, 0xffa00000, 0x7fffffff, 0xffffffff };
+	enum { SPECIAL = sizeof special / sizeof *special, N = SPECIAL * SPECIAL };
+	struct run r;
+	(void)state;
+
+	run_open(&r,
+	         "const i64 n = 144;\n"
+	         "kernel nan(in f32 x[n], in f32 y[n], out f32 a[n], out f64 b[n], out f16 c[n], out bf16 d[n],\n"
+	         "	out u32 e[n], out u64 f[n], out f32 g[2 * n], out f32 h[n], out f16 k[n]) over (i in n) {\n"
+	         "	f32 s = x[i] * y[i] - x[i], t = -sqrt(s);\n"
+	         "	a[i] = s; b[i] = f64(x[i]) / f64(y[i]); c[i] = s; d[i] = s;\n"
+	         "	e[i] = bits_u32(-s); f[i] = bits_u64(f64(x[i])); g[2 * i] = s; h[i] = x[i];\n"
+	         "	scatter_distinct(k[(i * 5) % n], t);\n"
+	         "}\n",
+	         "nan", "");
+	float *x = run_array(&r, "x"), *y = run_array(&r, "y");
+	for (size_t i = 0; i < N; i++) {
+		memcpy(&x[i], &special[i % SPECIAL], 4);
+		memcpy(&y[i], &special[i / SPECIAL], 4);
+	}
+	run_everywhere(&r, RUN_CARDS);
+	for (size_t i = 0; i < N; i++) {
+		const float product = x[i] * y[i], s = product - x[i];
+		const double quotient = (double)x[i] / (double)y[i], widened = (double)x[i];
+		const uint16_t half = ((const uint16_t *)run_array(&r, "c"))[i],
+			       root = ((const uint16_t *)run_array(&r, "k"))[i * 5 % N];
+		uint32_t bits = 0x7fc00000, negative = 0x7fc00000, copied = 0x7fc00000;
+		uint64_t wide = UINT64_C(0x7ff8000000000000), same = wide;
+		if (!isnan(s)) {
+			memcpy(&bits, &s, 4);
+			negative = bits ^ 0x80000000;
+		}
+		if (!isnan(x[i])) {
+			memcpy(&copied, &x[i], 4);
+			memcpy(&same, &widened, 8);
+		}
+		if (!isnan(quotient))
+			memcpy(&wide, &quotient, 8);
+		assert_int_equal(((const uint32_t *)run_array(&r, "a"))[i], bits);
+		assert_int_equal(((const uint32_t *)run_array(&r, "g"))[2 * i], bits);
+		assert_int_equal(((const uint32_t *)run_array(&r, "e"))[i], negative);
+		assert_int_equal(((const uint32_t *)run_array(&r, "h"))[i], copied);
+		assert_int_equal(((const uint64_t *)run_array(&r, "b"))[i], wide);
+		assert_int_equal(((const uint64_t *)run_array(&r, "f"))[i], same);
+		assert_int_equal(((const uint16_t *)run_array(&r, "d"))[i], bits >> 16);
+		assert_true(isnan(s) ? half == 0x7fff : (half & 0x7fff) <= 0x7c00);
+		assert_true(isnan(s) || s < 0 ? root == 0x7fff : (root & 0x7fff) <= 0x7c00);
+	}
+	run_close(&r);
+}
+
+/* What is known when the kernel is bound. */
+static void test_known_nan(void **state)
+{
+	struct run r;
+	(void)state;
+
+	run_open(&r,
+	         "kernel known(out f32 a[8], out u32 e[8]) over (i in 8) {\n"
+	         "	a[i] = f32(0) / 0; e[i] = bits_u32(bits_f32(0xffc00001));\n"
+	         "}\n",
+	         "known", "");
+	run_everywhere(&r, RUN_CARDS);
+	for (size_t i = 0; i < 8; i++) {
+		assert_int_equal(((const uint32_t *)run_array(&r, "a"))[i], 0x7fc00000);
+		assert_int_equal(((const uint32_t *)run_array(&r, "e"))[i], 0x7fc00000);
+	}
+	run_close(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_products),  cmocka_unit_test(test_ragged),        cmocka_unit_test(test_wide),
 		cmocka_unit_test(test_own_ends),  cmocka_unit_test(test_large_factors), cmocka_unit_test(test_quads),
-		cmocka_unit_test(test_unaligned), cmocka_unit_test(test_constants)
+		cmocka_unit_test(test_unaligned), cmocka_unit_test(test_constants),     cmocka_unit_test(test_one_nan),
+		cmocka_unit_test(test_known_nan)
 	};
 
 	return cmocka_run_group_tests_name("t_beside", tests, NULL, NULL);

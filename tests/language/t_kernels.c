@@ -353,8 +353,7 @@ static void test_apart(void **state)
 	}
 }
 
-/* The least of numbers, of which some are NaN, depends on their order, which all machines share. Which bits a
- * converted NaN has, they do not. */
+/* The least of numbers, of which some are NaN, depends on their order, which all machines share. */
 static void test_reductions_of_nan(void **state)
 {
 	static const char text[] =
@@ -362,8 +361,7 @@ static void test_reductions_of_nan(void **state)
 		"kernel least(in f32 x[20][n], out f32 a[20], out f32 b[20], out f64 c[20]) over (r in 20) {\n"
 		"	a[r] = min(j in 0..n: x[r][j]);\n"
 		"	b[r] = max(j in 0..n - i64(r % 3): x[r][j]);\n"
-		"	f64 m = min(j in 0..n: f64(x[r][j]));\n"
-		"	c[r] = m != m ? -7 : m;\n"
+		"	c[r] = min(j in 0..n: f64(x[r][j]));\n"
 		"}\n";
 	static const uint16_t sizes[] = { 3, 9, 31, 34, 45, 100, 1033 };
 	static const float values[] = { NAN, 1, -INFINITY, INFINITY, 2.5f, -0.0f, 0 };
