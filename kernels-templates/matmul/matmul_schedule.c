@@ -41,6 +41,7 @@ enum {
 	UNROLL_MIN = 16,
 	UNROLL_TIMES = 4,
 	APART_MAX = 1 << 28,
+	PART_COLUMNS = 8,
 	NARROW_COLUMNS = 16,
 	NARROW_FLOATS = 8,
 	SHORT_WIDE = 4 /* columns of int8 that memory's own prefetching serves as well */,
@@ -97,7 +98,7 @@ struct matmul_parts matmul_parts(const struct matmul_shape *s, unsigned columns)
 	};
 
 	/* int8 spares work per column that shares a weight, so columns come first; floats are content with two. */
-	while (p.columns > 1 && !part_fits(s, p.sums, p.vectors, p.columns))
+	while (p.columns > 1 && (p.columns > PART_COLUMNS || !part_fits(s, p.sums, p.vectors, p.columns)))
 		p.columns--;
 	unsigned passes = (s->columns + p.columns - 1) / p.columns;
 	p.columns = (s->columns + passes - 1) / passes;
