@@ -33,7 +33,8 @@ typedef struct jit_train_options {
 	const char *targets; /* matrices that get an adapter, "q_proj v_proj", separated by blanks or commas; NULL: all
 	                        seven of a layer, of the delta rule in_proj_qkv, in_proj_z and out_proj, of the
 	                        selective scan in_proj, x_proj, dt_proj and out_proj. A name is for its tensor:
-	                        qkv_proj, too, where q_proj lies there */
+	                        qkv_proj, too, where q_proj lies there. Names of the model's own files, as
+	                        c_attn, are known, too */
 	const char *device, *isa, *cache_dir; /* as jit_compute_options has them */
 	jit_cancel *cancel;                   /* ends a step; borrowed; NULL: nothing does */
 	uint64_t seed;                        /* of the adapter's first values, and of dropout */

@@ -75,6 +75,7 @@ bool head_draw(struct tensor_graph *g, const struct model *m, const struct head_
 	const tensor_value x = tensor_graph_input(g, "x", JIT_TYPE_F32, &stream, err);
 	h.target = tensor_graph_input(g, "target", JIT_TYPE_I32, &each, err);
 	tensor_value by = tensor_graph_input(g, "norm", JIT_TYPE_F32, &hidden, err);
+	const tensor_value bias = tensor_graph_input(g, "norm_bias", JIT_TYPE_F32, &hidden, err);
 	for (uint32_t i = 0; i < h.cut.chunks; i++) {
 		const uint64_t n = head_chunk_rows(&h.cut, s->vocab, i);
 		struct shape shape = { 2, { n, s->hidden } };
@@ -85,6 +86,8 @@ bool head_draw(struct tensor_graph *g, const struct model *m, const struct head_
 	}
 	by = s->final_norm.plus_one ? draw_with(d, OP_add, by, 1) : by;
 	h.x = layer_normed(d, s, x, by, s->norm_eps);
+	if (s->final_norm_bias.bytes)
+		h.x = draw_binary(d, OP_add, h.x, bias);
 	const tensor_value max = logits(&h, head);
 	for (uint32_t i = 0; i < h.cut.chunks; i++)
 		add_chunk(&h, i, max);

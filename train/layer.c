@@ -185,6 +185,13 @@ static tensor_value norm(struct drawing *w, enum tensor_slot slot, tensor_value 
 	return layer_tensor(w, slot) ? layer_normed(&w->d, w->s, x, layer_weight(w, slot), eps) : x;
 }
 
+/* The same with a bias, where the layer has that. */
+static tensor_value biased_norm(struct drawing *w, enum tensor_slot slot, enum tensor_slot bias, tensor_value x)
+{
+	x = norm(w, slot, x, w->s->norm_eps);
+	return layer_tensor(w, bias) ? draw_binary(&w->d, OP_add, x, layer_weight(w, bias)) : x;
+}
+
 static float head_eps(const struct model_spec *s) { return s->head_eps != 0 ? s->head_eps : s->norm_eps; }
 
 /* ---- attention */
@@ -401,20 +408,24 @@ static tensor_value draw_stream(struct drawing *w)
 	const struct shape stream = { 2, { w->tokens, w->s->hidden } }, tokens = { 1, { w->tokens } },
 			   pairs = { 2, { w->tokens, w->s->head_dim / 2 } };
 	const enum model_mixer mixer = model_layer_mixer(w->s, w->layer);
-	tensor_value x = put_input(w, LAYER_STREAM, 0, "", JIT_TYPE_F32, &stream), in = 0;
+	tensor_value x = put_input(w, LAYER_STREAM, 0, "", JIT_TYPE_F32, &stream), in = 0, beside = 0;
 
 	w->cosine = draw_expand(&w->d, put_input(w, LAYER_COS, 0, "", JIT_TYPE_F32, &pairs), 1);
 	w->sine = draw_expand(&w->d, put_input(w, LAYER_SIN, 0, "", JIT_TYPE_F32, &pairs), 1);
 	w->segment = put_input(w, LAYER_SEGMENT, 0, "", JIT_TYPE_I32, &tokens);
 	w->sees = seen(w, w->segment, window_of(w->s, w->layer));
+	if (w->s->parallel && layer_tensor(w, SLOT_ffn_norm))
+		beside = biased_norm(w, SLOT_ffn_norm, SLOT_ffn_norm_bias, x);
 	if (mixer != MIXER_NONE) {
-		in = norm(w, SLOT_attn_norm, x, w->s->norm_eps);
+		in = biased_norm(w, SLOT_attn_norm, SLOT_attn_norm_bias, x);
 		x = mixed_into(w, x, in);
 	}
 	if (w->s->one_part && mixer != MIXER_NONE)
 		return x;
 	if (!w->s->parallel)
-		in = norm(w, SLOT_ffn_norm, x, w->s->norm_eps);
+		in = biased_norm(w, SLOT_ffn_norm, SLOT_ffn_norm_bias, x);
+	else if (beside)
+		in = beside;
 	return added(w, x, feed_forward(w, in), SLOT_ffn_post_norm);
 }
 

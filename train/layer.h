@@ -69,10 +69,10 @@ tensor_value layer_unpacked(struct draw *d, tensor_value v, const struct model_t
 
 /* ---- head.c
  *
- * The head: inputs "x" f32[rows, hidden], "target" i32[rows], "norm" f32[hidden], and the matrix in chunks of some rows
- * "head.0", "head.1" and so on, whose logits are summed in this order: f32[some, hidden], or packed; output "loss"
- * f32[rows]. */
-enum { HEAD_X, HEAD_TARGET, HEAD_NORM, HEAD_MATRIX, HEAD_CHUNKS_MAX = 40 };
+ * The head: inputs "x" f32[rows, hidden], "target" i32[rows], "norm" and "norm_bias" f32[hidden], of which the second
+ * is read where the model has it, and the matrix in chunks of some rows "head.0", "head.1" and so on, whose logits are
+ * summed in this order: f32[some, hidden], or packed; output "loss" f32[rows]. */
+enum { HEAD_X, HEAD_TARGET, HEAD_NORM, HEAD_NORM_BIAS, HEAD_MATRIX, HEAD_CHUNKS_MAX = 40 };
 struct head_cut {
 	uint64_t rows; /* of a chunk; the last one may have fewer */
 	uint32_t chunks;

@@ -104,6 +104,8 @@ static const bool is_known[TENSOR_SLOTS] = {
 	[SLOT_taps] = true,
 	[SLOT_q_row_norm] = true,
 	[SLOT_k_row_norm] = true,
+	[SLOT_attn_norm_bias] = true,
+	[SLOT_ffn_norm_bias] = true,
 	[SLOT_attn_post_norm] = true,
 	[SLOT_ffn_post_norm] = true
 };
@@ -141,8 +143,10 @@ static const char *missing(const struct model *m)
 		return "its queries are scaled by position";
 	if (m->classifier.classes)
 		return "it scores texts";
-	if (s->final_norm.ones || s->final_norm_bias.bytes || s->head_bias.bytes || s->pos_embed.bytes)
-		return "its norms have no weights or biases, or it has embeddings of positions";
+	if (s->final_norm.ones || s->embed_norm.bytes)
+		return "its final norm has no weights, or its embeddings have a norm";
+	if (s->head_bias.bytes)
+		return "its logits have biases";
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct model_sizes z = model_sizes_of(s, i);
 		if (!s->router_sigmoid && s->layer[i].router_bias.bytes)
@@ -174,15 +178,32 @@ static bool check_tensor(const struct model_tensor *t, struct error *err)
 
 static bool is_in(const struct model *m, uint32_t layer, const struct model_tensor *t, enum tensor_slot slot)
 {
-	const struct model_tensor *u = train_slot_is_matrix(slot) ? train_tensor_of(m, layer, slot) : NULL;
+	const struct model_tensor *u = train_tensor_of(m, layer, slot);
 
-	return u && strcmp(t->name, u->name) == 0;
+	return u && !u->ones && strcmp(t->name, u->name) == 0;
+}
+
+/* Where the slot's rows begin in the tensor of the file, in bytes of a file that has it row by row. */
+static uint64_t begin_of(const struct model_tensor *t)
+{
+	return t->offset + (t->own_apart && !t->experts ? t->own_first * t->row_bytes : 0);
+}
+
+/* Rows of a matrix, elements of a vector; and their bytes in the file. */
+static uint64_t units_of(const struct model_tensor *t, enum tensor_slot slot)
+{
+	return train_slot_is_matrix(slot) ? t->rows : t->cols;
+}
+
+static uint64_t unit_bytes(const struct model_tensor *t, enum tensor_slot slot)
+{
+	return train_slot_is_matrix(slot) ? t->row_bytes : dtype_table[t->type].bytes;
 }
 
 struct train_group train_group_of(const struct model *m, uint32_t layer, enum tensor_slot slot)
 {
 	const struct model_tensor *t = train_tensor_of(m, layer, slot);
-	struct train_group g = { .first = slot, .offset = t->offset, .by_file = t->by_key || t->head_rows };
+	struct train_group g = { .first = slot, .offset = begin_of(t), .by_file = t->by_key || t->head_rows };
 	bool any = false;
 
 	for (int i = 0; i < TENSOR_SLOTS; i++) {
@@ -190,9 +211,9 @@ struct train_group train_group_of(const struct model *m, uint32_t layer, enum te
 			continue;
 		const struct model_tensor *u = train_tensor_of(m, layer, (enum tensor_slot)i);
 		g.first = any ? g.first : (enum tensor_slot)i;
-		g.apart = g.apart || u->offset != t->offset;
-		g.offset = u->offset < g.offset ? u->offset : g.offset;
-		g.rows += u->rows;
+		g.apart = g.apart || begin_of(u) != begin_of(t);
+		g.offset = begin_of(u) < g.offset ? begin_of(u) : g.offset;
+		g.rows += units_of(u, (enum tensor_slot)i);
 		g.has[i] = true;
 		g.by_file = g.by_file || any;
 		any = true;
@@ -213,7 +234,7 @@ uint64_t train_group_row(const struct model *m, uint32_t layer, enum tensor_slot
 	const struct model_tensor *t = train_tensor_of(m, layer, slot);
 	const struct train_group g = train_group_of(m, layer, slot);
 
-	return (t->offset - g.offset) / t->row_bytes + model_source_row(t, m->spec.head_dim, row);
+	return (begin_of(t) - g.offset) / unit_bytes(t, slot) + model_source_row(t, m->spec.head_dim, row);
 }
 
 /* A GGUF file has other matrices in one tensor than safetensors, for which no adapter has a name. */
@@ -237,17 +258,15 @@ bool train_model_whole(const struct model *m, const char *path, struct error *er
 	for (uint32_t l = 0; l < m->spec.layers; l++)
 		for (int i = 0; i < TENSOR_SLOTS; i++) {
 			const struct model_tensor *t = train_tensor_of(m, l, (enum tensor_slot)i);
-			const bool is_matrix = train_slot_is_matrix((enum tensor_slot)i);
 			if (t && (t->ones || t->each_times))
 				return error_set(err, ERROR_UNSUPPORTED,
 				                 "%.200s: all weights cannot be trained yet, as it has norms without "
 				                 "weights or factors of its own; an adapter can",
 				                 path);
-			if (t && (t->by_key || (is_matrix && train_group_of(m, l, (enum tensor_slot)i).by_file) ||
-			          (t->experts && !strstr(t->name, ".experts.0."))))
+			if (t && t->experts && !strstr(t->name, ".experts.0."))
 				return error_set(err, ERROR_UNSUPPORTED,
-				                 "%.200s: all weights cannot be trained yet, as %.100s is several "
-				                 "matrices; an adapter can",
+				                 "%.200s: all weights cannot be trained yet, as %.100s is the matrices "
+				                 "of all experts; an adapter can",
 				                 path, t->name);
 		}
 	return true;
@@ -275,7 +294,8 @@ static bool check(const struct model *m, const char *path, struct error *err)
 				return false;
 		}
 	}
-	return check_tensor(&s->embed, err) && check_tensor(&s->lm_head, err) && check_tensor(&s->final_norm, err);
+	return check_tensor(&s->embed, err) && check_tensor(&s->lm_head, err) && check_tensor(&s->final_norm, err) &&
+	       (!s->pos_embed.bytes || check_tensor(&s->pos_embed, err));
 }
 
 bool train_model_open(struct model *m, const char *path, struct error *err)
@@ -313,10 +333,14 @@ bool train_read_row(const struct model *m, const struct model_tensor *t, uint64_
 /* Elements of a vector of one head, or of a row of heads, in the order of the kernels. */
 static bool read_vector(const struct model *m, const struct model_tensor *t, float *out, struct error *err)
 {
-	float *own = malloc((t->cols + 1) * sizeof *own);
-	uint8_t *raw = malloc(t->bytes + (size_t)1);
+	uint64_t n = t->cols; /* of the file's tensor, whose elements may be those of several vectors in turn */
+
+	for (uint64_t i = 0; i < t->cols; i++)
+		n = model_source_row(t, m->spec.head_dim, i) >= n ? model_source_row(t, m->spec.head_dim, i) + 1 : n;
+	float *own = malloc((n + 1) * sizeof *own);
+	uint8_t *raw = malloc(n * dtype_table[t->type].bytes + (size_t)1);
 	const bool ok = (own && raw) || error_set(err, ERROR_MEMORY, "there is no memory for %.100s", t->name);
-	const bool read = ok && (t->ones || read_some(m, t, 0, t->cols, raw, own, err));
+	const bool read = ok && (t->ones || read_some(m, t, 0, n, raw, own, err));
 
 	for (uint64_t i = 0; read && i < t->cols; i++)
 		out[i] = t->ones ? 1 : own[model_source_row(t, m->spec.head_dim, i)];

@@ -20,18 +20,18 @@ const struct model_tensor *train_tensor_of(const struct model *m, uint32_t layer
 /* Rows of all experts, or of what has none. */
 static inline uint64_t train_rows(const struct model_tensor *t) { return t->rows * (t->experts ? t->experts : 1); }
 
-/* Matrices of a layer that lie in one tensor of the file, as q, k and v of Phi 3. An adapter is for the tensor: its B
- * has the tensor's rows. */
+/* Matrices, or vectors, of a layer that lie in one tensor of the file, as q, k and v of Phi 3. An adapter is for the
+ * tensor: its B has the tensor's rows. */
 struct train_group {
 	enum tensor_slot first; /* of those that lie there */
 	bool has[TENSOR_SLOTS];
-	uint64_t rows, offset; /* of all of them */
+	uint64_t rows, offset; /* of all of them; of vectors elements */
 	bool apart;            /* they lie one behind the other, else interleaved */
 	bool by_file;          /* rows of B are in the file's order, else in that of the kernels */
 };
 struct train_group train_group_of(const struct model *m, uint32_t layer, enum tensor_slot slot);
 bool train_group_on(const struct train_group *g, const bool on[]); /* on: of slots */
-/* Which row of the tensor a slot's row is. */
+/* Which row, or element, of the tensor a slot's is. */
 uint64_t train_group_row(const struct model *m, uint32_t layer, enum tensor_slot slot, uint64_t row);
 
 /* rows * cols floats, as the file has them: norms that are kept less 1 stay so. */

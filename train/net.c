@@ -23,6 +23,10 @@ static bool embed_row(const struct net *n, const struct net_row *row, struct err
 			memcpy(to, n->embed_rows + (size_t)row->ids[t] * s->hidden, s->hidden * sizeof *to);
 		else if (!train_read_row(n->m, &s->embed, (uint64_t)row->ids[t], to, err))
 			return false;
+		const float *position =
+			n->position_rows ? n->position_rows + (size_t)row->position[t] * s->hidden : NULL;
+		for (uint32_t i = 0; position && i < s->hidden; i++)
+			to[i] += position[i];
 		for (uint32_t i = 0; s->embed_scale.given && i < s->hidden; i++)
 			to[i] *= s->embed_scale.value;
 	}
@@ -125,7 +129,9 @@ static bool bind_head(const struct net *n, struct executable *head, struct error
 {
 	const struct model_tensor *t = head_tensor_of(n->m);
 	const uint64_t row = n->head_packed ? t->row_bytes : t->cols * sizeof(float);
-	bool ok = executable_bind(head, HEAD_NORM, n->final_norm, 0, err);
+	/* A bias that is not read still needs memory of its size. */
+	bool ok = executable_bind(head, HEAD_NORM, n->final_norm, 0, err) &&
+	          executable_bind(head, HEAD_NORM_BIAS, n->norm_bias ? n->norm_bias : n->final_norm, 0, err);
 
 	for (uint32_t i = 0; ok && i < n->cut.chunks; i++)
 		ok = executable_bind(head, HEAD_MATRIX + i, n->head, i * n->cut.rows * row, err);
@@ -141,7 +147,7 @@ static bool run_head(struct net *n, const struct net_row *row, uint32_t first, f
 	int32_t *target = n->head_target;
 	float *counts = n->head_counts, *each = n->head_loss_of;
 	struct executable *head = gradient ? n->head_back : n->head_loss;
-	float *matrix = n->scratch, *norm = n->scratch + (uint64_t)s->vocab * s->hidden;
+	float *matrix = n->scratch, *norm = n->scratch + (uint64_t)s->vocab * s->hidden, *bias = norm + s->hidden;
 	bool any = false;
 
 	for (uint32_t i = 0; i < n->head_rows; i++) {
@@ -153,16 +159,19 @@ static bool run_head(struct net *n, const struct net_row *row, uint32_t first, f
 	if (!any)
 		return true;
 	const void *in[HEAD_MATRIX + HEAD_CHUNKS_MAX + 1] = { [HEAD_X] = x, [HEAD_TARGET] = target };
-	void *out[3 + HEAD_CHUNKS_MAX] = { each, gradient, n->norm_tensor ? norm : NULL };
+	void *out[4 + HEAD_CHUNKS_MAX] = { each, gradient, n->norm_tensor ? norm : NULL,
+		                           n->norm_bias_tensor ? bias : NULL };
 	in[HEAD_MATRIX + n->cut.chunks] = counts;
 	for (uint32_t i = 0; i < n->cut.chunks; i++)
-		out[3 + i] = n->head_tensor || n->embed_tensor ? matrix + i * n->cut.rows * s->hidden : NULL;
+		out[4 + i] = n->head_tensor || n->embed_tensor ? matrix + i * n->cut.rows * s->hidden : NULL;
 	if (!bind_head(n, head, err) || !executable_run(head, in, out, err))
 		return false;
 	for (uint32_t i = 0; i < n->head_rows && first + i < n->o.tokens; i++)
 		*loss += row->counts[first + i] ? (double)each[i] : 0;
 	if (gradient && n->norm_tensor)
 		add_to(n->tensor[n->norm_tensor - 1].gradient, norm, s->hidden);
+	if (gradient && n->norm_bias_tensor)
+		add_to(n->tensor[n->norm_bias_tensor - 1].gradient, bias, s->hidden);
 	if (gradient && (n->head_tensor || n->embed_tensor))
 		add_to(n->head_tensor ? n->tensor[n->head_tensor - 1].gradient : n->tied_gradient, matrix,
 		       (uint64_t)s->vocab * s->hidden);
@@ -222,6 +231,11 @@ static void back_embed(struct net *n, const struct net_row *row, const float *gr
 		float *to = n->tensor[n->embed_tensor - 1].gradient + (size_t)row->ids[t] * s->hidden;
 		for (uint32_t i = 0; i < s->hidden; i++)
 			to[i] += gradient[(size_t)t * s->hidden + i] * scale;
+		float *at = n->position_tensor ? n->tensor[n->position_tensor - 1].gradient +
+		                                         (s->positions_from + (size_t)row->position[t]) * s->hidden
+		                               : NULL;
+		for (uint32_t i = 0; at && i < s->hidden; i++)
+			at[i] += gradient[(size_t)t * s->hidden + i] * scale;
 	}
 }
 

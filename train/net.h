@@ -17,7 +17,7 @@
 #include "train/split.h"
 
 /* Tensors outside of layers have one of these instead of a slot. */
-enum { NET_EMBED = TENSOR_SLOTS, NET_FINAL_NORM, NET_HEAD, NET_OUTSIDE_END };
+enum { NET_EMBED = TENSOR_SLOTS, NET_POSITIONS, NET_FINAL_NORM, NET_NORM_BIAS, NET_HEAD, NET_OUTSIDE_END };
 #define NET_NO_LAYER UINT32_MAX
 
 /* One that is trained. */
@@ -71,14 +71,18 @@ struct net {
 	struct net_class *classes;
 	uint32_t n_classes, *class_of; /* of each layer */
 	struct net_binding (*binding)[LAYER_INPUTS_MAX];
-	jit_buffer *final_norm, *head, *embed; /* embed: of a model whose own head is trained, too */
-	jit_buffer *memory;                    /* of all executables: they run one after the other */
-	const float *embed_rows;               /* NULL: rows are read from the file */
+	jit_buffer *final_norm, *norm_bias;   /* norm_bias: NULL where the model has none */
+	jit_buffer *head, *embed, *positions; /* embed: of a model whose own head is trained, too; positions: trained */
+	jit_buffer *memory;                   /* of all executables: they run one after the other */
+	const float *embed_rows;              /* NULL: rows are read from the file */
+	float *position_rows;                 /* embeddings of a row's positions; NULL: there are none */
 	bool head_packed;
 	struct head_cut cut;
 	struct executable *head_loss, *head_back;
 	struct net_tensor *tensor;
-	uint32_t tensors, embed_tensor, norm_tensor, head_tensor; /* those three plus 1; 0: not trained */
+	uint32_t tensors;
+	/* These plus 1; 0: not trained. */
+	uint32_t embed_tensor, position_tensor, norm_tensor, norm_bias_tensor, head_tensor;
 	float *tied_gradient; /* of the head, where it is the embedding: apart, so that the order of sums is fixed */
 	float *stream;        /* layers + 2 of [tokens, hidden], with room for head_rows more */
 	float *angle[ROTATION_NONE]; /* of each rotation: cosines of all positions, then sines; NULL: no layer has it */

@@ -139,7 +139,7 @@ static bool open_norms(struct net *n, struct net_class *c, uint32_t layer, struc
 
 static bool open_head(struct net *n, struct error *err)
 {
-	bool bound[HEAD_MATRIX + HEAD_CHUNKS_MAX + 1] = { [HEAD_NORM] = true }, ok;
+	bool bound[HEAD_MATRIX + HEAD_CHUNKS_MAX + 1] = { [HEAD_NORM] = true, [HEAD_NORM_BIAS] = true }, ok;
 	tensor_value wrt[HEAD_MATRIX + HEAD_CHUNKS_MAX];
 	struct tensor_graph g, back;
 

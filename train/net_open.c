@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/math_host.h"
+#include "loaders/model/model_arch.h"
 #include "train/net_parts.h"
 
 /* ---- memory of the device */
@@ -78,13 +79,18 @@ static struct net_tensor *add_tensor(struct net *n, const char *name, uint32_t l
 	return err->code == ERROR_NONE ? t : NULL;
 }
 
-/* "model.layers.0.self_attn.q_proj", without ".weight" or ".bias". */
+/* "model.layers.0.self_attn.q_proj", without ".weight" or ".bias". Files of some families leave out what the names of
+ * modules begin with, as GPT-2's "transformer.". */
 static void name_of(const struct net *n, uint32_t layer, enum tensor_slot slot, char *out, size_t size)
 {
 	const struct model_tensor *t = train_tensor_of(n->m, layer, slot);
 	const bool is_hf = strncmp(t->name, "blk.", 4) != 0;
+	const struct arch_row *row = is_hf ? arch_of_hf(n->m->spec.arch_name) : NULL;
+	const char *layers = row && row->base && row->layers ? row->layers : NULL;
 
-	if (is_hf)
+	if (layers && strncmp(t->name, layers, strlen(layers)) == 0)
+		snprintf(out, size, "%s%s", row->base, t->name);
+	else if (is_hf)
 		snprintf(out, size, "%s", t->name);
 	else
 		snprintf(out, size, "model.layers.%u.%s", layer, train_slot_name(slot));
@@ -181,12 +187,27 @@ static bool add_outside(struct net *n, const struct model_tensor *t, uint32_t sl
 {
 	struct shape s = { .rank = 1, .dim = { t->cols } };
 
-	if (slot != NET_FINAL_NORM)
+	if (slot != NET_FINAL_NORM && slot != NET_NORM_BIAS)
 		s = (struct shape){ .rank = 2, .dim = { t->rows, t->cols } };
 	if (!add_tensor(n, t->name, NET_NO_LAYER, slot, LAYER_WEIGHT, &s, b, err))
 		return false;
 	*number = n->tensors;
 	return true;
+}
+
+/* Embeddings of the positions that a row may have, as floats. */
+static bool read_positions(struct net *n, struct error *err)
+{
+	const struct model_spec *s = &n->m->spec;
+	bool ok = true;
+
+	n->position_rows = malloc((uint64_t)n->o.tokens * s->hidden * sizeof *n->position_rows);
+	if (!n->position_rows)
+		return error_set(err, ERROR_MEMORY, "there is no memory for embeddings of %u positions", n->o.tokens);
+	for (uint32_t i = 0; ok && i < n->o.tokens; i++)
+		ok = train_read_row(n->m, &s->pos_embed, s->positions_from + (uint64_t)i,
+		                    n->position_rows + (uint64_t)i * s->hidden, err);
+	return ok;
 }
 
 static bool bind_outside(struct net *n, struct error *err)
@@ -196,17 +217,24 @@ static bool bind_outside(struct net *n, struct error *err)
 	n->head_packed = net_head_is_packed(n);
 	n->head = open_weight(n, head_tensor_of(n->m), n->head_packed, err);
 	n->final_norm = n->head ? open_weight(n, &s->final_norm, false, err) : NULL;
-	if (!n->final_norm)
+	if (!n->final_norm ||
+	    (s->final_norm_bias.bytes && !(n->norm_bias = open_weight(n, &s->final_norm_bias, false, err))))
 		return false;
 	if (!n->o.full)
-		return true;
-	if (!s->tied && !(n->embed = open_weight(n, &s->embed, false, err)))
+		return !s->pos_embed.bytes || read_positions(n, err);
+	if ((!s->tied && !(n->embed = open_weight(n, &s->embed, false, err))) ||
+	    (s->pos_embed.bytes && !(n->positions = open_weight(n, &s->pos_embed, false, err))))
 		return false;
 	if (!add_outside(n, &s->embed, NET_EMBED, s->tied ? n->head : n->embed, &n->embed_tensor, err) ||
+	    (n->positions && !add_outside(n, &s->pos_embed, NET_POSITIONS, n->positions, &n->position_tensor, err)) ||
 	    !add_outside(n, &s->final_norm, NET_FINAL_NORM, n->final_norm, &n->norm_tensor, err) ||
+	    (n->norm_bias &&
+	     !add_outside(n, &s->final_norm_bias, NET_NORM_BIAS, n->norm_bias, &n->norm_bias_tensor, err)) ||
 	    (!s->tied && !add_outside(n, &s->lm_head, NET_HEAD, n->head, &n->head_tensor, err)))
 		return false;
 	n->embed_rows = n->tensor[n->embed_tensor - 1].value;
+	if (n->positions)
+		n->position_rows = n->tensor[n->position_tensor - 1].value + (uint64_t)s->positions_from * s->hidden;
 	if (s->tied)
 		n->tied_gradient = calloc((uint64_t)s->vocab * s->hidden, sizeof *n->tied_gradient);
 	return !s->tied || n->tied_gradient || error_set(err, ERROR_MEMORY, "there is no memory for gradients");
@@ -304,7 +332,7 @@ static bool open_memory(struct net *n, struct error *err)
 				                  (uint32_t)n->classes[n->class_of[l]].graph.input[i].shape.dim[0]);
 	}
 	if (n->o.full)
-		scratch = largest(scratch, (uint64_t)s->vocab * s->hidden + s->hidden);
+		scratch = largest(scratch, (uint64_t)s->vocab * s->hidden + 2 * (uint64_t)s->hidden);
 	n->stream = calloc((s->layers + (uint64_t)2) * stream, sizeof *n->stream);
 	n->cosine = calloc(tokens * s->head_dim, sizeof *n->cosine);
 	n->sine = calloc(tokens * s->head_dim, sizeof *n->sine);
@@ -331,6 +359,13 @@ struct net *net_open(const struct model *m, jit_compute *compute, const struct j
 	n->m = m;
 	n->compute = compute;
 	n->cancel = cancel;
+	if (m->spec.pos_embed.bytes && o->tokens > m->spec.pos_embed.rows - m->spec.positions_from) {
+		error_set(err, ERROR_ARGUMENT,
+		          "context: %u is more than the %u positions that the model has embeddings for", o->tokens,
+		          (uint32_t)m->spec.pos_embed.rows - m->spec.positions_from);
+		net_close(n);
+		return NULL;
+	}
 	if (rope_open(&n->rope, &m->spec, o->tokens, err) && net_draw_all(n, err) && net_bind_all(n, err) &&
 	    open_memory(n, err) && open_kept(n, err) && (!o->adapters.dora || fill_magnitudes(n, err)))
 		return n;
@@ -368,6 +403,10 @@ void net_close(struct net *n)
 			jit_buffer_close(n->binding[l][i].buffer);
 	jit_buffer_close(n->memory);
 	jit_buffer_close(n->final_norm);
+	jit_buffer_close(n->norm_bias);
+	if (!n->positions)
+		free(n->position_rows);
+	jit_buffer_close(n->positions);
 	jit_buffer_close(n->head);
 	jit_buffer_close(n->embed);
 	for (int which = 0; which < ROTATION_NONE; which++)

@@ -36,18 +36,33 @@ static const struct {
 };
 enum { MATRICES = sizeof matrices / sizeof *matrices };
 
+/* Whether the model's file calls the slot's module so: "c_attn" of "h.0.attn.c_attn.weight". */
+static bool is_called(const struct model *m, enum tensor_slot slot, const char *name, size_t n)
+{
+	for (uint32_t l = 0; l < m->spec.layers; l++) {
+		const struct model_tensor *t = train_tensor_of(m, l, slot);
+		const char *end = t ? strrchr(t->name, '.') : NULL, *begin = end;
+		while (begin && begin > t->name && begin[-1] != '.')
+			begin--;
+		if (end && (size_t)(end - begin) == n && memcmp(begin, name, n) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Whether the name is known: several kinds of layers may have a matrix of it. */
-static bool turn_on(struct layer_adapters *a, const char *name, size_t n)
+static bool turn_on(const struct model *m, struct layer_adapters *a, const char *name, size_t n)
 {
 	bool any = false;
 
 	for (size_t i = 0; i < MATRICES; i++)
-		if (strlen(matrices[i].name) == n && memcmp(matrices[i].name, name, n) == 0)
+		if ((strlen(matrices[i].name) == n && memcmp(matrices[i].name, name, n) == 0) ||
+		    is_called(m, matrices[i].slot, name, n))
 			a->on[matrices[i].slot] = any = true;
 	return any;
 }
 
-bool train_targets(const char *list, struct layer_adapters *a, struct error *err)
+bool train_targets(const struct model *m, const char *list, struct layer_adapters *a, struct error *err)
 {
 	bool any = false;
 
@@ -55,13 +70,15 @@ bool train_targets(const char *list, struct layer_adapters *a, struct error *err
 		a->on[matrices[i].slot] = any = true;
 	while (list && *list) {
 		const size_t n = strcspn(list, " ,\t\n");
-		const bool known = turn_on(a, list, n);
+		const bool known = turn_on(m, a, list, n);
 		if (n && !known)
-			return error_set(err, ERROR_ARGUMENT,
-			                 "targets: %.*s, expected q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
-			                 "down_proj, in_proj_qkv, in_proj_z, in_proj, x_proj, dt_proj or out_proj, or "
-			                 "qkv_proj, gate_up_proj or in_proj_qkvz where they lie in one tensor",
-			                 (int)(n < 64 ? n : 64), list);
+			return error_set(
+				err, ERROR_ARGUMENT,
+				"targets: %.*s, expected q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, "
+				"down_proj, in_proj_qkv, in_proj_z, in_proj, x_proj, dt_proj or out_proj, or "
+				"qkv_proj, gate_up_proj or in_proj_qkvz where they lie in one tensor, or what the "
+				"model's files call them",
+				(int)(n < 64 ? n : 64), list);
 		any |= known;
 		list += n + (list[n] != 0);
 	}

@@ -15,4 +15,7 @@ uint64_t train_row_in_file(const jit_train *t, const struct net_tensor *x, bool 
  * be freed. NULL: err. */
 float *train_ordered(const jit_train *t, const struct net_tensor *x, bool pairs, struct error *err);
 
+/* Copies the texts beside a model's weights: its configuration, its tokenizer, its chat template. */
+bool train_copy_texts(const char *from, const char *to, struct error *err);
+
 #endif

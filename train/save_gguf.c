@@ -5,6 +5,7 @@
 
 #include "base/math_host.h"
 #include "loaders/files/gguf_write.h"
+#include "loaders/model/model_adapter.h"
 #include "train/save.h"
 
 /* What GGUF files call the model's family, and in which order they have its queries and keys. */
@@ -23,19 +24,34 @@ static const char *family(const jit_train *t, bool *pairs, struct error *err)
 	return NULL;
 }
 
-static void put_name(const jit_train *t, const struct net_tensor *x, char out[256])
+/* False: files of GGUF do not have these rows in one tensor. */
+static bool put_name(const jit_train *t, const struct net_tensor *x, char out[256])
 {
-	static const char *const names[TENSOR_SLOTS] = {
-#define X(name, gguf, ...) [SLOT_##name] = gguf,
-		TENSOR_SLOTS_EACH(X, X)
-#undef X
-	};
 	const char *suffix = x->kind == LAYER_A ? ".lora_a" : ".lora_b";
+	const enum tensor_slot slot = (enum tensor_slot)x->slot;
+	struct model_location at;
 
-	if (train_is_gguf(t))
-		snprintf(out, 256, "%s%s", train_tensor_of(&t->m, x->layer, (enum tensor_slot)x->slot)->name, suffix);
-	else
-		snprintf(out, 256, "blk.%u.%s%s", x->layer, names[x->slot], suffix);
+	if (train_is_gguf(t)) {
+		snprintf(out, 256, "%s%s", train_tensor_of(&t->m, x->layer, slot)->name, suffix);
+		return true;
+	}
+	if (!model_location_of(&t->m, true, x->layer, slot, &at) || at.first_row ||
+	    at.all_rows != train_group_of(&t->m, x->layer, slot).rows)
+		return false;
+	snprintf(out, 256, "%s.weight%s", at.name, suffix);
+	return true;
+}
+
+static bool check_names(const jit_train *t, struct error *err)
+{
+	char name[256];
+
+	for (uint32_t i = 0; i < t->net->tensors; i++)
+		if (!put_name(t, &t->net->tensor[i], name))
+			return error_set(err, ERROR_UNSUPPORTED,
+			                 "GGUF files have %.200s in another form; save the adapter as PEFT",
+			                 t->net->tensor[i].name);
+	return true;
 }
 
 static bool put_header(const jit_train *t, struct gguf_out *o, FILE *f, const char *arch)
@@ -68,7 +84,7 @@ bool train_save_gguf(const jit_train *t, const char *path, struct error *err)
 	if (t->o.dora)
 		return error_set(err, ERROR_UNSUPPORTED,
 		                 "GGUF files have no adapters with magnitudes (DoRA); save it as PEFT");
-	if (!arch || !train_file_open(&f, path, err))
+	if (!arch || !check_names(t, err) || !train_file_open(&f, path, err))
 		return false;
 	if (!put_header(t, &o, f.f, arch))
 		ok = error_set(err, ERROR_IO, "%.300s: cannot be written: %s", path, strerror(errno));

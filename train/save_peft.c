@@ -40,6 +40,7 @@ static json_t *targets(const jit_train *t)
 
 static bool write_config(const jit_train *t, const char *folder, struct error *err)
 {
+	const struct arch_row *row = train_is_gguf(t) ? NULL : train_arch(t);
 	json_t *o = json_object();
 	char path[4096];
 	struct train_file f;
@@ -53,7 +54,7 @@ static bool write_config(const jit_train *t, const char *folder, struct error *e
 	json_put(o, "use_rslora", json_boolean(t->o.rslora));
 	json_put(o, "use_dora", json_boolean(t->o.dora));
 	json_put(o, "bias", json_string("none"));
-	json_put(o, "fan_in_fan_out", json_false());
+	json_put(o, "fan_in_fan_out", json_boolean(row && row->columns_first));
 	json_put(o, "inference_mode", json_true());
 	json_put(o, "init_lora_weights", json_true());
 	json_put(o, "modules_to_save", json_null());

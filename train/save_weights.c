@@ -9,7 +9,7 @@
 
 #include "train/save.h"
 
-/* Matrices of experts are files' tensors of their own; taps are those of a convolution with one channel a group. */
+/* Matrices of experts are files' tensors of their own. */
 static uint32_t entries_of(const struct net_tensor *x)
 {
 	return x->slot < TENSOR_SLOTS && x->shape.rank == 3 ? (uint32_t)x->shape.dim[0] : 1;
@@ -26,7 +26,7 @@ static void fill_entries(const jit_train *t, const struct net_tensor *x, const f
 		struct shape s = x->shape;
 		if (n > 1 || s.rank == 3)
 			s = (struct shape){ 2, { x->shape.dim[1], x->shape.dim[2] } };
-		if (x->slot == SLOT_taps)
+		if (x->slot == SLOT_taps) /* those of a convolution with one channel a group */
 			s = (struct shape){ 3, { r->channels, 1, r->taps } };
 		if (of && s.rank == 2)
 			snprintf(name[i], sizeof *name, "%.*s.experts.%u.%s", (int)(of - x->name), x->name, i, of + 11);
@@ -34,6 +34,69 @@ static void fill_entries(const jit_train *t, const struct net_tensor *x, const f
 			snprintf(name[i], sizeof *name, "%s", x->name);
 		e[i] = (struct train_entry){ name[i], s, values + i * (x->n / n) };
 	}
+}
+
+/* ---- tensors of the file that are one of the layer's or several of them */
+
+/* Whether the file's tensor is made of what train_group_of() says: by rows, or elements, of one or more slots. */
+static bool is_grouped(const jit_train *t, const struct net_tensor *x)
+{
+	return x->layer != NET_NO_LAYER && x->shape.rank < 3 && x->slot != SLOT_taps &&
+	       !train_tensor_of(&t->m, x->layer, (enum tensor_slot)x->slot)->experts;
+}
+
+static bool is_of_group(const struct net_tensor *x, uint32_t layer, const struct train_group *g)
+{
+	return x->layer == layer && g->has[x->slot];
+}
+
+/* Puts a slot's rows to their places; transposed: rows of the file are columns. */
+static void place(const jit_train *t, const struct train_group *g, const struct net_tensor *x, float *all)
+{
+	const enum tensor_slot slot = (enum tensor_slot)x->slot;
+	const bool transposed = train_tensor_of(&t->m, x->layer, slot)->transposed;
+	const uint64_t rows = x->shape.dim[0], cols = x->n / rows;
+
+	for (uint64_t r = 0; r < rows; r++) {
+		const uint64_t to = train_group_row(&t->m, x->layer, slot, r);
+		for (uint64_t c = 0; c < cols; c++)
+			all[transposed ? c * g->rows + to : to * cols + c] = x->value[r * cols + c];
+	}
+}
+
+static float *group_values(const jit_train *t, const struct net_tensor *x, const struct train_group *g,
+                           struct error *err)
+{
+	const uint64_t cols = x->n / x->shape.dim[0];
+	float *all = calloc(g->rows * cols + 1, sizeof *all);
+
+	if (!all) {
+		error_set(err, ERROR_MEMORY, "there is no memory for %.100s", x->name);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < t->net->tensors; i++)
+		if (is_of_group(&t->net->tensor[i], x->layer, g))
+			place(t, g, &t->net->tensor[i], all);
+	return all;
+}
+
+/* Its entry, where x is the first slot of the tensor. */
+static bool group_entry(const jit_train *t, const struct net_tensor *x, float **values, char (*name)[600],
+                        struct train_entry *e, uint32_t *n, struct error *err)
+{
+	const struct train_group g = train_group_of(&t->m, x->layer, (enum tensor_slot)x->slot);
+	struct shape s = x->shape;
+
+	if (g.first != (enum tensor_slot)x->slot)
+		return true;
+	*values = group_values(t, x, &g, err);
+	s.dim[0] = g.rows;
+	if (train_tensor_of(&t->m, x->layer, g.first)->transposed)
+		s = (struct shape){ 2, { x->shape.dim[1], g.rows } };
+	snprintf(name[*n], sizeof *name, "%s", x->name);
+	e[*n] = (struct train_entry){ name[*n], s, *values };
+	*n += 1;
+	return *values != NULL;
 }
 
 static bool write_tensors(const jit_train *t, const char *folder, struct error *err)
@@ -50,13 +113,17 @@ static bool write_tensors(const jit_train *t, const char *folder, struct error *
 
 	for (uint32_t i = 0; ok && i < t->net->tensors; i++) {
 		const struct net_tensor *x = &t->net->tensor[i];
+		if (is_grouped(t, x)) {
+			ok = group_entry(t, x, &values[i], name, e, &n, err);
+			continue;
+		}
 		values[i] = train_ordered(t, x, row && row->hf_pairs, err);
 		ok = values[i] != NULL;
 		if (ok)
 			fill_entries(t, x, values[i], name + n, e + n);
 		n += entries_of(x);
 	}
-	ok = ok && train_path(path, folder, "model.safetensors", err) && train_write_safetensors(path, e, all, err);
+	ok = ok && train_path(path, folder, "model.safetensors", err) && train_write_safetensors(path, e, n, err);
 	for (uint32_t i = 0; values && i < t->net->tensors; i++)
 		free(values[i]);
 	free(e);
@@ -97,11 +164,26 @@ static bool copy_file(const char *from, const char *to, struct error *err)
 	return ok;
 }
 
+bool train_copy_texts(const char *from, const char *to, struct error *err)
+{
+	char path[4096], copy[4096];
+	DIR *d = opendir(from);
+	bool ok = true;
+
+	if (!d)
+		return error_set(err, ERROR_IO, "%.300s: %s", from, strerror(errno));
+	for (struct dirent *e; ok && (e = readdir(d));)
+		if (is_beside(e->d_name))
+			ok = train_path(path, from, e->d_name, err) && train_path(copy, to, e->d_name, err) &&
+			     copy_file(path, copy, err);
+	closedir(d);
+	return ok;
+}
+
 static bool copy_others(const jit_train *t, const char *folder, struct error *err)
 {
-	char from[4096], path[4096], to[4096];
+	char from[4096];
 	struct stat s;
-	bool ok = true;
 
 	snprintf(from, sizeof from, "%s", t->path);
 	if (stat(from, &s) == 0 && !S_ISDIR(s.st_mode)) {
@@ -110,15 +192,7 @@ static bool copy_others(const jit_train *t, const char *folder, struct error *er
 		if (slash)
 			*slash = 0;
 	}
-	DIR *d = opendir(from);
-	if (!d)
-		return error_set(err, ERROR_IO, "%.300s: %s", from, strerror(errno));
-	for (struct dirent *e; ok && (e = readdir(d));)
-		if (is_beside(e->d_name))
-			ok = train_path(path, from, e->d_name, err) && train_path(to, folder, e->d_name, err) &&
-			     copy_file(path, to, err);
-	closedir(d);
-	return ok;
+	return train_copy_texts(from, folder, err);
 }
 
 bool train_save_weights(const jit_train *t, const char *folder, struct error *err)

@@ -36,7 +36,7 @@ static bool open_net(jit_train *t, struct error *err)
 		(float)(train_decimal(t->o.alpha) / (t->o.rslora ? math_host_sqrt((double)t->o.rank) : t->o.rank));
 	o.adapters.dropout = o.dropout > 0;
 	o.adapters.dora = o.adapters.dora && !o.full;
-	if (!o.full && !train_targets(t->targets, &o.adapters, err))
+	if (!o.full && !train_targets(&t->m, t->targets, &o.adapters, err))
 		return false;
 	t->net = net_open(&t->m, t->compute, t->o.cancel, &o, err);
 	return t->net != NULL;

@@ -30,7 +30,7 @@ bool train_options(jit_train_options *own, const jit_train_options *from, struct
 /* The number that a float was written as: 0.9, not 0.899999976. */
 double train_decimal(float x);
 /* Which matrices a list of names asks for. */
-bool train_targets(const char *list, struct layer_adapters *a, struct error *err);
+bool train_targets(const struct model *m, const char *list, struct layer_adapters *a, struct error *err);
 
 /* save.c, save_peft.c, save_gguf.c, save_weights.c */
 bool train_save_peft(const jit_train *t, const char *folder, struct error *err);

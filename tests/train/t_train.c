@@ -480,6 +480,7 @@ int main(void)
 		cmocka_unit_test(test_packed),       cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_state),        cmocka_unit_test(test_saved),
 		cmocka_unit_test(test_gguf_order),   cmocka_unit_test(test_whole_model),
+		cmocka_unit_test(test_unchanged),    cmocka_unit_test(test_gpt2),
 		cmocka_unit_test(test_formats),      cmocka_unit_test(test_served),
 		cmocka_unit_test(test_texts),        cmocka_unit_test(test_conversations),
 		cmocka_unit_test(test_order),        cmocka_unit_test(test_frozen),
