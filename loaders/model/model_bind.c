@@ -81,6 +81,8 @@ static bool check_layers(struct binder *b)
 {
 	const struct model_spec *s = &b->m->spec;
 
+	if (b->f->wanted)
+		return true;
 	if (s->layers > b->f->n_entries / MIN_IN_LAYER)
 		return error_set(b->err, ERROR_FORMAT,
 		                 "%s: the number of layers is %" PRIu32 ", but there are only %" PRIu32
@@ -162,6 +164,10 @@ bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t col
 			return bind_affine(b, name, &t, rows, cols, part, out);
 		if (need == NEED_IF_PRESENT)
 			return true;
+		if (b->f->wanted)
+			return bind_wanted(b, name,
+			                   &(struct wanted_shape){ rows, cols, part ? part->all : 0, vector, false },
+			                   out);
 		return error_set(b->err, ERROR_FORMAT, "%s: the tensor %s is missing", b->f->part[0].file.label, name);
 	}
 	if (b->taps && !bind_flatten_taps(b, name, &t))
@@ -410,7 +416,8 @@ static void find_prefix(struct binder *b)
 			return;
 	}
 	snprintf(name, sizeof name, "%s%s", b->f->arch->base ? b->f->arch->base : "", name_of_embed(b->f));
-	if (b->f->arch->base && model_find_tensor(b->f, name, &t)) /* transformers 5 can save it without that */
+	if (b->f->arch->base &&
+	    (b->f->wanted || model_find_tensor(b->f, name, &t))) /* transformers 5 can save it without that */
 		b->base = b->f->arch->base;
 	else if (model_find_tensor(b->f, name_of_embed(b->f), &t)) /* as the first files of some families have it */
 		b->base = "";

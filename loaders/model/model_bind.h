@@ -54,6 +54,13 @@ bool bind_check_heads(const struct binder *b);
 /* A tensor of that name and shape, into *out. vector: rows is 1. */
 bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t cols, bool vector, enum model_need need,
                  const struct part_rows *part, struct model_tensor *out);
+/* model_wanted.c: lists a tensor that the model's files lack, and fills *out as if it were there. all: rows of the
+ * tensor, or elements of a vector, where it holds others' as well; 0: it does not. */
+struct wanted_shape {
+	uint64_t rows, cols, all;
+	bool vector, transposed;
+};
+bool bind_wanted(struct binder *b, const char *name, const struct wanted_shape *s, struct model_tensor *out);
 /* Finds whether each expert's matrices are tensors, though the architecture's row has those of all in one:
  * transformers 5 saves some models so. */
 void bind_find_experts(struct binder *b);

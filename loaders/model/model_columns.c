@@ -146,6 +146,9 @@ bool bind_transposed(struct binder *b, const char *name, uint32_t layer, const s
 	const struct shape shape = { 2, { cols, all } };
 	struct found_tensor t;
 
+	if (!model_find_tensor(b->f, name, &t) && b->f->wanted)
+		return bind_wanted(b, name, &(struct wanted_shape){ rows, cols, part ? part->all : 0, false, true },
+		                   out);
 	if (!model_find_tensor(b->f, name, &t))
 		return error_set(b->err, ERROR_FORMAT, "%s: the tensor %s is missing", b->f->part[0].file.label, name);
 	if (t.type != DTYPE_F32 && t.type != DTYPE_F16 && t.type != DTYPE_BF16)

@@ -109,6 +109,7 @@ struct model_file {
 	bool wrapped;      /* config.json holds this model as its text_config */
 	struct quants_config quants;
 	struct kept_quants *kept_quants; /* the descriptions that tensors point to */
+	struct model_wanted *wanted;     /* what is missing is listed there, as model_wanted.h has it; NULL: an error */
 };
 
 struct found_tensor {

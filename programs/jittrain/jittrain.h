@@ -62,5 +62,6 @@ void report_begin(const struct run_facts *f);
 void report_step(const struct run_facts *f, const jit_train_report *r);
 void report_evaluation(const char *what, const jit_train_report *r);
 void report_saved(const char *path);
+void report_new(const char *path, uint64_t weights);
 
 #endif

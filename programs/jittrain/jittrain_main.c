@@ -10,6 +10,7 @@
 #include "programs/common/output.h"
 #include "programs/jittrain/jittrain.h"
 #include "runtime/host/system.h"
+#include "train/new.h"
 
 struct train_arguments train = {
 	.batch = 4,
@@ -264,6 +265,7 @@ static struct option_row rows[] = {
 static const struct option_command commands[] = {
 	{ "lora", "MODEL", "train an adapter for MODEL, whose own weights stay as they are" },
 	{ "full", "MODEL", "train all weights of MODEL, a folder of safetensors" },
+	{ "new", "FOLDER", "make a model of random weights from FOLDER's config.json and tokenizer" },
 };
 
 static const struct option_foreign foreign[] = {
@@ -290,7 +292,8 @@ static struct option_program program = {
 	.examples = "jittrain lora Qwen3-0.6B --data chat.jsonl --out adapter\n"
 		    "jittrain lora model.gguf --data story.txt --eval other.txt --out adapter --steps 100 --rate 1e-3\n"
 		    "jittrain lora model.gguf --data story.txt --out adapter --resume\n"
-		    "jittrain full model --data text.jsonl --out tuned --epochs 2",
+		    "jittrain full model --data text.jsonl --out tuned --epochs 2\n"
+		    "jittrain new form --out model --seed 1",
 	.exit_status = ".TP\n0\nDone.\n.TP\n1\nSomething failed.\n.TP\n2\nThe command line is wrong.\n.TP\n130\n"
 		       "Interrupted; the state was written, and --resume goes on.",
 	.environment = ".TP\n.B JITRUN_CACHE\nWhere generated code is kept.\n.TP\n.B COLUMNS\nColumns of the terminal, "
@@ -334,6 +337,21 @@ static void on_interrupt(int signal)
 	jit_cancel_set(train_cancel, 1);
 }
 
+static int make_new(void)
+{
+	struct error err = { 0 };
+	uint64_t weights;
+
+	if (!train.model)
+		return usage("a model of which form? Give a folder with its config.json");
+	if (!train.out)
+		return usage("where to? Give --out DIR");
+	if (!train_new(train.model, train.out, (uint64_t)train.seed, &weights, &err))
+		return train_fail(err.text);
+	report_new(train.out, weights);
+	return TRAIN_DONE;
+}
+
 static int begin(int argc, char **argv)
 {
 	struct error err = { 0 };
@@ -346,8 +364,10 @@ static int begin(int argc, char **argv)
 		return status;
 	train.command = program.n_operands > 0 ? operand[0] : "";
 	train.model = program.n_operands > 1 ? operand[1] : NULL;
+	if (strcmp(train.command, "new") == 0)
+		return make_new();
 	if (strcmp(train.command, "lora") != 0 && strcmp(train.command, "full") != 0)
-		return usage("what is to be done? Give lora or full, and a model");
+		return usage("what is to be done? Give lora, full or new, and a model");
 	if (!train.model)
 		return usage("which model? Give its path or name");
 	if (!train.data.n)

@@ -196,3 +196,15 @@ void report_saved(const char *path)
 	if (!train.quiet)
 		fprintf(stderr, "saved: %s\n", path);
 }
+
+void report_new(const char *path, uint64_t weights)
+{
+	if (train.json) {
+		json_t *o = event("new");
+		json_put(o, "path", output_string(path));
+		json_put(o, "weights", json_integer((json_int_t)weights));
+		print_json(o);
+	}
+	if (!train.quiet)
+		fprintf(stderr, "made: %s, %" PRIu64 " weights\n", path, weights);
+}

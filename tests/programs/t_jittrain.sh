@@ -63,6 +63,24 @@ same one/adapter_model.safetensors killed/adapter_model.safetensors
 refused "the state is of another training" 1 lora "$model" $usual -o "$dir/killed" --resume --batch 3
 refused "the state is of another training" 1 lora "$model" $usual -o "$dir/killed" --resume --rate 2e-2
 
+# ---- a model of random weights
+mkdir "$dir/form"
+cat > "$dir/form/config.json" << 'END'
+{"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 64, "n_positions": 16, "n_embd": 64,
+ "n_layer": 1, "n_head": 4, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-05}
+END
+is 0 new "$dir/form" -o "$dir/new" --seed 5 --json
+says "made: $dir/new, 55232 weights"
+check "an event" grep -q '"event":"new","path":"[^"]*/new","weights":55232' "$dir/out"
+is 0 new "$dir/form" -o "$dir/again" --seed 5 -q
+same new/model.safetensors again/model.safetensors
+same form/config.json again/config.json
+is 0 new "$dir/form" -o "$dir/again" --seed 6 -q
+check "another seed" sh -c '! cmp -s "$1" "$2"' - "$dir/new/model.safetensors" "$dir/again/model.safetensors"
+refused "a model of which form? Give a folder with its config.json" 2 new -o "$dir/new"
+refused "where to? Give --out DIR" 2 new "$dir/form"
+refused "nothing/config.json: cannot be opened" 1 new "$dir/nothing" -o "$dir/new"
+
 # ---- a disk that is full: what was stored is there as it was, and training goes on from it
 limited() { (ulimit -f 16; run "$@"; exit $status); status=$?; }
 for d in half more; do

@@ -37,6 +37,7 @@ void test_served(void **state);
 void test_whole_model(void **state);
 void test_unchanged(void **state);
 void test_gpt2(void **state);
+void test_new(void **state);
 /* train_data.c */
 void test_texts(void **state);
 void test_conversations(void **state);

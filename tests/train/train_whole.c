@@ -14,6 +14,7 @@
 #include "loaders/files/safetensors.h"
 #include "tests/support/shared.h"
 #include "tests/train/train_tests.h"
+#include "train/new.h"
 
 /* A model that was written is read again, and has the same loss to the last bit. */
 void test_whole_model(void **state)
@@ -146,4 +147,87 @@ void test_gpt2(void **state)
 	jit_train_options o = { .size = sizeof o, .full = 1, .context = 257, .model = model };
 	assert_null(jit_train_open(&o, &e));
 	assert_string_equal(e.message, "context: 257 is more than the 256 positions that the model has embeddings for");
+}
+
+/* ---- models that are made */
+
+static const struct safetensors_tensor *named(const struct safetensors *s, const struct name_ref *name)
+{
+	for (uint32_t i = 0; i < s->n_tensors; i++)
+		if (s->tensor[i].name.n == name->n && memcmp(s->tensor[i].name.p, name->p, name->n) == 0)
+			return &s->tensor[i];
+	return NULL;
+}
+
+/* Matrices have the deviation that config.json says, norms are 1 (or 0, where files have them less 1), biases 0. */
+static void check_numbers(const struct safetensors_tensor *t, const uint8_t *bytes, bool less_one)
+{
+	const uint64_t n = t->bytes / sizeof(float);
+	const bool bias = memcmp(t->name.p + t->name.n - 5, ".bias", 5) == 0;
+	double sum = 0, squares = 0;
+
+	for (uint64_t i = 0; i < n; i++) {
+		float x;
+		memcpy(&x, bytes + t->offset + i * sizeof x, sizeof x);
+		sum += (double)x;
+		squares += (double)x * (double)x;
+	}
+	if (t->rank == 1)
+		assert_true(sum == (bias || less_one ? 0 : (double)n) && squares == sum);
+	else
+		assert_true(fabs(sqrt(squares / (double)n) - 0.02) < 0.02 * 4 / sqrt((double)n) &&
+		            fabs(sum / (double)n) < 0.02 * 5 / sqrt((double)n));
+}
+
+/* A model that is made from a published configuration has the tensors of its published file. */
+void test_new(void **state)
+{
+	static const struct {
+		const char *model;
+		bool less_one;
+	} models[] = { { "golden-next/gpt2-a", false },     { "golden/gemma3-a", true },
+		       { "golden/llama-a", false },         { "golden/phi3-a", false },
+		       { "golden-next/opt-a", false },      { "golden-next/gptneox-a", false },
+		       { "golden/qwen3-gqa2-bf16", false }, { "golden/cohere2-a", false } };
+	char model[1024], path[1024], file[1100];
+	struct error err = { 0 };
+	uint64_t weights;
+	(void)state;
+
+	for (unsigned i = 0; i < sizeof models / sizeof *models; i++) {
+		struct safetensors made, published;
+		uint8_t *x, *y;
+		uint64_t all = 0;
+		if (test_quick() && i > 2)
+			break;
+		if (!shared_path(model, models[i].model))
+			return;
+		if (!train_new(model, train_in_folder(path, "new"), 7, &weights, &err))
+			fail_msg("%s: %s", models[i].model, err.text);
+		snprintf(file, sizeof file, "%s/model.safetensors", model);
+		open_weights(&published, &y, file);
+		open_weights(&made, &x, train_in_folder(path, "new/model.safetensors"));
+		assert_int_equal(made.n_tensors, published.n_tensors);
+		for (uint32_t k = 0; k < made.n_tensors; k++) {
+			const struct safetensors_tensor *t = &made.tensor[k], *u = named(&published, &t->name);
+			assert_true(u && u->rank == t->rank && memcmp(t->dim, u->dim, t->rank * sizeof *t->dim) == 0);
+			assert_int_equal(t->type, DTYPE_F32);
+			check_numbers(t, x, models[i].less_one);
+			all += t->bytes / sizeof(float);
+		}
+		assert_int_equal(all, weights);
+		jit_train_close(train_step_of(train_in_folder(path, "new"), (jit_train_options){ .full = 1 }));
+		safetensors_free(&made);
+		safetensors_free(&published);
+		free(x);
+		free(y);
+		train_remove_folder();
+	}
+	assert_false(
+		train_new(shared_path(model, "golden/mixtral-a"), train_in_folder(path, "new"), 7, &weights, &err));
+	assert_non_null(strstr(err.text, "it has experts"));
+	err = (struct error){ 0 };
+	assert_false(train_new(shared_path(model, "golden-next/mamba-a"), path, 7, &weights, &err));
+	assert_non_null(strstr(err.text, "neither a matrix, a norm nor a bias"));
+	train_remove_folder();
 }
