@@ -51,7 +51,7 @@ static bool is_of_group(const struct net_tensor *x, uint32_t layer, const struct
 }
 
 /* Puts a slot's rows to their places; transposed: rows of the file are columns. */
-static void place(const jit_train *t, const struct train_group *g, const struct net_tensor *x, float *all)
+static void put_rows(const jit_train *t, const struct train_group *g, const struct net_tensor *x, float *all)
 {
 	const enum tensor_slot slot = (enum tensor_slot)x->slot;
 	const bool transposed = train_tensor_of(&t->m, x->layer, slot)->transposed;
@@ -76,7 +76,7 @@ static float *group_values(const jit_train *t, const struct net_tensor *x, const
 	}
 	for (uint32_t i = 0; i < t->net->tensors; i++)
 		if (is_of_group(&t->net->tensor[i], x->layer, g))
-			place(t, g, &t->net->tensor[i], all);
+			put_rows(t, g, &t->net->tensor[i], all);
 	return all;
 }
 

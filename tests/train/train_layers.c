@@ -82,12 +82,12 @@ static double greatest(const struct tensor *x)
 	return max;
 }
 
-/* least: what is compared with at least, as a gradient may be 0: that of keys' biases is, where nothing rotates. */
-static double compare(const struct tensor_graph *g, struct tensor *x, const struct tensor *gradient, double least,
+/* min: what is compared with at min, as a gradient may be 0: that of keys' biases is, where nothing rotates. */
+static double compare(const struct tensor_graph *g, struct tensor *x, const struct tensor *gradient, double min,
                       const struct tensor *const in[], uint32_t number)
 {
 	const uint64_t n = shape_elements(&(x)->shape);
-	const double scale = fmax(least, greatest(gradient));
+	const double scale = fmax(min, greatest(gradient));
 	double worst = 0;
 
 	for (unsigned k = 0; k < DRAWS; k++) {
