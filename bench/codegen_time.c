@@ -179,28 +179,28 @@ static void remove_dir(const char *dir)
 }
 
 /* In the order of their first use, with the usual schedules. */
-static bool pass_keys(const struct model_spec *spec, const struct warm_options *o, enum dtype kv, struct keys *out,
+static bool pass_keys(const struct model_spec *spec, const struct key_list_options *o, enum dtype kv, struct keys *out,
                       struct error *err)
 {
 	const struct plan_options plan = { .target = o->target,
-		                           .f32_activations = o->activations == WARM_F32_ACTIVATIONS,
-		                           .bounded = o->numerics == WARM_BOUNDED };
-	struct warm_passes *passes = warm_passes_open(spec, err);
-	bool ok = passes && warm_pass_keys(passes, kv, 1, PLAN_LAST_LOGITS, &plan, false, &out->key, &out->n, err);
+		                           .f32_activations = o->activations == KEY_LIST_F32_ACTIVATIONS,
+		                           .bounded = o->numerics == KEY_LIST_BOUNDED };
+	struct key_list_passes *passes = key_list_passes_open(spec, err);
+	bool ok = passes && key_list_of_pass(passes, kv, 1, PLAN_LAST_LOGITS, &plan, false, &out->key, &out->n, err);
 
-	warm_passes_close(passes);
+	key_list_passes_close(passes);
 	return ok;
 }
 
-bool kernels_measure(const struct model_spec *spec, const struct warm_options *options, enum dtype kv, long repetitions,
-                     double noise, struct row out[KERNEL_ROWS], size_t *n_rows, struct error *err)
+bool kernels_measure(const struct model_spec *spec, const struct key_list_options *options, enum dtype kv,
+                     long repetitions, double noise, struct row out[KERNEL_ROWS], size_t *n_rows, struct error *err)
 {
 	static const char *const name[KERNEL_ROWS] = {
 		"generate", "open directory", "open pack",     "token generate", "token directory", "token pack",
 		"lookup",   "pass generate",  "pass together", "layer together", "pass link"
 	};
 	const char *tmp = getenv("TMPDIR");
-	struct warm_options one = *options;
+	struct key_list_options one = *options;
 	struct sets k = { 0 };
 	const struct keys *const of[KERNEL_ROWS] = { &k.all, &k.all,  &k.all,  &k.token, &k.token, &k.token,
 		                                     &k.all, &k.pass, &k.pass, &k.layer, &k.pass };
@@ -211,8 +211,9 @@ bool kernels_measure(const struct model_spec *spec, const struct warm_options *o
 	*n_rows = options->target->backend->link ? KERNEL_ROWS : KERNELS_PASS_LINK;
 	snprintf(dir, sizeof dir, "%.200s/jitbench-XXXXXX", tmp ? tmp : "/tmp");
 	struct pool *pool = pool_open(system_default_threads(), err);
-	bool ok = pool && warm_keys(spec, options, &k.all.key, &k.all.n, err) &&
-	          warm_keys(spec, &one, &k.token.key, &k.token.n, err) && pass_keys(spec, options, kv, &k.pass, err);
+	bool ok = pool && key_list_kernels(spec, options, &k.all.key, &k.all.n, err) &&
+	          key_list_kernels(spec, &one, &k.token.key, &k.token.n, err) &&
+	          pass_keys(spec, options, kv, &k.pass, err);
 	if (ok)
 		k.layer = (struct keys){ k.pass.key + 1,
 			                 k.pass.n - 2 }; /* a pass begins with the embedding and ends with the logits */
@@ -272,7 +273,7 @@ static void fill_some(void *user, int worker, int workers)
 	}
 }
 
-bool kernels_write_pack(const char *model, const struct warm_options *options, const struct driver_linker *linker,
+bool kernels_write_pack(const char *model, const struct key_list_options *options, const struct driver_linker *linker,
                         const char *pack, struct error *err)
 {
 	struct keys keys = { 0 };
@@ -282,7 +283,7 @@ bool kernels_write_pack(const char *model, const struct warm_options *options, c
 
 	if (!model_open(&m, model, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err))
 		return false;
-	bool ok = warm_keys(&m.spec, options, &keys.key, &keys.n, err) &&
+	bool ok = key_list_kernels(&m.spec, options, &keys.key, &keys.n, err) &&
 	          (pool = pool_open(system_default_threads(), err)) != NULL;
 	f.n = keys.n * (linker ? 2 : 1);
 	f.item = ok ? calloc(f.n, sizeof *f.item) : NULL;

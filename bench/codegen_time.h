@@ -33,13 +33,13 @@ enum kernels_row {
 
 /* options->tokens counts for the first three rows. kv: the type of the one pass's cache. *n_rows: how many there are
  * for the target. */
-bool kernels_measure(const struct model_spec *spec, const struct warm_options *options, enum dtype kv, long repetitions,
-                     double noise, struct row out[KERNEL_ROWS], size_t *n_rows, struct error *err);
+bool kernels_measure(const struct model_spec *spec, const struct key_list_options *options, enum dtype kv,
+                     long repetitions, double noise, struct row out[KERNEL_ROWS], size_t *n_rows, struct error *err);
 
 /* Generates every kernel that sessions with a model can need, for starts that only load; into a new pack. linker: the
  * driver whose code of them such a start needs as well; NULL: none. */
 struct driver_linker;
-bool kernels_write_pack(const char *model, const struct warm_options *options, const struct driver_linker *linker,
+bool kernels_write_pack(const char *model, const struct key_list_options *options, const struct driver_linker *linker,
                         const char *pack, struct error *err);
 
 #endif

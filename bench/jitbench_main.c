@@ -308,13 +308,14 @@ static int run_kernels(const char *operand)
 		return jitbench_usage("--isa is for the cpu: --device sim:... names the target");
 	if ((path != NULL) + (opt.shape != NULL) != 1)
 		return jitbench_usage("which model? Give one of MODEL, --model and --shape");
-	const struct warm_options o = {
+	const struct key_list_options o = {
 		.target = card      ? target_find(opt.device + 4)
 		          : opt.isa ? target_find(opt.isa)
 		                    : target_native(&err),
-		.kv = warm_kv(kv[kv_type_option(opt.kv_type)]),
-		.activations = strcmp(opt.activations, "f32") == 0 ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
-		.numerics = strcmp(opt.numerics, "exact") == 0 ? WARM_EXACT : WARM_BOUNDED
+		.kv = key_list_kv(kv[kv_type_option(opt.kv_type)]),
+		.activations =
+			strcmp(opt.activations, "f32") == 0 ? KEY_LIST_F32_ACTIVATIONS : KEY_LIST_INT8_ACTIVATIONS,
+		.numerics = strcmp(opt.numerics, "exact") == 0 ? KEY_LIST_EXACT : KEY_LIST_BOUNDED
 	};
 	if (!o.target || !open_header(&m, &packed, path, &header, &err))
 		return fail(err.text);

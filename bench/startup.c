@@ -171,12 +171,12 @@ static void write_pack(const char *path, const jit_model_options *mo, const jit_
 
 	r->unsealed = d && !d->facts.keeps_code;
 	if (d && !r->unsealed) {
-		const struct warm_options o = {
+		const struct key_list_options o = {
 			.target = d->facts.target,
 			.dataflow = d->facts.awaits,
-			.kv = WARM_KV_ANY,
-			.activations = mo->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
-			.numerics = mo->bounded_numerics ? WARM_BOUNDED : WARM_EXACT
+			.kv = KEY_LIST_KV_ANY,
+			.activations = mo->f32_activations ? KEY_LIST_F32_ACTIVATIONS : KEY_LIST_INT8_ACTIVATIONS,
+			.numerics = mo->bounded_numerics ? KEY_LIST_BOUNDED : KEY_LIST_EXACT
 		};
 		r->ok = kernels_write_pack(path, &o, d->linker, mo->cache_dir, &e);
 	} else {

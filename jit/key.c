@@ -37,7 +37,7 @@ static const struct {
 	{ KEY_WINDOW, "win" },        { KEY_BIAS2, "bias2" },         { KEY_GATED, "gated" },
 	{ KEY_WIDE, "wide" },         { KEY_UNSIGNED, "uns" },        { KEY_MMA, "mma" },
 	{ KEY_CAP, "cap" },           { KEY_NORM_LAST, "last" },      { KEY_CENTRED, "mean" },
-	{ KEY_TILED, "tiled" },       { KEY_MILLIONTH, "millionth" }, { KEY_EXPERTS, "experts" },
+	{ KEY_TILED, "tiled" },       { KEY_SHARE_EPS, "shareeps" },  { KEY_EXPERTS, "experts" },
 	{ KEY_SIGMOID, "logistic" },  { KEY_NORMED, "normed" },       { KEY_OF_ALL, "ofall" },
 	{ KEY_SORTED, "sorted" },     { KEY_LATENT, "latent" },       { KEY_BY_HEAD, "byhead" },
 	{ KEY_VALUE_NORM, "vnorm" },  { KEY_SINKS, "sinks" },         { KEY_ROTATES, "rotates" },

@@ -85,7 +85,7 @@ enum key_flags {
 	KEY_NORM_LAST = 1 << 13,  /* (last) with QK_NORM: behind the rotation */
 	KEY_VALUE_NORM = 1 << 15, /* (vnorm) RMS norm per head of values, without weights */
 	KEY_SINKS = 1 << 16,      /* (sinks) the softmax of each head has one more term, without a value */
-	KEY_MILLIONTH = 1 << 17,  /* (millionth) with NORMED: beside the sum that is divided by */
+	KEY_SHARE_EPS = 1 << 17,  /* (shareeps) with NORMED: 1e-6 is added to the sum that is divided by */
 	KEY_TILED = 1 << 20,      /* (tiled) heads of values take those of keys round-robin */
 	KEY_ROTATES = 1 << 22,    /* (rotates) attention that rotates, and stores a position's key and value */
 	KEY_LATENT = 1 << 26,     /* (latent) keys are a latent vector and a rotated part; values the former */

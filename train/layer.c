@@ -82,6 +82,8 @@ const struct model_tensor *layer_tensor(const struct drawing *w, enum tensor_slo
 /* The tensor in a slot; 0: the layer has none. */
 tensor_value layer_weight(struct drawing *w, enum tensor_slot slot)
 {
+	if (slot == TENSOR_SLOTS)
+		return 0;
 	const struct model_tensor *t = layer_tensor(w, slot);
 	struct shape s = { 0 };
 

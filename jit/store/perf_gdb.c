@@ -26,7 +26,7 @@ struct listed {
 	struct listed *next;
 	void *entry;
 };
-struct observe {
+struct perf_gdb {
 	bool jitdump, gdb;
 	struct listed *listed;
 };
@@ -241,7 +241,7 @@ static void tell_gdb(uint32_t action, struct jit_code_entry *e)
 	__jit_debug_descriptor.relevant_entry = NULL;
 }
 
-static void list_code(struct observe *o, const void *code, size_t n, const char *name)
+static void list_code(struct perf_gdb *o, const void *code, size_t n, const char *name)
 {
 	size_t bytes = sizeof(struct symbol_file) + NAME_FUNCTION + strlen(name) + 1;
 	struct listed *l = malloc(sizeof *l);
@@ -278,9 +278,9 @@ static void unlist(struct jit_code_entry *e)
 
 /* ---- both */
 
-struct observe *observe_open(const char *jitdump, bool gdb, struct error *err)
+struct perf_gdb *perf_gdb_open(const char *jitdump, bool gdb, struct error *err)
 {
-	struct observe *o = calloc(1, sizeof *o);
+	struct perf_gdb *o = calloc(1, sizeof *o);
 
 	if (!o) {
 		error_set(err, ERROR_MEMORY, "no memory to tell of code");
@@ -290,11 +290,11 @@ struct observe *observe_open(const char *jitdump, bool gdb, struct error *err)
 		free(o);
 		return NULL;
 	}
-	*o = (struct observe){ .jitdump = jitdump != NULL, .gdb = gdb };
+	*o = (struct perf_gdb){ .jitdump = jitdump != NULL, .gdb = gdb };
 	return o;
 }
 
-void observe_close(struct observe *o)
+void perf_gdb_close(struct perf_gdb *o)
 {
 	if (!o)
 		return;
@@ -311,7 +311,7 @@ void observe_close(struct observe *o)
 	free(o);
 }
 
-bool observe_written(const struct observe *o, struct error *err)
+bool perf_gdb_written(const struct perf_gdb *o, struct error *err)
 {
 	pthread_mutex_lock(&lock);
 	int failed = o->jitdump ? dump.failed : 0;
@@ -321,7 +321,7 @@ bool observe_written(const struct observe *o, struct error *err)
 	return ok;
 }
 
-void observe_code(struct observe *o, const void *code, size_t n, const char *name)
+void perf_gdb_code(struct perf_gdb *o, const void *code, size_t n, const char *name)
 {
 	if (o->jitdump)
 		dump_code(code, n, name);

@@ -12,16 +12,16 @@
 
 #include "base/error.h"
 
-struct observe;
+struct perf_gdb;
 
 /* jitdump: the directory where the file jit-PID.dump is made; NULL: none. gdb: enter code into the list. NULL: err. */
-struct observe *observe_open(const char *jitdump, bool gdb, struct error *err);
+struct perf_gdb *perf_gdb_open(const char *jitdump, bool gdb, struct error *err);
 /* Before the code is unmapped. */
-void observe_close(struct observe *o);
-/* n bytes at `code` are now the function `name`. Thread-safe. What cannot be written is not told; observe_written()
+void perf_gdb_close(struct perf_gdb *o);
+/* n bytes at `code` are now the function `name`. Thread-safe. What cannot be written is not told; perf_gdb_written()
  * says so. */
-void observe_code(struct observe *o, const void *code, size_t n, const char *name);
+void perf_gdb_code(struct perf_gdb *o, const void *code, size_t n, const char *name);
 /* Whether all that was to be in the jitdump file got there. */
-bool observe_written(const struct observe *o, struct error *err);
+bool perf_gdb_written(const struct perf_gdb *o, struct error *err);
 
 #endif

@@ -266,14 +266,14 @@ void registry_set_code(struct registry *r, struct kernel *k, void *code)
 	char key[KEY_TEXT_MAX], name[KEY_TEXT_MAX + OBJECT_NAME + 1];
 
 	k->run = (kernel_fn)(uintptr_t)code;
-	if (!code || (!r->opt.perf_map && !r->opt.observe))
+	if (!code || (!r->opt.perf_map && !r->opt.perf_gdb))
 		return;
 	snprintf(name, sizeof name, "%s%s%s", k->object.name, k->object.name[0] ? "." : "",
 	         key_text(&k->key, key, sizeof key));
 	if (r->opt.perf_map)
 		execmem_perf_map(code, k->object.code_bytes, name);
-	if (r->opt.observe)
-		observe_code(r->opt.observe, code, k->object.code_bytes, name);
+	if (r->opt.perf_gdb)
+		perf_gdb_code(r->opt.perf_gdb, code, k->object.code_bytes, name);
 }
 
 bool registry_runs_here(const struct registry *r, const struct kernel *k)

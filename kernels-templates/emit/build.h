@@ -22,7 +22,7 @@ struct template_kind {
 extern const struct template_kind template_kinds[KEY_KIND_COUNT];
 
 bool matmul_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
-bool narrow_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
+bool to_half_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool interleave_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool norm_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);
 bool quantise_build(struct ir *b, const struct key *key, const struct target *target, struct error *err);

@@ -276,7 +276,7 @@ static void share_sigmoid(const struct route *r, ir_f share[])
 		share[v] = keep_slots(r, v, r->value[v], 0);
 	if (!(r->key->flags & KEY_NORMED))
 		return;
-	float beside = r->key->flags & KEY_MILLIONTH ? 1e-6f : 1e-20f;
+	float beside = r->key->flags & KEY_SHARE_EPS ? 1e-6f : 1e-20f;
 	ir_f sum = ir_fadd(b, math_lane_sum(b, share), ir_fconst(b, beside));
 	for (unsigned v = 0; v < r->parts; v++)
 		share[v] = ir_fdiv(b, share[v], sum);
@@ -315,9 +315,9 @@ static const char *refuse(const struct key *key)
 
 	if (flags & KEY_GREATEST && (flags != KEY_GREATEST || key->kv_heads))
 		return "shares among near experts go with no other flags and no groups";
-	if (flags & ~(uint32_t)(KEY_SIGMOID | KEY_NORMED | KEY_OF_ALL | KEY_BIAS | KEY_MILLIONTH | KEY_SCALED |
+	if (flags & ~(uint32_t)(KEY_SIGMOID | KEY_NORMED | KEY_OF_ALL | KEY_BIAS | KEY_SHARE_EPS | KEY_SCALED |
 	                        KEY_GREATEST) ||
-	    (flags & KEY_SIGMOID && flags & KEY_OF_ALL) || (flags & KEY_MILLIONTH && !(flags & KEY_NORMED)) ||
+	    (flags & KEY_SIGMOID && flags & KEY_OF_ALL) || (flags & KEY_SHARE_EPS && !(flags & KEY_NORMED)) ||
 	    (!(flags & KEY_SIGMOID) && (flags & KEY_NORMED || (flags & KEY_BIAS && key->kv_heads))))
 		return "these flags do not go together";
 	if (key->kv_heads && flags & KEY_SCALED)

@@ -70,7 +70,7 @@ const char *template_schedule_field(const struct key *key, unsigned field, uint3
 
 static bool interleave_or_narrow(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
-	return (key->numerics == NUMERICS_BOUNDED && !target->has_dot2 ? narrow_build
+	return (key->numerics == NUMERICS_BOUNDED && !target->has_dot2 ? to_half_build
 	                                                               : interleave_build)(b, key, target, err);
 }
 

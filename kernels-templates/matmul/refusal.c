@@ -164,9 +164,9 @@ static const char *refuse_shape(const struct question *q, unsigned columns, unsi
 	if (key->rows == 0 || key->k == 0 || key->k % dtype_table[q->r->format->type].block != 0)
 		return "rows and k must be positive, k a multiple of the weights' block";
 	if (key->tile_n == 0 || key->tile_n > columns)
-		return "a column tile has at least one column, and not so many";
+		return "tile_n must be 1 or more, and no more columns than the engine has in a tile";
 	if (key->row_blocks == 0 || key->row_blocks > row_blocks)
-		return "a unit has at least one row block, and not so many";
+		return "row_blocks must be 1 or more, and no more than the engine does at once";
 	if (q->r->block_bytes > INT32_MAX / 2 || numerics_pad(key->k) * 4 * columns > INT32_MAX / 2)
 		return "k is too large";
 	if (numerics_pad(key->rows) * 4 * columns > INT32_MAX)

@@ -36,7 +36,7 @@ static void narrow_f16(struct ir *b, ir_a from, ir_a to)
 	ir_fstore_h(b, to, ir_fmax(b, min, ir_fmin(b, max, x)), 0, 0);
 }
 
-bool narrow_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
+bool to_half_build(struct ir *b, const struct key *key, const struct target *target, struct error *err)
 {
 	bool f16 = key->activation == key_type(DTYPE_F16);
 

@@ -1,5 +1,5 @@
 /* programs/jitrun/jitrun_main.c - the jitrun program: opens the model and the session, and runs what was asked for.
- * Uses nothing but jitrun.h of the library, and the names of targets and samplers.
+ * It uses the library's public headers, and of its internal ones those that the list below names.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -69,7 +69,7 @@ const struct driver_linker *warm_linker(void);
 const struct target *warm_device_target(void);
 bool warm_device_awaits(const struct target *t); /* it is of that target, and device_facts.awaits */
 /* Adds the programs (jit/program_key.h) of a model to its keys. False: err. */
-bool warm_add_programs(const struct model_spec *spec, const struct warm_options *o, struct key **keys, size_t *n,
+bool warm_add_programs(const struct model_spec *spec, const struct key_list_options *o, struct key **keys, size_t *n,
                        struct error *err);
 /* If the cache has the text of that program, it is known from now on of which kernels it is made. */
 void warm_learn_program(struct cache *c, const struct key *key);

@@ -61,12 +61,12 @@ static bool try_program(const struct key *key, bool *made, struct error *err)
 	return *made || why.code == ERROR_UNSUPPORTED || error_set(err, why.code, "%s", why.text);
 }
 
-bool warm_add_programs(const struct model_spec *spec, const struct warm_options *o, struct key **keys, size_t *n,
+bool warm_add_programs(const struct model_spec *spec, const struct key_list_options *o, struct key **keys, size_t *n,
                        struct error *err)
 {
 	struct key *program = NULL, *all = NULL;
 	size_t n_programs;
-	bool ok = warm_programs(spec, o, &program, &n_programs, err);
+	bool ok = key_list_programs(spec, o, &program, &n_programs, err);
 
 	if (ok && !(all = realloc(*keys, (*n + n_programs + 1) * sizeof *all)))
 		ok = error_set(err, ERROR_MEMORY, "no memory for a list of %zu kernels", *n + n_programs);

@@ -129,23 +129,23 @@ static bool add_driver_keys(struct key **keys, size_t *n, struct driver_code by,
 
 bool warm_model_keys(const struct model *m, const struct target *t, struct key **keys, size_t *n, struct error *err)
 {
-	struct warm_options o = { .target = t, .tokens = (uint32_t)warm.batch, .dataflow = warm_device_awaits(t) };
+	struct key_list_options o = { .target = t, .tokens = (uint32_t)warm.batch, .dataflow = warm_device_awaits(t) };
 
-	o.activations = strcmp(warm.activations, "any") == 0   ? WARM_ANY_ACTIVATIONS
-	                : strcmp(warm.activations, "f32") == 0 ? WARM_F32_ACTIVATIONS
-	                                                       : WARM_INT8_ACTIVATIONS;
+	o.activations = strcmp(warm.activations, "any") == 0   ? KEY_LIST_ANY_ACTIVATIONS
+	                : strcmp(warm.activations, "f32") == 0 ? KEY_LIST_F32_ACTIVATIONS
+	                                                       : KEY_LIST_INT8_ACTIVATIONS;
 	/* Classes differ where there are products of matrices, or of pairs. Whether pairs are faster is measured where
 	 * the model runs, so that both are made for either answer. */
-	o.numerics = (!t->has_mma && !t->has_dot2) || strcmp(warm.numerics, "exact") == 0 ? WARM_EXACT
-	             : strcmp(warm.numerics, "any") == 0 || t->has_dot2                   ? WARM_ANY_NUMERICS
-	                                                                                  : WARM_BOUNDED;
-	o.kv = strcmp(warm.kv_type, "any") == 0    ? WARM_KV_ANY
-	       : strcmp(warm.kv_type, "f32") == 0  ? WARM_KV_F32
-	       : strcmp(warm.kv_type, "q8_0") == 0 ? WARM_KV_Q8_0
-	                                           : WARM_KV_F16;
+	o.numerics = (!t->has_mma && !t->has_dot2) || strcmp(warm.numerics, "exact") == 0 ? KEY_LIST_EXACT
+	             : strcmp(warm.numerics, "any") == 0 || t->has_dot2                   ? KEY_LIST_ANY_NUMERICS
+	                                                                                  : KEY_LIST_BOUNDED;
+	o.kv = strcmp(warm.kv_type, "any") == 0    ? KEY_LIST_KV_ANY
+	       : strcmp(warm.kv_type, "f32") == 0  ? KEY_LIST_KV_F32
+	       : strcmp(warm.kv_type, "q8_0") == 0 ? KEY_LIST_KV_Q8_0
+	                                           : KEY_LIST_KV_F16;
 	if (warm.tuned && t->backend->host_runs && !(o.tune = warm_open_tune(true, err)))
 		return false;
-	bool ok = warm_keys(&m->spec, &o, keys, n, err);
+	bool ok = key_list_kernels(&m->spec, &o, keys, n, err);
 	if (ok && t == warm_device_target()) {
 		ok = warm_add_programs(&m->spec, &o, keys, n, err) && add_driver_keys(keys, n, warm_linker()->by, err);
 		if (!ok) {

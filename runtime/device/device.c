@@ -56,12 +56,12 @@ bool device_has_kernel(struct device *d, struct registry *r, const struct key *k
 }
 
 void device_load_programs(struct device *d, struct registry *r, const struct model_spec *spec,
-                          const struct warm_options *o)
+                          const struct key_list_options *o)
 {
 	struct key *program = NULL;
 	size_t n = 0;
 
-	if (d->ready && warm_programs(spec, o, &program, &n, NULL))
+	if (d->ready && key_list_programs(spec, o, &program, &n, NULL))
 		for (size_t i = 0; i < n; i++)
 			d->ready(d, r, &program[i], NULL);
 	free(program);

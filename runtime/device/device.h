@@ -121,11 +121,11 @@ bool device_upload_addresses(struct device *d, void *to, uint8_t *const from[], 
 /* Has a kernel's code in the registry, and all that is needed beside it. False: err. */
 bool device_has_kernel(struct device *d, struct registry *r, const struct key *key, struct error *err);
 
-/* The same of the programs that a model's passes of one token can be made into (warm_programs()), as far as they can be
- * had: they are not needed. */
-struct warm_options;
+/* The same of the programs that a model's passes of one token can be made into (key_list_programs()), as far as they
+ * can be had: they are not needed. */
+struct key_list_options;
 void device_load_programs(struct device *d, struct registry *r, const struct model_spec *spec,
-                          const struct warm_options *o);
+                          const struct key_list_options *o);
 
 /* Every device that could be opened here, and what there is of others, with the reason why not. */
 struct device_entry {
@@ -162,11 +162,11 @@ void device_make_kernels(struct registry *r, const struct key *key, size_t n, st
 /* The same of a plan's. False: no memory for their list. */
 bool device_make_plan(struct registry *r, const struct plan *p, struct pool *pool, struct error *err);
 
-/* Of a plan's `even`: all units. */
+/* Of a plan's static_share: all units. */
 enum { HOST_SCHEDULE_SHARE_ONE = 1024 };
 /* The `run` of host devices' streams: the plan's stages in order, the units of each handed out in shares to the pool's
- * threads that are there. Leaves in p->even what this run says of the next: how much of its units every worker takes in
- * one piece. */
+ * threads that are there. Leaves in p->static_share what this run says of the next: how much of its units every worker
+ * takes in one piece. */
 bool host_schedule_run(struct stream *s, struct plan *p, struct pool *pool, struct error *err);
 
 #endif

@@ -21,7 +21,7 @@ struct pass {
 
 struct compile_ahead {
 	struct compile_ahead_options opt;
-	struct warm_passes *passes;
+	struct key_list_passes *passes;
 	struct pass pass[PASSES_MAX];
 	unsigned n_passes;
 	pthread_t thread;
@@ -54,7 +54,7 @@ struct compile_ahead *compile_ahead_open(const struct compile_ahead_options *o, 
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->added, NULL);
 	pthread_cond_init(&r->finished, NULL);
-	r->passes = warm_passes_open(o->spec, err);
+	r->passes = key_list_passes_open(o->spec, err);
 	if (r->passes)
 		return r;
 	compile_ahead_close(r);
@@ -72,7 +72,7 @@ void compile_ahead_close(struct compile_ahead *r)
 		pthread_mutex_unlock(&r->lock);
 		pthread_join(r->thread, NULL);
 	}
-	warm_passes_close(r->passes);
+	key_list_passes_close(r->passes);
 	pthread_mutex_destroy(&r->lock);
 	pthread_cond_destroy(&r->added);
 	pthread_cond_destroy(&r->finished);
@@ -207,7 +207,7 @@ void compile_ahead_request(struct compile_ahead *r, uint32_t tokens, enum plan_l
 		memmove(r->pass + PASSES_MAX / 2, r->pass + PASSES_MAX / 2 + 1, (PASSES_MAX / 2 - 1) * sizeof *r->pass);
 		at = --r->n_passes;
 	}
-	if (!warm_pass_keys(r->passes, r->opt.kv, tokens, logits, &r->opt.plan, tuned, &keys, &n, &ignored))
+	if (!key_list_of_pass(r->passes, r->opt.kv, tokens, logits, &r->opt.plan, tuned, &keys, &n, &ignored))
 		return;
 	r->pass[at] = (struct pass){ tokens, logits, add_missing(r, keys, n) };
 	r->n_passes += at == r->n_passes;

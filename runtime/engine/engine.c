@@ -28,11 +28,11 @@ static bool open_stream(struct engine *e, const struct engine_options *o, struct
 static bool need_kernels(const struct engine *e, const struct cancel *cancel, struct error *err)
 {
 	const jit_model *m = e->model;
-	const struct warm_options o = {
+	const struct key_list_options o = {
 		.target = m->target,
-		.activations = m->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
-		.kv = warm_kv(e->kv.type),
-		.numerics = m->bounded && !e->exact ? WARM_BOUNDED : WARM_EXACT,
+		.activations = m->f32_activations ? KEY_LIST_F32_ACTIVATIONS : KEY_LIST_INT8_ACTIVATIONS,
+		.kv = key_list_kv(e->kv.type),
+		.numerics = m->bounded && !e->exact ? KEY_LIST_BOUNDED : KEY_LIST_EXACT,
 		.tokens = e->batch,
 		.dataflow = m->device->facts.awaits,
 		.usual = true
@@ -40,7 +40,7 @@ static bool need_kernels(const struct engine *e, const struct cancel *cancel, st
 	struct key *keys;
 	size_t n;
 
-	if (!warm_keys(&m->file.spec, &o, &keys, &n, err))
+	if (!key_list_kernels(&m->file.spec, &o, &keys, &n, err))
 		return false;
 	bool ok = true;
 	for (size_t i = 0; ok && i < n; i++)
@@ -53,7 +53,7 @@ static bool need_kernels(const struct engine *e, const struct cancel *cancel, st
 /* What decoding will need is made while the prompt is fed. Not where all kernels are there (sealed), where a kernel is
  * not all that is needed or no code is kept, as programs are made of kernels pass by pass (cards) or none is made
  * (reference), or a dump should show kernels in the order of their use. */
-static bool open_regime(struct engine *e, struct error *err)
+static bool open_compile_ahead(struct engine *e, struct error *err)
 {
 	const jit_model *m = e->model;
 	const struct compile_ahead_options o = {
@@ -123,7 +123,7 @@ bool engine_open(struct engine *e, const struct engine_options *o, struct error 
 		return false;
 	e->tune_passes = m->tune_passes;
 	set_parts(e);
-	return open_profile(e, o->profile, err) && open_regime(e, err) &&
+	return open_profile(e, o->profile, err) && open_compile_ahead(e, err) &&
 	       (!model_leads(m) || engine_tell_open(e, o->threads, err));
 }
 

@@ -65,7 +65,7 @@ static bool open_code(jit_compute *c, const jit_compute_options *o, struct error
 
 	if ((o->perf_map && !execmem_perf_map_open(err)) || !generated_dump(&c->dump_ir, o->dump_ir, err) ||
 	    !generated_dump(&c->dump_asm, o->dump_asm, err) || !generated_cache(&c->cache, &kept, err) ||
-	    ((o->jitdump || o->gdb) && !(c->observe = observe_open(o->jitdump, o->gdb != 0, err))))
+	    ((o->jitdump || o->gdb) && !(c->perf_gdb = perf_gdb_open(o->jitdump, o->gdb != 0, err))))
 		return false;
 	c->perf_map = o->perf_map != 0;
 	c->builder = (struct compile_builder){ .build = build, .name = name_of, .user = c };
@@ -75,7 +75,7 @@ static bool open_code(jit_compute *c, const jit_compute_options *o, struct error
 			.users = &c->builder,
 			.cache = c->cache,
 			.perf_map = c->perf_map,
-			.observe = c->observe,
+			.perf_gdb = c->perf_gdb,
 			.sealed = c->sealed,
 			.dump_ir = c->dump_ir,
 			.dump_asm = c->dump_asm },
@@ -138,8 +138,8 @@ int jit_compute_written(jit_compute *c, jit_error *err)
 	if (!NEEDED(c, &e))
 		return model_report(err, &e);
 	if (generated_dump_written(c->dump_ir, "IR", &e) && generated_dump_written(c->dump_asm, "machine code", &e) &&
-	    c->observe)
-		observe_written(c->observe, &e);
+	    c->perf_gdb)
+		perf_gdb_written(c->perf_gdb, &e);
 	if (c->perf_map && !execmem_perf_map_written())
 		error_set(&e, ERROR_IO, "/tmp/perf-%ld.map: could not be written whole", (long)getpid());
 	return model_report(err, &e);
@@ -152,7 +152,7 @@ void jit_compute_close(jit_compute *c)
 	if (c->stream)
 		c->stream->close(c->stream);
 	pool_close(c->pool);
-	observe_close(c->observe);
+	perf_gdb_close(c->perf_gdb);
 	if (c->registry)
 		registry_close(c->registry);
 	if (c->cache)

@@ -21,7 +21,7 @@ struct jit_compute {
 	struct cache *cache;
 	struct registry *registry;
 	struct tune *tune; /* which constants of kernels are fastest here */
-	struct observe *observe;
+	struct perf_gdb *perf_gdb;
 	FILE *dump_ir, *dump_asm;
 	bool perf_map, sealed;
 	struct pool *pool;

@@ -58,11 +58,11 @@ static const char *own_kernels(const jit_model *m, const char *path)
  * be read is no such miss, and an error here. */
 static bool load_kept(jit_model *m, const jit_cancel *cancel, struct error *err)
 {
-	const struct warm_options o = {
+	const struct key_list_options o = {
 		.target = m->target,
-		.activations = m->f32_activations ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
-		.kv = WARM_KV_ANY,
-		.numerics = m->bounded ? WARM_BOUNDED : WARM_EXACT,
+		.activations = m->f32_activations ? KEY_LIST_F32_ACTIVATIONS : KEY_LIST_INT8_ACTIVATIONS,
+		.kv = KEY_LIST_KV_ANY,
+		.numerics = m->bounded ? KEY_LIST_BOUNDED : KEY_LIST_EXACT,
 		.dataflow = m->device->facts.awaits,
 		.tune = m->tune
 	};
@@ -70,7 +70,7 @@ static bool load_kept(jit_model *m, const jit_cancel *cancel, struct error *err)
 	struct key *keys;
 	size_t n, loaded = 0;
 
-	if (!warm_keys(&m->file.spec, &o, &keys, &n, err))
+	if (!key_list_kernels(&m->file.spec, &o, &keys, &n, err))
 		return false;
 	registry_load(m->registry, keys, n);
 	for (size_t i = 0; i < n && (why.code == ERROR_NONE || why.code == ERROR_UNSUPPORTED); i++) {
@@ -240,13 +240,13 @@ static bool open_parts(jit_model *m, const char *path, const jit_model_options *
 	if (m->ranks && !model_ranks_greet(m, o, err))
 		return false;
 	model_describe(&m->file, m->description, sizeof m->description);
-	if ((o->jitdump || o->gdb) && !(m->observe = observe_open(o->jitdump, o->gdb != 0, err)))
+	if ((o->jitdump || o->gdb) && !(m->perf_gdb = perf_gdb_open(o->jitdump, o->gdb != 0, err)))
 		return false;
 	struct registry_options ro = {
 		.build = template_build,
 		.cache = m->cache,
 		.perf_map = o->perf_map != 0,
-		.observe = m->observe,
+		.perf_gdb = m->perf_gdb,
 		.dump_ir = m->dump_ir,
 		.dump_asm = m->dump_asm,
 		.sealed = m->sealed
@@ -292,8 +292,8 @@ int jit_model_written(jit_model *m, jit_error *err)
 	if (!NEEDED(m, &e))
 		return model_report(err, &e);
 	if (generated_dump_written(m->dump_ir, "IR", &e) && generated_dump_written(m->dump_asm, "machine code", &e) &&
-	    m->observe)
-		observe_written(m->observe, &e);
+	    m->perf_gdb)
+		perf_gdb_written(m->perf_gdb, &e);
 	if (m->perf_map && !execmem_perf_map_written())
 		error_set(&e, ERROR_IO, "/tmp/perf-%ld.map: could not be written whole", (long)getpid());
 	return model_report(err, &e);
@@ -312,7 +312,7 @@ void jit_model_close(jit_model *m)
 {
 	if (!m)
 		return;
-	observe_close(m->observe);
+	perf_gdb_close(m->perf_gdb);
 	if (m->registry)
 		registry_close(m->registry);
 	if (m->cache)

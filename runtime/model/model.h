@@ -21,10 +21,10 @@ struct jit_model {
 	struct weights weights;
 	struct cache *cache;
 	struct registry *registry;
-	struct observe *observe; /* NULL: nobody is told of code */
-	struct tune *tune;       /* NULL: kernels have their usual schedules */
-	unsigned tune_passes;    /* that a session may spend on finding out more */
-	struct ranks *ranks;     /* that compute it together (ranks/ranks.h); NULL: this process alone */
+	struct perf_gdb *perf_gdb; /* NULL: nobody is told of code */
+	struct tune *tune;         /* NULL: kernels have their usual schedules */
+	unsigned tune_passes;      /* that a session may spend on finding out more */
+	struct ranks *ranks;       /* that compute it together (ranks/ranks.h); NULL: this process alone */
 	struct device *device;
 	const struct target *target; /* the device's */
 	bool f32_activations, bounded;

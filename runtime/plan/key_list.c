@@ -87,7 +87,7 @@ static bool same_kind(const struct layer_kind *a, const struct layer_kind *b)
 }
 
 /* A model of one layer of each kind. */
-struct warm_passes {
+struct key_list_passes {
 	struct model_spec spec;
 	struct model_layer *layer;
 	uint8_t *sliding, *mixer;
@@ -95,7 +95,7 @@ struct warm_passes {
 	struct weights weights;
 };
 
-static void sample_free(struct warm_passes *m)
+static void sample_free(struct key_list_passes *m)
 {
 	weights_close(&m->weights);
 	free(m->layer);
@@ -104,15 +104,15 @@ static void sample_free(struct warm_passes *m)
 	free(m->mixer);
 }
 
-static bool sample_make(struct warm_passes *m, const struct model_spec *spec, struct error *err)
+static bool sample_make(struct key_list_passes *m, const struct model_spec *spec, struct error *err)
 {
 	uint32_t n = 0;
 
-	*m = (struct warm_passes){ .spec = *spec,
-		                   .layer = calloc(spec->layers, sizeof *m->layer),
-		                   .sliding = calloc(spec->layers, 1),
-		                   .mixer = calloc(spec->layers, 1),
-		                   .sizes = calloc(spec->layers, sizeof *m->sizes) };
+	*m = (struct key_list_passes){ .spec = *spec,
+		                       .layer = calloc(spec->layers, sizeof *m->layer),
+		                       .sliding = calloc(spec->layers, 1),
+		                       .mixer = calloc(spec->layers, 1),
+		                       .sizes = calloc(spec->layers, sizeof *m->sizes) };
 	struct layer_kind *seen = calloc(spec->layers, sizeof *seen);
 	bool ok = m->layer && m->sliding && m->mixer && m->sizes && seen
 	                  ? true
@@ -190,7 +190,7 @@ static bool add_kernels(struct key_set *set, struct plan *p, const struct plan_o
 	return ok;
 }
 
-static bool add_plan(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
+static bool add_plan(struct key_set *set, const struct key_list_passes *m, enum dtype kv, uint32_t tokens,
                      enum plan_logits logits, const struct plan_options *opt, bool schedules, struct error *err)
 {
 	struct plan p;
@@ -200,20 +200,20 @@ static bool add_plan(struct key_set *set, const struct warm_passes *m, enum dtyp
 }
 
 /* Two sequences that have a token each. */
-static bool add_pair(struct key_set *set, const struct warm_passes *m, enum dtype kv, const struct plan_options *opt,
-                     bool schedules, struct error *err)
+static bool add_pair(struct key_set *set, const struct key_list_passes *m, enum dtype kv,
+                     const struct plan_options *opt, bool schedules, struct error *err)
 {
 	struct plan p;
 
 	return plan_outline_pair(&p, &m->spec, &m->weights, kv, opt, err) && add_kernels(set, &p, opt, schedules, err);
 }
 
-static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
+static bool add_passes(struct key_set *set, const struct key_list_passes *m, enum dtype kv, uint32_t tokens,
                        const struct plan_options *opt, bool schedules, struct error *err);
 
 /* Passes of several tokens that would be dataflow passes, or have their context in parts, but for how long the context
  * is, or how the tokens are distributed to sequences. */
-static bool add_plain_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
+static bool add_plain_passes(struct key_set *set, const struct key_list_passes *m, enum dtype kv, uint32_t tokens,
                              const struct plan_options *opt, bool schedules, struct error *err)
 {
 	const uint32_t small = tokens < PLAN_DATAFLOW_MAX ? tokens : PLAN_DATAFLOW_MAX;
@@ -228,7 +228,7 @@ static bool add_plain_passes(struct key_set *set, const struct warm_passes *m, e
 }
 
 /* Of texts that are encoded: their passes give all rows, behind the final norm. */
-static bool add_encodings(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
+static bool add_encodings(struct key_set *set, const struct key_list_passes *m, enum dtype kv, uint32_t tokens,
                           const struct plan_options *opt, bool schedules, struct error *err)
 {
 	struct plan_widths seen = { 0 };
@@ -241,7 +241,7 @@ static bool add_encodings(struct key_set *set, const struct warm_passes *m, enum
 }
 
 /* Every pass that a session makes: of any width without logits or with the last ones, and narrow ones with all. */
-static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dtype kv, uint32_t tokens,
+static bool add_passes(struct key_set *set, const struct key_list_passes *m, enum dtype kv, uint32_t tokens,
                        const struct plan_options *opt, bool schedules, struct error *err)
 {
 	struct plan_widths seen = { 0 };
@@ -257,9 +257,9 @@ static bool add_passes(struct key_set *set, const struct warm_passes *m, enum dt
 	       (add_parts(set, err) && add_plain_passes(set, m, kv, tokens, opt, schedules, err));
 }
 
-struct warm_passes *warm_passes_open(const struct model_spec *spec, struct error *err)
+struct key_list_passes *key_list_passes_open(const struct model_spec *spec, struct error *err)
 {
-	struct warm_passes *m = malloc(sizeof *m);
+	struct key_list_passes *m = malloc(sizeof *m);
 
 	if (!m)
 		error_set(err, ERROR_MEMORY, "no memory for the outline of a model");
@@ -269,15 +269,15 @@ struct warm_passes *warm_passes_open(const struct model_spec *spec, struct error
 	return NULL;
 }
 
-void warm_passes_close(struct warm_passes *m)
+void key_list_passes_close(struct key_list_passes *m)
 {
 	if (m)
 		sample_free(m);
 	free(m);
 }
 
-bool warm_pass_keys(const struct warm_passes *m, enum dtype kv, uint32_t tokens, enum plan_logits logits,
-                    const struct plan_options *opt, bool schedules, struct key **keys, size_t *n, struct error *err)
+bool key_list_of_pass(const struct key_list_passes *m, enum dtype kv, uint32_t tokens, enum plan_logits logits,
+                      const struct plan_options *opt, bool schedules, struct key **keys, size_t *n, struct error *err)
 {
 	struct key_set set = { 0 };
 	bool ok = add_plan(&set, m, kv, tokens, logits, opt, schedules, err);
@@ -317,11 +317,11 @@ static bool sort_keys(struct key_set *set, struct error *err)
 	return true;
 }
 
-/* In the order of the bits WARM_KV_*. */
+/* In the order of the bits KEY_LIST_KV_*. */
 static const enum dtype kv_types[] = { DTYPE_F16, DTYPE_F32, DTYPE_Q8_0 };
 enum { KV_TYPES = sizeof kv_types / sizeof *kv_types };
 
-unsigned warm_kv(enum dtype type)
+unsigned key_list_kv(enum dtype type)
 {
 	for (unsigned i = 0; i < KV_TYPES; i++)
 		if (kv_types[i] == type)
@@ -359,7 +359,7 @@ static bool add_other_kv(struct key_set *set, size_t from, unsigned kv, struct e
 }
 
 /* Of the widest pass: draft tokens do not depend on how long prompts are, and texts that are encoded are whole. */
-static uint32_t max_tokens(const struct model_spec *spec, const struct warm_options *opt)
+static uint32_t max_tokens(const struct model_spec *spec, const struct key_list_options *opt)
 {
 	const uint32_t context = spec->context_train < PLAN_ENCODED_MAX ? spec->context_train : PLAN_ENCODED_MAX,
 		       min = !spec->encodes               ? SPECULATE_MAX
@@ -370,14 +370,14 @@ static uint32_t max_tokens(const struct model_spec *spec, const struct warm_opti
 	return wanted > min ? wanted : min;
 }
 
-bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n,
-               struct error *err)
+bool key_list_kernels(const struct model_spec *spec, const struct key_list_options *opt, struct key **keys, size_t *n,
+                      struct error *err)
 {
 	const uint32_t tokens = max_tokens(spec, opt);
 	struct key_set set = { 0 };
 	struct tune *tune = opt->tune && tune_any(opt->tune) ? opt->tune : NULL;
-	struct warm_passes m;
-	const unsigned kv = !spec->encodes ? opt->kv : opt->kv & WARM_KV_ANY ? WARM_KV_F32 : 0;
+	struct key_list_passes m;
+	const unsigned kv = !spec->encodes ? opt->kv : opt->kv & KEY_LIST_KV_ANY ? KEY_LIST_KV_F32 : 0;
 	bool ok;
 
 	if (!sample_make(&m, spec, err))
@@ -392,9 +392,9 @@ bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, st
 			                   .dataflow = opt->dataflow };
 		struct plan_options tuned = po;
 		tuned.tune = tune;
-		if (!((opt->numerics ? opt->numerics : WARM_EXACT) >> bounded & 1))
+		if (!((opt->numerics ? opt->numerics : KEY_LIST_EXACT) >> bounded & 1))
 			continue;
-		if (!(opt->activations >> f32 & 1) || !(kv & WARM_KV_ANY))
+		if (!(opt->activations >> f32 & 1) || !(kv & KEY_LIST_KV_ANY))
 			continue;
 		/* Where attention of several tokens copies ahead, its units and parts depend on the type. */
 		const bool alike = !opt->target->block_bytes;
@@ -417,8 +417,8 @@ bool warm_keys(const struct model_spec *spec, const struct warm_options *opt, st
 
 /* ---- programs */
 
-static bool add_program(struct key_set *set, const struct warm_passes *m, enum dtype kv, const struct plan_options *opt,
-                        struct error *err)
+static bool add_program(struct key_set *set, const struct key_list_passes *m, enum dtype kv,
+                        const struct plan_options *opt, struct error *err)
 {
 	struct key_set kernels = { 0 };
 	struct key program;
@@ -432,11 +432,11 @@ static bool add_program(struct key_set *set, const struct warm_passes *m, enum d
 	return ok;
 }
 
-bool warm_programs(const struct model_spec *spec, const struct warm_options *opt, struct key **keys, size_t *n,
-                   struct error *err)
+bool key_list_programs(const struct model_spec *spec, const struct key_list_options *opt, struct key **keys, size_t *n,
+                       struct error *err)
 {
 	struct key_set set = { 0 };
-	struct warm_passes m;
+	struct key_list_passes m;
 	bool ok = true;
 
 	*keys = NULL;
@@ -452,7 +452,7 @@ bool warm_programs(const struct model_spec *spec, const struct warm_options *opt
 			                         .f32_activations = f32,
 			                         .bounded = bounded,
 			                         .context = spec->latent.rank ? PLAN_WHOLE : PLAN_PARTS };
-		if ((opt->numerics ? opt->numerics : WARM_EXACT) >> bounded & 1 && opt->activations >> f32 & 1 &&
+		if ((opt->numerics ? opt->numerics : KEY_LIST_EXACT) >> bounded & 1 && opt->activations >> f32 & 1 &&
 		    opt->kv >> kv & 1)
 			ok = add_program(&set, &m, kv_types[kv], &po, err);
 	}

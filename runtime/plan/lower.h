@@ -68,7 +68,7 @@ struct plan_builder {
 	const struct plan_buffers *buf;
 	const struct plan_cache *kv;
 	const struct plan_options *opt;
-	size_t launch_capacity, args_used, changing_capacity;
+	size_t op_capacity, args_used, changing_capacity;
 	uint32_t n; /* tokens */
 	/* Whose they are; and of which of them ops are added, `spans` outside of a loop over plan_span_at(). */
 	const struct plan_span *span;

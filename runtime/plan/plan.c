@@ -45,7 +45,7 @@ static uint32_t find_kernel(struct plan_builder *b, const struct key *key)
 		if (k->rows == key->rows && k->k == key->k && k->tile_n == key->tile_n && key_equal(k, key))
 			return (uint32_t)i;
 	}
-	assert(p->n_kernels < b->launch_capacity);
+	assert(p->n_kernels < b->op_capacity);
 	p->kernel[p->n_kernels] = (struct plan_kernel){ .key = *key };
 	return (uint32_t)p->n_kernels++;
 }
@@ -83,7 +83,7 @@ void plan_expect_kernel(struct plan_builder *b, const struct key *key) { find_ke
 uint64_t *plan_add_op(struct plan_builder *b, const struct key *key, int64_t begin, int64_t end)
 {
 	struct plan *p = b->p;
-	assert(p->n_ops < b->launch_capacity && template_args(key) <= PLAN_ARGS_MAX);
+	assert(p->n_ops < b->op_capacity && template_args(key) <= PLAN_ARGS_MAX);
 	struct plan_op *l = &p->op[p->n_ops++];
 	struct key scheduled = *key;
 	if (!key->schedule)
@@ -121,7 +121,7 @@ const struct plan_span *plan_span_at(struct plan_builder *b, uint32_t sequence)
 static bool make_room(struct plan_builder *b)
 {
 	struct plan *p = b->p;
-	size_t n = b->launch_capacity, layers = b->spec->layers;
+	size_t n = b->op_capacity, layers = b->spec->layers;
 
 	p->kernel = malloc(n * sizeof *p->kernel);
 	p->op = malloc(n * (sizeof *p->op + PLAN_ARGS_MAX * sizeof *p->args) +
@@ -154,7 +154,7 @@ bool plan_of_graph(struct plan_builder *b, const struct graph *g, enum plan_logi
 	p->tokens = b->n;
 	p->logits = which;
 	b->sequence = b->spans;
-	b->launch_capacity = spec->layers * layer_launches + LAUNCHES_OUTSIDE + b->spans;
+	b->op_capacity = spec->layers * layer_launches + LAUNCHES_OUTSIDE + b->spans;
 	b->changing_capacity = (size_t)spec->layers * (CHANGING_PER_LAYER * b->spans + 2 * each);
 	if (!make_room(b))
 		return no_memory(p, spec, err);

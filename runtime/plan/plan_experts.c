@@ -56,7 +56,7 @@ void lower_route(struct plan_builder *b, const struct graph_node *n)
 	key.kv_heads = s->expert_groups;
 	key.k = s->expert_groups_used;
 	key.flags = (s->router_sigmoid ? KEY_SIGMOID | (s->router_normed ? KEY_NORMED : 0) |
-	                                         (s->router_normed && s->router_share_eps ? KEY_MILLIONTH : 0)
+	                                         (s->router_normed && s->router_share_eps ? KEY_SHARE_EPS : 0)
 	             : !s->router_normed ? KEY_OF_ALL
 	                                 : 0) |
 	            (bias ? KEY_BIAS : 0) | (times ? KEY_SCALED : 0);

@@ -2,6 +2,7 @@
 #include "server/api/generate.h"
 
 #include "base/json_write.h"
+#include "grammar/machine/effort.h"
 #include "runtime/session/session.h"
 #include "runtime/session/session_share.h"
 #include "server/engine/batcher.h"

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "base/json_write.h"
+#include "grammar/machine/effort.h"
 #include "runtime/host/system.h"
 #include "runtime/session/session.h"
 #include "server/http/server.h"

@@ -282,13 +282,13 @@ static void prepare_warming(struct warming *w)
 	struct error err = { 0 };
 	char path[1024];
 	struct model m;
-	const struct warm_options opt = { .target = &target_table[TARGET_AVX2],
-		                          .activations = WARM_INT8_ACTIVATIONS,
-		                          .kv = WARM_KV_F16,
-		                          .tokens = 2 };
+	const struct key_list_options opt = { .target = &target_table[TARGET_AVX2],
+		                              .activations = KEY_LIST_INT8_ACTIVATIONS,
+		                              .kv = KEY_LIST_KV_F16,
+		                              .tokens = 2 };
 
 	if (!model_open(&m, source_path(path, "models/tale-q8_0.gguf"), MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err) ||
-	    !warm_keys(&m.spec, &opt, &w->key, &w->n, &err))
+	    !key_list_kernels(&m.spec, &opt, &w->key, &w->n, &err))
 		fail_msg("%s", err.text);
 	model_close(&m);
 	w->expected = calloc(w->n, sizeof *w->expected);

@@ -97,7 +97,7 @@ static void draw_route(struct trial *t)
 	k->heads = between(1, k->rows < 8 ? k->rows : 8);
 	if (trial_draw(2)) {
 		k->flags = KEY_SIGMOID | flag(KEY_NORMED) | flag(KEY_BIAS);
-		k->flags |= k->flags & KEY_NORMED ? flag(KEY_MILLIONTH) : 0;
+		k->flags |= k->flags & KEY_NORMED ? flag(KEY_SHARE_EPS) : 0;
 	} else {
 		k->flags = flag(KEY_OF_ALL);
 	}

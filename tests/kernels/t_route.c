@@ -138,7 +138,7 @@ static void plain_route(const struct key *k, const float *logits, const float *b
 		part[s] = sigmoid ? logistic(logits[chosen[s]]) : plain_exp(logits[chosen[s]] - max);
 	for (uint32_t e = 0; e < k->rows; e++)
 		all[e % 32] = all[e % 32] + plain_exp(logits[e] - max);
-	float beside = k->flags & KEY_MILLIONTH ? 1e-6f : 1e-20f;
+	float beside = k->flags & KEY_SHARE_EPS ? 1e-6f : 1e-20f;
 	float sum = sigmoid ? lane_sum(part) + beside : lane_sum(k->flags & KEY_OF_ALL ? all : part);
 	for (uint32_t s = 0; s < k->heads; s++) {
 		share[s] = !sigmoid || k->flags & KEY_NORMED ? part[s] / sum : part[s];
@@ -197,7 +197,7 @@ static const uint32_t modes[] = {
 	KEY_SIGMOID,
 	KEY_SIGMOID | KEY_NORMED,
 	KEY_SIGMOID | KEY_NORMED | KEY_BIAS,
-	KEY_SIGMOID | KEY_NORMED | KEY_MILLIONTH,
+	KEY_SIGMOID | KEY_NORMED | KEY_SHARE_EPS,
 	KEY_SCALED,
 	KEY_BIAS,
 	KEY_BIAS | KEY_OF_ALL,
@@ -429,7 +429,7 @@ static void test_refusals(void **unused)
 		{ .kind = KEY_ROUTE, .rows = 64, .heads = 33 },
 		{ .kind = KEY_ROUTE, .rows = 1025, .heads = 8 },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_SIGMOID | KEY_OF_ALL },
-		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_SIGMOID | KEY_MILLIONTH },
+		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_SIGMOID | KEY_SHARE_EPS },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .kv_heads = 4, .k = 2, .flags = KEY_BIAS },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_NORMED },
 		{ .kind = KEY_ROUTE, .rows = 8, .heads = 2, .flags = KEY_GREATEST | KEY_OF_ALL },

@@ -43,4 +43,10 @@ if grep -q '^CC = .*gcc' Makefile; then
 		[ -z "$(LC_ALL=C comm -13 "$dir/statics" "$dir/allowed")" ]
 fi
 echo "# $(wc -l < "$dir/statics") writable variables"
+
+# Which rooms use symbols of which.
+status=0
+"$top/scripts/symbols.sh" > "$dir/uses" || status=$?
+[ $status = 77 ] || check "rooms use what they may: $(grep -v '^#' "$dir/uses" | tr '\n' ';')" [ $status = 0 ]
+grep '^#' "$dir/uses" || :
 finish

@@ -42,7 +42,7 @@ void do_route(struct checker *c, const struct key *k, const uint64_t *arg, int64
 	const struct model_spec *s = &c->s->spec;
 	const uint32_t i = layer_of(c, arg[ROUTE_LOGITS], ROUTED);
 	const struct weights_layer *l = &c->s->layer[i];
-	const uint32_t normed = (s->router_normed ? KEY_NORMED : 0) | (s->router_share_eps ? KEY_MILLIONTH : 0),
+	const uint32_t normed = (s->router_normed ? KEY_NORMED : 0) | (s->router_share_eps ? KEY_SHARE_EPS : 0),
 		       flags = s->router_sigmoid   ? KEY_SIGMOID | normed
 	                       : !s->router_normed ? KEY_OF_ALL
 	                                           : 0;

@@ -31,7 +31,8 @@ static char model_path[1024], dir[64], pack[96];
 static void make_pack(const char *path, const struct target *t, const char *left_out)
 {
 	warm_pack(model_path, path,
-	          &(struct warm_options){ .target = t, .activations = WARM_INT8_ACTIVATIONS, .kv = WARM_KV_ANY },
+	          &(struct key_list_options){
+			  .target = t, .activations = KEY_LIST_INT8_ACTIVATIONS, .kv = KEY_LIST_KV_ANY },
 	          left_out);
 }
 
@@ -169,12 +170,12 @@ static void tell(const char *path, const char *kept)
 
 	assert_true(t && c);
 	assert_true(model_open(&m, model_path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err));
-	assert_true(warm_keys(&m.spec,
-	                      &(struct warm_options){ .target = target_native(NULL),
-	                                              .activations = WARM_INT8_ACTIVATIONS,
-	                                              .kv = WARM_KV_ANY,
-	                                              .usual = true },
-	                      &keys, &n, &err));
+	assert_true(key_list_kernels(&m.spec,
+	                             &(struct key_list_options){ .target = target_native(NULL),
+	                                                         .activations = KEY_LIST_INT8_ACTIVATIONS,
+	                                                         .kv = KEY_LIST_KV_ANY,
+	                                                         .usual = true },
+	                             &keys, &n, &err));
 	for (size_t i = 0; i < n; i++) {
 		struct object o = { 0 };
 		char text[KEY_TEXT_MAX];

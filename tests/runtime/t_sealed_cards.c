@@ -62,13 +62,13 @@ static bool all_but_one(const char *key) { return strcmp(key, left_out) != 0; }
 
 /* Text and the driver's code of a model's programs, which are behind n other keys. */
 static bool with_programs;
-static size_t add_programs(const struct model_spec *spec, const struct warm_options *o, struct key **keys, size_t n)
+static size_t add_programs(const struct model_spec *spec, const struct key_list_options *o, struct key **keys, size_t n)
 {
 	struct error err = { 0 };
 	struct key *program;
 	size_t more;
 
-	assert_true(warm_programs(spec, o, &program, &more, &err));
+	assert_true(key_list_programs(spec, o, &program, &more, &err));
 	assert_true(more > 0);
 	*keys = realloc(*keys, (n + more) * sizeof **keys);
 	assert_non_null(*keys);
@@ -86,12 +86,12 @@ static void make_pack(const char *path, const char *device, bool (*keep)(const c
 	size_t n, made = 0;
 
 	assert_true(d && model_open(&m, model_path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err));
-	const struct warm_options o = { .target = d->facts.target,
-		                        .activations = WARM_INT8_ACTIVATIONS,
-		                        .kv = WARM_KV_F16,
-		                        .tokens = BATCH,
-		                        .dataflow = d->facts.awaits };
-	assert_true(warm_keys(&m.spec, &o, &keys, &n, &err));
+	const struct key_list_options o = { .target = d->facts.target,
+		                            .activations = KEY_LIST_INT8_ACTIVATIONS,
+		                            .kv = KEY_LIST_KV_F16,
+		                            .tokens = BATCH,
+		                            .dataflow = d->facts.awaits };
+	assert_true(key_list_kernels(&m.spec, &o, &keys, &n, &err));
 	if (with_programs)
 		n = add_programs(&m.spec, &o, &keys, n);
 	struct pack_item *item = calloc(2 * n, sizeof *item);

@@ -227,11 +227,11 @@ static void make_kernels(void)
 	struct cache *c = cache_open(layer, NULL, &err);
 
 	assert_true(c && model_open(&m, model_path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err));
-	assert_true(warm_keys(
-		&m.spec,
-		&(struct warm_options){
-			.target = target_native(NULL), .activations = WARM_INT8_ACTIVATIONS, .kv = WARM_KV_ANY },
-		&keys, &n, &err));
+	assert_true(key_list_kernels(&m.spec,
+	                             &(struct key_list_options){ .target = target_native(NULL),
+	                                                         .activations = KEY_LIST_INT8_ACTIVATIONS,
+	                                                         .kv = KEY_LIST_KV_ANY },
+	                             &keys, &n, &err));
 	for (size_t i = 0; i < n; i++) {
 		struct object o;
 		if (!compile_key(&o, &keys[i], template_build, NULL, NULL, &err))

@@ -397,10 +397,10 @@ static void check_sealed(const char *name, const char *pack)
 	if (!open.m)
 		return;
 	warm_pack(path, pack,
-	          &(struct warm_options){ .target = target_native(NULL),
-	                                  .activations = WARM_INT8_ACTIVATIONS,
-	                                  .kv = WARM_KV_F16, /* an encoder's is F32, whatever is requested */
-	                                  .usual = true },
+	          &(struct key_list_options){ .target = target_native(NULL),
+	                                      .activations = KEY_LIST_INT8_ACTIVATIONS,
+	                                      .kv = KEY_LIST_KV_F16, /* an encoder's is F32, whatever is requested */
+	                                      .usual = true },
 	          NULL);
 	sealed = open_sealed(name, "cpu", NULL, 2, pack);
 	read_expected(name, e);

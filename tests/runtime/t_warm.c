@@ -28,12 +28,12 @@ struct list {
 	size_t n;
 };
 
-static struct list list_of(const struct model_spec *spec, const struct warm_options *o)
+static struct list list_of(const struct model_spec *spec, const struct key_list_options *o)
 {
 	struct list l;
 	struct error err = { 0 };
 
-	if (!warm_keys(spec, o, &l.key, &l.n, &err))
+	if (!key_list_kernels(spec, o, &l.key, &l.n, &err))
 		fail_msg("%s", err.text);
 	return l;
 }
@@ -117,15 +117,16 @@ static void check_sessions(const char *path)
 			path, &JIT_MODEL_OPTIONS(.cache_dir = "", .f32_activations = f32, .threads = 2), &err);
 		if (!m)
 			fail_msg("%s", err.message);
-		struct list l = list_of(
-			&m->file.spec,
-			&(struct warm_options){ .target = m->target,
-		                                .activations = f32 ? WARM_F32_ACTIVATIONS : WARM_INT8_ACTIVATIONS,
-		                                .kv = WARM_KV_ANY });
-		struct list all =
+		struct list l =
 			list_of(&m->file.spec,
-		                &(struct warm_options){
-					.target = m->target, .activations = WARM_ANY_ACTIVATIONS, .kv = WARM_KV_ANY });
+		                &(struct key_list_options){
+					.target = m->target,
+					.activations = f32 ? KEY_LIST_F32_ACTIVATIONS : KEY_LIST_INT8_ACTIVATIONS,
+					.kv = KEY_LIST_KV_ANY });
+		struct list all = list_of(
+			&m->file.spec,
+			&(struct key_list_options){
+				.target = m->target, .activations = KEY_LIST_ANY_ACTIVATIONS, .kv = KEY_LIST_KV_ANY });
 		for (size_t i = 0; i < l.n; i++)
 			require(&all, &l.key[i]);
 		for (int kv = JIT_KV_F16; kv <= JIT_KV_Q8_0; kv++)
@@ -159,12 +160,12 @@ static const enum dtype kv_types[KV_TYPES] = { DTYPE_F16, DTYPE_F32, DTYPE_Q8_0 
 
 /* What is listed for all types of the KV cache is what is listed for each, which is planned by itself. Of keys that
  * have no type, some may be due to one of them alone. */
-static void check_kv_types(const struct model_spec *spec, const struct list *all, struct warm_options o)
+static void check_kv_types(const struct model_spec *spec, const struct list *all, struct key_list_options o)
 {
 	struct list one[KV_TYPES];
 
 	for (int t = 0; t < KV_TYPES; t++) {
-		o.kv = warm_kv(kv_types[t]);
+		o.kv = key_list_kv(kv_types[t]);
 		one[t] = list_of(spec, &o);
 		for (size_t i = 0; i < one[t].n; i++)
 			require(all, &one[t].key[i]);
@@ -231,11 +232,11 @@ static void check_plans(const char *path)
 		                         &(struct plan_layout_options){ .tokens = 300, .f32_activations = i }, &err));
 	for (int t = TARGET_NONE + 1; t < TARGET_COUNT; t++) {
 		const uint32_t max = test_quick() ? 100 : 300;
-		const struct warm_options any = { .target = &target_table[t],
-			                          .activations = WARM_ANY_ACTIVATIONS,
-			                          .kv = WARM_KV_ANY,
-			                          .tokens = max,
-			                          .numerics = WARM_ANY_NUMERICS };
+		const struct key_list_options any = { .target = &target_table[t],
+			                              .activations = KEY_LIST_ANY_ACTIVATIONS,
+			                              .kv = KEY_LIST_KV_ANY,
+			                              .tokens = max,
+			                              .numerics = KEY_LIST_ANY_NUMERICS };
 		struct list l = list_of(&m.spec, &any);
 		check_kv_types(&m.spec, &l, any);
 		for (uint32_t n = 1; n <= max; n += t < TARGET_GFX1030 ? 1 : 7)
@@ -290,11 +291,11 @@ static void test_plans_of_all_layers(void **state)
 
 static size_t count_bounded(const struct model_spec *spec, enum target_id target, unsigned numerics)
 {
-	struct list l = list_of(spec, &(struct warm_options){ .target = &target_table[target],
-	                                                      .activations = WARM_ANY_ACTIVATIONS,
-	                                                      .kv = WARM_KV_F16,
-	                                                      .tokens = 48,
-	                                                      .numerics = numerics });
+	struct list l = list_of(spec, &(struct key_list_options){ .target = &target_table[target],
+	                                                          .activations = KEY_LIST_ANY_ACTIVATIONS,
+	                                                          .kv = KEY_LIST_KV_F16,
+	                                                          .tokens = 48,
+	                                                          .numerics = numerics });
 	size_t n = 0;
 
 	for (size_t i = 0; i < l.n; i++)
@@ -315,23 +316,23 @@ static void test_numerics(void **state)
 	if (!model_open(&m, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(count_bounded(&m.spec, TARGET_GFX1100, 0), 0);
-	assert_int_equal(count_bounded(&m.spec, TARGET_GFX1100, WARM_EXACT), 0);
-	assert_true(count_bounded(&m.spec, TARGET_GFX1100, WARM_BOUNDED) > 4);
-	assert_int_equal(count_bounded(&m.spec, TARGET_GFX1030, WARM_ANY_NUMERICS), 0);
-	assert_int_equal(count_bounded(&m.spec, TARGET_AVX512_VNNI, WARM_ANY_NUMERICS), 0);
-	assert_int_equal(count_bounded(&m.spec, TARGET_AVX512_BF16, WARM_EXACT), 0);
-	assert_true(count_bounded(&m.spec, TARGET_AVX512_BF16, WARM_BOUNDED) > 4);
+	assert_int_equal(count_bounded(&m.spec, TARGET_GFX1100, KEY_LIST_EXACT), 0);
+	assert_true(count_bounded(&m.spec, TARGET_GFX1100, KEY_LIST_BOUNDED) > 4);
+	assert_int_equal(count_bounded(&m.spec, TARGET_GFX1030, KEY_LIST_ANY_NUMERICS), 0);
+	assert_int_equal(count_bounded(&m.spec, TARGET_AVX512_VNNI, KEY_LIST_ANY_NUMERICS), 0);
+	assert_int_equal(count_bounded(&m.spec, TARGET_AVX512_BF16, KEY_LIST_EXACT), 0);
+	assert_true(count_bounded(&m.spec, TARGET_AVX512_BF16, KEY_LIST_BOUNDED) > 4);
 	model_close(&m);
 }
 
 /* ---- headers */
 
-static const struct warm_options anything = { .activations = WARM_ANY_ACTIVATIONS, .kv = WARM_KV_ANY };
+static const struct key_list_options anything = { .activations = KEY_LIST_ANY_ACTIVATIONS, .kv = KEY_LIST_KV_ANY };
 
 static struct list list_of_bytes(const uint8_t *bytes, size_t n, const char *target)
 {
 	struct error err = { 0 };
-	struct warm_options o = anything;
+	struct key_list_options o = anything;
 	struct model m;
 
 	if (!model_open_memory(&m, bytes, n, NULL, 0, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err))

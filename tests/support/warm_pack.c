@@ -11,7 +11,7 @@
 #include "jit/store/pack.h"
 #include "kernels-templates/templates.h"
 
-void warm_pack(const char *model, const char *pack, const struct warm_options *o, const char *left_out)
+void warm_pack(const char *model, const char *pack, const struct key_list_options *o, const char *left_out)
 {
 	struct error err = { 0 };
 	struct model m;
@@ -19,7 +19,7 @@ void warm_pack(const char *model, const char *pack, const struct warm_options *o
 	size_t n = 0, made = 0;
 
 	if (!model_open(&m, model, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, &err) ||
-	    !warm_keys(&m.spec, o, &keys, &n, &err))
+	    !key_list_kernels(&m.spec, o, &keys, &n, &err))
 		fail_msg("%s", err.text);
 	struct pack_item *item = calloc(n, sizeof *item);
 	assert_non_null(item);

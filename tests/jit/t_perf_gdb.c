@@ -1,4 +1,4 @@
-/* tests/jit/t_observe.c - what profilers and debuggers are told is read back: the jitdump file record by record, gdb's
+/* tests/jit/t_perf_gdb.c - what profilers and debuggers are told is read back: the jitdump file record by record, gdb's
  * list through the interface it uses. */
 #include <dirent.h>
 #include <elf.h>
@@ -51,10 +51,10 @@ static int remove_dir(void **state)
 	return 0;
 }
 
-static struct observe *opened(const char *jitdump, bool gdb)
+static struct perf_gdb *opened(const char *jitdump, bool gdb)
 {
 	struct error err = { 0 };
-	struct observe *o = observe_open(jitdump, gdb, &err);
+	struct perf_gdb *o = perf_gdb_open(jitdump, gdb, &err);
 
 	if (!o)
 		fail_msg("%s", err.text);
@@ -125,14 +125,14 @@ static struct read_back read_dump(void)
 
 static void test_dump(void **state)
 {
-	struct observe *o = opened(dir, false);
+	struct perf_gdb *o = opened(dir, false);
 	(void)state;
 
-	observe_code(o, code, sizeof code, "first");
-	observe_code(o, code, sizeof code, "second.of.two");
+	perf_gdb_code(o, code, sizeof code, "first");
+	perf_gdb_code(o, code, sizeof code, "second.of.two");
 	assert_null(__jit_debug_descriptor.first_entry);
 	assert_int_equal(read_dump().loads, 2); /* there without a close: perf may stop a process at any time */
-	observe_close(o);
+	perf_gdb_close(o);
 	struct read_back r = read_dump();
 	assert_int_equal(r.closes, 1);
 	assert_string_equal(r.names, "first\nsecond.of.two\n");
@@ -144,28 +144,28 @@ static void test_dump(void **state)
 static void *tell_many(void *user)
 {
 	for (int i = 0; i < 100; i++)
-		observe_code(user, code, sizeof code, "x");
+		perf_gdb_code(user, code, sizeof code, "x");
 	return NULL;
 }
 
 /* The file is the process's: opened again while it is open, it goes on. */
 static void test_dump_by_many(void **state)
 {
-	struct observe *a = opened(dir, false), *b = opened(dir, true);
+	struct perf_gdb *a = opened(dir, false), *b = opened(dir, true);
 	struct error err = { 0 };
 	pthread_t thread;
 	(void)state;
 
 	uint64_t first = read_dump().loads;
 	assert_int_equal(first, 0);
-	assert_null(observe_open("/tmp", false, &err));
+	assert_null(perf_gdb_open("/tmp", false, &err));
 	assert_non_null(strstr(err.text, dir));
 	assert_int_equal(pthread_create(&thread, NULL, tell_many, a), 0);
 	tell_many(b);
 	pthread_join(thread, NULL);
-	observe_close(a);
-	observe_code(b, code, sizeof code, "last");
-	observe_close(b);
+	perf_gdb_close(a);
+	perf_gdb_code(b, code, sizeof code, "last");
+	perf_gdb_close(b);
 	assert_int_equal(read_dump().loads, 201);
 	assert_int_equal(read_dump().closes, 1);
 }
@@ -177,19 +177,19 @@ static void test_dump_refused(void **state)
 	(void)state;
 
 	snprintf(none, sizeof none, "%s/none", dir);
-	assert_null(observe_open(none, false, &err));
+	assert_null(perf_gdb_open(none, false, &err));
 	assert_non_null(strstr(err.text, none));
 	/* a link is replaced, and what it names left alone; another's file is left alone */
 	struct stat st;
 	assert_int_equal(symlink(none, file), 0);
-	observe_close(opened(dir, false));
+	perf_gdb_close(opened(dir, false));
 	assert_int_equal(lstat(file, &st), 0);
 	assert_true(S_ISREG(st.st_mode));
 	assert_int_not_equal(stat(none, &st), 0);
 	if (geteuid() == 0) {
 		err = (struct error){ 0 };
 		assert_int_equal(chown(file, 12345, (gid_t)-1), 0);
-		assert_null(observe_open(dir, false, &err));
+		assert_null(perf_gdb_open(dir, false, &err));
 		assert_non_null(strstr(err.text, "belongs to user 12345"));
 		assert_int_equal(stat(file, &st), 0);
 		assert_int_equal(st.st_uid, 12345);
@@ -206,11 +206,11 @@ static void test_dump_cut(void **state)
 	if (pid == 0) {
 		struct error err = { 0 };
 		signal(SIGXFSZ, SIG_IGN);
-		struct observe *o = setrlimit(RLIMIT_FSIZE, &room) ? NULL : observe_open(dir, false, &err);
-		bool before = o && observe_written(o, &err);
+		struct perf_gdb *o = setrlimit(RLIMIT_FSIZE, &room) ? NULL : perf_gdb_open(dir, false, &err);
+		bool before = o && perf_gdb_written(o, &err);
 		for (int i = 0; o && i < 10; i++)
-			observe_code(o, code, sizeof code, "a.kernel");
-		bool after = o && observe_written(o, &err);
+			perf_gdb_code(o, code, sizeof code, "a.kernel");
+		bool after = o && perf_gdb_written(o, &err);
 		_exit(before && !after && strstr(err.text, "jit-") && strstr(err.text, "could not be written whole")
 		              ? 0
 		              : 1);
@@ -252,23 +252,23 @@ static void check_symbol_file(const struct jit_code_entry *e, const void *at, si
 
 static void test_gdb(void **state)
 {
-	struct observe *a = opened(NULL, true), *b = opened(NULL, true);
+	struct perf_gdb *a = opened(NULL, true), *b = opened(NULL, true);
 	const struct jit_descriptor *d = &__jit_debug_descriptor;
 	(void)state;
 
 	assert_int_equal(d->version, 1);
-	observe_code(a, code, sizeof code, "one");
-	observe_code(b, code + 1, 3, "two.of.b");
-	observe_code(a, code + 2, 4, "three");
+	perf_gdb_code(a, code, sizeof code, "one");
+	perf_gdb_code(b, code + 1, 3, "two.of.b");
+	perf_gdb_code(a, code + 2, 4, "three");
 	check_symbol_file(d->first_entry, code + 2, 4, "three");
 	check_symbol_file(d->first_entry->next_entry, code + 1, 3, "two.of.b");
 	check_symbol_file(d->first_entry->next_entry->next_entry, code, sizeof code, "one");
 	assert_null(d->first_entry->next_entry->next_entry->next_entry);
 	assert_null(d->first_entry->prev_entry);
-	observe_close(a);
+	perf_gdb_close(a);
 	check_symbol_file(d->first_entry, code + 1, 3, "two.of.b");
 	assert_true(!d->first_entry->next_entry && !d->first_entry->prev_entry);
-	observe_close(b);
+	perf_gdb_close(b);
 	assert_null(d->first_entry);
 }
 
