@@ -46,15 +46,16 @@
 #define ROW_RANKS(to) \
 	{ \
 		.name = "ranks", .kind = OPTION_TEXT, .value = "CARRIER", \
-		.help = "several processes compute the model together, each some of its layers, with the same bits; " \
+		.help = "several processes compute the model together, each a part of it, with the same bits; " \
 			"fork:N: N processes of this machine; mpi: those that mpirun started (docs/cluster.md)", \
 		.target = &(to) \
 	}
 #define ROW_SPLIT(to) \
 	{ \
 		.name = "split", .kind = OPTION_TEXT, .value = "SPLIT", \
-		.help = "with --ranks, which layers each has; pipeline: by the bytes that a token reads; " \
-			"pipeline:12,16: so many for each (pipeline)", \
+		.help = "with --ranks, what each has; pipeline: layers, by the bytes that a token reads; " \
+			"pipeline:12,16: so many layers for each; rows: the same share of all matrices' rows; " \
+			"rows:1,7: in that proportion (pipeline)", \
 		.target = &(to) \
 	}
 #define ROW_BATCH(help_, to) \

@@ -92,7 +92,7 @@ static void set_parts(struct engine *e)
 {
 	const struct model_spec *s = &e->model->file.spec;
 
-	e->parts = !s->latent.rank && !s->encodes &&
+	e->parts = !s->latent.rank && !s->encodes && !(e->model->ranks && e->model->ranks->by_rows) &&
 	           (!e->model->device->facts.host_runs || (uint32_t)pool_threads(e->pool) > s->kv_heads);
 	e->parts_from = e->model->device->facts.overlaps ? 0 : PLAN_PARTS_FROM;
 }
@@ -168,6 +168,7 @@ void engine_close(struct engine *e)
 	free_plans(e, e->shown_plan);
 	pass_memory_close(&e->memory);
 	rope_close(&e->rope);
+	free(e->exchanged);
 }
 
 /* ---- pictures */

@@ -72,6 +72,8 @@ struct engine {
 	uint32_t number;  /* by which other ranks know it; 0: there are none (engine_ranks.h) */
 	uint8_t *message; /* what they are told of a pass */
 	size_t message_room;
+	uint8_t *exchanged; /* by ranks that split rows */
+	size_t exchanged_room;
 };
 
 struct engine_options {

@@ -92,6 +92,8 @@ static bool receive_carried(const struct engine *e, const struct cut_carried *c,
 
 bool engine_run_share(struct engine *e, struct plan *p, struct error *err)
 {
+	if (ranks_of(e)->by_rows)
+		return engine_run_rows(e, p, err);
 	const struct carrier *by = ranks_of(e)->carrier;
 	const struct split_range own = ranks_own(ranks_of(e));
 	const bool last = by->rank + 1 == by->size;
@@ -202,6 +204,26 @@ static bool write_pass(struct engine *e, const struct plan *p, const struct plan
 	return true;
 }
 
+/* All ranks begin it together, and none may leave it: who is to cancel it waits until it is over. */
+static bool run_together(struct engine *e, struct plan *p, const struct plan_sequence *at, enum profile_pass kind,
+                         struct error *err)
+{
+	const struct cancel *cancel = e->stream->cancel;
+	struct ranks *r = ranks_of(e);
+	size_t bytes = 0;
+
+	if (cancel_any(cancel))
+		return cancel_error(err);
+	ranks_begin(r);
+	e->stream->cancel = NULL;
+	bool ok = write_pass(e, p, at, kind, &bytes, err);
+	const struct ranks_command c = { .what = RANKS_PASS, .number = e->number, .bytes = bytes };
+	ok = ok && ranks_tell(r, &c, e->message, err) && engine_run_rows(e, p, err);
+	e->stream->cancel = cancel;
+	ranks_end(r);
+	return ok;
+}
+
 /* To the next rank, and back from the last one where logits are wanted. */
 static bool pass_on(struct engine *e, const struct plan *p, const struct plan_sequence *at, enum profile_pass kind,
                     struct error *err)
@@ -223,6 +245,8 @@ bool engine_run_ranks(struct engine *e, struct plan *p, const struct plan_sequen
 {
 	const uint32_t layers = e->model->file.spec.layers;
 
+	if (ranks_of(e)->by_rows)
+		return run_together(e, p, at, kind, err);
 	return find_carried(e, p, err) && run_ops(e, p, 0, op_of_layer(p, ranks_own(ranks_of(e)).end), err) &&
 	       pass_on(e, p, at, kind, err) && run_ops(e, p, op_of_layer(p, layers), (uint32_t)p->n_ops, err);
 }

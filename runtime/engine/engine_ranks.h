@@ -3,7 +3,8 @@
  * Owns: the form of what rank 0 tells the others of an engine and of a pass. A pass goes from rank to rank: rank 0
  * begins with the embeddings and its layers, and has the values back for the logits. Each rank has plans of the whole
  * model, of which it runs a part, so that values lie in the same places everywhere; what is sent is cut_carried(). A
- * pass without logits has no way back: rank 0 goes on with the next one meanwhile.
+ * pass without logits has no way back: rank 0 goes on with the next one meanwhile. Split by rows, all ranks run each
+ * pass together, and exchange what plan/cut_rows.h says.
  */
 #ifndef RUNTIME_ENGINE_RANKS_H
 #define RUNTIME_ENGINE_RANKS_H
@@ -38,6 +39,9 @@ void engine_tell_close(struct engine *e);
 bool engine_run_ranks(struct engine *e, struct plan *p, const struct plan_sequence *at, enum profile_pass kind,
                       struct error *err);
 
+/* engine_rows.c: a plan that all ranks compute together, by rows; between ranks_begin() and ranks_end(), each rank at
+ * the same time. False: err. */
+bool engine_run_rows(struct engine *e, struct plan *p, struct error *err);
 /* The part of a plan that a rank other than 0 has, between what it receives and what it sends. False: err. */
 bool engine_run_share(struct engine *e, struct plan *p, struct error *err);
 

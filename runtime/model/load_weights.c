@@ -1,5 +1,6 @@
 #include "runtime/model/load_weights.h"
 #include "runtime/plan/cut.h"
+#include "runtime/plan/cut_shares.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -16,6 +17,7 @@ struct job {
 	uint8_t *out;
 	uint64_t blocks, block_bytes, stride;       /* stride: bytes from a block to the next */
 	uint64_t experts;                           /* who have the blocks, as many each */
+	uint64_t first, end;                        /* of an expert's, or of all: those that are wanted */
 	uint64_t read_blocks;                       /* so many are read and packed at a time */
 	uint64_t slice_blocks, slices, first_slice; /* work is handed out in slices */
 	uint32_t head_dim;
@@ -182,6 +184,21 @@ static bool pack_blocks(const struct packing *p, const struct job *j, uint64_t b
 	return true;
 }
 
+/* Of blocks *from to *to of the expert whose first one is `before`, those that are wanted; whole heads, and all where a
+ * row's numbers lie far apart. False: there are none. */
+static bool keep_wanted(const struct job *j, uint64_t before, uint64_t *from, uint64_t *to)
+{
+	const uint64_t first = before + j->first, end = before + j->end;
+
+	if (*to <= first || *from >= end)
+		return false;
+	if (j->tensor->heads || j->tensor->transposed)
+		return true;
+	*from = *from < first ? first : *from;
+	*to = *to > end ? end : *to;
+	return true;
+}
+
 static bool pack_slice(const struct packing *p, const struct job *j, uint64_t slice, uint8_t *buffer, struct error *err)
 {
 	uint64_t b0 = slice * j->slice_blocks,
@@ -191,7 +208,10 @@ static bool pack_slice(const struct packing *p, const struct job *j, uint64_t sl
 		uint64_t of = j->blocks / j->experts, whole = b - b % of + of; /* not beyond its expert */
 		next = b + j->read_blocks < end ? b + j->read_blocks : end;
 		next = next < whole ? next : whole;
-		if (!pack_blocks(p, j, b, next, buffer, err))
+		uint64_t from = b, to = next;
+		if (!keep_wanted(j, b - b % of, &from, &to))
+			continue;
+		if (!pack_blocks(p, j, from, to, buffer, err))
 			return false;
 	}
 	return true;
@@ -258,9 +278,10 @@ static void pack_worker(void *user, int worker, int workers)
 }
 
 /* What packing each matrix takes, and where it goes. */
-static void assign_jobs(const struct weights *w, const struct model_spec *s, struct packing *p,
-                        const struct weights_entry *e)
+static void assign_jobs(const struct weights *w, const struct model_spec *s, const struct weights_part *part,
+                        struct packing *p, const struct weights_entry *e)
 {
+	p->bytes_total = 0;
 	for (size_t i = 0; i < p->n_jobs; i++) {
 		struct job *j = &p->job[i];
 		*j = (struct job){ .tensor = e[i].tensor,
@@ -270,6 +291,13 @@ static void assign_jobs(const struct weights *w, const struct model_spec *s, str
 			           .block_bytes = e[i].block_bytes,
 			           .stride = e[i].stride,
 			           .head_dim = e[i].tensor->rope_head ? e[i].tensor->rope_head : s->head_dim };
+		const uint64_t each = j->blocks / j->experts;
+		const struct cut_blocks wanted =
+			part && part->rows ? cut_share_kept(part->rows, s, e[i].tensor, part->rows->own)
+					   : (struct cut_blocks){ 0, each };
+		j->first = wanted.first;
+		j->end = wanted.end;
+		p->bytes_total += (wanted.end - wanted.first) * j->experts * j->block_bytes;
 		plan_reads(j, &p->buffer_bytes);
 		p->block_bytes = j->block_bytes > p->block_bytes ? j->block_bytes : p->block_bytes;
 		j->slice_blocks = (SLICE_BYTES / j->block_bytes / j->read_blocks + 1) * j->read_blocks;
@@ -316,8 +344,8 @@ static bool assign_matrices(struct weights *w, const struct model_spec *s, const
 	if (!(w->arena = weights_arena(w->device, s, p->layout, w->arena_bytes, err)))
 		return false;
 	weights_point(w, s, e, p->n_jobs, w->arena);
-	p->n_jobs = weights_keep_part(e, p->n_jobs, s, part, &p->bytes_total);
-	assign_jobs(w, s, p, e);
+	p->n_jobs = weights_keep_part(e, p->n_jobs, s, part);
+	assign_jobs(w, s, part, p, e);
 	return true;
 }
 

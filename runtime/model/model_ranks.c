@@ -15,9 +15,11 @@ bool model_is_alone(const jit_model *m, const char *what, struct error *err)
 struct weights_part model_part(const jit_model *m)
 {
 	if (!m->ranks)
-		return (struct weights_part){ 0, m->file.spec.layers, true };
+		return (struct weights_part){ 0, m->file.spec.layers, true, NULL };
+	if (m->ranks->by_rows)
+		return (struct weights_part){ 0, m->file.spec.layers, true, &m->ranks->shares };
 	const struct split_range own = ranks_own(m->ranks);
-	return (struct weights_part){ own.first, own.end, model_leads(m) };
+	return (struct weights_part){ own.first, own.end, model_leads(m), NULL };
 }
 
 /* What is written or told is rank 0's. */

@@ -13,6 +13,7 @@
 #include "jit/store/tune.h"
 #include "runtime/plan/arch.h"
 #include "runtime/plan/cut.h"
+#include "runtime/plan/cut_rows.h"
 #include "runtime/plan/lower.h"
 #include "runtime/plan/order.h"
 #include "runtime/plan/rope.h"
@@ -298,6 +299,7 @@ void plan_free(struct plan *p)
 	for (unsigned i = 0; p->carried && i < 2; i++)
 		cut_carried_close(&p->carried[i]);
 	free(p->carried);
+	cut_rows_close(p->rows);
 	free(p->adapt_tile);
 	free(p->kernel);
 	free(p->op); /* and all that lies behind */

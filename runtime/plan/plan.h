@@ -17,6 +17,7 @@
 #include "runtime/plan/weights.h"
 
 struct cut_carried;
+struct cut_rows;
 struct plan_layout;
 
 /* The memory that the passes of a session work in, for up to so many tokens. */
@@ -217,6 +218,7 @@ struct plan {
 	uint32_t n_adapt_tiles;
 	bool lacks_greatest;         /* its logits are no single product, and nobody keeps the greatest of them */
 	struct cut_carried *carried; /* of a plan that several ranks run: both cuts of this one's part (cut.h) */
+	struct cut_rows *rows;       /* the same where they split every layer (cut_rows.h) */
 	bool one_sequence; /* it has ops that know of no more sequences, and must not run if it was built for several */
 };
 

@@ -57,18 +57,15 @@ static uint32_t layer_of(const struct model_spec *s, const struct model_tensor *
 	return i;
 }
 
-size_t weights_keep_part(struct weights_entry *e, size_t n, const struct model_spec *s, const struct weights_part *part,
-                         uint64_t *bytes)
+size_t weights_keep_part(struct weights_entry *e, size_t n, const struct model_spec *s, const struct weights_part *part)
 {
 	size_t kept = 0;
 
-	*bytes = 0;
 	for (size_t i = 0; i < n; i++) {
 		const uint32_t layer = part ? layer_of(s, e[i].tensor) : 0;
 		if (part && (layer == s->layers ? !part->ends : layer < part->first || layer >= part->end))
 			continue;
 		e[kept++] = e[i];
-		*bytes += e[i].blocks * e[i].block_bytes;
 	}
 	return kept;
 }

@@ -13,6 +13,7 @@
 
 #include <stdatomic.h>
 
+struct cut_shares;
 struct device;
 
 /* What adapters have for a matrix: tables by an adapter's number, in the device's memory. */
@@ -84,8 +85,9 @@ void weights_close(struct weights *w);
 
 /* What one of several processes computes with: the matrices and vectors of some layers, and perhaps those outside. */
 struct weights_part {
-	uint32_t first, end; /* layers */
-	bool ends;           /* embeddings and logits */
+	uint32_t first, end;           /* layers */
+	bool ends;                     /* embeddings and logits */
+	const struct cut_shares *rows; /* of these matrices, the rows that they say; NULL: all */
 };
 
 /* ---- for the code that fills them */
@@ -101,9 +103,9 @@ struct weights_entry {
 /* e: layers * MATRIX_SLOTS + WEIGHTS_OUTSIDE. Returns how many. */
 enum { WEIGHTS_OUTSIDE = 6 };
 size_t weights_list(struct weights_entry *e, const struct model_spec *s, struct weights *w);
-/* Keeps the entries of a part (NULL: all), in their order. Returns how many, and how many bytes of blocks they have. */
-size_t weights_keep_part(struct weights_entry *e, size_t n, const struct model_spec *s, const struct weights_part *part,
-                         uint64_t *bytes);
+/* Keeps the entries of a part (NULL: all), in their order. Returns how many. */
+size_t weights_keep_part(struct weights_entry *e, size_t n, const struct model_spec *s,
+                         const struct weights_part *part);
 /* Where each matrix lies, one behind the other. Returns how many bytes they take together; INT64_MAX when that is more
  * than can be. */
 uint64_t weights_lay(struct weights_entry *e, size_t n, enum weight_layout layout);

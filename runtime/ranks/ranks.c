@@ -66,28 +66,51 @@ bool ranks_reply(struct ranks *r, const struct error *e, struct error *err)
 
 /* ---- which rank has what */
 
-static void describe(struct ranks *r, const char *split)
+static int describe_layers(const struct ranks *r, int n, char *to, size_t room)
+{
+	for (unsigned i = 0; i < r->carrier->size && n < (int)room; i++)
+		n += snprintf(to + n, room - (size_t)n, "%s rank %u layers %u to %u%s", i ? "," : "", i,
+		              r->range[i].first, r->range[i].end - 1, i ? "" : " and both ends");
+	return n;
+}
+
+static int describe_shares(const struct ranks *r, int n, char *to, size_t room)
+{
+	enum { ALL = 100 };
+
+	for (unsigned i = 0; i < r->carrier->size && n < (int)room; i++)
+		n += snprintf(to + n, room - (size_t)n, "%s rank %u %llu %% of each matrix%s", i ? "," : "", i,
+		              (unsigned long long)((
+				      cut_share_begin(&r->shares, i + 1, ALL) - cut_share_begin(&r->shares, i, ALL))),
+		              i ? "" : " and the embeddings");
+	return n;
+}
+
+static void describe(struct ranks *r)
 {
 	const unsigned size = r->carrier->size;
-	int n = snprintf(r->about, sizeof r->about, "%u ranks by %.*s, %.8s:", size,
-	                 (int)strcspn(r->carrier->driver->name, ":"), r->carrier->driver->name,
-	                 split ? split : "pipeline");
+	const size_t room = sizeof r->about;
+	int n = snprintf(r->about, room, "%u ranks by %.*s, %s:", size, (int)strcspn(r->carrier->driver->name, ":"),
+	                 r->carrier->driver->name, r->by_rows ? "rows" : "pipeline");
 
-	for (unsigned i = 0; i < size && n < (int)sizeof r->about; i++)
-		n += snprintf(r->about + n, sizeof r->about - (size_t)n, "%s rank %u layers %u to %u%s", i ? "," : "",
-		              i, r->range[i].first, r->range[i].end - 1, i ? "" : " and both ends");
+	n = r->by_rows ? describe_shares(r, n, r->about, room) : describe_layers(r, n, r->about, room);
 	/* A launcher may have bound each rank to cores of its own. */
 	const int cores = r->carrier->own ? system_default_threads() : (int)sysconf(_SC_NPROCESSORS_ONLN);
-	if (r->carrier->here > (unsigned)cores && n < (int)sizeof r->about)
-		snprintf(r->about + n, sizeof r->about - (size_t)n, "; %u ranks share the %d core%s here",
-		         r->carrier->here, cores, cores == 1 ? "" : "s");
+	if (r->carrier->here > (unsigned)cores && n < (int)room)
+		snprintf(r->about + n, room - (size_t)n, "; %u ranks share the %d core%s here", r->carrier->here, cores,
+		         cores == 1 ? "" : "s");
 }
 
 bool ranks_split(struct ranks *r, const struct model_spec *s, const char *split, struct error *err)
 {
-	if (!split_layers(s, r->carrier->size, split, r->range, err))
+	if (!split_rows(r->carrier->size, split, &r->by_rows, &r->shares, err))
 		return false;
-	describe(r, split);
+	r->shares.own = r->carrier->rank;
+	if (r->by_rows && s->encodes)
+		return error_set(err, ERROR_UNSUPPORTED, "split %.64s: not yet of models that encode texts", split);
+	if (!r->by_rows && !split_layers(s, r->carrier->size, split, r->range, err))
+		return false;
+	describe(r);
 	return true;
 }
 

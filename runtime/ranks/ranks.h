@@ -29,6 +29,8 @@ struct ranks_memory {
 
 struct ranks {
 	struct carrier *carrier;
+	bool by_rows;             /* all have a part of each layer, by `shares`; else each has layers, by `range` */
+	struct cut_shares shares; /* `own` of it is this rank's number */
 	struct split_range range[CARRIER_RANKS_MAX];
 	char about[1024]; /* one line: which rank has what */
 	pthread_mutex_t lock;
@@ -55,7 +57,7 @@ struct ranks_greeting {
 bool ranks_model_hash(const struct model *m, bool packed, uint64_t *out, struct error *err);
 /* Waits for all ranks. False: err, on every rank: which of them has what else than rank 0. */
 bool ranks_greet(struct ranks *r, const struct ranks_greeting *own, struct error *err);
-/* Sets the range of each rank. False: err. */
+/* Sets what each rank has. False: err. */
 bool ranks_split(struct ranks *r, const struct model_spec *s, const char *split, struct error *err);
 /* Returns when all have called it: they are ready. False: err. */
 bool ranks_meet(struct ranks *r, struct error *err);

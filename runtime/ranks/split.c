@@ -138,6 +138,42 @@ static bool given(const struct model_spec *s, unsigned ranks, const char *counts
 	return true;
 }
 
+/* ---- by rows */
+
+enum { SHARE_MAX = 1000 };
+
+bool split_rows(unsigned ranks, const char *split, bool *rows, struct cut_shares *shares, struct error *err)
+{
+	static const char name[] = "rows";
+	const char *at = split ? split + sizeof name - 1 : NULL;
+	uint64_t all = 0;
+	unsigned n = 0;
+
+	*shares = (struct cut_shares){ .ranks = ranks };
+	*rows = split && strncmp(split, name, sizeof name - 1) == 0 && (*at == 0 || *at == ':');
+	if (!*rows)
+		return true;
+	for (unsigned r = 0; *at == 0 && r < ranks; r++)
+		shares->share[r] = 1;
+	if (*at == 0)
+		return true;
+	for (at++; n < ranks; n++) {
+		char *end = NULL;
+		const unsigned long share = *at >= '0' && *at <= '9' ? strtoul(at, &end, 10) : SHARE_MAX + 1;
+		if (share > SHARE_MAX || (*end && *end != ','))
+			return error_set(err, ERROR_ARGUMENT, "split: \"%.64s\" has no share from 0 to %d for rank %u",
+			                 split, SHARE_MAX, n);
+		shares->share[n] = (uint32_t)share;
+		all += share;
+		at = *end ? end + 1 : end;
+	}
+	return (!*at && all) ||
+	       error_set(err, ERROR_ARGUMENT,
+	                 "split: \"%.64s\" does not say the shares of %u ranks: expected as many "
+	                 "numbers, not all of them 0",
+	                 split, ranks);
+}
+
 bool split_layers(const struct model_spec *s, unsigned ranks, const char *split,
                   struct split_range range[CARRIER_RANKS_MAX], struct error *err)
 {
@@ -149,7 +185,7 @@ bool split_layers(const struct model_spec *s, unsigned ranks, const char *split,
 	if (strncmp(split, name, n) == 0 && split[n] == ':')
 		return given(s, ranks, split + n + 1, range, err);
 	return error_set(err, ERROR_ARGUMENT,
-	                 "split: \"%.64s\" is not known; expected pipeline, or pipeline:12,16 with the layers of each "
-	                 "rank (rows and auto are not built yet)",
+	                 "split: \"%.64s\" is not known; expected pipeline, pipeline:12,16 with the layers of each "
+	                 "rank, rows, or rows:1,7 with their shares (auto is not built yet)",
 	                 split);
 }

@@ -8,6 +8,7 @@
 #define RUNTIME_SPLIT_H
 
 #include "loaders/model/model.h"
+#include "runtime/plan/cut_shares.h"
 #include "runtime/ranks/carrier.h"
 
 /* Layers first .. end - 1 of a rank. */
@@ -19,6 +20,10 @@ struct split_range {
  * each rank. False: err. */
 bool split_layers(const struct model_spec *s, unsigned ranks, const char *split,
                   struct split_range range[CARRIER_RANKS_MAX], struct error *err);
+
+/* split: "rows", the same share of all rows for each rank, or "rows:1,7", in that proportion. False: err, or it is
+ * another split, of which nothing is said; *rows: which. */
+bool split_rows(unsigned ranks, const char *split, bool *rows, struct cut_shares *shares, struct error *err);
 
 /* Bytes of the file's tensors that a token reads of a layer, and of both ends; and all that there are. */
 struct split_bytes {

@@ -14,6 +14,8 @@ check "they say which layers each has" \
 	grep -q '2 ranks by fork, pipeline: rank 0 layers 0 to .* and both ends' "$dir/err"
 generate --quiet --ranks fork:3 --split pipeline:1,4,1 > "$dir/three" 2> "$dir/err"
 check "three with layers as given do" cmp "$dir/alone" "$dir/three"
+generate --quiet --ranks fork:3 --split rows:1,4,2 > "$dir/three" 2> "$dir/err"
+check "three with rows of each matrix do" cmp "$dir/alone" "$dir/three"
 check "no process is left" [ -z "$(ps -eo args | grep "[-]-cache $dir/cache")" ]
 
 fails() { # SENTENCE ARGUMENT...
@@ -25,7 +27,7 @@ fails() { # SENTENCE ARGUMENT...
 }
 fails 'fork:9 *' --ranks fork:9x
 fails '9 are too many for a model of 6 layers' --ranks fork:9
-fails 'rows and auto are not built yet' --ranks fork:2 --split rows
+fails 'auto is not built yet' --ranks fork:2 --split auto
 fails 'nothing is split without ranks' --split pipeline
 fails 'no launcher of MPI started this process' --ranks mpi
 fails 'is no carrier' --ranks udp:2
@@ -139,6 +141,11 @@ try_mpi() { # MODULE LAUNCHER OPTION...
 		$run -n 1 ./jitrun "$model" $common --ranks mpi : \
 		-n 2 ./jitrun "$model" $common --ranks mpi --isa avx2 2> "$dir/err" | tr -d '\r\n' > "$dir/mpi"
 	check "$name: and three do, two of them with AVX2 alone: $(head -c 300 "$dir/err")" \
+		[ "$(tr -d '\r\n' < "$dir/alone")" = "$(cat "$dir/mpi")" ]
+	$run -n 1 ./jitrun "$model" $common --ranks mpi --split rows:2,3 : \
+		-n 1 ./jitrun "$model" $common --ranks mpi --split rows:2,3 --isa avx2 2> "$dir/err" |
+		tr -d '\r\n' > "$dir/mpi"
+	check "$name: and two by rows, one of them with AVX2 alone: $(head -c 300 "$dir/err")" \
 		[ "$(tr -d '\r\n' < "$dir/alone")" = "$(cat "$dir/mpi")" ]
 	$run -n 1 ./jitrun "$model" $common --ranks mpi : -n 1 ./jitrun "$model" $common --ranks mpi --kv-type f32 \
 		> "$dir/out" 2> "$dir/err"

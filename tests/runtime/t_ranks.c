@@ -18,6 +18,8 @@
 #include "include/jitrun_batch.h"
 #include "include/jitrun_cards.h"
 #include "include/jitrun_adapters.h"
+#include "runtime/model/model.h"
+#include "runtime/ranks/ranks.h"
 #include "tests/runtime/carrier_tests.h"
 #include "tests/support/shared.h"
 
@@ -135,6 +137,22 @@ static void check_pieces(jit_model *m, const float *want, int vocab, const char 
 
 /* ---- every family */
 
+/* By rows, in shares that are drawn; one rank may have nothing. */
+static void check_rows(const char *path, const float *want, int vocab)
+{
+	const unsigned ranks = 2 + draw(4);
+	char name[32], split[64] = "rows", what[1500];
+	int n = 4;
+
+	for (unsigned i = 0; ranks != 2 && i < ranks; i++)
+		n += snprintf(split + n, sizeof split - (size_t)n, "%c%u", i ? ',' : ':', i ? draw(4) : 1 + draw(3));
+	snprintf(name, sizeof name, "fork:%u", ranks);
+	snprintf(what, sizeof what, "%s, %s", path, split);
+	jit_model *m = must_open(path, name, split);
+	check_pieces(m, want, vocab, what);
+	jit_model_close(m);
+}
+
 static void check_family(const char *path, unsigned ranks)
 {
 	jit_model_info info;
@@ -143,7 +161,10 @@ static void check_family(const char *path, unsigned ranks)
 	char name[32];
 
 	if (info.encodes) {
+		jit_error err = { 0 };
 		jit_model_close(alone);
+		assert_null(open_model(path, "fork:2", "rows", &err));
+		assert_non_null(strstr(err.message, "split rows: not yet of models that encode texts"));
 		return;
 	}
 	float *want = all_logits(alone, vocab);
@@ -159,6 +180,7 @@ static void check_family(const char *path, unsigned ranks)
 		fail_msg("%s: %s", path, err.message);
 	check_pieces(m, want, vocab, path);
 	jit_model_close(m);
+	check_rows(path, want, vocab);
 	free(want);
 }
 
@@ -195,7 +217,14 @@ static const char *tale(char path[1024]) { return source_path(path, "models/tale
 
 static void test_splits(void **state)
 {
-	static const char *const split[] = { NULL, "pipeline", "pipeline:1,5", "pipeline:5,1", "pipeline:2,3,1" };
+	static const char *const split[] = { NULL,   "pipeline", "pipeline:1,5", "pipeline:5,1", "pipeline:2,3,1",
+		                             "rows", "rows:1,7", "rows:0,1,1" };
+	static const char *const says[] = {
+		"rank 0 layers 0 to ",        "rank 0 layers 0 to ",
+		"rank 1 layers 1 to 5",       "rank 0 layers 0 to 4",
+		"rank 2 layers 5 to 5",       "rank 1 50 % of each matrix",
+		"rank 1 87 % of each matrix", "rank 0 0 % of each matrix and the embeddings"
+	};
 	char path[1024];
 	jit_model_info info;
 	jit_model *alone = must_open(tale(path), NULL, NULL);
@@ -206,10 +235,11 @@ static void test_splits(void **state)
 	assert_null(info.ranks);
 	jit_model_close(alone);
 	for (size_t i = 0; i < sizeof split / sizeof *split; i++) {
-		jit_model *m = must_open(path, i == 4 ? "fork:3" : "fork:2", split[i]);
+		jit_model *m = must_open(path, i == 4 || i == 7 ? "fork:3" : "fork:2", split[i]);
 		info_of(m, &info);
 		assert_non_null(info.ranks);
-		assert_non_null(strstr(info.ranks, i == 2 ? "rank 1 layers 1 to 5" : "rank 0 layers 0 to "));
+		if (!strstr(info.ranks, says[i]))
+			fail_msg("\"%s\" does not say \"%s\"", info.ranks, says[i]);
 		check_pieces(m, want, vocab, split[i] ? split[i] : "the usual split");
 		jit_model_close(m);
 	}
@@ -240,15 +270,19 @@ static void choose(jit_model *m, int speculate, int32_t ids[2 * TOKENS])
 static void test_choices(void **state)
 {
 	int32_t want[2 * TOKENS], got[2 * TOKENS];
+	static const char *const split[] = { "pipeline", "rows:3,1,2" };
 	char path[1024];
-	jit_model *alone = must_open(tale(path), NULL, NULL), *m = must_open(path, "fork:3", NULL);
+	jit_model *alone = must_open(tale(path), NULL, NULL);
 
 	choose(alone, JIT_SPECULATE_OFF, want);
-	choose(m, JIT_SPECULATE_OFF, got);
-	assert_memory_equal(got, want, sizeof want);
-	choose(m, 8, got);
-	assert_memory_equal(got, want, sizeof want);
-	jit_model_close(m);
+	for (int i = 0; i < 2; i++) {
+		jit_model *m = must_open(path, "fork:3", split[i]);
+		choose(m, JIT_SPECULATE_OFF, got);
+		assert_memory_equal(got, want, sizeof want);
+		choose(m, 8, got);
+		assert_memory_equal(got, want, sizeof want);
+		jit_model_close(m);
+	}
 	jit_model_close(alone);
 }
 
@@ -296,14 +330,73 @@ static void choose_together(jit_model *m, int32_t ids[SESSIONS][STEPS])
 static void test_batches(void **state)
 {
 	int32_t want[SESSIONS][STEPS], got[SESSIONS][STEPS];
+	static const char *const split[] = { "pipeline", "rows" };
 	char path[1024];
-	jit_model *alone = must_open(tale(path), NULL, NULL), *m = must_open(path, "fork:2", NULL);
+	jit_model *alone = must_open(tale(path), NULL, NULL);
 
 	choose_together(alone, want);
-	choose_together(m, got);
-	assert_memory_equal(got, want, sizeof want);
-	jit_model_close(m);
+	for (int i = 0; i < 2; i++) {
+		jit_model *m = must_open(path, "fork:2", split[i]);
+		choose_together(m, got);
+		assert_memory_equal(got, want, sizeof want);
+		jit_model_close(m);
+	}
 	jit_model_close(alone);
+}
+
+/* ---- what is exchanged */
+
+static uint64_t exchanged, exchanges, received;
+static const struct carrier_driver *counted;
+
+static bool count_gather(struct carrier *c, void *all, const size_t *begin, struct error *err)
+{
+	exchanged += begin[c->size];
+	exchanges++;
+	return counted->gather_begin(c, all, begin, err);
+}
+
+static bool count_receive(struct carrier *c, unsigned from, void *bytes, size_t n, struct error *err)
+{
+	received += n;
+	return counted->receive(c, from, bytes, n, err);
+}
+
+/* Of a token by rows: attention's result and what the last matrix reads as int8 blocks with their scales, 1.5 bytes a
+ * number; the stream twice in each layer as floats; of the embedding, which rank 0 has, its norm as blocks and what the
+ * other rank adds to; and the logits that rank 0 has not made. */
+static void test_bytes(void **state)
+{
+	static const char *const split[] = { "rows", "rows:1,2" };
+	jit_error err = { 0 };
+	char path[1024];
+
+	for (int i = 0; i < 2; i++) {
+		jit_model *m = must_open(tale(path), "fork:2", split[i]);
+		const struct model_spec *s = &m->file.spec;
+		const uint64_t layer = (uint64_t)s->heads * s->head_dim * 3 / 2 + s->ffn * 3 / 2 + 8ull * s->hidden;
+		const struct cut_blocks o = cut_share_blocks(&m->ranks->shares, s, &s->layer[0].o, 1);
+		const uint64_t embedding = s->hidden * 3 / 2 + (o.end - o.first) * 128;
+		const struct cut_blocks last = cut_share_blocks(&m->ranks->shares, s, &s->embed, 1);
+		jit_session *one = must_session(m, JIT_SPECULATE_OFF);
+		struct carrier_driver counting = *m->ranks->carrier->driver;
+
+		assert_true(s->tied && s->hidden % 32 == 0 && s->ffn % 32 == 0 && s->head_dim % 32 == 0);
+		counted = m->ranks->carrier->driver;
+		counting.gather_begin = count_gather;
+		counting.receive = count_receive;
+		m->ranks->carrier->driver = &counting;
+		for (int32_t id = 1; id < 4; id++) { /* the last of a piece has logits */
+			exchanged = exchanges = received = 0;
+			must(jit_session_feed(one, &id, 1, &err), &err);
+			assert_int_equal(exchanged, s->layers * layer + embedding);
+			assert_int_equal(exchanges, 4ull * s->layers + 1);
+			assert_int_equal(received, (last.end - last.first) * 32 * sizeof(float));
+		}
+		m->ranks->carrier->driver = counted;
+		jit_session_close(one);
+		jit_model_close(m);
+	}
 }
 
 /* ---- refusals */
@@ -326,8 +419,14 @@ static void test_refusals(void **state)
 	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "tcp:2"), "\"tcp:2\" is no carrier");
 	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "fork:7"), "7 are too many for a model of 6 layers");
 	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .split = "pipeline"), "nothing is split without ranks");
-	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "fork:2", .split = "rows"),
-	        "rows and auto are not built");
+	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "fork:2", .split = "auto"), "auto is not built");
+	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "fork:2", .split = "rowsx"), "\"rowsx\" is not known");
+	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "fork:2", .split = "rows:1"),
+	        "no share from 0 to 1000 for rank 1");
+	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "fork:2", .split = "rows:0,0"), "not all of them 0");
+	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "fork:2", .split = "rows:1,1,1"), "shares of 2 ranks");
+	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "fork:2", .split = "rows:1,1001"),
+	        "no share from 0 to 1000 for rank 1");
 	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "fork:2", .split = "pipeline:2,3"),
 	        "6 layers to 2 ranks");
 	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "fork:2", .split = "pipeline:6"),
@@ -383,12 +482,12 @@ static int children(int pid[16])
 	return n;
 }
 
-static void end_rank(int signal_number, unsigned rank, const char *why)
+static void end_rank(int signal_number, unsigned rank, const char *split, const char *why)
 {
 	char path[1024], name[32];
 	int pid[16];
 	jit_error err = { 0 };
-	jit_model *m = must_open(tale(path), "fork:3", NULL);
+	jit_model *m = must_open(tale(path), "fork:3", split);
 	jit_session *s = must_session(m, JIT_SPECULATE_OFF);
 	const int32_t id = 1;
 
@@ -413,10 +512,11 @@ static void end_rank(int signal_number, unsigned rank, const char *why)
 
 static void test_killed(void **state)
 {
-	end_rank(SIGKILL, 1, "was killed by signal 9");
-	end_rank(SIGKILL, 2, "was killed by signal 9");
+	end_rank(SIGKILL, 1, NULL, "was killed by signal 9");
+	end_rank(SIGKILL, 2, "rows", "was killed by signal 9");
 	unsetenv("JITRUN_RANK_PATIENCE");
-	end_rank(SIGSTOP, 2, "has given no sign of life for 1.5 s");
+	end_rank(SIGSTOP, 2, NULL, "has given no sign of life for 1.5 s");
+	end_rank(SIGSTOP, 1, "rows", "has given no sign of life for 1.5 s");
 	setenv("JITRUN_RANK_PATIENCE", "20", 1);
 }
 
@@ -440,8 +540,9 @@ int main(void)
 		cmocka_unit_test(test_carrier_bytes), cmocka_unit_test(test_carrier_gathers),
 		cmocka_unit_test(test_carrier_ends),  cmocka_unit_test(test_splits),
 		cmocka_unit_test(test_choices),       cmocka_unit_test(test_batches),
-		cmocka_unit_test(test_refusals),      cmocka_unit_test(test_not_yet),
-		cmocka_unit_test(test_killed),        cmocka_unit_test(test_families)
+		cmocka_unit_test(test_bytes),         cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_not_yet),       cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_families)
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
