@@ -155,8 +155,7 @@ typedef struct jit_model_options {
 	/* The session to come, or NULL: what it cannot have beside the weights is refused before they load. */
 	const struct jit_session_options *session;
 	const char *ranks; /* "fork:2": so many processes compute the model; "mpi": mpirun's (docs/cluster.md); NULL */
-	const char *split; /* what each has: "pipeline" or NULL, layers by bytes; "pipeline:12,16", so many layers;
-	                      "rows", the same share of all matrices' rows; "rows:1,7", in that proportion */
+	const char *split; /* NULL: "pipeline"; "pipeline:12,16": layers of each; "rows", "rows:1,7": matrix shares */
 } jit_model_options;
 #define JIT_MODEL_OPTIONS(...) JIT_STRUCT(jit_model_options, __VA_ARGS__)
 

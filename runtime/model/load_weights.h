@@ -25,7 +25,12 @@ bool weights_open(struct weights *w, const struct model *m, const struct weights
                   struct pool *pool, int (*progress)(void *user, uint64_t done, uint64_t total), void *user,
                   struct error *err);
 
-/* load_vector.c: a vector, converted as it stands in its file, becomes what kernels read. */
-void load_change_vector(float *out, const struct model_tensor *t);
+/* ---- load_vector.c: vectors as kernels read them */
+
+/* How many bytes the longest takes in its file. */
+size_t load_longest_vector(const struct model_spec *s);
+/* All vectors of a part, or all; converted: as they lie at w->vectors; raw has room for the longest. False: err. */
+bool load_convert_all(const struct weights *w, float *converted, void *raw, const struct model *m,
+                      const struct weights_part *part, struct error *err);
 
 #endif

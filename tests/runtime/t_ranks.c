@@ -21,6 +21,7 @@
 #include "runtime/model/model.h"
 #include "runtime/ranks/ranks.h"
 #include "tests/runtime/carrier_tests.h"
+#include "tests/runtime/ranks_tests.h"
 #include "tests/support/shared.h"
 
 enum { TOKENS = 48, CONTEXT = 192 };
@@ -41,13 +42,13 @@ static jit_model *open_model(const char *path, const char *ranks, const char *sp
 		err);
 }
 
-static void must(int status, const jit_error *err)
+void must(int status, const jit_error *err)
 {
 	if (status != JIT_OK)
 		fail_msg("%s", err->message);
 }
 
-static jit_model *must_open(const char *path, const char *ranks, const char *split)
+jit_model *must_open(const char *path, const char *ranks, const char *split)
 {
 	jit_error err = { 0 };
 	jit_model *m = open_model(path, ranks, split, &err);
@@ -57,7 +58,7 @@ static jit_model *must_open(const char *path, const char *ranks, const char *spl
 	return m;
 }
 
-static jit_session *must_session(jit_model *m, int speculate)
+jit_session *must_session(jit_model *m, int speculate)
 {
 	jit_error err = { 0 };
 	jit_session *s = jit_session_open(
@@ -213,7 +214,7 @@ static void test_families(void **state)
 
 /* ---- a small trained model */
 
-static const char *tale(char path[1024]) { return source_path(path, "models/tale-q8_0.gguf"); }
+const char *tale(char path[1024]) { return source_path(path, "models/tale-q8_0.gguf"); }
 
 static void test_splits(void **state)
 {
@@ -456,70 +457,6 @@ static void test_not_yet(void **state)
 	jit_model_close(m);
 }
 
-/* ---- death */
-
-static int by_number(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
-
-/* The processes that are children of this one, in the order in which they were made. Returns how many. */
-static int children(int pid[16])
-{
-	DIR *d = opendir("/proc");
-	int n = 0;
-
-	for (struct dirent *e; d && n < 16 && (e = readdir(d));) {
-		char path[300], state;
-		int parent = 0;
-		snprintf(path, sizeof path, "/proc/%s/stat", e->d_name);
-		FILE *f = *e->d_name >= '1' && *e->d_name <= '9' ? fopen(path, "r") : NULL;
-		if (f && fscanf(f, "%d (%*[^)]) %c %d", &pid[n], &state, &parent) == 3 && parent == getpid())
-			n++;
-		if (f)
-			fclose(f);
-	}
-	if (d)
-		closedir(d);
-	qsort(pid, (size_t)n, sizeof *pid, by_number);
-	return n;
-}
-
-static void end_rank(int signal_number, unsigned rank, const char *split, const char *why)
-{
-	char path[1024], name[32];
-	int pid[16];
-	jit_error err = { 0 };
-	jit_model *m = must_open(tale(path), "fork:3", split);
-	jit_session *s = must_session(m, JIT_SPECULATE_OFF);
-	const int32_t id = 1;
-
-	must(jit_session_feed(s, (const int32_t[]){ 1, 2, 3 }, 3, &err), &err);
-	assert_int_equal(children(pid), 2);
-	kill(pid[rank - 1], signal_number);
-	const double begin = carrier_test_seconds();
-	while (jit_session_feed(s, &id, 1, &err) == JIT_OK && carrier_test_seconds() - begin < 20)
-		jit_session_rewind(s, 3, &err);
-	const double took = carrier_test_seconds() - begin;
-	snprintf(name, sizeof name, "rank %u ", rank);
-	if (!strstr(err.message, name) || !strstr(err.message, why))
-		fail_msg("\"%s\" names not %sor not \"%s\"", err.message, name, why);
-	printf("# after %.1f s: %s\n", took, err.message);
-	if (took > 6) /* two seconds where cores are free */
-		fail_msg("%s: it took %.1f s", err.message, took);
-	assert_int_not_equal(jit_model_alive(m, &err), JIT_OK);
-	jit_session_close(s);
-	jit_model_close(m);
-	assert_int_equal(children(pid), 0);
-}
-
-static void test_killed(void **state)
-{
-	end_rank(SIGKILL, 1, NULL, "was killed by signal 9");
-	end_rank(SIGKILL, 2, "rows", "was killed by signal 9");
-	unsetenv("JITRUN_RANK_PATIENCE");
-	end_rank(SIGSTOP, 2, NULL, "has given no sign of life for 1.5 s");
-	end_rank(SIGSTOP, 1, "rows", "has given no sign of life for 1.5 s");
-	setenv("JITRUN_RANK_PATIENCE", "20", 1);
-}
-
 static int set_up(void **state)
 {
 	setenv("JITRUN_RANK_PATIENCE", "20", 1); /* other tests may keep all cores busy */
@@ -541,7 +478,7 @@ int main(void)
 		cmocka_unit_test(test_carrier_ends),  cmocka_unit_test(test_splits),
 		cmocka_unit_test(test_choices),       cmocka_unit_test(test_batches),
 		cmocka_unit_test(test_bytes),         cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_not_yet),       cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_not_yet),       cmocka_unit_test(test_ranks_killed),
 		cmocka_unit_test(test_families)
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
