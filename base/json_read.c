@@ -10,13 +10,17 @@
 #include "base/text.h"
 #include "base/json_scan.h"
 
+/* Bytes that jansson takes for a value and its place in what holds it, beside its text. */
+enum { COST_OBJECT = 224, COST_ARRAY = 128, COST_VALUE = 40, COST_MEMBER = 72 };
+
 struct maker {
 	struct json_scan scan;
 	char *scratch; /* the last string or number, unescaped and 0-terminated */
 	uint64_t capacity, values;
-	bool digits;      /* json_read_digits() */
-	unsigned exactly; /* how many members around a value keep its digits */
-	locale_t plain;   /* numbers have a point whatever the program's locale writes */
+	uint64_t memory, max_memory; /* that the values take, about; 0: any */
+	bool digits;                 /* json_read_digits() */
+	unsigned exactly;            /* how many members around a value keep its digits */
+	locale_t plain;              /* numbers have a point whatever the program's locale writes */
 };
 
 /* What jansson's reals cannot hold is a string that no text can spell: 0xff begins no character. */
@@ -89,6 +93,14 @@ static int64_t unescape(struct maker *m, const struct json_scan_text *t)
 	return (int64_t)n;
 }
 
+/* Values and names cost jansson more than their bytes. False: all together have become too many. */
+static bool costs(struct maker *m, uint64_t bytes)
+{
+	m->memory += bytes;
+	return !m->max_memory || m->memory <= m->max_memory ||
+	       json_scan_fail(&m->scan, "its values take more memory than one text may have");
+}
+
 static json_t *make_real(double x)
 {
 	return isfinite(x) ? json_real(x) : json_string_nocheck(not_finite[isnan(x) ? 0 : x > 0 ? 1 : 2]);
@@ -134,7 +146,7 @@ static json_t *make_string(struct maker *m)
 	struct json_scan_text t;
 	int64_t n = json_scan_string(&m->scan, &t) ? unescape(m, &t) : -1;
 
-	return n < 0 ? NULL : json_stringn_nocheck(m->scratch, (size_t)n);
+	return n < 0 || !costs(m, (uint64_t)n) ? NULL : json_stringn_nocheck(m->scratch, (size_t)n);
 }
 
 static json_t *make_word(struct maker *m, const char *word, json_t *value)
@@ -174,6 +186,8 @@ static bool make_member(struct maker *m, json_t *object, unsigned depth)
 		return false;
 	if (memchr(m->scratch, 0, (size_t)n))
 		return json_scan_fail(&m->scan, "a NUL in a member's name, which is not supported");
+	if (!costs(m, COST_MEMBER + (uint64_t)n))
+		return false;
 	char small[64], *name = n < (int64_t)sizeof small ? small : malloc((size_t)n + 1);
 	if (!name)
 		return false;
@@ -211,6 +225,8 @@ static json_t *make_value(struct maker *m, unsigned depth)
 		json_scan_fail(&m->scan, depth ? "more than 8388608 values" : "nested too deep");
 		return NULL;
 	}
+	if (!costs(m, c == '{' ? COST_OBJECT : c == '[' ? COST_ARRAY : COST_VALUE))
+		return NULL;
 	switch (c) {
 	case '{': return make_object(m, depth);
 	case '[': return make_array(m, depth);
@@ -234,12 +250,18 @@ static json_t *make_value(struct maker *m, unsigned depth)
 }
 
 /* Where the scan stopped, as an editor counts, and why. */
-static void say_why(const struct json_scan *s, const char *label, struct error *err)
+static void say_why(const struct maker *m, const char *label, struct error *err)
 {
+	const struct json_scan *s = &m->scan;
 	uint64_t line = 1, start = 0;
 
 	if (!s->problem) {
 		error_set(err, ERROR_MEMORY, "%s: no memory for its values", label);
+		return;
+	}
+	if (m->max_memory && m->memory > m->max_memory) {
+		error_set(err, ERROR_UNSUPPORTED, "%s: its values take more than %" PRIu64 " MiB of memory", label,
+		          m->max_memory >> 20);
 		return;
 	}
 	for (uint64_t i = 0; i < s->at; i++)
@@ -251,9 +273,9 @@ static void say_why(const struct json_scan *s, const char *label, struct error *
 	          s->at - start + 1, s->problem);
 }
 
-static json_t *read_text(const void *text, uint64_t n, uint64_t max, bool digits, const char *label, struct error *err)
+static json_t *read_text(const void *text, uint64_t n, uint64_t max, struct maker m, const char *label,
+                         struct error *err)
 {
-	struct maker m = { .digits = digits };
 	json_t *root = NULL;
 	size_t mark;
 
@@ -278,7 +300,7 @@ static json_t *read_text(const void *text, uint64_t n, uint64_t max, bool digits
 		root = NULL;
 	}
 	if (!root)
-		say_why(&m.scan, label, err);
+		say_why(&m, label, err);
 	free(m.scratch);
 	if (m.plain)
 		freelocale(m.plain);
@@ -287,12 +309,17 @@ static json_t *read_text(const void *text, uint64_t n, uint64_t max, bool digits
 
 json_t *json_read(const void *text, uint64_t n, uint64_t max, const char *label, struct error *err)
 {
-	return read_text(text, n, max, false, label, err);
+	return read_text(text, n, max, (struct maker){ .digits = false }, label, err);
 }
 
 json_t *json_read_digits(const void *text, uint64_t n, uint64_t max, const char *label, struct error *err)
 {
-	return read_text(text, n, max, true, label, err);
+	return read_text(text, n, max, (struct maker){ .digits = true }, label, err);
+}
+
+json_t *json_read_within(const void *text, uint64_t n, uint64_t memory, const char *label, struct error *err)
+{
+	return read_text(text, n, n, (struct maker){ .digits = true, .max_memory = memory }, label, err);
 }
 
 /* As deep as json_read() reads. */

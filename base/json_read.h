@@ -29,6 +29,8 @@ json_t *json_read(const void *text, uint64_t n, uint64_t max, const char *label,
 /* The same, but integers beyond 64 bits keep their digits below the members of a JSON Schema that compare values
  * (const, enum, minimum and the other bounds). Only json_digits() and json_spell() know such a value for what it is. */
 json_t *json_read_digits(const void *text, uint64_t n, uint64_t max, const char *label, struct error *err);
+/* The same, of values that take at most so many bytes of memory, about: more are ERROR_UNSUPPORTED. */
+json_t *json_read_within(const void *text, uint64_t n, uint64_t memory, const char *label, struct error *err);
 /* The digits of such an integer, with its sign, else NULL. It is no text, and no number to jansson. */
 const char *json_digits(const json_t *v);
 

@@ -29,7 +29,7 @@
 #include "server/api/replay.h"
 #include "server/http/server.h"
 
-enum { TOLD_SECONDS = 2 };
+enum { TOLD_SECONDS = 2, ARRIVING_SECONDS = 1 };
 
 static sem_t stop_requested;
 static atomic_bool no_device; /* one has failed, and the server ends for that */
@@ -135,13 +135,17 @@ static bool open_server(struct error *err)
 	return tls_read(&server.tls, serve.tls_cert, serve.tls_key, err) && server_open(&server, err);
 }
 
+/* For those that are still on their way no longer than ARRIVING_SECONDS: their clients may never send the rest. */
 static void wait_for_requests(double seconds)
 {
-	double end = system_seconds() + seconds;
+	const double now = system_seconds(), end = now + seconds, arrive = now + ARRIVING_SECONDS;
 	const struct timespec moment = { .tv_nsec = 20000000 };
 
-	while (atomic_load(&server.requests) && system_seconds() < end)
+	for (double at = now; at < end; at = system_seconds()) {
+		if (atomic_load(at < arrive ? &server.requests : &server.running) == 0)
+			return;
 		nanosleep(&moment, NULL);
+	}
 }
 
 /* Requests that run may end; those that come are refused. What runs on then is failed, and still told so. */

@@ -52,15 +52,6 @@ const struct served *exchange_model_of(struct exchange *x, const json_t *body)
 	return m && choose_adapters(x, x->lease.model, name, field_value(body, "lora")) ? m : NULL;
 }
 
-static bool refuse_length(struct exchange *x, size_t tokens, int context, const char *more)
-{
-	x->refusal.more = more;
-	x->refusal.type = "exceed_context_size_error";
-	x->refusal.tokens = tokens;
-	x->refusal.context = context;
-	return false;
-}
-
 /* A request may have its text be shorter than a session's; then its answer ends where that is full. */
 static bool fits(struct exchange *x, struct task *t, int context)
 {
@@ -73,16 +64,10 @@ static bool fits(struct exchange *x, struct task *t, int context)
 		       "The request asks for a context of %zu tokens, and the server's is %d; ask for less, or raise "
 		       "--context.",
 		       room, context);
-		return refuse_length(x, longest, context, "--context");
+		return refusal_of_tokens(&x->refusal, longest, context, "--context");
 	}
-	if (longest > room) {
-		const char *more = t->context ? "num_ctx" : "--context";
-		refuse(&x->refusal, 400, NULL,
-		       "The prompt of %zu tokens exceeds the available context size of %zu tokens; send less, or raise "
-		       "%s.",
-		       longest, room, more);
-		return refuse_length(x, longest, (int)room, more);
-	}
+	if (longest > room)
+		return refuse_tokens(&x->refusal, longest, (int)room, t->context ? "num_ctx" : "--context");
 	/* One token can follow a prompt that fills its context, as one of the session's. */
 	int64_t max = (int64_t)(room - longest) + 1;
 	if (t->context && !t->shifts && !t->embeds && (t->max < 0 || t->max > max))

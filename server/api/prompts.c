@@ -6,10 +6,12 @@
 
 #include "base/array.h"
 #include "base/json_read.h"
+#include "server/request/fields.h"
 
 struct list {
 	int32_t *ids;
 	size_t n, capacity;
+	size_t bytes; /* of its texts */
 };
 
 static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is no memory for this request."); }
@@ -22,6 +24,9 @@ static bool add_text(struct list *l, const char *name, const json_t *v, const ji
 
 	if (!json_is_text(v))
 		return refuse(r, 400, name, "%s has a half of a surrogate pair", name);
+	l->bytes += json_string_length(v);
+	if (!field_fits(name, l->bytes, r))
+		return false;
 	if (jit_model_tokenize(model, json_string_value(v), json_string_length(v), l->n == 0, 1, &ids, &n, &err) !=
 	    JIT_OK)
 		return refuse_error(r, name, &err);

@@ -173,6 +173,7 @@ static bool read_fields(struct rerank_reply *o, const json_t *body, struct refus
 /* The prompt of each document. */
 static bool add_texts(struct rerank_reply *o, struct task *t, const json_t *body, struct refusal *r)
 {
+	const int context = batcher_context(o->model->batcher); /* a long query is read once, not once for each */
 	struct ranking_texts pair = { 0 };
 	struct ranking ranking;
 	bool ok = field_text(body, "query", &pair.query, r) && field_text(body, "instruction", &pair.instruction, r) &&
@@ -186,7 +187,8 @@ static bool add_texts(struct rerank_reply *o, struct task *t, const json_t *body
 		pair.document = json_string_value(json_array_get(o->documents, i));
 		o->rank[i].index = (unsigned)i;
 		int32_t *types = NULL;
-		ok = ranking_prompt(&ranking, o->model->model, &pair, t, &types, r);
+		ok = ranking_prompt(&ranking, o->model->model, &pair, t, &types, r) &&
+		     (t->n_ids <= (size_t)context || refuse_tokens(r, t->n_ids, context, "--context"));
 		t->texts[i] = (struct task_text){ t->ids, t->n_ids, types };
 		t->ids = NULL;
 		t->n_ids = 0;

@@ -48,11 +48,7 @@ static bool set(struct exchange *x, const json_t *list)
 
 bool answer_set_adapters(struct exchange *x)
 {
-	struct error e = { 0 };
-	json_t *list = json_read(x->body.p, x->body.n, x->body.n, "the body", &e);
-
-	if (!list)
-		refuse(&x->refusal, e.code == ERROR_MEMORY ? 503 : 400, NULL, "%s", e.text);
+	json_t *list = fields_json(x->body.p, x->body.n, &x->refusal);
 	const bool ok = list && set(x, list);
 	json_decref(list);
 	return ok && exchange_json(x, strdup("{\"success\":true}"));

@@ -11,6 +11,8 @@
 #include "server/http/server.h"
 #include "server/talk/talk.h"
 
+enum { PIECES_MAX = 1 << 18 }; /* tokens with their texts in one answer, of some 400 bytes each */
+
 static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is no memory for this request."); }
 
 /* A token with its text, or with its bytes where these are no text. */
@@ -29,9 +31,9 @@ static json_t *token_object(const jit_model *m, int32_t id)
 	return o;
 }
 
-/* One text, or a list of texts and tokens, with the tokens of each. */
+/* A part of the content; bytes: of all its texts so far. */
 static bool append_tokens(json_t *list, const json_t *v, const jit_model *m, bool add, bool special, bool pieces,
-                          struct refusal *r)
+                          size_t *bytes, struct refusal *r)
 {
 	jit_error err = { 0 };
 	int32_t *ids = NULL;
@@ -43,12 +45,18 @@ static bool append_tokens(json_t *list, const json_t *v, const jit_model *m, boo
 	}
 	if (!json_is_string(v))
 		return refuse(r, 400, "content", "content is neither a string nor an array of strings and tokens");
+	*bytes += json_string_length(v);
+	if (!field_fits("content", *bytes, r))
+		return false;
 	if (jit_model_tokenize(m, json_string_value(v), json_string_length(v), add, special, &ids, &n, &err) != JIT_OK)
 		return refuse_error(r, "content", &err);
-	for (size_t i = 0; i < n; i++)
+	if (pieces && json_array_size(list) + n > PIECES_MAX)
+		refuse(r, 413, "content", "content has %zu tokens, expected at most %d with with_pieces",
+		       json_array_size(list) + n, PIECES_MAX);
+	for (size_t i = 0; i < n && !r->status; i++)
 		json_add(list, pieces ? token_object(m, ids[i]) : json_integer(ids[i]));
 	free(ids);
-	return true;
+	return r->status == 0;
 }
 
 static json_t *tokenize(const json_t *body, const jit_model *m, struct refusal *r)
@@ -56,15 +64,15 @@ static json_t *tokenize(const json_t *body, const jit_model *m, struct refusal *
 	bool add = false, special = true, pieces = false, ok = true;
 	const json_t *content = field_value(body, "content"), *part;
 	json_t *list = json_array();
-	size_t i;
+	size_t i, bytes = 0;
 
 	ok = field_flag(body, "add_special", &add, r) && field_flag(body, "parse_special", &special, r) &&
 	     field_flag(body, "with_pieces", &pieces, r);
 	if (json_is_array(content)) {
 		json_array_foreach(content, i, part) ok =
-			ok && append_tokens(list, part, m, add && i == 0, special, pieces, r);
+			ok && append_tokens(list, part, m, add && i == 0, special, pieces, &bytes, r);
 	} else if (content) {
-		ok = ok && append_tokens(list, content, m, add, special, pieces, r);
+		ok = ok && append_tokens(list, content, m, add, special, pieces, &bytes, r);
 	}
 	json_t *o = json_object();
 	json_put(o, "tokens", list);

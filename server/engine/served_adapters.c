@@ -96,6 +96,7 @@ static struct adapter_row *add_row(struct served_adapters *all, const char *name
 	}
 	all->next_id++;
 	all->n++;
+	all->were_named |= name != NULL;
 	return w;
 }
 
@@ -180,6 +181,7 @@ void served_adapters_clear(struct served_adapters *all)
 	pthread_mutex_lock(&all->lock);
 	while (all->n)
 		free_row(&all->row[--all->n]);
+	all->were_named = false;
 	pthread_mutex_unlock(&all->lock);
 }
 
@@ -272,11 +274,8 @@ bool served_adapters_has(struct served_adapters *all, const char *name)
 
 bool served_adapters_are_named(struct served_adapters *all)
 {
-	bool named = false;
-
 	pthread_mutex_lock(&all->lock);
-	for (unsigned i = 0; i < all->n; i++)
-		named |= all->row[i].name != NULL;
+	const bool named = all->were_named;
 	pthread_mutex_unlock(&all->lock);
 	return named;
 }

@@ -56,7 +56,7 @@ bool served_adapters_load(struct served_adapters *all, jit_model *m, const char 
 /* False: refused, as there is none of that name. */
 bool served_adapters_unload(struct served_adapters *all, const char *name, struct refusal *r);
 bool served_adapters_has(struct served_adapters *all, const char *name);
-/* Whether any has a name. */
+/* Whether any has a name, or had one before it was unloaded: who still asks for it does not mean the model alone. */
 bool served_adapters_are_named(struct served_adapters *all);
 /* The one of that name; NULL: those of `list`, which is an array of objects with id and scale; both NULL: the usual
  * ones. False: refused. */

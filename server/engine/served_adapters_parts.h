@@ -36,6 +36,7 @@ struct served_adapters {
 	pthread_mutex_t loading; /* one is opened at a time, without the lock */
 	struct adapter_row row[JIT_ADAPTERS_MOST];
 	unsigned n, next_id;
+	bool were_named; /* one has a name, or had one before it was unloaded */
 };
 
 struct loaded_adapter *loaded_adapter_hold(struct loaded_adapter *l);

@@ -126,16 +126,6 @@ static void read_body(struct exchange *x, const char *p, size_t n)
 
 /* ---- answering */
 
-bool exchange_text(struct exchange *x, const char *type, char *text)
-{
-	bytes_take(&x->answer, text);
-	x->type = type;
-	x->answered = true;
-	return true;
-}
-
-bool exchange_json(struct exchange *x, char *text) { return exchange_text(x, "application/json; charset=utf-8", text); }
-
 void exchange_reads_no_models(struct exchange *x)
 {
 	if (x->reads_models)
@@ -313,6 +303,9 @@ static enum MHD_Result wait_or_refuse(struct exchange *x,
 
 static enum MHD_Result begin(struct exchange *x)
 {
+	if (!x->is_whole)
+		atomic_fetch_add(&x->server->running, 1);
+	x->is_whole = true;
 	x->begun = true;
 	x->now = (int64_t)time(NULL);
 	if (x->body_too_long)
@@ -398,6 +391,8 @@ static void on_completed(void *user, struct MHD_Connection *c, void **own, enum 
 		atomic_store(&s->was_large, true);
 	bytes_free(&x->body);
 	bytes_free(&x->answer);
+	if (x->is_whole)
+		atomic_fetch_sub(&s->running, 1);
 	free(x);
 	*own = NULL;
 	atomic_fetch_sub(&s->requests, 1);

@@ -51,6 +51,7 @@ struct exchange {
 	char policy[320];      /* Content-Security-Policy, of a page; empty: it is none */
 	int64_t now;           /* seconds since 1970, as templates see it */
 	bool begun;            /* the handler was called */
+	bool is_whole;         /* all of it is there */
 	struct lane_work work; /* for the thread that runs it */
 	enum lane lane;        /* in which that is */
 	struct answer_stream

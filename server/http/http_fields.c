@@ -34,3 +34,15 @@ char *http_refusal_text(const struct exchange *x)
 		return refusal_json_anthropic(&x->refusal, x->id);
 	return x->ollama ? refusal_json_ollama(&x->refusal) : refusal_json(&x->refusal);
 }
+
+/* ---- whole answers */
+
+bool exchange_text(struct exchange *x, const char *type, char *text)
+{
+	bytes_take(&x->answer, text);
+	x->type = type;
+	x->answered = true;
+	return true;
+}
+
+bool exchange_json(struct exchange *x, char *text) { return exchange_text(x, "application/json; charset=utf-8", text); }

@@ -64,7 +64,8 @@ struct server {
 	struct models *models;
 	atomic_int state;                 /* of enum server_state */
 	_Atomic uint64_t loaded, to_load; /* bytes of the model that is being opened */
-	atomic_int requests;              /* being answered */
+	atomic_int requests;              /* that came, until they are answered */
+	atomic_int running;               /* of them, those of which all has arrived */
 	atomic_bool was_large;            /* one that took much memory is over */
 };
 

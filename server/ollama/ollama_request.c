@@ -295,6 +295,8 @@ static bool read_raw(struct conversation *c, const char *text, const struct serv
 {
 	jit_error err = { 0 };
 
+	if (!field_fits("prompt", strlen(text), r))
+		return false;
 	if (jit_model_tokenize(m->model, text, strlen(text), 1, 1, &c->ids, &c->n_ids, &err) != JIT_OK)
 		return refuse_error(r, "prompt", &err);
 	c->text = strdup(text);

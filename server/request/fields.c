@@ -77,17 +77,31 @@ bool fields_are_whole(const json_t *o, const char *name, struct refusal *r)
 	              p.n ? p.text : "the body", p.name ? " in a member's name" : "");
 }
 
-json_t *fields_read(const void *p, size_t n, struct refusal *r)
+json_t *fields_json(const void *p, size_t n, struct refusal *r)
 {
 	struct error e = { 0 };
-	json_t *o = n ? json_read_digits(p, n, n, "the body", &e) : NULL;
+	json_t *o = json_read_within(p, n, BODY_MEMORY, "the body", &e);
+
+	if (!o)
+		refuse(r, e.code == ERROR_MEMORY ? 503 : e.code == ERROR_UNSUPPORTED ? 413 : 400, NULL, "%s", e.text);
+	return o;
+}
+
+json_t *fields_read(const void *p, size_t n, struct refusal *r)
+{
+	json_t *o = n ? fields_json(p, n, r) : NULL;
 
 	if (!n) {
 		refuse(r, 400, NULL, "the body is empty, expected a JSON object");
 	} else if (!o) {
-		refuse(r, e.code == ERROR_MEMORY ? 503 : 400, NULL, "%s", e.text);
+		return NULL;
 	} else if (!json_is_object(o)) {
 		refuse(r, 400, NULL, "the body is %s, expected an object", json_kind(o));
+		json_decref(o);
+		o = NULL;
+	} else if (json_object_size(o) > BODY_MEMBERS) {
+		refuse(r, 413, NULL, "the body has %zu members, expected at most %d", json_object_size(o),
+		       BODY_MEMBERS);
 		json_decref(o);
 		o = NULL;
 	} else if (!fields_are_whole(o, NULL, r)) {
@@ -98,6 +112,12 @@ json_t *fields_read(const void *p, size_t n, struct refusal *r)
 }
 
 /* ---- a field */
+
+bool field_fits(const char *name, size_t n, struct refusal *r)
+{
+	return n <= TEXT_BYTES ||
+	       refuse(r, 413, name, "%s has a text of %zu bytes, expected at most %d", name, n, TEXT_BYTES);
+}
 
 json_t *field_value(const json_t *o, const char *name)
 {

@@ -27,6 +27,23 @@ bool refuse(struct refusal *r, int status, const char *param, const char *format
 	return false;
 }
 
+bool refusal_of_tokens(struct refusal *r, size_t tokens, int context, const char *more)
+{
+	r->more = more;
+	r->type = "exceed_context_size_error";
+	r->tokens = tokens;
+	r->context = context;
+	return false;
+}
+
+bool refuse_tokens(struct refusal *r, size_t tokens, int context, const char *more)
+{
+	refuse(r, 400, NULL,
+	       "The prompt of %zu tokens exceeds the available context size of %d tokens; send less, or raise %s.",
+	       tokens, context, more);
+	return refusal_of_tokens(r, tokens, context, more);
+}
+
 bool refuse_within(struct refusal *r, const char *outer)
 {
 	struct refusal inner = *r;

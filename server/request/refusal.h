@@ -24,6 +24,10 @@ struct refusal {
 /* Sets *r unless it is set already; false always. param NULL: no field. */
 bool refuse(struct refusal *r, int status, const char *param, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
+/* A prompt that is longer than its context; more: what would let it be longer. False always. */
+bool refuse_tokens(struct refusal *r, size_t tokens, int context, const char *more);
+/* The same facts for a refusal that says something else. */
+bool refusal_of_tokens(struct refusal *r, size_t tokens, int context, const char *more);
 /* What a reader of fields says of one that is in another: "type is 7" becomes "thinking.type is 7", and so does the
  * field's name. outer: "thinking". False always. */
 bool refuse_within(struct refusal *r, const char *outer);

@@ -247,7 +247,7 @@ static bool render_repaired(struct conversation *c, const json_t *messages, cons
 	*bytes = (text ? strlen(text) : 0) + (told ? strlen(told) : 0);
 	a->o.messages = text;
 	a->o.tools = told;
-	ok = ok && render(c, a, m, r);
+	ok = ok && field_fits("messages", *bytes, r) && render(c, a, m, r);
 	free(text);
 	free(told);
 	return ok;

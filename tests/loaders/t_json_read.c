@@ -221,6 +221,65 @@ static void test_many_values(void **state)
 	free(text);
 }
 
+/* What jansson has. */
+static size_t jansson_bytes;
+
+static void *counted_malloc(size_t n)
+{
+	size_t *p = malloc(n + 16);
+
+	assert_non_null(p);
+	*p = n;
+	jansson_bytes += n;
+	return (char *)p + 16;
+}
+
+static void counted_free(void *at)
+{
+	size_t *p = at ? (void *)((char *)at - 16) : NULL;
+
+	jansson_bytes -= p ? *p : 0;
+	free(p);
+}
+
+/* A body of little text may not become a tree of much memory: what jansson takes for each kind of value is counted. */
+static void test_memory(void **state)
+{
+	static const char *const parts[] = {
+		"{}", "[]", "0", "\"\"", "\"0123456789\"", "{\"a\":null}", "[[[]]]", "1.5"
+	};
+	enum { PARTS = 1000 };
+	char text[PARTS * 16 + 4];
+	(void)state;
+
+	for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+		size_t n = 1, used = 0;
+		text[0] = '[';
+		for (unsigned i = 0; i < PARTS; i++)
+			n += (size_t)sprintf(text + n, "%s%s", i ? "," : "", parts[k]);
+		strcpy(text + n++, "]");
+		json_set_alloc_funcs(counted_malloc, counted_free);
+		jansson_bytes = 0;
+		json_t *v = json_read_within(text, n, 1 << 20, "small", NULL);
+		used = jansson_bytes;
+		assert_non_null(v);
+		assert_true(used > PARTS);
+		json_decref(v);
+		assert_int_equal(jansson_bytes, 0);
+		json_set_alloc_funcs(malloc, free);
+		v = json_read_within(text, n, 3 * used, "small", NULL);
+		assert_non_null(v);
+		json_decref(v);
+		struct error err = { 0 };
+		assert_null(json_read_within(text, n, used / 2, "the body", &err));
+		assert_int_equal(err.code, ERROR_UNSUPPORTED);
+		assert_non_null(strstr(err.text, "the body: its values take more than 0 MiB of memory"));
+	}
+	json_t *v = json_read_within("[18446744073709551616]", 22, 1 << 20, "row", NULL);
+	assert_non_null(v);
+	json_decref(v);
+}
+
 static void test_kinds(void **state)
 {
 	static const struct {
@@ -345,8 +404,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reads_as_python), cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_depth),           cmocka_unit_test(test_many_values),
-		cmocka_unit_test(test_kinds),           cmocka_unit_test(test_digits),
-		cmocka_unit_test(test_locale),          cmocka_unit_test(test_published_files),
+		cmocka_unit_test(test_memory),          cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_digits),          cmocka_unit_test(test_locale),
+		cmocka_unit_test(test_published_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -230,10 +230,75 @@ static void test_memory(void **state)
 	assert_int_equal(child_stop(&c), 0);
 }
 
+/* n bytes of these, with what stands before and behind them. The caller frees it. */
+static char *repeated(const char *before, const char *part, size_t n, const char *behind)
+{
+	const size_t length = strlen(part);
+	char *text = malloc(strlen(before) + n * length + strlen(behind) + 1);
+
+	assert_non_null(text);
+	strcpy(text, before);
+	char *at = text + strlen(before);
+	for (size_t i = 0; i < n; i++, at += length)
+		memcpy(at, part, length);
+	strcpy(at, behind);
+	return text;
+}
+
+/* Little text that would take much memory or time is refused, in a sentence. */
+static void test_large(void **state)
+{
+	const struct {
+		const char *path, *before, *part, *behind, *says;
+		size_t n;
+	} rows[] = {
+		{ "/v1/completions", "{\"prompt\":\"x\",\"metadata\":[", "{},", "{}]}",
+		  "the body: its values take more than 192 MiB of memory", 950000 },
+		{ "/lora-adapters", "[", "{},", "{}]", "the body: its values take more than 192 MiB of memory",
+		  950000 },
+		{ "/tokenize", "{\"content\":\"", "abcdefgh", "\"}",
+		  "content has a text of 4194312 bytes, expected at most 4194304", (4 << 20) / 8 + 1 },
+		{ "/tokenize", "{\"content\":[\"a\",\"", "abcdefgh", "\"]}",
+		  "content has a text of 4194305 bytes, expected at most 4194304", (4 << 20) / 8 },
+		{ "/tokenize", "{\"with_pieces\":true,\"content\":[", "1,", "\"\"]}", NULL, 1000 },
+		{ "/tokenize", "{\"with_pieces\":true,\"content\":\"", "a ", "\"}", "at most 262144 with with_pieces",
+		  270000 },
+		{ "/v1/completions", "{\"prompt\":\"", "abcdefgh", "\"}", "prompt has a text of 4194312 bytes",
+		  (4 << 20) / 8 + 1 },
+		{ "/v1/chat/completions", "{\"messages\":[{\"role\":\"user\",\"content\":\"", "abcdefgh", "\"}]}",
+		  "messages has a text of ", (4 << 20) / 8 + 1 },
+		{ "/api/generate", "{\"raw\":true,\"prompt\":\"", "abcdefgh", "\"}",
+		  "prompt has a text of 4194312 bytes", (4 << 20) / 8 + 1 },
+	};
+	struct child c = child_start((const char *const[]){ "--no-replay", NULL });
+	(void)state;
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		char *body = repeated(rows[i].before, rows[i].part, rows[i].n, rows[i].behind);
+		struct answer a = client_ask(&c, rows[i].path, NULL, body);
+		const int status = rows[i].says ? 413 : 200;
+		if (a.status != status || (rows[i].says && !strstr(a.body, rows[i].says)))
+			fail_msg("row %zu: status %d, expected %d and \"%s\": %.300s", i, a.status, status,
+			         rows[i].says ? rows[i].says : "", a.body);
+		answer_free(&a);
+		free(body);
+	}
+	/* Each member of a body is looked at. */
+	char *body = malloc(40000);
+	assert_non_null(body);
+	size_t n = (size_t)sprintf(body, "{\"prompt\":\"x\"");
+	for (unsigned i = 0; i < 1000; i++)
+		n += (size_t)sprintf(body + n, ",\"k%u\":1", i);
+	strcpy(body + n, "}");
+	expect(&c, "/v1/completions", body, 413, "the body has 1001 members, expected at most 1000");
+	free(body);
+	assert_int_equal(child_stop(&c), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_answers), cmocka_unit_test(test_files),
-		                            cmocka_unit_test(test_memory) };
+		                            cmocka_unit_test(test_memory), cmocka_unit_test(test_large) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -396,18 +396,47 @@ static void test_stop(void **state)
 	}
 }
 
+/* Asked to stop, the server does not wait for requests whose clients never send the rest. */
+static void test_stop_arriving(void **state)
+{
+	static const char *const heads[] = {
+		"POST /v1/comp",
+		"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n",
+		"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{\"prompt\":",
+		"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"p",
+	};
+	struct child c = child_start((const char *[]){ "--stop-timeout", "60", "--no-cache", NULL });
+	int fd[sizeof heads / sizeof *heads];
+	(void)state;
+
+	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+		fd[i] = client_connect(&c, false);
+		client_send(fd[i], heads[i], strlen(heads[i]));
+	}
+	/* Three of them, and the one that asks. */
+	bool there = false;
+	for (int i = 0; i < 400 && !there; i++) {
+		struct answer a = client_ask(&c, "/metrics", NULL, NULL);
+		there = strstr(a.body, "\njitserve_requests_open 4\n") != NULL;
+		answer_free(&a);
+		usleep(25000);
+	}
+	assert_true(there);
+	const double stopped = now();
+	assert_int_equal(child_stop(&c), 0);
+	assert_true(now() - stopped < 30);
+	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++)
+		close(fd[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_clients_leave),
-		cmocka_unit_test(test_slow_reader),
-		cmocka_unit_test(test_queue),
-		cmocka_unit_test(test_stop),
-		cmocka_unit_test(test_signs_of_life),
-		cmocka_unit_test(test_embeddings_wait),
-		cmocka_unit_test(test_leaves_in_prompt),
-		cmocka_unit_test(test_connections),
-		cmocka_unit_test(test_all_connections),
+		cmocka_unit_test(test_clients_leave),   cmocka_unit_test(test_slow_reader),
+		cmocka_unit_test(test_queue),           cmocka_unit_test(test_stop),
+		cmocka_unit_test(test_stop_arriving),   cmocka_unit_test(test_signs_of_life),
+		cmocka_unit_test(test_embeddings_wait), cmocka_unit_test(test_leaves_in_prompt),
+		cmocka_unit_test(test_connections),     cmocka_unit_test(test_all_connections),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

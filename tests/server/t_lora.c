@@ -357,6 +357,34 @@ static void test_replay(void **state)
 	replay(file, options, 0, NULL); /* none, though they would count */
 }
 
+/* Where the last adapter went, its name is nobody's, and not the only model's. */
+static void test_last_unloaded(void **state)
+{
+	struct child c = child_start((const char *[]){ "--no-cache", "--lora-dir", lora_dir, NULL });
+	const struct {
+		const char *path, *body;
+		int status;
+	} steps[] = {
+		{ "/completion", "{\"prompt\":\"A\",\"n_predict\":1,\"model\":\"any\"}", 200 },
+		{ "/v1/load_lora_adapter", "{\"lora_name\":\"last\",\"lora_path\":\"f0\"}", 200 },
+		{ "/completion", "{\"prompt\":\"A\",\"n_predict\":1,\"model\":\"last\"}", 200 },
+		{ "/v1/unload_lora_adapter", "{\"lora_name\":\"last\"}", 200 },
+		{ "/completion", "{\"prompt\":\"A\",\"n_predict\":1,\"model\":\"last\"}", 404 },
+		{ "/tokenize", "{\"content\":\"A\",\"model\":\"last\"}", 404 },
+		{ "/completion", "{\"prompt\":\"A\",\"n_predict\":1,\"model\":\"tale-q8_0\"}", 200 },
+		{ "/completion", "{\"prompt\":\"A\",\"n_predict\":1}", 200 },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+		struct answer a = client_ask(&c, steps[i].path, NULL, steps[i].body);
+		if (a.status != steps[i].status)
+			fail_msg("step %zu: status %d, expected %d: %s", i, a.status, steps[i].status, a.body);
+		answer_free(&a);
+	}
+	assert_int_equal(child_stop(&c), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -366,7 +394,7 @@ int main(void)
 		cmocka_unit_test(test_lora_weights), cmocka_unit_test(test_lora_models),
 		cmocka_unit_test(test_lora_refused), cmocka_unit_test(test_unload),
 		cmocka_unit_test(test_replay),       cmocka_unit_test(test_lora_options),
-		cmocka_unit_test(test_lora_invoked),
+		cmocka_unit_test(test_lora_invoked), cmocka_unit_test(test_last_unloaded),
 	};
 
 	return cmocka_run_group_tests(tests, lora_begin, lora_end);
