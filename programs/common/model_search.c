@@ -54,6 +54,7 @@ static void free_found(struct found_model *p)
 	free(p->path);
 	free(p->trouble);
 	free(p->manifest);
+	free(p->projector);
 }
 
 /* Takes over its texts, of which all but the name may be NULL. */
@@ -306,6 +307,12 @@ static const char *find_layer(const json_t *manifest, const char *kind)
 	return NULL;
 }
 
+/* malloc'ed. NULL: no memory, or no digest. */
+static char *blob_of(const char *root, const char *digest)
+{
+	return is_digest(digest) ? text("%s/blobs/sha256-%s", root, digest + 7) : NULL;
+}
+
 static bool see_manifest(struct model_search *s, const char *root, const char *path, char *name)
 {
 	struct file file = { 0 };
@@ -313,20 +320,27 @@ static bool see_manifest(struct model_search *s, const char *root, const char *p
 	json_t *m = file_open(&file, path, &err) && file_text(&file, MANIFEST_MAX, &err)
 	                    ? json_read(file.base, file.size, MANIFEST_MAX, file.label, &err)
 	                    : NULL;
-	const char *digest = find_layer(m, "application/vnd.ollama.image.model");
-	bool adapter = find_layer(m, "application/vnd.ollama.image.adapter") != NULL, good = is_digest(digest);
-	char *blob = good ? text("%s/blobs/sha256-%s", root, digest + 7) : NULL;
+	const char *digest = find_layer(m, "application/vnd.ollama.image.model"),
+		   *sight = find_layer(m, "application/vnd.ollama.image.projector");
+	const bool adapter = find_layer(m, "application/vnd.ollama.image.adapter") != NULL, good = is_digest(digest),
+		   odd = sight && !is_digest(sight);
+	char *blob = blob_of(root, digest), *projector = blob_of(root, sight);
 	char *trouble = !m        ? strdup(err.text)
 	                : !good   ? text("its manifest names no model by a sha256 digest")
+	                : odd     ? text("its manifest names an image encoder without a sha256 digest")
 	                : adapter ? text("it has an adapter (LoRA), which jitrun would leave out")
 	                          : NULL;
-	bool memory = (blob || !good) && (trouble || (m && good && !adapter)) && err.code != ERROR_MEMORY;
+	const bool memory = (blob || !good) && (projector || !sight || odd) &&
+	                    (trouble || (m && good && !odd && !adapter)) && err.code != ERROR_MEMORY;
 
 	json_decref(m);
 	file_close(&file);
-	struct found_model p = {
-		.source = "ollama", .name = name, .path = blob, .trouble = trouble, .manifest = strdup(path)
-	};
+	struct found_model p = { .source = "ollama",
+		                 .name = name,
+		                 .path = blob,
+		                 .trouble = trouble,
+		                 .manifest = strdup(path),
+		                 .projector = projector };
 	if (memory && p.manifest)
 		return add(s, p);
 	free_found(&p);
@@ -369,6 +383,52 @@ static bool walk_manifests(struct model_search *s, const char *root, const char 
 static bool walk_ollama(struct model_search *s, const char *source, const char *root)
 {
 	return walk_manifests(s, root, "", 3);
+}
+
+/* Two tags of a model may have different ones. */
+static char *projector_of(const struct model_search *s, const char *blob, struct error *err)
+{
+	const char *one = NULL;
+
+	for (size_t i = 0; i < s->n; i++) {
+		const struct found_model *p = &s->found[i];
+		const char *digest = p->path ? strrchr(p->path, '/') : NULL;
+		if (!p->projector || !digest || strcmp(digest, blob) != 0)
+			continue;
+		if (one && strcmp(one, p->projector) != 0) {
+			error_set(err, ERROR_ARGUMENT,
+			          "ollama's store has several image encoders for this model (%.80s, %.80s), expected "
+			          "one; --mmproj FILE names it",
+			          strrchr(one, '/') + 1, strrchr(p->projector, '/') + 1);
+			return NULL;
+		}
+		one = p->projector;
+	}
+	char *out = one ? strdup(one) : NULL;
+	if (one && !out)
+		error_set(err, ERROR_MEMORY, "no memory for the name of a file");
+	return out;
+}
+
+char *model_search_projector(const char *model, struct error *err)
+{
+	static const char blobs[] = "/blobs";
+	const char *blob = strrchr(model, '/');
+	const size_t n = blob ? (size_t)(blob - model) : 0;
+	struct model_search s = { 0 };
+	char *out = NULL;
+
+	if (n < strlen(blobs) || strncmp(blob - strlen(blobs), blobs, strlen(blobs)) != 0 ||
+	    strncmp(blob, "/sha256-", 8) != 0)
+		return NULL;
+	char *root = text("%.*s", (int)(n - strlen(blobs)), model);
+	if (root && walk_ollama(&s, "ollama", *root ? root : "/"))
+		out = projector_of(&s, blob, err);
+	else
+		error_set(err, ERROR_MEMORY, "no memory for a list of %zu models", s.n);
+	free(root);
+	model_search_free(&s);
+	return out;
 }
 
 /* ---- where they are */

@@ -17,6 +17,7 @@ struct found_model {
 	char *name, *path;  /* path: as jitrun takes it; NULL: there is none, and trouble says why */
 	char *trouble;      /* NULL, or why it cannot be used as it is */
 	char *manifest;     /* of ollama: the file that names its layers; else NULL */
+	char *projector;    /* of ollama: the file of its image encoder; NULL: it has none */
 	unsigned order;     /* of the folder it was found in */
 	bool old_revision;  /* of Hugging Face: other snapshots are newer, or refs/main names another */
 };
@@ -39,6 +40,9 @@ bool model_search_hub(struct model_search *s, struct error *err);
  * safetensors. Names are paths from there. */
 bool model_search_folder(struct model_search *s, const char *folder, struct error *err);
 void model_search_free(struct model_search *s);
+/* The file of the image encoder that ollama's store has beside a model, which is one of its blobs:
+ * STORE/blobs/sha256-X. malloc'ed. NULL: there is none, or err. */
+char *model_search_projector(const char *model, struct error *err);
 
 /* A layer of a model in ollama's store: "system" or "params", and the file that holds it. */
 struct store_layer {

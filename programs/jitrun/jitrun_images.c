@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "programs/common/model_search.h"
 #include "programs/jitrun/jitrun_parts.h"
 #include "runtime/graph/graph_api.h"
 #include "runtime/model/model.h"
@@ -51,13 +52,28 @@ jit_image *jitrun_read_image(const char *path, struct error *err)
 static bool open_encoder(jit_model *m, jit_error *err)
 {
 	const jit_model_options o = jitrun_model_options();
+	struct error e = { 0 };
+	char *own = opt.mmproj ? NULL : model_search_projector(opt.model, &e);
 
+	if (e.code != ERROR_NONE)
+		return fail(err, &e);
 	compute = jit_compute_open(
 		&JIT_COMPUTE_OPTIONS(.device = o.device, .isa = o.isa, .threads = o.threads, .cache_dir = o.cache_dir,
 	                             .cache_limit = o.cache_limit, .sealed = o.sealed),
 		err);
-	encoder = compute ? jit_image_encoder_open(m, compute, opt.model, opt.mmproj, err) : NULL;
+	encoder = compute ? jit_image_encoder_open(m, compute, opt.model, own ? own : opt.mmproj, err) : NULL;
+	free(own);
 	return encoder != NULL;
+}
+
+static bool may_see(void)
+{
+	struct error e = { 0 };
+	char *own = model_search_projector(opt.model, &e);
+	const bool sees = own || e.code != ERROR_NONE || seer_may_see(opt.model);
+
+	free(own);
+	return sees;
 }
 
 /* A conversation begins without pictures where the encoder cannot be had, unless somebody asked for it. */
@@ -67,7 +83,7 @@ static bool open_for_chat(jit_model *m, jit_error *err)
 
 	if (opt.image.n || opt.mmproj)
 		return open_encoder(m, err);
-	if (!seer_may_see(opt.model) || open_encoder(m, &own))
+	if (!may_see() || open_encoder(m, &own))
 		return true;
 	snprintf(blind, sizeof blind, "%s", own.message);
 	jit_compute_close(compute);

@@ -107,5 +107,38 @@ refused "no picture for it" "--mmproj goes with --image, or with a conversation"
 	--mmproj "$pair/mmproj-bf16.gguf" --prompt a
 refused "no encoder in it" "expected clip" --mmproj "$dir/text.gguf" --image "$pair/image0.png" --prompt a
 dir=${dir%/alone}
+# ollama's store: its manifests name the image encoder of a model
+store=$dir/store
+digest() { printf '%064d' "$1"; }
+layer() { printf '{"mediaType":"application/vnd.ollama.image.%s","digest":"sha256:%s"}' "$1" "$2"; }
+keep() { # NAME LAYERS
+	mkdir -p "$store/manifests/registry.ollama.ai/library/$1"
+	printf '{"layers":[%s]}' "$2" > "$store/manifests/registry.ollama.ai/library/$1/latest"
+}
+mkdir -p "$store/blobs"
+ln -s "$pair/model-bf16.gguf" "$store/blobs/sha256-$(digest 1)"
+ln -s "$pair/mmproj-bf16.gguf" "$store/blobs/sha256-$(digest 2)"
+keep seer "$(layer model "$(digest 1)"),$(layer projector "$(digest 2)")"
+export OLLAMA_MODELS="$store"
+expect() { # TITLE GOT WANTED
+	case "$2" in *"$3"*) [ -n "$2" ] && passed=$((passed + 1)) && return ;; esac
+	echo "FAILED: $1: \"$2\", expected \"$3\""
+	failed=$((failed + 1))
+}
+expect "a model of ollama by its name" "$(seen seer)" "$found"
+expect "and by its file" "$(seen "$store/blobs/sha256-$(digest 1)")" "$found"
+expect "another encoder that is named" "$(seen seer --mmproj "$dir/config.json")" "config.json"
+if command -v curl >/dev/null; then
+	. "$srcdir/tests/support/serve.sh"
+	must_serve store seer --port 0 --no-cache --no-replay
+	expect "jitserve sees by it" "$(curl -s "$url/api/show" -d '{"model":"seer"}')" '"vision"'
+fi
+keep other "$(layer model "$(digest 1)"),$(layer projector "$(digest 3)")"
+expect "two encoders of one model" "$(seen seer)" "several image encoders for this model"
+rm -r "$store/manifests/registry.ollama.ai/library/other"
+keep odd "$(layer model "$(digest 1)"),$(layer projector ../../passwd)"
+expect "a digest is no path" "$(seen odd)" "an image encoder without a sha256 digest"
+rm "$store/blobs/sha256-$(digest 2)"
+expect "an encoder that is not there" "$(seen seer)" "sha256-$(digest 2)"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
