@@ -7,10 +7,11 @@
 
 #include "base/array.h"
 #include "base/math_host.h"
+#include "runtime/device/device.h"
+#include "runtime/kernels/compute.h"
 #include "vision/parts.h"
 
-/* Scores that are computed at a time, where there are more patches: so much memory they take at most. */
-enum { SCORES_MAX = 1 << 26, NO_LAYER = 0 };
+enum { NO_LAYER = 0 };
 
 struct drawing {
 	struct draw d;
@@ -202,13 +203,28 @@ static tensor_value attend(struct drawing *w, const tensor_value qkv[3], uint64_
 	                      (unsigned[]){ 1, 0, 2 });
 }
 
+/* Scores that are computed at a time, where there are more patches: so much memory they take at most. A card with free
+ * memory computes more, as each part lays out all keys and values. */
+static uint64_t scores_max(const jit_compute *c)
+{
+	enum { MIN = 1 << 26, MAX = 1 << 28, SHARE = 16 /* of the memory, for scores and for their shares */ };
+	struct device *d = c->device;
+	uint64_t max = MIN, bytes;
+
+	if (!d->available || !d->available(d, &bytes))
+		return MIN;
+	while (max < MAX && 2 * max * sizeof(float) <= bytes / SHARE)
+		max *= 2;
+	return max;
+}
+
 /* Of all, in so many parts that their scores take no more memory than is meant for them: [rows, hidden]. Parts are
  * joined along their first axis, as they are then made where they belong. */
 static tensor_value attend_all(struct drawing *w, const tensor_value qkv[3])
 {
 	struct draw *d = &w->d;
 	tensor_value part[TOWER_PARTS];
-	uint64_t at_once = SCORES_MAX / ((uint64_t)w->rows * w->s->heads), n = 0;
+	uint64_t at_once = scores_max(w->t->compute) / ((uint64_t)w->rows * w->s->heads), n = 0;
 
 	const uint64_t min = (w->rows + TOWER_PARTS - 1) / TOWER_PARTS;
 

@@ -57,6 +57,12 @@ static unsigned cpu_lanes(const jit_compute *c)
 	return c->device->facts.host_runs ? c->device->facts.target->lanes : 0;
 }
 
+/* Whether language/lower_kept.c does there what it says: on NVIDIA cards. */
+static bool keeps_rows(const jit_compute *c)
+{
+	return !c->device->facts.host_runs && !c->device->facts.interprets && !c->device->facts.target->vector_file;
+}
+
 static bool write_sources(struct executable *x, struct error *err)
 {
 	bool ok = true;
@@ -70,7 +76,8 @@ static bool write_sources(struct executable *x, struct error *err)
 		if (!x->p.group[i].host && x->g.node[x->p.group[i].node].op != OP_scan &&
 		    (executable_bytes_of(x, x->g.node[x->p.group[i].node].first) > 0 ||
 		     x->g.node[x->p.group[i].node].op == OP_kernel))
-			ok = source_write(&x->step[i].source, &x->g, &x->p, &x->p.group[i], cpu_lanes(x->compute), err);
+			ok = source_write(&x->step[i].source, &x->g, &x->p, &x->p.group[i], cpu_lanes(x->compute),
+			                  keeps_rows(x->compute), err);
 	return ok;
 }
 

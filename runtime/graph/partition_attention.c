@@ -77,16 +77,17 @@ static bool choose_block(struct attention *a, const struct tensor_graph *g, unsi
 	                      : lanes >= 16 ? 14
 	                                    : 12) *
 	                     4 / (lanes ? bytes : 4);
-	uint64_t tiles = 0, min = UINT64_MAX;
+	uint64_t min = UINT64_MAX;
+	uint32_t tiles;
+	const uint64_t row = partition_rows_tile_bytes(g, &a->rows, &tiles),
+		       max_bytes = lanes ? BYTES : CARD_TILE_BYTES;
 
-	for (uint32_t i = 0; i < a->rows.nodes; i++)
-		tiles += partition_rows_tile(g, &a->rows, i);
 	a->block = 0;
 	if (!lanes && a->keys > CARD_KEYS)
 		return false;
 	for (uint64_t r = MIN < max ? MIN : max; r <= max && r <= a->queries; r++) {
 		const uint64_t cost = (a->queries + r - 1) / r * (r < CHAINS && lanes ? CHAINS + 2 : r + 2);
-		if ((r + tiles) * a->keys * bytes > BYTES || cost > min)
+		if (r * a->keys * bytes + row > max_bytes || cost > min)
 			continue;
 		min = cost;
 		a->block = (unsigned)r;

@@ -187,6 +187,19 @@ bool partition_rows_tile(const struct tensor_graph *g, const struct row_trace *t
 	}
 }
 
+uint64_t partition_rows_tile_bytes(const struct tensor_graph *g, const struct row_trace *t, uint32_t *tiles)
+{
+	uint64_t bytes = 0;
+
+	*tiles = 0;
+	for (uint32_t i = 0; i < t->nodes; i++)
+		if (partition_rows_tile(g, t, i)) {
+			bytes += t->columns * tensor_type_bytes(g->value[g->node[t->node[i]].first].type);
+			++*tiles;
+		}
+	return bytes;
+}
+
 /* Bans what others read, too. False: nothing was. */
 static bool ban(const struct row_view *v, const struct row_trace *t)
 {
@@ -214,11 +227,14 @@ static bool is_worth(const struct row_view *v, const struct row_trace *t, unsign
 {
 	enum { ROWS = 16, SMALL = 1 << 14, NARROW = 8, TILES = 2 };
 	enum { WIDE = 1 << 16, WIDE_TILES = 8192, WIDE_ON_CARDS = 4096 };
-	uint32_t tiles = 0;
+	uint32_t tiles;
+	const uint64_t bytes = partition_rows_tile_bytes(v->g, t, &tiles),
+		       max = lanes == 0 ? WIDE_ON_CARDS
+	                     : tiles    ? WIDE_TILES
+	                                : WIDE;
 
-	for (uint32_t i = 0; i < t->nodes; i++)
-		tiles += partition_rows_tile(v->g, t, i);
-	const uint64_t max = lanes == 0 ? WIDE_ON_CARDS : tiles ? WIDE_TILES : WIDE;
+	if (lanes == 0 && tiles > 1 && bytes > CARD_TILE_BYTES)
+		return false;
 	return t->reductions && t->stored && tiles <= TILES && t->columns >= NARROW && t->columns <= max &&
 	       (t->rows >= ROWS || t->rows * t->columns <= SMALL);
 }

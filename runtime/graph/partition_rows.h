@@ -9,7 +9,7 @@
 
 #include "runtime/graph/partition.h"
 
-enum { ROW_NODES_MAX = 40, ROW_READS_MAX = 20 };
+enum { ROW_NODES_MAX = 40, ROW_READS_MAX = 20, CARD_TILE_BYTES = 8 << 10 /* that each of a group's waves may have */ };
 
 /* Nodes behind the result at its end, in the order of the graph; the last one is that end. */
 struct row_trace {
@@ -34,6 +34,8 @@ struct row_view {
 bool partition_rows_trace(struct row_trace *t, const struct row_view *view, uint32_t end, uint64_t columns);
 /* Whether a value is kept in a tile, as several loops would compute it again. */
 bool partition_rows_tile(const struct tensor_graph *g, const struct row_trace *t, uint32_t i);
+/* Bytes of all tiles of a row; tiles: how many there are. */
+uint64_t partition_rows_tile_bytes(const struct tensor_graph *g, const struct row_trace *t, uint32_t *tiles);
 /* The same of a partition's group that computes rows. */
 bool partition_rows_again(const struct partition *p, const struct tensor_graph *g, uint32_t end, uint64_t columns,
                           struct row_trace *t);

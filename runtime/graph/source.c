@@ -236,7 +236,7 @@ static bool write_users(struct source *s, const struct tensor_node *n, struct er
 }
 
 bool source_write(struct source *s, const struct tensor_graph *g, const struct partition *p, const struct group *group,
-                  unsigned lanes, struct error *err)
+                  unsigned lanes, bool keeps_rows, struct error *err)
 {
 	static void (*const writers[])(struct source * s, const struct tensor_node *n) = {
 		[KIND_REDUCE] = source_reduce,
@@ -251,7 +251,13 @@ bool source_write(struct source *s, const struct tensor_graph *g, const struct p
 	};
 	const struct tensor_node *n = &g->node[group->node], *first = &g->node[group->product];
 
-	*s = (struct source){ .g = g, .p = p, .lanes = lanes, .end = n, .product = first->first, .access = "out" };
+	*s = (struct source){ .g = g,
+		              .p = p,
+		              .lanes = lanes,
+		              .keeps_rows = keeps_rows,
+		              .end = n,
+		              .product = first->first,
+		              .access = "out" };
 	if (n->op == OP_kernel)
 		return write_users(s, n, err);
 	if (shape_elements(&g->value[n->first].shape) > INT32_MAX)

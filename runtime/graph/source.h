@@ -29,6 +29,7 @@ struct source {
 	const struct tensor_graph *g;
 	const struct partition *p;
 	unsigned lanes;                         /* of a CPU's vectors; 0: a card */
+	bool keeps_rows;                        /* its registers hold a row that a kernel reads more than once */
 	struct bytes text;                      /* the kernel, 0 behind its end */
 	struct prepared prepared[PREPARED_MAX]; /* parameters behind read[], p0 and p1 */
 	unsigned n_prepared;
@@ -59,9 +60,9 @@ struct source {
 };
 
 /* Writes the kernel of a group into s->text. Its parameters are s->read[], s->prepared[], and then the result. lanes:
- * of a CPU's vectors, 0 of other devices. False: err. */
+ * of a CPU's vectors, 0 of other devices; keeps_rows: as above. False: err. */
 bool source_write(struct source *s, const struct tensor_graph *g, const struct partition *p, const struct group *group,
-                  unsigned lanes, struct error *err);
+                  unsigned lanes, bool keeps_rows, struct error *err);
 void source_free(struct source *s);
 
 /* ---- for the files of this room */

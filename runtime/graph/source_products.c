@@ -202,6 +202,7 @@ bool tile_takes(const struct tensor_graph *g, const struct tensor_node *n, unsig
 
 void source_dot(struct source *s, const struct tensor_node *n)
 {
+	enum { SMALL_TILE = 32 /* leave registers for more elements of the depth */ };
 	const struct side side[] = { product_side(s->g, n, 0), product_side(s->g, n, 1) };
 	struct tile t = tile_of(s->g, n, side, s->lanes);
 
@@ -212,7 +213,10 @@ void source_dot(struct source *s, const struct tensor_node *n)
 	tile_in_line(s, &t);
 	find_rows(s, &t, n->operand[t.transposed], &side[t.transposed]);
 	find_columns(s, &t, n->operand[!t.transposed], &side[!t.transposed]);
-	t.loop[t.loops++] = source_text(s, "for (k in 0..%" PRIu64 ")%s", t.depth, s->lanes ? "" : " unroll(4)");
+	t.loop[t.loops++] = source_text(s, "for (k in 0..%" PRIu64 ")%s", t.depth,
+	                                s->lanes                  ? ""
+	                                : t.r * t.j <= SMALL_TILE ? " unroll(8)"
+	                                                          : " unroll(4)");
 	s->out = source_text(s, "[%" PRIu64 "][%" PRIu64 "][%" PRIu64 "]", t.batches, t.transposed ? t.columns : t.rows,
 	                     t.transposed ? t.rows : t.columns);
 	tile_write(s, &t);

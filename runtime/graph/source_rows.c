@@ -53,12 +53,12 @@ static void put_each(struct source *s, const struct row_trace *t, const struct t
 	s->n_seen = seen;
 }
 
-static void put_node(struct source *s, const struct row_trace *t, uint32_t i)
+static void put_node(struct source *s, const struct row_trace *t, uint32_t i, bool has_tiles)
 {
 	const struct tensor_node *n = &s->g->node[t->node[i]];
 	const char *name = source_text(s, "r%u", i);
 
-	if (partition_rows_tile(s->g, t, i)) {
+	if (has_tiles && partition_rows_tile(s->g, t, i)) {
 		name = source_text(s, "%s[j]", name);
 		put_each(s, t, n, name);
 		source_line(s, "sync;");
@@ -81,11 +81,23 @@ void source_row_tiles(struct source *s, const struct row_trace *t)
 			            source_type(info(s, s->g->node[t->node[i]].first)->type), i, t->columns);
 }
 
-void source_row(struct source *s, const struct row_trace *t, const char *to)
+static void put_row(struct source *s, const struct row_trace *t, const char *to, bool has_tiles)
 {
 	for (uint32_t i = 0; i + 1 < t->nodes; i++)
-		put_node(s, t, i);
+		put_node(s, t, i, has_tiles);
 	put_each(s, t, &s->g->node[t->node[t->nodes - 1]], to);
+}
+
+void source_row(struct source *s, const struct row_trace *t, const char *to) { put_row(s, t, to, true); }
+
+/* A kernel with a tile keeps no rows (language/lower_kept.c). Without one, what is dear is written twice, and computed
+ * once. */
+static bool needs_tiles(const struct source *s, const struct row_trace *t)
+{
+	uint32_t tiles;
+	const uint64_t bytes = partition_rows_tile_bytes(s->g, t, &tiles);
+
+	return s->lanes || tiles > 1 || (!s->keeps_rows && bytes <= CARD_TILE_BYTES);
 }
 
 void source_rows(struct source *s, const struct tensor_node *n, uint64_t columns)
@@ -97,6 +109,8 @@ void source_rows(struct source *s, const struct tensor_node *n, uint64_t columns
 		return;
 	}
 	bytes_print(&s->head, "i in %" PRIu64, t.rows);
-	source_row_tiles(s, &t);
-	source_row(s, &t, source_text(s, "o[i * %" PRIu64 " + j]", t.columns));
+	const bool has_tiles = needs_tiles(s, &t);
+	if (has_tiles)
+		source_row_tiles(s, &t);
+	put_row(s, &t, source_text(s, "o[i * %" PRIu64 " + j]", t.columns), has_tiles);
 }

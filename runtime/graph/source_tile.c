@@ -49,10 +49,10 @@ uint64_t tile_choose(struct tile *t, uint64_t vectors, int wide)
 
 void tile_choose_on_card(struct tile *t, int wide)
 {
-	enum { LANES = 32, ROWS = 8, COLUMNS = 4, SUMS_MIN = 4, WARPS = 2048 /* that keep a large card busy */ };
+	enum { LANES = 32, ROWS = 16, COLUMNS = 4, SUMS_MIN = 4, WARPS = 2048 /* that keep a large card busy */ };
 
 	t->lanes = LANES;
-	t->r = tensor_type_bytes(wide) == 8 ? ROWS / 2 : ROWS;
+	t->r = tensor_type_bytes(wide) == 8 ? ROWS / 4 : ROWS;
 	t->j = COLUMNS;
 	while (t->r > t->rows)
 		t->r /= 2;
@@ -66,6 +66,11 @@ void tile_choose_on_card(struct tile *t, int wide)
 	}
 	t->apart = t->j;
 	t->step = 1;
+	if (t->j == COLUMNS && t->columns <= (COLUMNS - 1) * LANES) { /* neighbours would not be loaded at once */
+		t->j--;
+		t->apart = 1;
+		t->step = LANES;
+	}
 }
 
 /* ---- the kernel */

@@ -81,12 +81,27 @@ static void put_remainders(void (*each)(const char *text, unsigned number), unsi
 }
 
 /* Products with so many elements that a lane of a card has all the sums it may have: parts of tiles on both sides, an
- * operand in each order, lines that begin anywhere, few columns, and f64. Numbers 2 and 3 are quick runs' cards. */
+ * operand in each order, lines that begin anywhere, few columns, and f64; and rows and attention, whose tiles a Radeon
+ * card's workgroup has memory for or not. Numbers 2 and 3 are quick runs' cards. */
 static void put_tiles(void (*each)(const char *text, unsigned number), bool quick)
 {
 	static const char *const texts[] = {
-		"input x f32[533,3]\ninput w f32[4100,3]\ninput b f32[4100]\ny = dot x w left=[1] right=[1]\n"
-		"bb = broadcast b shape=[533,4100] axes=[1]\nz = add y bb\noutput z\n",
+		"input x f32[1061,3]\ninput w f32[4100,3]\ninput b f32[4100]\ny = dot x w left=[1] right=[1]\n"
+		"bb = broadcast b shape=[1061,4100] axes=[1]\nz = add y bb\noutput z\n",
+		"input q f64[8,8]\ninput k f64[256,8]\ns = dot q k left=[1] right=[1]\nm = reduce_max s axes=[1]\n"
+		"a = broadcast m shape=[8,256] axes=[0]\nd = sub s a\ne = exp d\nt = reduce_sum e axes=[1]\n"
+		"b = broadcast t shape=[8,256] axes=[0]\np = div e b\no = dot p k left=[1] right=[0]\noutput o\n",
+		"input x f32[17,300]\nm = reduce_max x axes=[1]\na = broadcast m shape=[17,300] axes=[0]\nd = sub x a\n"
+		"e = exp d\ns = reduce_sum e axes=[1]\nb = broadcast s shape=[17,300] axes=[0]\np = div e b\noutput "
+		"p\n",
+		"input x f32[17,2500]\nm = reduce_max x axes=[1]\na = broadcast m shape=[17,2500] axes=[0]\n"
+		"d = sub x a\ne = exp d\nh = tanh e\ns = reduce_sum e axes=[1]\nr = reduce_sum h axes=[1]\nt = mul s "
+		"r\n"
+		"b = broadcast t shape=[17,2500] axes=[0]\ng = add e h\np = div g b\ni = sub e a\nj = reduce_sum e "
+		"axes=[1]\n"
+		"k = broadcast j shape=[17,2500] axes=[0]\nl = div e k\noutput p\noutput l\n",
+		"input x f32[9,1829,11]\ninput w f32[9,11,72]\n"
+		"y = dot x w left=[2] right=[1] left_batch=[0] right_batch=[0]\noutput y\n",
 		"input x f32[3,533]\ninput w f32[3,4099]\ny = dot x w left=[0] right=[0]\noutput y\n",
 		"input x f32[533,5]\ninput w f32[5,4100]\ny = dot x w left=[1] right=[0]\nz = neg y\noutput z\n",
 		"input x f32[20011,3]\ninput w f32[3,40]\ny = dot x w left=[1] right=[0]\noutput y\n",
@@ -94,7 +109,7 @@ static void put_tiles(void (*each)(const char *text, unsigned number), bool quic
 		"y = dot x w left=[2] right=[1] left_batch=[0] right_batch=[0]\noutput y\n"
 	};
 
-	for (unsigned i = 0; i < (quick ? 2 : sizeof texts / sizeof *texts); i++)
+	for (unsigned i = 0; i < (quick ? 5 : sizeof texts / sizeof *texts); i++)
 		each(texts[i], 3 - i % 2);
 }
 
