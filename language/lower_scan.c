@@ -24,6 +24,19 @@ static struct value exchanged(struct lower *l, unsigned type, struct value v, un
 	return jk_value_vector(type, x, true);
 }
 
+/* Whether a and b give what b and a do. The least and the greatest of floats do not: where one is NaN, or both are 0. */
+static bool commutes(const struct scan *s) { return s->op == OP_ADD || !type_is_float(s->type); }
+
+/* The lower half of each pair, and the upper half. upper: lanes whose own is that one. */
+static struct value both_halves(struct lower *l, const struct scan *s, struct value upper, struct value own,
+                                struct value other)
+{
+	if (commutes(s))
+		return jk_combined(l, s->n, s->op, own, other);
+	return jk_combined(l, s->n, s->op, jk_lower_choose(l, upper, other, own),
+	                   jk_lower_choose(l, upper, own, other));
+}
+
 /* Of one vector: what comes before each lane's element in the vector (from the identity on) and the sum of all. */
 static void scan_vector(struct lower *l, const struct scan *s, struct value x, struct value *before,
                         struct value *total)
@@ -41,9 +54,7 @@ static void scan_vector(struct lower *l, const struct scan *s, struct value x, s
 			                     .reg = jk_lower_emit(l, IR_ine, bit, zero, 0, 0) };
 		const struct value more = jk_combined(l, s->n, s->op, other, exclusive);
 		exclusive = jk_lower_choose(l, upper, more, exclusive);
-		const struct value first = jk_lower_choose(l, upper, other, sum),
-				   second = jk_lower_choose(l, upper, sum, other);
-		sum = jk_combined(l, s->n, s->op, first, second);
+		sum = both_halves(l, s, upper, sum, other);
 	}
 	*before = exclusive;
 	*total = sum;
@@ -87,11 +98,15 @@ static void scan_row(struct lower *l, struct scan *s, uint16_t at, int64_t const
 			}
 	const struct value carry = jk_value_vector(s->type, jk_lower_copy(l, s->carry), false),
 			   base = jk_value_vector(s->type, jk_lower_copy(l, s->base), false);
+	/* of integers the order cannot show, so what all lanes have is added once */
+	const bool any_order = !type_is_float(s->type);
+	const struct value all_before = any_order ? jk_combined(l, s->n, s->op, base, carry) : carry;
 	for (unsigned q = 0; q < s->vectors; q++) {
-		struct value r = jk_combined(l, s->n, s->op, carry, before[q]);
+		struct value r = jk_combined(l, s->n, s->op, all_before, before[q]);
 		if (!s->n->flag)
 			r = jk_combined(l, s->n, s->op, r, x[q]);
-		r = jk_combined(l, s->n, s->op, base, r);
+		if (!any_order)
+			r = jk_combined(l, s->n, s->op, base, r);
 		r = jk_value_vector(s->type, jk_lower_to_vector(l, &r), true);
 		const uint32_t inner = jk_lower_scope(l);
 		jk_lower_remember_symbol(l, s->n->symbol, &index[q]);
