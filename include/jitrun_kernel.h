@@ -41,12 +41,14 @@ typedef struct jit_compute_options {
 	int perf_map;        /* non-zero: /tmp/perf-PID.map for Linux perf */
 	int gdb;             /* non-zero: kernels are entered into the list gdb reads */
 	jit_cancel *cancel;  /* ends a launch that runs, between two parts of it; borrowed; NULL: nothing does */
+	const char *trace;   /* file that receives a timeline of launches and of the share of each thread or card, in
+	                        Chrome's trace format, until jit_compute_written() or else the end; or NULL */
 } jit_compute_options;
 #define JIT_COMPUTE_OPTIONS(...) JIT_STRUCT(jit_compute_options, __VA_ARGS__)
 
 /* options NULL: all defaults. */
 jit_compute *jit_compute_open(const jit_compute_options *options, jit_error *err);
-/* Before it is closed: whether the files of perf_map, dump_ir, dump_asm and jitdump could be written whole. */
+/* Before it is closed: whether the files of perf_map, dump_ir, dump_asm, jitdump and trace could be written whole. */
 int jit_compute_written(jit_compute *c, jit_error *err);
 /* When its kernels, buffers and launches are closed. */
 void jit_compute_close(jit_compute *c);

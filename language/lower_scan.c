@@ -24,7 +24,7 @@ static struct value exchanged(struct lower *l, unsigned type, struct value v, un
 	return jk_value_vector(type, x, true);
 }
 
-/* Whether a and b give what b and a do. The least and the greatest of floats do not: where one is NaN, or both are 0. */
+/* Whether a and b give what b and a do. Not the least and greatest of floats, where one is NaN or both are 0. */
 static bool commutes(const struct scan *s) { return s->op == OP_ADD || !type_is_float(s->type); }
 
 /* The lower half of each pair, and the upper half. upper: lanes whose own is that one. */

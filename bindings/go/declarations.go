@@ -586,6 +586,7 @@ type jitComputeOptions struct {
 	perfMap    int32
 	gdb        int32
 	cancel     uintptr
+	trace      uintptr
 }
 
 // jitComputeInfo is jit_compute_info of jitrun_kernel.h.

@@ -13,7 +13,7 @@ enum { JITK_DONE, JITK_FAILED, JITK_USAGE, JITK_INTERRUPTED = 130 };
 struct jitk_array;
 struct jitk_arguments {
 	const char *command, *file;
-	const char *kernel, *device, *isa, *cache, *jitdump, *dump_ir, *dump_asm;
+	const char *kernel, *device, *isa, *cache, *jitdump, *dump_ir, *dump_asm, *dump_objects, *trace;
 	struct option_list constants, in, out;
 	long threads, times, n, steps; /* n and steps, of example: -1 where they are not given */
 	const char *text;              /* that of an example, instead of the file's */

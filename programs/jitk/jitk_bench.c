@@ -193,7 +193,7 @@ int jitk_bench(void)
 		ok = ok && give(&t, &a, &err);
 		if (ok && jitk.tune)
 			ok = jit_launch_tune(t.launch, &err) == JIT_OK && open_tuned(&t, c, &a, &err);
-		ok = ok && run_all(&t, &x, &err) && print(&t, &x, c, &err);
+		ok = ok && run_all(&t, &x, &err) && print(&t, &x, c, &err) && jit_compute_written(c, &err) == JIT_OK;
 		status = ok ? JITK_DONE : jitk_fail_error(&err);
 	}
 	free(x.ns);

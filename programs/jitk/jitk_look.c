@@ -1,11 +1,14 @@
 /* programs/jitk/jitk_look.c - a kernel without a run: what is wrong with it, how it finds memory, its IR and machine
  * code, and where it is native. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "jit/compile.h"
+#include "jit/store/safefile.h"
 #include "programs/common/device_auto.h"
 #include "programs/common/kernel_file.h"
 #include "programs/jitk/jitk.h"
@@ -178,7 +181,55 @@ static bool print_code(const struct look *l, const struct target *t, struct erro
 }
 
 int jitk_emit_ir(void) { return look_at(print_ir); }
-int jitk_disassemble(void) { return look_at(print_code); }
+
+/* ---- files that a card's driver loads */
+
+static bool write_file(const char *path, const uint8_t *bytes, size_t n, struct error *err)
+{
+	FILE *f = safefile_stream(path);
+	bool ok = f && fwrite(bytes, 1, n, f) == n;
+
+	ok = (!f || fclose(f) == 0) && ok;
+	return ok || error_set(err, ERROR_IO, "%.400s: could not be written whole: %s", path, strerror(errno));
+}
+
+/* KERNEL.TARGET.co, which has jitrun's driver and the kernel, or KERNEL.TARGET.ptx. */
+static bool write_object(const struct look *l, const struct target *t, struct error *err)
+{
+	const struct object *one[1];
+	struct object o = { 0 };
+	struct compile_stats s;
+	char path[4096];
+	uint8_t *linked = NULL;
+	uint64_t offset;
+
+	if (t->backend->host_runs)
+		return error_set(err, ERROR_ARGUMENT,
+		                 "--dump-objects: target %s is no card; give one with --isa, such as gfx1100 or sm90",
+		                 t->name);
+	if (mkdir(jitk.dump_objects, 0777) != 0 && errno != EEXIST)
+		return error_set(err, ERROR_IO, "%.400s: the directory could not be made: %s", jitk.dump_objects,
+		                 strerror(errno));
+	const size_t length = (size_t)snprintf(path, sizeof path, "%s/%s.%s.%s", jitk.dump_objects,
+	                                       jitk.kernel ? jitk.kernel : jk_kernel_name(l->in.file, 0), t->name,
+	                                       t->backend->link ? "co" : "ptx");
+	if (length >= sizeof path)
+		return error_set(err, ERROR_ARGUMENT, "--dump-objects: the path has %zu bytes, expected at most %zu",
+		                 length, sizeof path - 1);
+	if (!compile(l, t, NULL, &o, &s, err))
+		return false;
+	size_t n = o.code_bytes;
+	one[0] = &o;
+	bool ok = (!t->backend->link || t->backend->link(&linked, &n, t, one, 1, &offset, err)) &&
+	          write_file(path, linked ? linked : o.code, n, err);
+	if (ok && !jitk.quiet)
+		fprintf(stderr, "jitk: %s, %zu bytes\n", path, n);
+	free(linked);
+	object_free(&o);
+	return ok;
+}
+
+int jitk_disassemble(void) { return look_at(jitk.dump_objects ? write_object : print_code); }
 
 /* ---- the dispatch report */
 

@@ -97,6 +97,18 @@ static const struct option_row rows[] = {
 #define COMPUTE jitk
 #include "programs/common/compute_rows.def"
 #undef COMPUTE
+	{ .name = "dump-objects",
+	  .kind = OPTION_FILE,
+	  .value = "DIR",
+	  .help = "of disassemble: print nothing; write what the driver of the card that --isa names loads, "
+	          "DIR/KERNEL.CARD.co, of NVIDIA's cards .ptx",
+	  .target = &jitk.dump_objects },
+	{ .name = "trace",
+	  .kind = OPTION_FILE,
+	  .value = "FILE",
+	  .help = "of run, bench and example: write a timeline of all threads to FILE, in Chrome's trace format, which "
+	          "Perfetto opens",
+	  .target = &jitk.trace },
 	{ .name = "perf-map",
 	  .kind = OPTION_FLAG,
 	  .help = "write /tmp/perf-PID.map for perf",
@@ -215,8 +227,9 @@ jit_compute *jitk_compute_open(const char *device, const char *isa, int threads,
 		JIT_COMPUTE_OPTIONS(.device = device ? device : jitk.device, .isa = isa ? isa : jitk.isa,
 	                            .threads = threads, .sealed = jitk.sealed,
 	                            .cache_dir = jitk.no_cache ? "" : jitk.cache, .dump_ir = jitk.dump_ir,
-	                            .dump_asm = jitk.dump_asm, .jitdump = jitk.jitdump, .perf_map = jitk.perf_map,
-	                            .gdb = jitk.gdb, .cancel = jitk_cancel);
+	                            .dump_asm = jitk.dump_asm, .trace = device ? NULL : jitk.trace,
+	                            .jitdump = jitk.jitdump, .perf_map = jitk.perf_map, .gdb = jitk.gdb,
+	                            .cancel = jitk_cancel);
 
 	return jit_compute_open(&o, err);
 }
@@ -249,6 +262,20 @@ jit_kernel *jitk_kernel_open(jit_compute *c, jit_error *err)
 
 static void on_signal(int number) { jit_cancel_set(jitk_cancel, 1); }
 
+static bool command_is(const char *name) { return strcmp(jitk.command, name) == 0; }
+
+/* NULL: every option that only some commands have is of this one. */
+static const char *misplaced_option(void)
+{
+	if ((jitk.n >= 0 || jitk.steps >= 0) && !command_is("example"))
+		return "--n and --steps are of the command example";
+	if (jitk.dump_objects && !command_is("disassemble"))
+		return "--dump-objects is of the command disassemble";
+	if (jitk.trace && !command_is("run") && !command_is("bench") && !command_is("example"))
+		return "--trace is of the commands run, bench and example";
+	return NULL;
+}
+
 static int begin(int argc, char **argv)
 {
 	struct sigaction on = { .sa_handler = on_signal };
@@ -270,10 +297,11 @@ static int begin(int argc, char **argv)
 		return jitk_fail_error(&err);
 	sigaction(SIGINT, &on, NULL);
 	sigaction(SIGTERM, &on, NULL);
+	const char *misplaced = misplaced_option();
+	if (misplaced)
+		return jitk_wrong(misplaced);
 	if (strcmp(jitk.command, "example") == 0)
 		return jitk_example();
-	if (jitk.n >= 0 || jitk.steps >= 0)
-		return jitk_wrong("--n and --steps are of the command example");
 	for (int i = 0; i < COMMANDS; i++)
 		if (strcmp(jitk.command, commands[i].say.name) == 0)
 			return !jitk.file                    ? jitk_wrong("a file of kernels is missing: FILE.jk")

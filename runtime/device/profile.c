@@ -17,7 +17,7 @@ struct event {
 };
 struct note {
 	uint64_t start, end;
-	const char *track, *name;
+	const char *track, *name; /* name NULL: that of kernel number `position` */
 	uint32_t tokens;
 	uint64_t position;
 };
@@ -125,6 +125,13 @@ bool profile_add_plan(struct profile *p, struct plan *plan, struct error *err)
 	return true;
 }
 
+void profile_name(struct profile *p, const struct plan *plan, size_t kernel, const char *name)
+{
+	struct profile_kernel *k = &p->kernel[plan->profile_at + kernel];
+
+	snprintf(k->name, sizeof k->name, "%.*s", (int)sizeof k->name - 1, name);
+}
+
 void profile_launch(struct profile *p, int worker, const struct plan *plan, size_t i, uint64_t start, uint64_t end)
 {
 	struct lane *lane = &p->lane[worker];
@@ -191,6 +198,11 @@ void profile_ran(struct profile *p, enum profile_pass kind, const struct plan *p
 	}
 	add_note(p, &(struct note){ start, end, "passes", name[kind], plan->tokens, position });
 	follow_width(p, plan, start, end);
+}
+
+void profile_launched(struct profile *p, const struct plan *plan, size_t kernel, uint64_t start, uint64_t end)
+{
+	add_note(p, &(struct note){ start, end, "launches", NULL, 0, plan->profile_at + kernel });
 }
 
 void profile_note(struct profile *p, const char *track, const char *name, uint64_t start, uint64_t end)
@@ -261,9 +273,18 @@ static void write_span(const struct profile *p, FILE *out, int track, const char
 	        name, microseconds(p, start), 1e-3 * (double)(end - start));
 }
 
+/* out: KEY_TEXT_MAX bytes. */
+static const char *kernel_text(const struct profile *p, size_t kernel, char *out)
+{
+	const struct profile_kernel *k = &p->kernel[kernel];
+
+	return k->name[0] ? k->name : key_text(&k->key, out, KEY_TEXT_MAX);
+}
+
 static void write_notes(const struct profile *p, FILE *out)
 {
 	const char *track[64];
+	char text[KEY_TEXT_MAX];
 	int tracks = 0;
 
 	for (size_t i = 0; i < p->n_notes + (p->width.name != NULL); i++) {
@@ -277,7 +298,8 @@ static void write_notes(const struct profile *p, FILE *out)
 			track[tracks++] = n->track;
 			write_track(out, TRACK_FIRST_NOTE + t, n->track, -1);
 		}
-		write_span(p, out, TRACK_FIRST_NOTE + t, n->name, n->start, n->end);
+		write_span(p, out, TRACK_FIRST_NOTE + t, n->name ? n->name : kernel_text(p, n->position, text),
+		           n->start, n->end);
 		if (n->tokens)
 			fprintf(out, ",\"args\":{\"tokens\":%u,\"position\":%llu}", n->tokens,
 			        (unsigned long long)n->position);
@@ -296,7 +318,7 @@ bool profile_trace(const struct profile *p, FILE *out)
 		write_track(out, w, p->track ? p->track : "worker", p->track ? -1 : w);
 		for (size_t i = 0; i < p->lane[w].n_events; i++) {
 			const struct event *e = &p->lane[w].event[i];
-			write_span(p, out, w, key_text(&p->kernel[e->kernel].key, name, sizeof name), e->start, e->end);
+			write_span(p, out, w, kernel_text(p, e->kernel, name), e->start, e->end);
 			fprintf(out, "},\n");
 		}
 	}

@@ -23,11 +23,15 @@ void profile_close(struct profile *p);
 uint64_t profile_now(void); /* nanoseconds, monotonic */
 /* Before a plan's first run: sets plan->profile_at. False: no memory. */
 bool profile_add_plan(struct profile *p, struct plan *plan, struct error *err);
+/* What the trace calls a kernel of the plan, cut to what struct object has room for; else it has the key's text. */
+void profile_name(struct profile *p, const struct plan *plan, size_t kernel, const char *name);
 /* By a worker: its share of op i took from start to end. */
 void profile_launch(struct profile *p, int worker, const struct plan *plan, size_t i, uint64_t start, uint64_t end);
 /* By the session's thread: a pass over the plan's tokens, its first token at `position`. */
 void profile_ran(struct profile *p, enum profile_pass kind, const struct plan *plan, uint64_t position, uint64_t start,
                  uint64_t end);
+/* By the thread that runs it: a launch of the plan's kernel, on the trace's track "launches". */
+void profile_launched(struct profile *p, const struct plan *plan, size_t kernel, uint64_t start, uint64_t end);
 /* By any thread: something else worth seeing in the trace, on a track of its own. name and track: text that outlives
  * the profile's last trace. */
 void profile_note(struct profile *p, const char *track, const char *name, uint64_t start, uint64_t end);
@@ -35,10 +39,11 @@ void profile_note(struct profile *p, const char *track, const char *name, uint64
 /* One kernel of a profile, of all passes. */
 struct profile_kernel {
 	struct key key;
-	uint64_t calls;       /* ops */
-	uint64_t bytes;       /* they were expected to read and write in memory, in all */
-	uint64_t nanoseconds; /* of all workers together */
-	unsigned columns;     /* the slot that says how many columns an op works on; none: template_args() */
+	uint64_t calls;         /* ops */
+	uint64_t bytes;         /* they were expected to read and write in memory, in all */
+	uint64_t nanoseconds;   /* of all workers together */
+	char name[OBJECT_NAME]; /* what profile_name() said; "": nothing */
+	unsigned columns;       /* the slot that says how many columns an op works on; none: template_args() */
 };
 struct profile_totals {
 	uint64_t passes[2], tokens[2], nanoseconds[2];

@@ -9,6 +9,7 @@
 #include "jit/store/perf_gdb.h"
 #include "kernels-templates/templates.h"
 #include "runtime/device/generated.h"
+#include "runtime/device/profile.h"
 #include "runtime/host/pool.h"
 #include "runtime/host/system.h"
 #include "runtime/model/model.h"
@@ -95,6 +96,42 @@ static bool open_tune(jit_compute *c, struct error *err)
 	return (c->tune = tune_open(source.kind == CACHE_DIRECTORY ? source.path : NULL, err)) != NULL;
 }
 
+/* Events are kept from here on, and written when somebody asks whether all was written, or at the end. */
+static bool open_trace(jit_compute *c, const char *path, struct error *err)
+{
+	const struct device_facts *f = &c->device->facts;
+
+	if (!path)
+		return true;
+	if (!generated_dump(&c->trace, path, err))
+		return false;
+	c->profile = f->host_runs ? profile_open(pool_threads(c->pool), NULL, true, err)
+	                          : profile_open(1, f->name, true, err);
+	c->stream->profile = c->profile;
+	return c->profile != NULL;
+}
+
+static void write_trace(jit_compute *c)
+{
+	pthread_mutex_lock(&c->stream_lock);
+	if (c->profile && !c->traced)
+		profile_trace(c->profile, c->trace);
+	c->traced = true;
+	pthread_mutex_unlock(&c->stream_lock);
+}
+
+bool compute_prepare(jit_compute *c, struct plan *p, const char *(*name)(const void *user, size_t kernel),
+                     const void *user, struct error *err)
+{
+	pthread_mutex_lock(&c->stream_lock);
+	const bool prepared = c->stream->prepare(c->stream, p, c->pool, err);
+	if (prepared && c->profile && profile_add_plan(c->profile, p, err))
+		for (size_t i = 0; i < p->n_kernels; i++)
+			profile_name(c->profile, p, i, name(user, i));
+	pthread_mutex_unlock(&c->stream_lock);
+	return prepared;
+}
+
 static bool open_parts(jit_compute *c, const jit_compute_options *o, struct error *err)
 {
 	c->sealed = o->sealed != 0;
@@ -107,7 +144,7 @@ static bool open_parts(jit_compute *c, const jit_compute_options *o, struct erro
 	if (!(c->stream = c->device->stream(c->device, &so, err)))
 		return false;
 	c->stream->cancel = &c->cancel;
-	return true;
+	return open_trace(c, o->trace, err);
 }
 
 jit_compute *jit_compute_open(const jit_compute_options *options, jit_error *err)
@@ -137,8 +174,9 @@ int jit_compute_written(jit_compute *c, jit_error *err)
 
 	if (!NEEDED(c, &e))
 		return model_report(err, &e);
-	if (generated_dump_written(c->dump_ir, "IR", &e) && generated_dump_written(c->dump_asm, "machine code", &e) &&
-	    c->perf_gdb)
+	write_trace(c);
+	if (generated_dump_written(c->trace, "the timeline", &e) && generated_dump_written(c->dump_ir, "IR", &e) &&
+	    generated_dump_written(c->dump_asm, "machine code", &e) && c->perf_gdb)
 		perf_gdb_written(c->perf_gdb, &e);
 	if (c->perf_map && !execmem_perf_map_written())
 		error_set(&e, ERROR_IO, "/tmp/perf-%ld.map: could not be written whole", (long)getpid());
@@ -149,8 +187,14 @@ void jit_compute_close(jit_compute *c)
 {
 	if (!c)
 		return;
+	if (c->trace) {
+		write_trace(c);
+		if (c->trace != stdout)
+			fclose(c->trace);
+	}
 	if (c->stream)
 		c->stream->close(c->stream);
+	profile_close(c->profile);
 	pool_close(c->pool);
 	perf_gdb_close(c->perf_gdb);
 	if (c->registry)

@@ -22,7 +22,9 @@ struct jit_compute {
 	struct registry *registry;
 	struct tune *tune; /* which constants of kernels are fastest here */
 	struct perf_gdb *perf_gdb;
-	FILE *dump_ir, *dump_asm;
+	FILE *dump_ir, *dump_asm, *trace;
+	struct profile *profile; /* with `trace`: what is written there; else NULL */
+	bool traced;             /* it was */
 	bool perf_map, sealed;
 	struct pool *pool;
 	struct stream *stream;
@@ -32,6 +34,10 @@ struct jit_compute {
 	jit_kernel *kernels;
 	struct compile_builder builder;
 };
+
+/* Has the stream prepare a plan, whose kernels the trace calls by these names. False: err. */
+bool compute_prepare(jit_compute *c, struct plan *p, const char *(*name)(const void *user, size_t kernel),
+                     const void *user, struct error *err);
 
 /* A kernel as the device sees it. Everything is borrowed as long as the kernel is open. */
 struct kernel_description {

@@ -18,6 +18,12 @@ static const jit_parameter *parameter_of(const jit_launch *l, size_t i) { return
 
 /* ---- opening and closing */
 
+static const char *name_of(const void *launch, size_t kernel)
+{
+	(void)kernel;
+	return ((const jit_launch *)launch)->kernel->is.name;
+}
+
 static bool prepare(jit_launch *l, struct error *err)
 {
 	const jit_kernel *k = l->kernel;
@@ -40,10 +46,8 @@ static bool prepare(jit_launch *l, struct error *err)
 	if (k->is.fault &&
 	    !(l->fault = c->device->alloc(c->device, KERNEL_FAULT_WORDS * sizeof *l->fault, DEVICE_ARRAYS, err)))
 		return false;
-	pthread_mutex_lock(&c->stream_lock);
-	l->prepared = c->stream->prepare(c->stream, &l->plan.plan, c->pool, err);
-	pthread_mutex_unlock(&c->stream_lock);
-	return l->prepared;
+	l->prepared = compute_prepare(c, &l->plan.plan, name_of, l, err);
+	return l->prepared && err->code == ERROR_NONE;
 }
 
 jit_launch *jit_launch_open(jit_kernel *k, jit_error *err)
@@ -358,6 +362,8 @@ static bool run(jit_launch *l, struct error *err)
 	const uint64_t start = profile_now();
 	bool ok = !l->kernel->is.units || c->stream->run(c->stream, &l->plan.plan, c->pool, err);
 	const uint64_t took = profile_now() - start;
+	if (c->profile)
+		profile_launched(c->profile, &l->plan.plan, 0, start, start + took);
 	const bool cancelled = !ok && err->code == ERROR_CANCELLED;
 	ok = (ok || cancelled) && fetch(l, ok ? err : NULL) && ok;
 	if (ok && (ok = check_fault(l, err))) {

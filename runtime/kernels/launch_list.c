@@ -49,6 +49,11 @@ static void add(struct launch_list *list, size_t i, jit_launch *launch, uint32_t
 	p->stage[p->n_ops] = (uint32_t)p->n_ops;
 }
 
+static const char *name_of(const void *list, size_t kernel)
+{
+	return ((const struct launch_list *)list)->of[kernel].launch->kernel->is.name;
+}
+
 static bool make(struct launch_list *list, jit_launch *const launch[], size_t n, uint32_t rounds, struct error *err)
 {
 	struct plan *p = &list->plan;
@@ -76,10 +81,8 @@ static bool make(struct launch_list *list, jit_launch *const launch[], size_t n,
 		for (size_t i = 0; i < n; i++)
 			add(list, i, launch[i], round);
 	p->n_stages = ops;
-	pthread_mutex_lock(&list->compute->stream_lock);
-	list->prepared = list->compute->stream->prepare(list->compute->stream, p, list->compute->pool, err);
-	pthread_mutex_unlock(&list->compute->stream_lock);
-	return list->prepared;
+	list->prepared = compute_prepare(list->compute, p, name_of, list, err);
+	return list->prepared && err->code == ERROR_NONE;
 }
 
 struct launch_list *launch_list_open(jit_launch *const launch[], size_t n, uint32_t rounds, struct error *err)

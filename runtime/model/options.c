@@ -183,7 +183,7 @@ bool options_batch(jit_batch_options *own, const jit_batch_options *from, struct
 	       check_speculate(own->speculate, err);
 }
 
-NO_PADDING(jit_compute_options, cancel);
+NO_PADDING(jit_compute_options, trace);
 static const struct field compute_fields[] = {
 	INT(jit_compute_options, threads, 0, POOL_MAX_THREADS, NULL),
 };

@@ -126,6 +126,21 @@ is 0 $j disassemble "$f" -c n=100 --isa gfx1100
 has ".long"
 is 0 $j disassemble "$f" -c n=100 -d sim:sm90
 has ".entry"
+is 0 $j disassemble "$f" -c n=100 --isa gfx1100 --dump-objects "$dir/objects"
+says "objects/saxpy.gfx1100.co, "
+check "an ELF file" [ "$(head -c 4 "$dir/objects/saxpy.gfx1100.co" | tail -c 3)" = ELF ]
+is 0 $j disassemble "$f" -c n=100 --isa sm90
+mv "$dir/out" "$dir/ptx"
+is 0 $j disassemble "$f" -c n=100 -d sim:sm90 --dump-objects "$dir/objects" -q
+check "quiet: $(cat "$dir/err")" [ ! -s "$dir/err" ]
+check "the same PTX" cmp "$dir/ptx" "$dir/objects/saxpy.sm90.ptx"
+refused "target avx2 is no card; give one with --isa, such as gfx1100 or sm90" 1 \
+	$j disassemble "$f" -c n=100 --isa avx2 --dump-objects "$dir/objects"
+touch "$dir/file"
+refused "saxpy.sm90.ptx: could not be written whole: Not a directory" 1 \
+	$j disassemble "$f" -c n=100 --isa sm90 --dump-objects "$dir/file"
+refused "the directory could not be made" 1 $j disassemble "$f" -c n=100 --isa sm90 --dump-objects /no/such/dir
+refused "--dump-objects is of the command disassemble" 2 $j run "$f" -c n=1 -i a=1 -i x=1 --dump-objects "$dir/objects"
 is 0 $j report "$f" -c n=100
 check "a line for each target: $(cat "$dir/out")" [ "$(grep -c '^saxpy ' "$dir/out")" -ge 20 ]
 for command in check report; do
@@ -267,6 +282,14 @@ check "the IR was dumped, with the key" grep -q 'user\.' "$dir/ir"
 check "and the code" grep -q '\.byte' "$dir/asm"
 is 0 $j run "$f" -c n=12 -i a=1 -i x=1 --jitdump "$dir" --gdb
 check "perf's file is there" sh -c 'ls "$1"/jit-*.dump > /dev/null' - "$dir"
+is 0 $j run "$f" -c n=12 -i a=1 -i x=1 -t 2 --trace "$dir/trace"
+check "the launch: $(cat "$dir/trace")" [ "$(grep -c '"name":"saxpy"' "$dir/trace")" -ge 2 ]
+is 0 $j example stencil --n 9 --trace "$dir/trace" -q
+check "six launches" [ "$(grep -c '"tid":1000,"name":"stencil"' "$dir/trace")" = 6 ]
+is 0 $j bench "$f" -c n=12 -i a=1 -i x=1 -t 1 --times 3 --trace "$dir/trace"
+check "runs, and what they are compared with" grep -q '"name":"multiply"' "$dir/trace"
+refused "/no/such/dir/trace: cannot be written" 1 $j run "$f" -c n=12 -i a=1 -i x=1 --trace /no/such/dir/trace
+refused "--trace is of the commands run, bench and example" 2 $j check "$f" -c n=12 --trace "$dir/trace"
 
 # what is wrong
 refused "a command is missing" 2 $j

@@ -184,6 +184,7 @@ static const struct field compute_fields[] = {
 	FREE(jit_compute_options, perf_map),
 	FREE(jit_compute_options, gdb),
 	FREE(jit_compute_options, cancel),
+	FREE(jit_compute_options, trace),
 };
 static const struct field kernel_fields[] = {
 	FREE(jit_kernel_options, source),

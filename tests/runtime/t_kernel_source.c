@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "include/jitrun_kernel.h"
+#include "tests/runtime/kernel_trace_tests.h"
 #include "tests/support/shared.h"
 
 static const char text[] =
@@ -428,9 +429,11 @@ static void test_dumps(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),     cmocka_unit_test(test_refused),    cmocka_unit_test(test_check),
-		cmocka_unit_test(test_tune),      cmocka_unit_test(test_threads),    cmocka_unit_test(test_predictions),
-		cmocka_unit_test(test_kept_code), cmocka_unit_test(test_cards_copy), cmocka_unit_test(test_dumps),
+		cmocka_unit_test(test_sizes),     cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_check),     cmocka_unit_test(test_tune),
+		cmocka_unit_test(test_threads),   cmocka_unit_test(test_predictions),
+		cmocka_unit_test(test_kept_code), cmocka_unit_test(test_cards_copy),
+		cmocka_unit_test(test_dumps),     cmocka_unit_test(kernel_trace_test),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -116,7 +116,7 @@ class Compute(Closable):
         return Kernel(self, source, name, check, constants)
 
     def written(self) -> None:
-        """Raises an exception where the files of dump_ir, dump_asm, jitdump or perf_map could not be written whole."""
+        """Raises an exception where the files of dump_ir, dump_asm, jitdump, perf_map or trace could not be written whole."""
         lib.call("jit_compute_written", self._p)
 
     def buffer(self, bytes: int) -> "Buffer":

@@ -320,7 +320,7 @@ fn structs_are_those_of_c() {
     field!(jit_embedding_text, ids, 0, 8);
     field!(jit_embedding_text, types, 8, 8);
     field!(jit_embedding_text, n, 16, 8);
-    assert_eq!(size_of::<jit_compute_options>(), 88, "jit_compute_options");
+    assert_eq!(size_of::<jit_compute_options>(), 96, "jit_compute_options");
     field!(jit_compute_options, size, 0, 8);
     field!(jit_compute_options, device, 8, 8);
     field!(jit_compute_options, isa, 16, 8);
@@ -334,6 +334,7 @@ fn structs_are_those_of_c() {
     field!(jit_compute_options, perf_map, 72, 4);
     field!(jit_compute_options, gdb, 76, 4);
     field!(jit_compute_options, cancel, 80, 8);
+    field!(jit_compute_options, trace, 88, 8);
     assert_eq!(size_of::<jit_compute_info>(), 80, "jit_compute_info");
     field!(jit_compute_info, size, 0, 8);
     field!(jit_compute_info, device, 8, 8);

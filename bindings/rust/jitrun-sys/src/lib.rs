@@ -1499,6 +1499,8 @@ pub struct jit_compute_options {
     pub gdb: c_int,
     /// `jit_cancel * cancel`.
     pub cancel: *mut jit_cancel,
+    /// `const char * trace`.
+    pub trace: *const c_char,
 }
 
 impl jit_compute_options {
