@@ -39,6 +39,14 @@ if [ -d "$see" ]; then
 else
 	echo "# there is no $see: no client sends pictures"
 fi
+styles=${JITRUN_SHARED:-$top/../shared}/models
+if [ -d "$styles/tale-llama-shout" ]; then
+	must_serve styles "$styles/tale-llama" --alias tale --port 0 --no-cache --no-replay --quiet --threads 2 \
+		--lora shout="$styles/tale-llama-shout" --lora whisper="$styles/tale-llama-whisper"
+	check "adapters by name" timeout 300 node "$dir/styles.mjs" "$url"
+else
+	echo "# there is no $styles/tale-llama-shout: no client chooses an adapter"
+fi
 for server in $servers; do
 	kill $server
 	wait $server

@@ -82,7 +82,7 @@ static double greatest(const struct tensor *x)
 	return max;
 }
 
-/* min: what is compared with at min, as a gradient may be 0: that of keys' biases is, where nothing rotates. */
+/* min: what is compared with at least, as a gradient may be 0: that of keys' biases is, where nothing rotates. */
 static double compare(const struct tensor_graph *g, struct tensor *x, const struct tensor *gradient, double min,
                       const struct tensor *const in[], uint32_t number)
 {
