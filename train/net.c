@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "train/each.h"
 #include "train/net_parts.h"
 
 static bool is_cancelled(const struct net *n, struct error *err)
@@ -119,12 +120,6 @@ static bool go_forward(struct net *n, const struct net_row *row, uint64_t number
 
 /* ---- the loss, some tokens at a time */
 
-static void add_to(float *sum, const float *x, uint64_t n)
-{
-	for (uint64_t i = 0; i < n; i++)
-		sum[i] += x[i];
-}
-
 static bool bind_head(const struct net *n, struct executable *head, struct error *err)
 {
 	const struct model_tensor *t = head_tensor_of(n->m);
@@ -169,12 +164,12 @@ static bool run_head(struct net *n, const struct net_row *row, uint32_t first, f
 	for (uint32_t i = 0; i < n->head_rows && first + i < n->o.tokens; i++)
 		*loss += row->counts[first + i] ? (double)each[i] : 0;
 	if (gradient && n->norm_tensor)
-		add_to(n->tensor[n->norm_tensor - 1].gradient, norm, s->hidden);
+		each_add(n->pool, n->tensor[n->norm_tensor - 1].gradient, norm, s->hidden);
 	if (gradient && n->norm_bias_tensor)
-		add_to(n->tensor[n->norm_bias_tensor - 1].gradient, bias, s->hidden);
+		each_add(n->pool, n->tensor[n->norm_bias_tensor - 1].gradient, bias, s->hidden);
 	if (gradient && (n->head_tensor || n->embed_tensor))
-		add_to(n->head_tensor ? n->tensor[n->head_tensor - 1].gradient : n->tied_gradient, matrix,
-		       (uint64_t)s->vocab * s->hidden);
+		each_add(n->pool, n->head_tensor ? n->tensor[n->head_tensor - 1].gradient : n->tied_gradient, matrix,
+		         (uint64_t)s->vocab * s->hidden);
 	return true;
 }
 
@@ -217,7 +212,7 @@ static bool back_layer(struct net *n, uint32_t l, float *gradient, struct error 
 	for (uint32_t i = 0; i < c->graph.inputs; i++)
 		if (n->binding[l][i].tensor) {
 			struct net_tensor *t = &n->tensor[n->binding[l][i].tensor - 1];
-			add_to(t->gradient, out[outs++], t->n);
+			each_add(n->pool, t->gradient, out[outs++], t->n);
 		}
 	return true;
 }
@@ -298,13 +293,13 @@ bool net_begin(struct net *n, struct error *err)
 
 	for (uint32_t i = 0; i < n->tensors; i++) {
 		struct net_tensor *t = &n->tensor[i];
-		memset(t->gradient, 0, t->n * sizeof *t->gradient);
+		each_zero(n->pool, t->gradient, t->n);
 		if (t->value != jit_buffer_memory(t->buffer) &&
 		    jit_buffer_write(t->buffer, 0, t->value, t->n * sizeof *t->value, &e) != JIT_OK)
 			return error_set(err, ERROR_DEVICE, "%s", e.message);
 	}
 	if (n->tied_gradient)
-		memset(n->tied_gradient, 0, (uint64_t)n->m->spec.vocab * n->m->spec.hidden * sizeof *n->tied_gradient);
+		each_zero(n->pool, n->tied_gradient, (uint64_t)n->m->spec.vocab * n->m->spec.hidden);
 	for (uint32_t l = 0; n->o.adapters.dora && l < n->m->spec.layers; l++)
 		if (!run_norms(n, l, err))
 			return false;
@@ -314,8 +309,8 @@ bool net_begin(struct net *n, struct error *err)
 void net_end(struct net *n)
 {
 	if (n->tied_gradient)
-		add_to(n->tensor[n->embed_tensor - 1].gradient, n->tied_gradient,
-		       (uint64_t)n->m->spec.vocab * n->m->spec.hidden);
+		each_add(n->pool, n->tensor[n->embed_tensor - 1].gradient, n->tied_gradient,
+		         (uint64_t)n->m->spec.vocab * n->m->spec.hidden);
 }
 
 double net_uniform(uint64_t seed, uint64_t tensor, uint64_t element)

@@ -12,6 +12,7 @@
 #include "include/jitrun_kernel.h"
 #include "runtime/graph/executable.h"
 #include "runtime/host/cancel.h"
+#include "runtime/host/pool.h"
 #include "runtime/plan/rope.h"
 #include "train/layer.h"
 #include "train/split.h"
@@ -66,6 +67,8 @@ struct net {
 	struct net_options o;
 	const struct model *m;
 	jit_compute *compute;
+	struct pool *pool; /* for work on each number of what is trained */
+	double *squares;   /* of parts of a tensor's gradient */
 	const struct jit_cancel *cancel;
 	struct rope rope;
 	struct net_class *classes;

@@ -5,6 +5,7 @@
 
 #include "base/math_host.h"
 #include "loaders/model/model_arch.h"
+#include "train/each.h"
 #include "train/net_parts.h"
 
 /* ---- memory of the device */
@@ -310,6 +311,17 @@ static bool open_kept(struct net *n, struct error *err)
 	       error_set(err, ERROR_MEMORY, "there is no memory to keep what gradients need");
 }
 
+/* Room for the sums of each_squares(). */
+static bool open_squares(struct net *n, struct error *err)
+{
+	uint64_t max = 0;
+
+	for (uint32_t i = 0; i < n->tensors; i++)
+		max = largest(max, each_parts(n->tensor[i].n));
+	n->squares = malloc((max + 1) * sizeof *n->squares);
+	return n->squares || error_set(err, ERROR_MEMORY, "there is no memory for norms of gradients");
+}
+
 static bool open_memory(struct net *n, struct error *err)
 {
 	const struct model_spec *s = &n->m->spec;
@@ -366,8 +378,12 @@ struct net *net_open(const struct model *m, jit_compute *compute, const struct j
 		net_close(n);
 		return NULL;
 	}
-	if (rope_open(&n->rope, &m->spec, o->tokens, err) && net_draw_all(n, err) && net_bind_all(n, err) &&
-	    open_memory(n, err) && open_kept(n, err) && (!o->adapters.dora || fill_magnitudes(n, err)))
+	jit_compute_info info = JIT_COMPUTE_INFO();
+	jit_compute_get_info(compute, &info, NULL);
+	n->pool = pool_open(info.threads > 0 ? info.threads : 1, err);
+	if (n->pool && rope_open(&n->rope, &m->spec, o->tokens, err) && net_draw_all(n, err) && net_bind_all(n, err) &&
+	    open_memory(n, err) && open_squares(n, err) && open_kept(n, err) &&
+	    (!o->adapters.dora || fill_magnitudes(n, err)))
 		return n;
 	net_close(n);
 	return NULL;
@@ -428,5 +444,7 @@ void net_close(struct net *n)
 	free(n->head_counts);
 	free(n->head_loss_of);
 	free(n->scratch);
+	free(n->squares);
+	pool_close(n->pool);
 	free(n);
 }

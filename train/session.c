@@ -8,6 +8,7 @@
 #include "runtime/model/model.h"
 #include "runtime/model/sized.h"
 #include "train/adamw.h"
+#include "train/each.h"
 #include "train/save.h"
 
 /* ---- opening */
@@ -217,6 +218,24 @@ static bool run_rows(jit_train *t, bool weighed, jit_train_report *r, struct err
 	       error_set(err, ERROR_ARGUMENT, "the loss is not a finite number: the rate may be too large");
 }
 
+/* A tensor's step, by parts. */
+struct stepping {
+	const struct adamw *a;
+	struct net_tensor *x;
+	uint64_t step;
+	double scale;
+};
+
+static void step_part(void *user, uint64_t from, uint64_t to, uint32_t part)
+{
+	const struct stepping *s = user;
+	const struct net_tensor *x = s->x;
+	(void)part;
+
+	adamw_step(s->a, s->step, x->value + from, x->gradient + from, s->scale, x->mean + from, x->square + from,
+	           to - from);
+}
+
 static bool update(jit_train *t, jit_train_report *r, struct error *err)
 {
 	const struct adamw_rate rate = { .schedule = (enum adamw_schedule)t->o.schedule,
@@ -229,7 +248,8 @@ static bool update(jit_train *t, jit_train_report *r, struct error *err)
 	double squares = 0;
 
 	for (uint32_t i = 0; i < t->net->tensors; i++)
-		squares = adamw_squares(t->net->tensor[i].gradient, t->net->tensor[i].n, squares);
+		squares = each_squares(t->net->pool, t->net->tensor[i].gradient, t->net->tensor[i].n, squares,
+		                       t->net->squares);
 	r->norm = math_host_sqrt(squares);
 	if (!isfinite(r->norm))
 		return error_set(err, ERROR_ARGUMENT, "the gradients' norm is not a finite number");
@@ -238,8 +258,8 @@ static bool update(jit_train *t, jit_train_report *r, struct error *err)
 	t->step++;
 	t->fed += t->rows;
 	for (uint32_t i = 0; i < t->net->tensors; i++) {
-		struct net_tensor *x = &t->net->tensor[i];
-		adamw_step(&a, t->step, x->value, x->gradient, scale, x->mean, x->square, x->n);
+		struct stepping s = { &a, &t->net->tensor[i], t->step, scale };
+		each_run(t->net->pool, s.x->n, step_part, &s);
 	}
 	return true;
 }
