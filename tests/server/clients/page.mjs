@@ -386,8 +386,14 @@ await test("pictures become part of a message", async () => {
 	writeFileSync(name, Buffer.from(dot, "base64"));
 	await page.drop("#input", [name]);
 	await page.until(`document.querySelector("#files img.picture")?.naturalWidth === 1`);
-	const url = "data:image/png;base64," + dot, asked = await say(page, "Look");
-	same(asked.messages.at(-1).content, [{ type: "image_url", image_url: { url } }, { type: "text", text: "Look" }], "the message");
+	await page.run(`{
+		const d = new DataTransfer(), bytes = Uint8Array.from(atob("${dot}"), c => c.charCodeAt(0));
+		d.items.add(new File([bytes], "pasted.png", { type: "image/png" }));
+		document.querySelector("#input").dispatchEvent(new ClipboardEvent("paste", { clipboardData: d, bubbles: true, cancelable: true }));
+	}`);
+	await page.until(`document.querySelectorAll("#files img.picture").length === 2`);
+	const url = "data:image/png;base64," + dot, asked = await say(page, "Look"), picture = { type: "image_url", image_url: { url } };
+	same(asked.messages.at(-1).content, [picture, picture, { type: "text", text: "Look" }], "the message");
 	same([await count(page, "#files li"), await page.run(`document.querySelector("#talk img.picture").src`)], [0, url], "it is shown");
 	must(!(await page.run("window.hit")), "no script was run");
 	same(page.troubles, [], "troubles");
