@@ -89,7 +89,21 @@ static bool as_quotient(double v, long *p, long *q)
 	return false;
 }
 
-/* v as p/q times what `factor` says; returns its node. */
+/* The decimal number with the fewest places, at most six, that is within 1e-7 of v. False: there is none, or v is it.
+ */
+static bool as_decimal(double v, double *is)
+{
+	for (double by = 10; by <= 1e6; by *= 10) {
+		const double whole = round(v * by);
+		if (whole != 0 && fabs(whole) < 1e7 && fabs(v * by - whole) <= 1e-7 * fabs(whole)) {
+			*is = whole / by;
+			return *is != v;
+		}
+	}
+	return false;
+}
+
+/* v as p/q times what `factor` says, or as a short decimal; returns its node. */
 static bool write_short(struct expression *out, double v, uint32_t *at)
 {
 	static const struct {
@@ -129,7 +143,11 @@ static bool write_short(struct expression *out, double v, uint32_t *at)
 			*at = expression_add(out, OP_DIV, *at, expression_number(out, (double)q));
 		return true;
 	}
-	return false;
+	double decimal;
+	if (!as_decimal(v, &decimal))
+		return false;
+	*at = expression_number(out, decimal);
+	return true;
 }
 
 /* A copy in which constant number `which` has fewer digits. done: there is such a constant, and it had more. */

@@ -6,5 +6,6 @@ void test_formulas(void **state);
 void test_tidy(void **state);
 void test_constants(void **state);
 void test_front(void **state);
+void test_decimals(void **state);
 
 #endif

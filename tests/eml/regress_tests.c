@@ -279,3 +279,39 @@ void test_front(void **state)
 	free(text);
 	front_free(&f);
 }
+
+/* Numbers that no small divisor makes whole become decimals of few places, where the error stays. */
+void test_decimals(void **state)
+{
+	static double x[ROWS], y[ROWS];
+	const char *const names[] = { "x" };
+	const struct dataset d = { .rows = ROWS, .variables = 1, .x = x, .y = y };
+	static const struct {
+		double number;
+		const char *fitted, *text;
+	} trial[] = { { 9.81, "9.810000000000006*x", "9.81*x" },
+		      { 0.002907, "0.00290700000000001*x", "0.002907*x" },
+		      { 1.2345678912, "1.2345678912*x", "1.2345678912*x" } };
+
+	for (unsigned i = 0; i < sizeof trial / sizeof *trial; i++) {
+		struct front f = { .data = &d };
+		struct expression e;
+		struct error err = { 0 };
+		char *text = NULL;
+		size_t n;
+		for (unsigned r = 0; r < ROWS; r++) {
+			x[r] = 1 + 0.04 * r;
+			y[r] = trial[i].number * x[r];
+		}
+		assert_true(expression_read(&e, "fitted", trial[i].fitted, names, 1, &err));
+		assert_true(front_add(&f, &e));
+		expression_free(&e);
+		front_shorten(&f);
+		FILE *out = open_memstream(&text, &n);
+		expression_write(&f.formula[0].e, names, EXPRESSION_TEXT, out);
+		fclose(out);
+		assert_string_equal(text, trial[i].text);
+		free(text);
+		front_free(&f);
+	}
+}

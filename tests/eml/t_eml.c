@@ -419,7 +419,8 @@ int main(void)
 		cmocka_unit_test(test_extended),     cmocka_unit_test(test_forms),
 		cmocka_unit_test(test_refusals),     cmocka_unit_test(test_values),
 		cmocka_unit_test(test_tidy),         cmocka_unit_test(test_constants),
-		cmocka_unit_test(test_front),        cmocka_unit_test(test_formulas),
+		cmocka_unit_test(test_front),        cmocka_unit_test(test_decimals),
+		cmocka_unit_test(test_formulas),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
