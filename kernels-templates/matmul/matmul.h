@@ -230,8 +230,6 @@ struct matmul_wide_shape {
 struct matmul_wide_shape matmul_wide_shape(const struct key *key, const struct target *target, uint32_t stretch);
 void matmul_wide_inputs(const struct key *key, const struct target *target, unsigned *panel, bool *offset);
 /* What they say in matmul_widths(). */
-/* Columns that a tile which is not wide has at most, on CPUs. */
-unsigned matmul_narrow_columns(const struct key *key, const struct target *target);
 void matmul_wide_widths(const struct key *key, const struct target *target, uint32_t columns, struct matmul_widths *w);
 
 #endif

@@ -7,7 +7,7 @@
 #include "kernels-templates/matmul/matmul.h"
 #include "kernels-templates/matmul/recipe.h"
 
-enum { MATMUL_MAX_COLUMNS = 16, MATMUL_USUAL_COLUMNS = 8 };
+enum { MATMUL_MAX_COLUMNS = 8 };
 
 struct matmul {
 	struct ir *b;

@@ -41,7 +41,6 @@ enum {
 	UNROLL_MIN = 16,
 	UNROLL_TIMES = 4,
 	APART_MAX = 1 << 28,
-	PART_COLUMNS = 8,
 	NARROW_COLUMNS = 16,
 	NARROW_FLOATS = 8,
 	SHORT_WIDE = 4 /* columns of int8 that memory's own prefetching serves as well */,
@@ -98,7 +97,7 @@ struct matmul_parts matmul_parts(const struct matmul_shape *s, unsigned columns)
 	};
 
 	/* int8 spares work per column that shares a weight, so columns come first; floats are content with two. */
-	while (p.columns > 1 && (p.columns > PART_COLUMNS || !part_fits(s, p.sums, p.vectors, p.columns)))
+	while (p.columns > 1 && !part_fits(s, p.sums, p.vectors, p.columns))
 		p.columns--;
 	unsigned passes = (s->columns + p.columns - 1) / p.columns;
 	p.columns = (s->columns + passes - 1) / passes;
@@ -145,13 +144,16 @@ bool matmul_accumulators_in_memory(const struct matmul_shape *s)
 static bool guesses(const struct key *key) { return key->tile_n == 4 || key->tile_n == 8 || key->tile_n == 16; }
 
 /* Passes of few tokens wait for memory almost as one token does, and prefetching into the first level alone does not
- * hide that. It suffices for floats that are not wide, and for wide int8 without VNNI, which waits for arithmetic. */
+ * hide that. It suffices for floats that are not wide, and for wide int8 that is unpacked or without VNNI, which
+ * waits for arithmetic. */
 static bool waits_for_memory(const struct matmul_shape *s, const struct target *target)
 {
+	const bool lies = s->format->quants && s->format->quants->as_they_lie;
+
 	if (target->prefetch_to_l2)
 		return s->columns <= NARROW_COLUMNS;
 	if (s->wide)
-		return s->int8 ? target->has_vnni && s->columns > SHORT_WIDE && s->columns <= NARROW_COLUMNS
+		return s->int8 ? target->has_vnni && lies && s->columns > SHORT_WIDE && s->columns <= NARROW_COLUMNS
 		               : s->columns <= NARROW_FLOATS;
 	return s->int8 && s->columns > 1;
 }

@@ -10,8 +10,8 @@
  *
  * The loops, outermost first: row blocks; column tiles; matrices; segments of k, whose weights stay in the first-level
  * cache; parts of the tile that fit the registers; k. Weights that take work to read are unpacked once for a row block,
- * and read from there by all tiles; for a segment and its parts where that is too much for the second-level cache, or
- * where they become f32.
+ * and read from there by all tiles; for a segment and its parts where that is too much for the second-level cache,
+ * where they become f32, or where columns are few.
  */
 #include "kernels-templates/matmul/matmul_wide.h"
 

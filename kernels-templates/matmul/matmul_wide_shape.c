@@ -5,15 +5,12 @@
  */
 #include "kernels-templates/matmul/matmul_wide.h"
 
-#include "kernels-templates/matmul/matmul_dot.h"
-
 /* A row block's unpacked weights, to be met again by every tile. */
 enum { WIDE_BLOCK_BYTES = 640 << 10 };
 /* Wider tiles take Q8_0 as signed bytes, with corrections of their sums that are made for a row block before its first
  * tile: that goes at memory's pace and nothing is multiplied meanwhile, so that it takes more tiles than these to pay.
  */
 enum { WIDE_PLAIN_MAX = 16, WIDE_PLAIN_TILES = 4 };
-enum { MANY_REGISTERS = 9 /* to unpack weights */ };
 
 /* Registers beside sums and weights. */
 static unsigned beside_int8(const struct wide *m)
@@ -95,20 +92,6 @@ static unsigned tile_n(const struct target *target, enum dtype weight, enum dtyp
 	return target->vector_regs < 32 ? 10 : 12;
 }
 
-/* Packed weights times int8, with VNNI and 32 registers: a narrow tile of up to 16 columns unpacks them twice, which
- * costs less than to store and to load them, unless unpacking takes many registers. */
-unsigned matmul_narrow_columns(const struct key *key, const struct target *target)
-{
-	const struct weight_format *f = key->weight ? weight_format_find(key_dtype(key->weight)) : NULL;
-	const bool registers = target->has_vnni && target->vector_regs >= 32 && !target->lane_bytes;
-
-	return f && key->activation == key_type(DTYPE_Q8_0) && copies_format(f, true) && registers &&
-	                       !target->has_tiles && weight_int8_registers(f) < MANY_REGISTERS &&
-	                       !(key->flags & (KEY_BY_HEAD | KEY_EXPERTS))
-	               ? MATMUL_MAX_COLUMNS
-	               : MATMUL_USUAL_COLUMNS;
-}
-
 /* Unpacking pays where narrow tiles would have to unpack twice; turning the inputs pays sooner. */
 void matmul_wide_widths(const struct key *key, const struct target *target, uint32_t columns, struct matmul_widths *w)
 {
@@ -117,7 +100,6 @@ void matmul_wide_widths(const struct key *key, const struct target *target, uint
 
 	if (!f)
 		return;
-	w->plain = matmul_narrow_columns(key, target);
 	w->wide_from = copies_format(f, activation == DTYPE_Q8_0) ? w->plain + 1 : 3;
 	w->wide = tile_n(target, weight, activation, columns);
 }
@@ -155,7 +137,9 @@ void wide_shape_key(struct wide *m, const struct key *key, const struct target *
 		m->iteration_k *= 2;
 	m->segment = segment_k(m, stretch);
 	m->matrices = key->flags & KEY_PAIR ? 2 : 1;
-	m->whole = wide_unpacks(m) && m->int8 && wide_block_unpacked(m) <= WIDE_BLOCK_BYTES;
+	/* A launch of few columns has one tile, which meets the weights once. Unpacked segment by segment, they stay in
+	 * the first-level cache, and memory is read while they are multiplied. */
+	m->whole = wide_unpacks(m) && m->int8 && wide_block_unpacked(m) <= WIDE_BLOCK_BYTES && m->columns >= WIDE_MANY;
 }
 
 struct matmul_wide_shape matmul_wide_shape(const struct key *key, const struct target *target, uint32_t stretch)

@@ -251,7 +251,7 @@ static const char *refuse_engine(const struct question *q)
 		return q->target->lane_bytes ? "this target has no wide tiles" : refuse_lanes(q, TEMPLATE_MAX_WIDE, 1);
 	case MATMUL_SIDE_BY_SIDE: return refuse_lanes(q, TEMPLATE_MAX_COLUMNS, 2);
 	case MATMUL_WAVES: why = refuse_lanes(q, TEMPLATE_MAX_COLUMNS, 2); break;
-	default: why = refuse_lanes(q, matmul_narrow_columns(q->key, q->target), 2); break;
+	default: why = refuse_lanes(q, MATMUL_MAX_COLUMNS, 2); break;
 	}
 	return why ? why : refuse_experts(q);
 }

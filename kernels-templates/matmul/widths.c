@@ -181,7 +181,7 @@ static void set_floats(struct matmul_widths *w, const struct key *of, const stru
 
 struct matmul_widths matmul_widths(const struct key *key, const struct target *target, uint32_t columns)
 {
-	struct matmul_widths w = { .plain = target->lane_bytes ? TEMPLATE_MAX_COLUMNS : MATMUL_USUAL_COLUMNS,
+	struct matmul_widths w = { .plain = target->lane_bytes ? TEMPLATE_MAX_COLUMNS : MATMUL_MAX_COLUMNS,
 		                   .routes = target->lane_bytes ? MATMUL_EXPERTS_COLUMNS / 2 : MATMUL_EXPERTS_COLUMNS };
 
 	if (!target->lane_bytes)

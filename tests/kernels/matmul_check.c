@@ -364,8 +364,7 @@ bool takes_way(const struct target *target, const struct key *key)
 		        key->tile_n <= widths_mma_tile_n(target, weight_type(key), UINT32_MAX, key->k, key->flags));
 	if (key->flags & (KEY_AWAITED | KEY_NORM_IN))
 		return true;
-	return key->flags & KEY_WIDE ? widths_has_wide(target, weight_type(key))
-	                             : key->tile_n <= widths_plain_of(target, key);
+	return key->flags & KEY_WIDE ? widths_has_wide(target, weight_type(key)) : key->tile_n <= widths_plain(target);
 }
 
 void check_way(const struct kernel_way *way, const struct problem *p, struct data *d, const float *old)

@@ -55,7 +55,7 @@ static void draw_plain(struct trial *t)
 	struct key *k = &t->key;
 	uint32_t schedule[TEMPLATE_SCHEDULES_MAX];
 
-	k->tile_n = between(1, widths_plain_of(t->target, k));
+	k->tile_n = between(1, widths_plain(t->target));
 	k->row_blocks = (uint8_t)between(1, 2);
 	draw_epilogue(t);
 	k->schedule = schedule[trial_draw(template_schedules(k, schedule))];

@@ -259,8 +259,7 @@ static void check_matmul_key(struct checker *c, const struct key *k, const struc
 	                      k->tile_n <= widths_mma_tile_n(o->target, m->w->type, m->w->rows, m->w->k, m->epilogue)),
 	             "tokens of matrices");
 	plan_require(c, !wide || (!mma && widths_has_wide(o->target, m->w->type)), "kind of tiles");
-	plan_require(c,
-	             mma || (k->tile_n >= 1 && k->tile_n <= (wide ? TEMPLATE_MAX_WIDE : widths_plain_of(o->target, k))),
+	plan_require(c, mma || (k->tile_n >= 1 && k->tile_n <= (wide ? TEMPLATE_MAX_WIDE : widths_plain(o->target))),
 	             "tokens");
 	plan_require(c, !o->general || (!mma && !wide && k->tile_n == 1), "kernel for a pass of general ones");
 }

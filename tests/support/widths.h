@@ -27,11 +27,6 @@ static inline struct matmul_widths widths_of(const struct target *target, enum d
 }
 
 static inline unsigned widths_plain(const struct target *t) { return widths_of(t, DTYPE_F32, DTYPE_F32, 1).plain; }
-/* That of a key's weights and activations. */
-static inline unsigned widths_plain_of(const struct target *t, const struct key *key)
-{
-	return matmul_widths(key, t, key->tile_n).plain;
-}
 static inline unsigned widths_routes(const struct target *t) { return widths_of(t, DTYPE_F32, DTYPE_F32, 1).routes; }
 static inline bool widths_has_wide(const struct target *t, enum dtype weight)
 {
