@@ -12,9 +12,11 @@
 #include <unistd.h>
 
 #include "bench/codegen_time.h"
+#include "bench/header.h"
 #include "bench/jitbench_options.h"
 #include "bench/passes.h"
 #include "bench/predict.h"
+#include "bench/predict_ranks.h"
 #include "bench/print.h"
 #include "bench/reports.h"
 #include "bench/sequences.h"
@@ -274,17 +276,6 @@ static int choose_model(const char *operand, char *path, size_t size, int *fd)
 	return make_model(path, size, fd, &err) ? 0 : fail(err.text);
 }
 
-/* *header is borrowed by the model, and to be freed after it. */
-static bool open_header(struct model *m, struct packed **packed, const char *path, uint8_t **header, struct error *err)
-{
-	size_t n;
-
-	if (!opt.shape)
-		return packed_or_files(m, packed, path, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err);
-	*header = synth_header(&n, shape_find(opt.shape), mixture_find(opt.weights ? opt.weights : "q8_0"), err);
-	return *header && model_open_memory(m, *header, n, NULL, 0, MODEL_HEADER_ONLY | MODEL_NO_TOKENIZER, err);
-}
-
 static int run_kernels(const char *operand)
 {
 	static const enum dtype kv[] = {
@@ -317,7 +308,7 @@ static int run_kernels(const char *operand)
 			strcmp(opt.activations, "f32") == 0 ? KEY_LIST_F32_ACTIVATIONS : KEY_LIST_INT8_ACTIVATIONS,
 		.numerics = strcmp(opt.numerics, "exact") == 0 ? KEY_LIST_EXACT : KEY_LIST_BOUNDED
 	};
-	if (!o.target || !open_header(&m, &packed, path, &header, &err))
+	if (!o.target || !bench_open_header(&m, &packed, path, &header, &err))
 		return fail(err.text);
 	model_describe(&m, text, sizeof text);
 	p.type = text;
@@ -335,6 +326,27 @@ static int run_kernels(const char *operand)
 	print_end(&p);
 	say_noise();
 	return noisy_rows ? EXIT_NOISY : 0;
+}
+
+/* Of machines, not of cards. */
+static int run_predict_ranks(const char *operand)
+{
+	const char *path = operand ? operand : opt.model;
+	struct packed *packed = NULL;
+	uint8_t *header = NULL;
+	struct error err = { 0 };
+	struct model m;
+
+	if ((path != NULL) + (opt.shape != NULL) != 1)
+		return jitbench_usage("which model? Give one of MODEL, --model and --shape");
+	const struct target *t = opt.isa ? target_find(opt.isa) : target_native(&err);
+	if (!t || !bench_open_header(&m, &packed, path, &header, &err))
+		return fail(err.text);
+	const bool ok = predict_ranks(&m, t, opt.ranks, opt.read_gb * 1e9, stdout, &err);
+	model_close(&m);
+	packed_close(packed);
+	free(header);
+	return ok ? 0 : fail(err.text);
 }
 
 static int run_predict(const char *operand)
@@ -464,13 +476,15 @@ static int run_program(int argc, char **argv)
 		return rc;
 	if (run_command(opt.operand, opt.n_operands, &rc))
 		return rc;
-	if (opt.predict && strncmp(opt.device, "sim:", 4) != 0)
-		return jitbench_usage("--predict needs --device sim:...");
+	if (opt.predict && !opt.ranks && strncmp(opt.device, "sim:", 4) != 0)
+		return jitbench_usage("--predict needs --device sim:... or --ranks fork:N");
 	if (opt.report && !opt.predict)
 		return jitbench_usage("--report belongs to --predict");
 	struct error err = { 0 };
 	if ((opt.n_operands && !model_path(&opt.operand[0], &err)) || (opt.model && !model_path(&opt.model, &err)))
 		return fail(err.text);
+	if (opt.predict && opt.ranks)
+		return run_predict_ranks(opt.operand[0]);
 	return opt.predict   ? run_predict(opt.operand[0])
 	       : opt.kernels ? run_kernels(opt.operand[0])
 	                     : run_model(opt.operand[0]);

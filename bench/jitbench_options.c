@@ -22,6 +22,7 @@ struct jitbench_options opt = {
 	.repetitions = 5,
 	.noise = 10,
 	.threshold = 10,
+	.read_gb = 60,
 	.kv_type = "f16",
 	.activations = "auto",
 	.numerics = "exact",
@@ -110,6 +111,14 @@ static const struct option_row rows[] = {
 	          "16), takes on the card of --device sim:..., at the first depth, from what its simulator counts and "
 	          "its data sheet; with --shape, only a few layers are simulated",
 	  .target = &opt.predict },
+	{ .name = "read-bandwidth",
+	  .kind = OPTION_FLOAT,
+	  .value = "GB/S",
+	  .help = "with --predict --ranks: how fast each machine reads weights; the table then says how fast the model "
+	          "would be by rows and by layers, over networks of 1 to 100 Gbit/s (60)",
+	  .low = 0.001,
+	  .high = 100000,
+	  .target = &opt.read_gb },
 	{ .name = "report",
 	  .kind = OPTION_FILE,
 	  .value = "FILE",

@@ -19,7 +19,7 @@ struct jitbench_options {
 	const char *model, *prompt, *generate, *depth, *small, *sequences, *threads, *isa, *ranks, *split, *kv_type,
 		*activations, *numerics, *format, *cache, *shape, *weights, *write, *device;
 	long repetitions, batch;
-	double noise, threshold;
+	double noise, threshold, read_gb;
 	const char *report;
 	bool all_small, no_start, no_cache, force, predict, kernels, profile;
 	struct option_about about;

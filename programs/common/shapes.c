@@ -10,6 +10,7 @@ static const struct model_shape shapes[] = {
 	{ "qwen3-0.6b", "qwen3", 1024, 28, 16, 8, 128, 3072, 151936, 40960, 1e6, 1e-6, true, 0, 0, SHAPE_NO_STATE },
 	{ "qwen3-1.7b", "qwen3", 2048, 28, 16, 8, 128, 6144, 151936, 40960, 1e6, 1e-6, true, 0, 0, SHAPE_NO_STATE },
 	{ "qwen3-4b", "qwen3", 2560, 36, 32, 8, 128, 9728, 151936, 40960, 1e6, 1e-6, true, 0, 0, SHAPE_NO_STATE },
+	{ "qwen3-14b", "qwen3", 5120, 40, 40, 8, 128, 17408, 151936, 40960, 1e6, 1e-6, false, 0, 0, SHAPE_NO_STATE },
 	{ "llama-3.2-1b", "llama", 2048, 16, 32, 8, 64, 8192, 128256, 131072, 5e5, 1e-5, true, 32, 0, SHAPE_NO_STATE },
 	{ "llama-3.2-3b", "llama", 3072, 28, 24, 8, 128, 8192, 128256, 131072, 5e5, 1e-5, true, 32, 0, SHAPE_NO_STATE },
 	{ "llama-3.1-8b", "llama", 4096, 32, 32, 8, 128, 14336, 128256, 131072, 5e5, 1e-5, false, 8, 0,

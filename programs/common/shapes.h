@@ -60,7 +60,7 @@ struct mixture {
 
 /* The names, joined by '|', for an option table. */
 #define SHAPE_NAMES \
-	"qwen3-0.6b|qwen3-1.7b|qwen3-4b|llama-3.2-1b|llama-3.2-3b|llama-3.1-8b|llama-3.3-70b|mistral-7b|" \
+	"qwen3-0.6b|qwen3-1.7b|qwen3-4b|qwen3-14b|llama-3.2-1b|llama-3.2-3b|llama-3.1-8b|llama-3.3-70b|mistral-7b|" \
 	"lfm2-1.2b|qwen35-4b|qwen3-30b-a3b|qwen35-35b-a3b|gpt-oss-20b|glm-4.7-flash|gemma3-4b|gemma4-e4b|tiny|tiny-" \
 	"moe"
 extern const char mixture_names[]; /* a '|' in front of each */

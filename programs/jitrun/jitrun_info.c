@@ -15,14 +15,32 @@
 #include "programs/jitrun/jitrun_parts.h"
 #include "programs/common/model_facts.h"
 #include "programs/common/output.h"
+#include "programs/common/shared_rows.h"
 #include "runtime/model/load_weights.h"
 #include "runtime/host/system.h"
 #include "runtime/model/packed.h"
+#include "runtime/ranks/forecast.h"
 #include "runtime/session/session.h"
 #include "runtime/session/session_memory.h"
 #include "runtime/speculate/speculate.h"
 
 static const char *model_word;
+
+static const char *ranks_word, *split_word;
+
+static const struct option_row rows[] = {
+	{ .name = "json",
+	  .kind = OPTION_FLAG,
+	  .help = "print one JSON line instead of a table",
+	  .target = &jitrun_command.json },
+	{ .name = "ranks",
+	  .kind = OPTION_TEXT,
+	  .value = "CARRIER",
+	  .help = "also what each rank would have, and what they would exchange; fork:N or mpi:N",
+	  .target = &ranks_word },
+	ROW_SPLIT(split_word),
+	OPTION_ABOUT(jitrun_command.about),
+};
 
 static struct option_program program = {
 	.name = "jitrun info",
@@ -31,8 +49,8 @@ static struct option_program program = {
 	.description = "Only the header of the model is read. Exit status: 0 it runs "
 		       "here, 1 there is no model or it cannot be read, 2 a wrong "
 		       "command line, 3 it does not run here.",
-	.row = jitrun_command_rows,
-	.n_rows = JITRUN_COMMAND_ROWS,
+	.row = rows,
+	.n_rows = sizeof rows / sizeof *rows,
 	.operand = &model_word,
 	.max_operands = 1
 };
@@ -52,6 +70,7 @@ struct info {
 	bool measured;                      /* what is in these two is known */
 	struct session_size usual, trained; /* trained.context 0: the same, or not known */
 	uint64_t available;                 /* UINT64_MAX: not known */
+	struct ranks_forecast ranks;        /* of --ranks; no ranks: nobody asks */
 	struct error why_not;               /* code 0: it runs */
 };
 
@@ -318,6 +337,8 @@ static void print_info(const struct info *i)
 	print_texts(i);
 	print_types(f);
 	print_memory(i);
+	if (i->ranks.ranks)
+		jitrun_print_ranks(&i->ranks, i->available);
 	print_preset(&jitrun_preset);
 	if (i->why_not.code == ERROR_NONE)
 		print_devices();
@@ -426,6 +447,7 @@ static void print_json(const struct info *i)
 	set_shape(o, i);
 	set(o, "types", json_types(f));
 	set(o, "memory", json_memory(i));
+	set(o, "ranks", i->ranks.ranks ? jitrun_json_ranks(&i->ranks) : json_null());
 	set(o, "preset", json_preset(&jitrun_preset));
 	set(o, "devices", json_devices());
 	set(o, "runs", json_boolean(i->why_not.code == ERROR_NONE));
@@ -451,7 +473,8 @@ int jitrun_info(int argc, char **argv)
 	if (!jitrun_use_preset(&program, &status))
 		return status;
 	model_word = jitrun_model.path;
-	if (!look(&i, &err)) {
+	if (!look(&i, &err) || !jitrun_look_at_ranks(ranks_word, split_word, i.measured ? &i.model.spec : NULL,
+	                                             i.usual.context, &i.ranks, &err)) {
 		jit_error e = { 0 };
 		snprintf(e.message, sizeof e.message, "%s", err.text);
 		return jitrun_fail_to_open(model_word, &e);

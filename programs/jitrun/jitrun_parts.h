@@ -269,6 +269,14 @@ enum { JITRUN_COMMAND_ROWS = 6 };
 extern struct jitrun_command jitrun_command;
 extern const struct option_row jitrun_command_rows[JITRUN_COMMAND_ROWS];
 
+/* info_ranks.c: what info says of ranks; available: bytes, UINT64_MAX: not known. */
+struct ranks_forecast;
+struct model_spec;
+/* s NULL: the model cannot be read. False: err. */
+bool jitrun_look_at_ranks(const char *ranks, const char *split, const struct model_spec *s, uint32_t context,
+                          struct ranks_forecast *out, struct error *err);
+void jitrun_print_ranks(const struct ranks_forecast *f, uint64_t available);
+json_t *jitrun_json_ranks(const struct ranks_forecast *f);
 int jitrun_info(int argc, char **argv);
 int jitrun_list(int argc, char **argv);
 int jitrun_ps(int argc, char **argv);

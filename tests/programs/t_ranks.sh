@@ -44,6 +44,27 @@ if [ -x ./jitbench ]; then
 	check "jitbench measures ranks: $(tail -n 1 "$dir/bench")" [ $? = 0 ]
 fi
 
+# ---- before anything is loaded
+
+./jitrun info "$model" --ranks mpi:3 --split rows:1,1,2 > "$dir/out" 2> "$dir/err"
+check "info says what ranks would have: $(cat "$dir/err")" [ $? = 0 ]
+check "of each, and what they exchange: $(tail -n 20 "$dir/out")" \
+	sh -c "tr -s ' \n' ' ' < '$dir/out' | grep -q 'ranks 3, by rows rank 0: weights .* rank 2: .* exchanges of '"
+./jitrun info "$model" --ranks fork:2 --json > "$dir/out" 2> "$dir/err"
+check "as JSON, too: $(cat "$dir/err" "$dir/out")" grep -q '"exchanged_bytes": *2048' "$dir/out"
+for refused in '--ranks fork' '--split rows' '--ranks fork:99' '--ranks fork:2 --split rows:1'; do
+	./jitrun info "$model" $refused > "$dir/out" 2> "$dir/err"
+	check "info refuses $refused: $(cat "$dir/err")" [ $? = 1 ]
+done
+if [ -x ./jitbench ]; then
+	./jitbench --predict --ranks fork:2 --shape qwen3-14b --weights q4_0 --read-bandwidth 62 \
+		> "$dir/out" 2> "$dir/err"
+	check "two machines of 62 GB/s over 1 Gbit/s: $(cat "$dir/err" "$dir/out")" \
+		grep -q '^| 1 Gbit/s | 80 us | 11.[01] | 7.7 | 15' "$dir/out"
+	./jitbench --predict --ranks fork:1 --shape qwen3-14b > "$dir/out" 2> "$dir/err"
+	check "one machine is refused: $(cat "$dir/err")" [ $? = 1 ]
+fi
+
 # ---- jitserve
 
 serves() { [ -x ./jitserve ] && command -v curl > /dev/null; }
@@ -114,6 +135,17 @@ if serves; then
 		check "refused: $refused" [ $? = 2 ]
 		check "in one sentence: $(cat "$dir/err")" grep -q -e '--ranks ' "$dir/err"
 	done
+fi
+
+if [ -x ./jitserve ]; then
+	check "deploy/jitserve.slurm is a script" bash -n "$top/deploy/jitserve.slurm"
+	./jitserve --help-all > "$dir/help"
+	sed -n '/jitserve.*--ranks/,/quiet/p' "$top/deploy/jitserve.slurm" "$top/deploy/mpijob.yaml" |
+		grep -o -e '--[a-z][a-z-]*' | sort -u > "$dir/options"
+	check "the files in deploy/ name options" [ "$(wc -l < "$dir/options")" -ge 8 ]
+	while read -r option; do
+		check "jitserve has $option, which a file in deploy/ has" grep -q -e "$option" "$dir/help"
+	done < "$dir/options"
 fi
 
 # ---- MPI

@@ -18,8 +18,6 @@
 #include "include/jitrun_batch.h"
 #include "include/jitrun_cards.h"
 #include "include/jitrun_adapters.h"
-#include "runtime/model/model.h"
-#include "runtime/ranks/ranks.h"
 #include "tests/runtime/carrier_tests.h"
 #include "tests/runtime/ranks_tests.h"
 #include "tests/support/shared.h"
@@ -345,61 +343,6 @@ static void test_batches(void **state)
 	jit_model_close(alone);
 }
 
-/* ---- what is exchanged */
-
-static uint64_t exchanged, exchanges, received;
-static const struct carrier_driver *counted;
-
-static bool count_gather(struct carrier *c, void *all, const size_t *begin, struct error *err)
-{
-	exchanged += begin[c->size];
-	exchanges++;
-	return counted->gather_begin(c, all, begin, err);
-}
-
-static bool count_receive(struct carrier *c, unsigned from, void *bytes, size_t n, struct error *err)
-{
-	received += n;
-	return counted->receive(c, from, bytes, n, err);
-}
-
-/* Of a token by rows: attention's result and what the last matrix reads as int8 blocks with their scales, 1.5 bytes a
- * number; the stream twice in each layer as floats; of the embedding, which rank 0 has, its norm as blocks and what the
- * other rank adds to; and the logits that rank 0 has not made. */
-static void test_bytes(void **state)
-{
-	static const char *const split[] = { "rows", "rows:1,2" };
-	jit_error err = { 0 };
-	char path[1024];
-
-	for (int i = 0; i < 2; i++) {
-		jit_model *m = must_open(tale(path), "fork:2", split[i]);
-		const struct model_spec *s = &m->file.spec;
-		const uint64_t layer = (uint64_t)s->heads * s->head_dim * 3 / 2 + s->ffn * 3 / 2 + 8ull * s->hidden;
-		const struct cut_blocks o = cut_share_blocks(&m->ranks->shares, s, &s->layer[0].o, 1);
-		const uint64_t embedding = s->hidden * 3 / 2 + (o.end - o.first) * 128;
-		const struct cut_blocks last = cut_share_blocks(&m->ranks->shares, s, &s->embed, 1);
-		jit_session *one = must_session(m, JIT_SPECULATE_OFF);
-		struct carrier_driver counting = *m->ranks->carrier->driver;
-
-		assert_true(s->tied && s->hidden % 32 == 0 && s->ffn % 32 == 0 && s->head_dim % 32 == 0);
-		counted = m->ranks->carrier->driver;
-		counting.gather_begin = count_gather;
-		counting.receive = count_receive;
-		m->ranks->carrier->driver = &counting;
-		for (int32_t id = 1; id < 4; id++) { /* the last of a piece has logits */
-			exchanged = exchanges = received = 0;
-			must(jit_session_feed(one, &id, 1, &err), &err);
-			assert_int_equal(exchanged, s->layers * layer + embedding);
-			assert_int_equal(exchanges, 4ull * s->layers + 1);
-			assert_int_equal(received, (last.end - last.first) * 32 * sizeof(float));
-		}
-		m->ranks->carrier->driver = counted;
-		jit_session_close(one);
-		jit_model_close(m);
-	}
-}
-
 /* ---- refusals */
 
 static void refuses(const jit_model_options *o, const char *why)
@@ -477,9 +420,9 @@ int main(void)
 		cmocka_unit_test(test_carrier_bytes), cmocka_unit_test(test_carrier_gathers),
 		cmocka_unit_test(test_carrier_ends),  cmocka_unit_test(test_splits),
 		cmocka_unit_test(test_choices),       cmocka_unit_test(test_batches),
-		cmocka_unit_test(test_bytes),         cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_not_yet),       cmocka_unit_test(test_ranks_killed),
-		cmocka_unit_test(test_families)
+		cmocka_unit_test(test_ranks_bytes),   cmocka_unit_test(test_ranks_seconds),
+		cmocka_unit_test(test_refusals),      cmocka_unit_test(test_not_yet),
+		cmocka_unit_test(test_ranks_killed),  cmocka_unit_test(test_families)
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
