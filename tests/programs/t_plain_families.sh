@@ -1,6 +1,6 @@
 #!/bin/sh
 # tests/programs/t_plain_families.sh - models of random configurations beside plain loops in double precision
-# (tests/sweep/plain.py).
+# (tests/sweep/plain.py), and random adapters beside such (tests/sweep/adapters.py).
 set -eu
 srcdir=${srcdir:-.}
 python=
@@ -12,4 +12,5 @@ cases=8 prompts=3
 [ -z "${JITRUN_TEST_QUICK:-}" ] || cases=1 prompts=1
 [ -z "${JITRUN_TEST_FULL:-}" ] || cases=100
 export PYTHONDONTWRITEBYTECODE=1
-exec "$python" "$srcdir/tests/sweep/plain.py" --jitrun ./jitrun --number $cases --prompts $prompts
+"$python" "$srcdir/tests/sweep/plain.py" --jitrun ./jitrun --number $cases --prompts $prompts
+exec "$python" "$srcdir/tests/sweep/adapters.py" --jitrun ./jitrun --number $((cases * 2))
