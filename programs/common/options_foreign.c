@@ -9,7 +9,6 @@
 #define CARDS "jitrun computes on the CPU, unless --device names a card"
 #define FETCH "jitrun pull NAME fetches a model of Hugging Face's hub, which then is a model by that name"
 #define SERVER "jitrun is no server; jitserve MODEL is"
-#define DRAFT_THREADS "a draft model computes with the threads of the model, in turns"
 #define KV_TYPE "keys and values have one type here; give both the same, or --kv-type TYPE"
 #define ROPE "positions are computed as the model's file says"
 #define TEXT_ONLY "jitrun reads text only"
@@ -71,20 +70,7 @@ const struct option_foreign option_foreign_table[] = {
 		"rope-scaling rope-scale rope-freq-base rope-freq-scale yarn-orig-ctx yarn-ext-factor yarn-attn-factor",
 		OPTION_REFUSED, ROPE),
 	OPTION_TOLD("yarn-beta-slow yarn-beta-fast override-kv gan grp-attn-n gaw grp-attn-w", OPTION_REFUSED, ROPE),
-	OPTION_AS("md model-draft spec-draft-model draft-model", "draft"),
-	OPTION_AS("devd device-draft spec-draft-device", "draft-device"),
-	OPTION_AS("cd ctx-size-draft", "draft-context"),
-	OPTION_AS("draft-n spec-draft-n-max num-draft-tokens draft-num-predict", "draft-max"),
-	OPTION_AS("draft-n-min spec-draft-n-min", "draft-min"),
-	OPTION_AS("spec-draft-p-min", "draft-p-min"),
-	{ "ctkd cache-type-k-draft spec-draft-type-k", OPTION_HALF, "draft-kv-type",
-	  "keys and values have one type here; give both the same, or --draft-kv-type TYPE", NULL },
-	{ "ctvd cache-type-v-draft spec-draft-type-v", OPTION_HALF, "draft-kv-type",
-	  "keys and values have one type here; give both the same, or --draft-kv-type TYPE", NULL },
-	OPTION_TOLD("ngld gpu-layers-draft n-gpu-layers-draft spec-draft-ngl", OPTION_UNUSED_VALUE,
-	            "a draft model runs as a whole on the CPU, unless --draft-device names a card"),
-	OPTION_TOLD("td threads-draft spec-draft-threads tbd threads-batch-draft", OPTION_UNUSED_VALUE, DRAFT_THREADS),
-	OPTION_TOLD("draft-p-split spec-draft-p-split", OPTION_UNUSED_VALUE, "draft tokens are one chain, and no tree"),
+#include "programs/common/draft_foreign.def"
 	OPTION_TOLD("hfd hfrd hf-repo-draft spec-draft-hf", OPTION_REFUSED, FETCH),
 	OPTION_TOLD("keep context-shift", OPTION_REFUSED,
 	            "a text ends when its context is full; --context makes it larger"),

@@ -8,7 +8,7 @@
 
 #define CARDS "a model lies whole on what --device names"
 #define FETCH "--hf-repo NAME fetches a model of Hugging Face's hub, and a file is given as MODEL"
-#define DRAFTS "jitserve takes draft tokens from the text itself; see --speculate"
+#define DRAFTS "draft tokens come from the text itself and from --draft MODEL; see --speculate"
 #define KV_TYPE "keys and values have one type here; give both the same, or --kv-type TYPE"
 #define ROPE "positions are computed as the model's file says"
 #define PICTURES "the model's files say how its pictures are processed"
@@ -122,20 +122,18 @@ const struct option_foreign option_serve_table[] = {
 		"rope-scaling rope-scale rope-freq-base rope-freq-scale yarn-orig-ctx yarn-ext-factor yarn-attn-factor "
 		"yarn-beta-slow yarn-beta-fast override-kv gan grp-attn-n gaw grp-attn-w rope-theta",
 		OPTION_REFUSED, ROPE),
-	OPTION_TOLD("md model-draft spec-draft-model hfd hfrd hf-repo-draft spec-draft-hf draft draft-n draft-max "
-	            "draft-min draft-n-min draft-p-min draft-p-split spec-draft-n-max spec-draft-n-min "
-	            "spec-draft-p-split spec-draft-p-min spec-type spec-default",
-	            OPTION_REFUSED, DRAFTS),
+#include "programs/common/draft_foreign.def"
+	OPTION_TOLD("hfd hfrd hf-repo-draft spec-draft-hf", OPTION_REFUSED,
+	            "--draft MODEL takes a model that is on this machine; jitpull fetches one"),
+	OPTION_TOLD("spec-type spec-default", OPTION_REFUSED, DRAFTS),
 	OPTION_TOLD(
-		"td threads-draft spec-draft-threads tbd threads-batch-draft spec-draft-threads-batch Cd "
+		"spec-draft-threads-batch Cd "
 		"cpu-mask-draft spec-draft-cpu-mask Crd cpu-range-draft spec-draft-cpu-range cpu-strict-draft "
 		"spec-draft-cpu-strict prio-draft spec-draft-prio poll-draft spec-draft-poll Cbd cpu-mask-batch-draft "
 		"spec-draft-cpu-mask-batch Crbd cpu-range-batch-draft spec-draft-cpu-range-batch "
 		"cpu-strict-batch-draft spec-draft-cpu-strict-batch prio-batch-draft spec-draft-prio-batch "
-		"poll-batch-draft spec-draft-poll-batch ctkd cache-type-k-draft spec-draft-type-k ctvd "
-		"cache-type-v-draft spec-draft-type-v otd override-tensor-draft spec-draft-override-tensor ncmoed "
-		"n-cpu-moe-draft spec-draft-ncmoe spec-draft-n-cpu-moe devd device-draft spec-draft-device ngld "
-		"gpu-layers-draft n-gpu-layers-draft spec-draft-ngl cd ctx-size-draft",
+		"poll-batch-draft spec-draft-poll-batch otd override-tensor-draft spec-draft-override-tensor ncmoed "
+		"n-cpu-moe-draft spec-draft-ncmoe spec-draft-n-cpu-moe",
 		OPTION_UNUSED_VALUE, DRAFTS),
 	OPTION_TOLD("cmoed cpu-moe-draft spec-draft-cpu-moe spec-draft-backend-sampling no-spec-draft-backend-sampling",
 	            OPTION_UNUSED, DRAFTS),

@@ -14,7 +14,7 @@ struct jitrun_options opt = {
 	.activations = "auto",
 	.numerics = "exact",
 	.speculate = "auto",
-	.draft_kv_type = "f16",
+	.draft.kv_type = "f16",
 	.tune = "quick",
 	.launch = "token",
 	.n = N_DEFAULT,
@@ -277,6 +277,7 @@ static const struct option_row rows[] = {
 	ROW_SPLIT(opt.split),
 	ROW_BATCH(BATCH_HELP, opt.batch),
 	ROW_SPECULATE(opt.speculate),
+#define DRAFT opt.draft
 #include "programs/common/draft_rows.def"
 	{ .name = "launch",
 	  .kind = OPTION_CHOICE,

@@ -46,7 +46,7 @@
 #include "programs/common/sampling_args.h"
 #include "programs/jitrun/wrap.h"
 #include "include/jitrun_cards.h"
-#include "include/jitrun_draft.h"
+#include "programs/common/draft_model.h"
 #include "include/jitrun_images.h"
 
 enum { N_DEFAULT = -2 /* of --n-predict: 256 tokens of a text, all of an answer */ };
@@ -62,9 +62,7 @@ struct jitrun_options {
 		*split, *kv_type, *activations, *numerics, *cache, *dump_ir, *dump_asm, *jitdump, *trace, *launch,
 		*target, *dump_objects;
 	const char *hf_repo, *hf_file; /* what jitpull fetches */
-	const char *draft, *draft_device, *draft_kv_type;
-	long draft_context, draft_max, draft_min;
-	double draft_p_min;
+	struct draft_arguments draft;
 	const char *imatrix_out, *prompt_cache, *json_schema, *json_schema_file, *regex, *gbnf, *gbnf_file;
 	bool prompt_cache_all, prompt_cache_ro, additional;
 	const char *operand[OPERANDS_MAX], *think, *reasoning_message;

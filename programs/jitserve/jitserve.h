@@ -22,6 +22,8 @@
 #include "base/error.h"
 #include "programs/common/options.h"
 #include "programs/common/sampling_args.h"
+#include "include/jitrun_batch.h"
+#include "programs/common/draft_model.h"
 #include "server/engine/models.h"
 
 /* Exit status: ended as asked; failed; a wrong command line; --exit-on-device-failure. */
@@ -40,6 +42,7 @@ struct serve_arguments {
 		parallel, queue, context, pass_ms, kv_mib, memory_mib, predict, batch_tokens, check_bits, answers,
 		client_answers, slot_files, slot_mib, models_max, reasoning_budget, responses, responses_mib,
 		responses_seconds, lora_ranks, max_images, image_mp, image_mib;
+	struct draft_arguments draft;
 	struct sampling_args sampling; /* where a request says nothing */
 	const char *models_dir, *presets_dir, *keep_alive, *lora_dir, *mmproj, *image_dir, *image_hosts, *image_with;
 	double keep; /* seconds; below 0: for good */
@@ -76,6 +79,16 @@ bool serve_ranks_alive(struct error *err);
 void serve_ranks_close(void);
 /* From any thread: a model's device has failed for good. */
 void serve_device_failed(void *user, const char *why);
+/* jitserve_draft.c: the draft model of the first model, with --draft. What the options rule out, as a sentence; NULL:
+ * nothing. */
+const char *serve_draft_refused(void);
+/* Opens it for the batch of a model that it is for. False: err. */
+bool serve_draft_enter(const struct served *m, const struct models *all, jit_cancel *c, jit_batch_options *o,
+                       jit_error *err);
+/* The model's batch is closed. */
+void serve_draft_leave(const struct served *m);
+/* What its weights take; 0: it is not for this model. */
+uint64_t serve_draft_bytes(const struct served *m);
 struct server;
 /* The loader of the server's models, which have their names; c ends the opening of one. False: err. */
 bool serve_models_open(struct server *s, jit_cancel *c, struct error *err);

@@ -241,6 +241,8 @@ int serve_run(void)
 		return serve_usage("--alias was given more often than there are models");
 	if (serve_ranks_refused())
 		return serve_usage(serve_ranks_refused());
+	if (serve_draft_refused())
+		return serve_usage(serve_draft_refused());
 	if (!listen_for_signals(&je))
 		return fail(je.message);
 	if (!name_models(&e))

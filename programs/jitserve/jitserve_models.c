@@ -204,6 +204,8 @@ static bool open_batcher(struct served *m, jit_error *err)
 	models_find_marks(m);
 	history_probe(m);
 	m->pooling = pooling_of(m);
+	if (!serve_draft_enter(m, server->models, cancel, &o.batch, err))
+		return false;
 	m->batcher = batcher_open(&o, err);
 	if (!m->batcher && strncmp(err->message, "kv_bytes:", 9) == 0)
 		err->code = JIT_ERROR_ARGUMENT; /* no other model needs to leave for that */
@@ -227,6 +229,7 @@ static void close_model(struct served *m)
 		batcher_stop(m->batcher);
 	serve_sight_leave(m);
 	batcher_close(m->batcher);
+	serve_draft_leave(m);
 	if (m->adapters)
 		served_adapters_leave(m->adapters);
 	jit_model_close(m->model);
@@ -267,7 +270,8 @@ static bool open_model(struct served *m, jit_error *err)
 		return false;
 	}
 	batcher_get_numbers(m->batcher, &n);
-	m->bytes = m->info.weight_bytes + n.batch.kv_bytes + (m->adapters ? served_adapters_bytes(m->adapters) : 0);
+	m->bytes = m->info.weight_bytes + n.batch.kv_bytes + serve_draft_bytes(m) +
+	           (m->adapters ? served_adapters_bytes(m->adapters) : 0);
 	tell_context(m, &n);
 	return true;
 }

@@ -31,6 +31,7 @@ struct serve_arguments serve = {
 	.kv_type = "f16",
 	.numerics = "exact",
 	.speculate = "auto",
+	.draft.kv_type = "f16",
 	.predict = -1,
 	.reasoning_budget = -1,
 };
@@ -172,10 +173,8 @@ static const struct option_row rows[] = {
 	  .kind = OPTION_LIST,
 	  .value = "[NAME=]FILE[:SCALE]",
 	  .help = "an adapter (LoRA) of the first model: a folder of PEFT's, or a GGUF file; one with a NAME is used "
-	          "by "
-	          "requests that have it as model, others by all that say nothing, times SCALE (1); several times: "
-	          "each "
-	          "of these",
+	          "by requests that have it as model, others by all that say nothing, times SCALE (1); several times: "
+	          "each of these",
 	  .target = &serve.lora },
 	{ .name = "lora-scaled",
 	  .kind = OPTION_LIST,
@@ -282,6 +281,8 @@ static const struct option_row rows[] = {
 	  .target = &serve.pass_ms },
 	ROW_BATCH("most tokens of a pass; 0: 264, on NVIDIA cards 512 (0)", serve.batch_tokens),
 	ROW_SPECULATE(serve.speculate),
+#define DRAFT serve.draft
+#include "programs/common/draft_rows.def"
 	{ .name = "check-bits",
 	  .kind = OPTION_INT,
 	  .value = "N",

@@ -198,6 +198,12 @@ json_t *openai_timings(const struct run_numbers *n)
 		json_put(o, "draft_n", json_integer((json_int_t)n->drafted));
 		json_put(o, "draft_n_accepted", json_integer((json_int_t)n->accepted));
 	}
+	if (n->draft_requests) {
+		json_put(o, "draft_model_n", json_integer((json_int_t)n->draft_proposed));
+		json_put(o, "draft_model_n_accepted", json_integer((json_int_t)n->draft_accepted));
+		json_put(o, "draft_model_ms", json_number(n->draft_seconds * 1e3));
+		json_put(o, "draft_model_gain", n->draft_gain > 0 ? json_number(n->draft_gain) : json_null());
+	}
 	return o;
 }
 

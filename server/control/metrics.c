@@ -50,7 +50,9 @@ static void put_name(struct bytes *b, const char *name, const char *model)
 
 static double seconds_of(const struct batcher_numbers *n, int which)
 {
-	return which == 0 ? n->prompt_seconds : which == 1 ? n->decode_seconds : n->batch.seconds;
+	const double seconds[] = { n->prompt_seconds, n->decode_seconds, n->batch.seconds, n->draft_seconds };
+
+	return seconds[which];
 }
 
 static void put_reals(struct bytes *b, const struct all_told *all)
@@ -61,9 +63,10 @@ static void put_reals(struct bytes *b, const struct all_told *all)
 		{ "llamacpp:prompt_seconds_total", "Time from the beginning of an answer to its first token, summed." },
 		{ "llamacpp:tokens_predicted_seconds_total", "Time from the first token to the last, summed." },
 		{ "jitserve_pass_seconds_total", "Time spent in passes." },
+		{ "jitserve_draft_model_seconds_total", "Time that the draft model took, summed." },
 	};
 
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		put_help(b, rows[i].name, "counter", rows[i].help);
 		for (size_t m = 0; m < all->n; m++) {
 			put_name(b, rows[i].name, all->one[m].model->name);
@@ -89,6 +92,12 @@ static const struct {
 	{ "jitserve_answers_refused_total", "counter", "Answers for which the queue was full.", N(refused) },
 	{ "jitserve_draft_tokens_total", "counter", "Draft tokens computed.", N(drafted) },
 	{ "jitserve_draft_tokens_accepted_total", "counter", "Draft tokens that were chosen.", N(accepted) },
+	{ "jitserve_draft_model_requests_total", "counter", "Passes for which the draft model was requested.",
+	  N(draft_requests) },
+	{ "jitserve_draft_model_tokens_total", "counter", "Draft tokens that the draft model proposed.",
+	  N(draft_proposed) },
+	{ "jitserve_draft_model_tokens_accepted_total", "counter", "Draft tokens of the draft model that were chosen.",
+	  N(draft_accepted) },
 	{ "jitserve_passes_total", "counter", "Passes.", N(batch.passes) },
 	{ "jitserve_pass_tokens_total", "counter", "Tokens of all passes.", N(batch.tokens) },
 	{ "jitserve_set_back_total", "counter", "Answers that made room for others and were computed again.",

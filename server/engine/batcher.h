@@ -30,7 +30,8 @@ struct batcher_numbers {
 	unsigned running, waiting;
 	uint64_t started, ended, failed, cancelled, dropped, refused; /* choices */
 	uint64_t prompt_tokens, reused_tokens, generated_tokens, drafted, accepted;
-	double prompt_seconds, decode_seconds; /* summed over choices */
+	uint64_t draft_requests, draft_proposed, draft_accepted;
+	double prompt_seconds, decode_seconds, draft_seconds; /* summed over choices */
 	jit_batch_stats batch;
 	/* of the model, since it was opened; awaited: by a pass */
 	uint64_t kernels_generated, kernels_cached, kernels_packed, kernels_awaited, code_bytes;

@@ -14,6 +14,10 @@ void batcher_numbers_count(struct batcher_numbers *n, const struct choice *c)
 	n->generated_tokens += c->numbers.generated;
 	n->drafted += c->numbers.drafted;
 	n->accepted += c->numbers.accepted;
+	n->draft_requests += c->numbers.draft_requests;
+	n->draft_proposed += c->numbers.draft_proposed;
+	n->draft_accepted += c->numbers.draft_accepted;
+	n->draft_seconds += c->numbers.draft_seconds;
 	n->prompt_seconds += c->numbers.prompt_seconds;
 	n->decode_seconds += c->numbers.decode_seconds;
 }
@@ -31,6 +35,10 @@ void batcher_numbers_add(struct batcher_numbers *to, const struct batcher_number
 	to->generated_tokens += past->generated_tokens;
 	to->drafted += past->drafted;
 	to->accepted += past->accepted;
+	to->draft_requests += past->draft_requests;
+	to->draft_proposed += past->draft_proposed;
+	to->draft_accepted += past->draft_accepted;
+	to->draft_seconds += past->draft_seconds;
 	to->prompt_seconds += past->prompt_seconds;
 	to->decode_seconds += past->decode_seconds;
 	to->bits_checked += past->bits_checked;

@@ -73,6 +73,14 @@ static void fill_numbers(struct choice *c)
 		c->numbers.drafted = stats.drafted;
 		c->numbers.accepted = stats.accepted;
 	}
+	jit_draft_stats draft = JIT_DRAFT_STATS();
+	if (c->session && jit_session_get_draft_stats(c->session, &draft, NULL) == JIT_OK) {
+		c->numbers.draft_requests = draft.requests;
+		c->numbers.draft_proposed = draft.proposed;
+		c->numbers.draft_accepted = draft.accepted;
+		c->numbers.draft_seconds = draft.seconds;
+		c->numbers.draft_gain = draft.gain;
+	}
 }
 
 /* All tokens but the last, which was chosen and is not computed. */

@@ -7,6 +7,7 @@
 #define SERVER_CHOICE_H
 
 #include "include/jitrun_batch.h"
+#include "include/jitrun_draft.h"
 #include "server/engine/kept_text.h"
 #include "server/engine/masks.h"
 #include "server/engine/task.h"

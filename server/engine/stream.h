@@ -28,6 +28,9 @@ enum end_reason { END_TOKEN, END_STOP_TEXT, END_LENGTH, END_GRAMMAR, END_CANCELL
 struct run_numbers {
 	unsigned slot;                                         /* its place (slots.h) */
 	uint64_t prompt, reused, generated, drafted, accepted; /* tokens */
+	/* Of a draft model: passes for which it was requested, tokens that it proposed, and those that were right. */
+	uint64_t draft_requests, draft_proposed, draft_accepted;
+	double draft_seconds, draft_gain; /* as jit_draft_stats has them */
 	double queued_seconds, prompt_seconds, decode_seconds;
 	double told; /* when these were counted, as system_seconds() has it */
 };
