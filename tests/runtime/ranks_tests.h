@@ -12,6 +12,7 @@ jit_session *must_session(jit_model *m, int speculate);
 const char *tale(char path[1024]);
 
 void test_ranks_killed(void **state);
+void test_ranks_killed_anywhere(void **state);
 void test_ranks_bytes(void **state);
 void test_ranks_seconds(void **state);
 

@@ -422,7 +422,8 @@ int main(void)
 		cmocka_unit_test(test_choices),       cmocka_unit_test(test_batches),
 		cmocka_unit_test(test_ranks_bytes),   cmocka_unit_test(test_ranks_seconds),
 		cmocka_unit_test(test_refusals),      cmocka_unit_test(test_not_yet),
-		cmocka_unit_test(test_ranks_killed),  cmocka_unit_test(test_families)
+		cmocka_unit_test(test_ranks_killed),  cmocka_unit_test(test_ranks_killed_anywhere),
+		cmocka_unit_test(test_families)
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }
