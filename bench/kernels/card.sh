@@ -27,6 +27,9 @@ try 60 $jitk test $kernels/prefix_sum.jk -k totals -d cuda -c n=10007 -i x=rando
 try 60 $jitk test $kernels/prefix_sum.jk -k parts -d cuda -c n=10007 -i x=random:1 -i total=random:2
 try 60 $jitk test $kernels/matmul.jk -d cuda -c m=33 -c n=65 -c k=31 -i a=random:1 -i b=random:2
 try 60 $jitk test $kernels/bitonic_sort.jk -k step -d cuda -c n=10007 -i flip=7 -i x=random:1
+try 60 $jitk test $kernels/bitonic_sort.jk -k merge -d cuda -c n=10007 -c logs=5 -i x=random:1
+try 60 $jitk test $kernels/bitonic_sort.jk -k near -d cuda -c n=10007 -c logs=5 -i x=random:1
+try 60 $jitk test $kernels/bitonic_sort.jk -k begin -d cuda -c n=10007 -c logs=5 -i x=random:1
 try 60 $jitk test $kernels/bitonic_sort.jk -k rows -d cuda -c count=33 -c logs=7 -i x=random:1
 try 60 $jitk test $kernels/mandelbrot.jk -d cuda -c width=131 -c height=67
 try 60 $jitk test $kernels/noise.jk -d cuda -c width=67 -c height=31 -i perm=random:1

@@ -9,6 +9,8 @@
 #include "bench/kernels/worker.h"
 #include "include/jitrun_kernel.h"
 
+enum { MERGES = 64, MERGE_LOGS = 5 };
+
 static struct {
 	const char *folder;
 	jit_compute *compute;
@@ -23,6 +25,13 @@ static struct {
 	} before; /* a launch before that one: of prefix_sum on a card */
 	uint64_t open_ns;
 	size_t sorted; /* the array that a sort ended in */
+	struct merge { /* of a sort: the steps from distance far * 2^(logs - 1) down to far; far 0: its beginning */
+		uint64_t far;
+		unsigned logs;
+		jit_kernel *kernel;
+		jit_launch *launch;
+	} merge[MERGES];
+	size_t merges;
 } it;
 
 static bool failed(const jit_error *err)
@@ -47,6 +56,11 @@ static void close_case(struct worker_case *c)
 	it.kernel = NULL;
 	jit_kernel_close(it.before.kernel);
 	it.before.kernel = NULL;
+	for (size_t k = 0; k < it.merges; k++) {
+		jit_launch_close(it.merge[k].launch);
+		jit_kernel_close(it.merge[k].kernel);
+	}
+	it.merges = 0;
 	(void)c;
 }
 
@@ -115,17 +129,81 @@ static const char *open_case(struct worker_case *c)
 	return ok ? NULL : "jitrun refused it";
 }
 
-/* For d = 1, 2, 4 ...: flips 2d - 1, then d / 2 ... 1, from one array to the other. */
+/* The array `from` becomes what a launch of a sort reads, and the other one what it writes. */
+static bool give_sorted(struct worker_case *c, jit_launch *l, size_t parameter, size_t from, jit_error *err)
+{
+	bool ok = true;
+
+	for (size_t k = 0; ok && k < 2; k++) {
+		const size_t at = k ? from ^ 3 : from;
+		ok = it.buffer[at]
+		             ? jit_launch_set_buffer(l, parameter + k, it.buffer[at], 0, err) == JIT_OK
+		             : jit_launch_set_memory(l, parameter + k, c->array[at].data, c->array[at].bytes, err) ==
+		                       JIT_OK;
+	}
+	return ok;
+}
+
+static struct merge *merge_of(const struct worker_case *c, uint64_t far, unsigned logs, jit_error *err)
+{
+	char path[512], constants[320];
+	struct merge *m = it.merge;
+
+	for (; m < it.merge + it.merges; m++)
+		if (m->far == far && m->logs == logs)
+			return m;
+	snprintf(path, sizeof path, "%s/%s.jk", it.folder, c->name);
+	snprintf(constants, sizeof constants, "%s,far=%llu,logs=%u", c->constants, (unsigned long long)far, logs);
+	*m = (struct merge){ far, logs, NULL, NULL };
+	m->kernel = it.merges < MERGES
+	                    ? jit_kernel_open(it.compute,
+	                                      &JIT_KERNEL_OPTIONS(.path = path, .constants = constants,
+	                                                          .kernel = far > 1 ? "merge"
+	                                                                    : far   ? "near"
+	                                                                            : "begin"),
+	                                      err)
+	                    : NULL;
+	if (!m->kernel || !(m->launch = jit_launch_open(m->kernel, err)))
+		return NULL;
+	it.merges++;
+	return m;
+}
+
+static bool launch(struct worker_case *c, uint64_t far, unsigned logs, size_t *from, jit_error *err)
+{
+	struct merge *m = merge_of(c, far, logs, err);
+	const bool ok = m && give_sorted(c, m->launch, 0, *from, err) && jit_launch_run(m->launch, err) == JIT_OK;
+
+	*from ^= 3;
+	return ok;
+}
+
+/* Five steps in a launch, those of the distances below 32 in the last one. */
+static bool merge(struct worker_case *c, uint64_t distance, size_t *from, jit_error *err)
+{
+	bool ok = true;
+
+	for (int left = 63 - __builtin_clzll(distance); ok && left >= 0;) {
+		const unsigned low = (unsigned)left / MERGE_LOGS * MERGE_LOGS;
+		ok = launch(c, UINT64_C(1) << low, (unsigned)left - low + 1, from, err);
+		left = (int)low - 1;
+	}
+	return ok;
+}
+
+/* Runs of 32, then for d = 32, 64 ...: the flip 2d - 1, then the distances d / 2 ... 1, from one array to the other. */
 static bool sort(struct worker_case *c, jit_error *err)
 {
 	const uint64_t n = (uint64_t)worker_constant(c, "n");
 	size_t from = 1;
-	bool ok = true;
+	bool ok = launch(c, 0, MERGE_LOGS, &from, err);
 
-	for (uint64_t d = 1; ok && d < n; d *= 2)
-		for (uint64_t flip = 2 * d - 1, next = d / 2; ok && flip; flip = next, next /= 2, from ^= 3)
-			ok = jit_launch_set_bits(it.launch, 0, flip, err) == JIT_OK && give(c, 1, from, err) &&
-			     give(c, 2, from ^ 3, err) && jit_launch_run(it.launch, err) == JIT_OK;
+	for (uint64_t d = UINT64_C(1) << MERGE_LOGS; ok && d < n; d *= 2) {
+		ok = jit_launch_set_bits(it.launch, 0, 2 * d - 1, err) == JIT_OK &&
+		     give_sorted(c, it.launch, 1, from, err) && jit_launch_run(it.launch, err) == JIT_OK;
+		from ^= 3;
+		ok = ok && merge(c, d / 2, &from, err);
+	}
 	it.sorted = from;
 	return ok;
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/language/kernel_sort_tests.h"
 #include "tests/language/run_kernel.h"
 #include "tests/support/shared.h"
 
@@ -208,73 +209,6 @@ static void test_prefix_sum(void **state)
 	check_parts(2049, 1024);
 }
 
-/* --- a step of the sort, and that its steps are a sort */
-
-static void step(const uint32_t *x, uint32_t *y, unsigned n, unsigned flip)
-{
-	memcpy(y, x, n * sizeof *x);
-	for (unsigned low = 0; low < n; low++) {
-		const unsigned high = low ^ flip;
-		if (low < high && high < n && x[low] > x[high]) {
-			y[low] = x[high];
-			y[high] = x[low];
-		}
-	}
-}
-
-static void check_step(unsigned n, unsigned flip)
-{
-	char constants[40];
-	uint32_t want[1025];
-	struct run r;
-
-	snprintf(constants, sizeof constants, "n=%u", n);
-	run_open_example(&r, "bitonic_sort", "step", constants);
-	run_set_bits(&r, "flip", flip);
-	uint32_t *x = run_array(&r, "x");
-	for (unsigned k = 0; k < n; k++)
-		x[k] = k % 5 ? word(k) : UINT32_MAX * (k % 2);
-	step(x, want, n, flip);
-	run_everywhere(&r, machines_for(n));
-	assert_memory_equal(run_array(&r, "y"), want, n * sizeof *want);
-	run_close(&r);
-}
-
-static void check_sort(unsigned n)
-{
-	uint32_t array[2][1025], *x = array[0], *y = array[1], *other;
-
-	for (unsigned k = 0; k < n; k++)
-		x[k] = word(k) >> k % 30;
-	for (unsigned d = 1; d < n; d *= 2)
-		for (unsigned e = d, flip = 2 * d - 1; e; e /= 2, flip = e) {
-			step(x, y, n, flip);
-			other = x;
-			x = y;
-			y = other;
-		}
-	for (unsigned k = 1; k < n; k++)
-		assert_true(x[k - 1] <= x[k]);
-}
-
-static void test_bitonic_steps(void **state)
-{
-	static const unsigned flips[] = { 1, 3, 4, 31, 32, 63, 1023 };
-
-	for (unsigned k = 0; k < sizeof flips / sizeof *flips; k++) {
-		check_step(33, flips[k]);
-		check_step(1, flips[k]);
-	}
-	check_step(0, 1);
-	check_step(31, 16);
-	check_step(1025, 2047);
-	check_step(1023, 512);
-	for (unsigned n = 0; n < 130; n++)
-		check_sort(n);
-	check_sort(1023);
-	check_sort(1025);
-}
-
 /* --- options */
 
 static double tree(double s, double x, double t, double r, double v, int steps)
@@ -465,10 +399,11 @@ static void test_network(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_silu),     cmocka_unit_test(test_layernorm),
-		cmocka_unit_test(test_matmul),   cmocka_unit_test(test_histogram),
-		cmocka_unit_test(test_binomial), cmocka_unit_test(test_prefix_sum),
-		cmocka_unit_test(test_network),  cmocka_unit_test(test_bitonic_steps),
+		cmocka_unit_test(test_silu),          cmocka_unit_test(test_layernorm),
+		cmocka_unit_test(test_matmul),        cmocka_unit_test(test_histogram),
+		cmocka_unit_test(test_binomial),      cmocka_unit_test(test_prefix_sum),
+		cmocka_unit_test(test_network),       cmocka_unit_test(kernel_sort_steps),
+		cmocka_unit_test(kernel_sort_merges),
 	};
 
 	return cmocka_run_group_tests_name("t_kernel_examples", tests, NULL, NULL);
