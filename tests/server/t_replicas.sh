@@ -5,9 +5,13 @@
 . "${srcdir:-.}/tests/support/serve.sh"
 command -v curl >/dev/null || { echo "# skipped: there is no curl"; exit 77; }
 # replica NAME PORT: starts one; its port is in $dir/NAME.port, its process in $dir/NAME.pid
+export JITRUN_RANK_PATIENCE=20 # other tests may keep all cores busy
+# b is two processes with other instructions, which share each matrix
 replica() {
+	unlike=
+	[ "$1" = a ] || unlike='--ranks fork:2 --split rows:1,2 --isa avx2'
 	must_serve "$1" "$model" --port "$2" --no-cache --no-replay --quiet --kv-memory 32 \
-		--max-connections-per-address 0
+		--max-connections-per-address 0 $unlike
 	echo $server >"$dir/$1.pid"
 }
 status_of() { curl -s -m 5 -o "$dir/null" -w '%{http_code}' "$@"; }
