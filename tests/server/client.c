@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "tests/server/client.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/shared.h"
 
 enum { ARGUMENTS = 40, READY_SECONDS = 120 };
@@ -326,7 +327,7 @@ struct answer client_ask(const struct child *c, const char *path, const char *fi
 		snprintf(text, n, "GET %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", path, fields ? fields : "");
 	client_send(fd, text, strlen(text));
 	free(text);
-	struct answer a = client_read(fd, 120);
+	struct answer a = client_read(fd, SANITIZED ? 600 : 120); /* ThreadSanitizer takes ten times as long */
 	close(fd);
 	return a;
 }
