@@ -1,5 +1,6 @@
 /* optimise/optimiser.c - jitrun_optimise.h. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -310,6 +311,8 @@ static bool write_whole(const char *path, const char *text, size_t n, struct err
 
 	if (strlen(path) > 4090)
 		return error_set(err, ERROR_ARGUMENT, "%.100s...: the path is too long", path);
+	if (!safefile_replaceable(AT_FDCWD, path))
+		return error_set(err, ERROR_IO, "%.300s: is no regular file, so it is not replaced", path);
 	snprintf(written, sizeof written, "%s.new", path);
 	FILE *f = safefile_may_grow_to(n) ? fopen(written, "wb") : NULL;
 	if (!f)

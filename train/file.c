@@ -21,6 +21,8 @@ bool train_file_open(struct train_file *t, const char *path, struct error *err)
 {
 	if (strlen(path) >= sizeof t->path)
 		return error_set(err, ERROR_ARGUMENT, "%.100s...: the path is too long", path);
+	if (!safefile_replaceable(AT_FDCWD, path))
+		return error_set(err, ERROR_IO, "%.300s: is no regular file, so it is not replaced", path);
 	snprintf(t->path, sizeof t->path, "%s", path);
 	snprintf(t->written, sizeof t->written, "%s.new", path);
 	t->f = safefile_stream(t->written);

@@ -125,6 +125,14 @@ void safefile_sweep(int dir, const char *name)
 
 /* --- replacing */
 
+bool safefile_replaceable(int dir, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || S_ISREG(st.st_mode) || S_ISLNK(st.st_mode) ||
+	       S_ISDIR(st.st_mode);
+}
+
 bool safefile_may_grow_to(uint64_t bytes)
 {
 	struct rlimit max;
@@ -261,6 +269,10 @@ int safefile_directory(const char *path, const char *what, const char **name, ch
 		error_set(err, ERROR_ARGUMENT,
 		          "%s is no name for %s: it has %zu bytes after its last slash, expected 1 to %d", quoted, what,
 		          strlen(*name), NAME_LENGTH_MAX);
+		return -1;
+	}
+	if (!safefile_replaceable(AT_FDCWD, path)) {
+		error_set(err, ERROR_IO, "%s %s is no regular file, so it is not replaced", what, quoted);
 		return -1;
 	}
 	char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");

@@ -27,6 +27,9 @@ struct safefile_part {
 	size_t n;
 };
 enum safefile_step { SAFEFILE_DONE, SAFEFILE_CREATE, SAFEFILE_WRITE, SAFEFILE_SYNC, SAFEFILE_RENAME };
+/* False: there is a device, a pipe or a socket of that name, which a file that a user names must not take the place of.
+ * Directories are left to rename(). */
+bool safefile_replaceable(int dir, const char *name);
 /* Makes name (200 bytes at most) in directory dir hold the parts, through a temporary file
  * ".NAME-PROCESS-NUMBER-TIME.tmp" that is locked while it is written and gone afterwards. Readers see the old file or
  * the new one, whole. The directory is not synced: a rename that a power cut undoes is a file that is not there.
@@ -45,7 +48,8 @@ enum safefile_step safefile_begin(struct safefile *f, int dir, const char *name,
 enum safefile_step safefile_commit(struct safefile *f);
 void safefile_abandon(struct safefile *f);
 /* The directory that a path is in, as a descriptor; *name is the rest of the path, of 1 to 200 bytes; quoted: the path
- * for sentences. -1: err, with what, as "the pack file". */
+ * for sentences. -1: err, with what, as "the pack file",
+ * which is also said of what is not replaceable. */
 int safefile_directory(const char *path, const char *what, const char **name, char quoted[256], struct error *err);
 /* The sentence for it: "cannot sync the pack file "x.jkp": ...". Returns false. */
 bool safefile_failed(enum safefile_step step, const char *what, const char *name, struct error *err);

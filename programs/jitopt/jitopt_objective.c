@@ -105,6 +105,24 @@ static bool give_data(struct jitopt_objective *o, size_t number, const jit_param
 	return jit_launch_set_memory(o->launch, number, a->data, a->bytes, &o->err) == JIT_OK;
 }
 
+/* Whether each --in is of a parameter that it can be of. */
+static bool knows_inputs(struct jitopt_objective *o)
+{
+	struct error e = { 0 };
+	char name[ARRAY_NAME_MAX];
+
+	for (int i = 0; i < jitopt.in.n; i++) {
+		if (!array_option_name("--in", jitopt.in.value[i], name, &e))
+			return fail(o, JIT_ERROR_ARGUMENT, "%.0s%s", e.text);
+		if (strcmp(name, "x") == 0 || strcmp(name, "f") == 0)
+			return fail(o, JIT_ERROR_ARGUMENT, "%s: --in %s: x and f are the candidates and their values",
+			            name);
+		if (jit_kernel_find(o->kernel, name) < 0)
+			return fail(o, JIT_ERROR_ARGUMENT, "%s: --in %s: the kernel has no such parameter", name);
+	}
+	return true;
+}
+
 static bool give_arrays(struct jitopt_objective *o)
 {
 	const int x = jit_kernel_find(o->kernel, "x"), f = jit_kernel_find(o->kernel, "f");
@@ -112,6 +130,8 @@ static bool give_arrays(struct jitopt_objective *o)
 
 	o->x = JIT_PARAMETER();
 	o->f = JIT_PARAMETER();
+	if (!knows_inputs(o))
+		return false;
 	if (x < 0 || f < 0)
 		return fail(o, JIT_ERROR_FORMAT, "%s: the kernel has no %s; it reads x[count][n] and writes f[count]",
 		            x < 0 ? "x" : "f");
@@ -160,7 +180,8 @@ static bool make_kernel(struct jitopt_objective *o, size_t count)
 	                            &JIT_KERNEL_OPTIONS(.path = o->name, .constants = constants, .messages = messages,
 	                                                .n_messages = sizeof messages),
 	                            &o->err);
-	if (!o->kernel)
+	const char *more = strchr(messages, '\n'); /* the error itself is printed at the end */
+	if (!o->kernel && more && more[1])
 		fputs(messages, stderr);
 	o->launch = o->kernel ? jit_launch_open(o->kernel, &o->err) : NULL;
 	return o->launch && give_arrays(o);

@@ -198,6 +198,10 @@ static bool write_parts(const struct saving *v, const char *path, struct error *
 
 	if (dir < 0)
 		return error_set(err, ERROR_IO, "%s: its directory cannot be opened: %s", path, strerror(errno));
+	if (!safefile_replaceable(dir, name)) {
+		close(dir);
+		return error_set(err, ERROR_IO, "%s: is no regular file, so it is not replaced", path);
+	}
 	safefile_sweep(dir, name);
 	enum safefile_step failed = safefile_replace(dir, name, 0600, v->part, v->n_parts);
 	int why = errno;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "include/jitrun_optimise.h"
 #include "include/jitrun_options.h"
@@ -238,6 +239,13 @@ void test_api_files(void **state)
 		free(b);
 		fails(jit_optimiser_save(o, "/dev/null/state", &err), &err,
 		      "/dev/null/state.new: cannot be made: Not a directory");
+		remove(other);
+		assert_int_equal(mkfifo(other, 0600), 0);
+		assert_int_equal(jit_optimiser_save(o, other, &err), JIT_ERROR_IO);
+		assert_non_null(strstr(err.message, ": is no regular file, so it is not replaced"));
+		struct stat kept;
+		assert_true(stat(other, &kept) == 0 && S_ISFIFO(kept.st_mode));
+		remove(other);
 		jit_optimiser_close(o);
 		jit_optimiser_close(loaded);
 	}

@@ -105,6 +105,12 @@ check "points between both optima" \
 	awk '{ d = sqrt($1) + sqrt($2) - 2; if (d > 0.3 || d < -0.01) bad = 1 } END { exit bad }' "$dir/front"
 is 2 $j run "$dir/valley.jk" -n 4 --in shift=1
 says "the parameter height needs values: --in NAME=VALUES"
+is 2 $j run "$dir/valley.jk" -n 4 --in shift=1 --in height=0 --in wide=1
+says "--in wide: the kernel has no such parameter"
+is 2 $j run "$dir/valley.jk" -n 4 --in shift=1 --in height=0 --in x=1
+says "--in x: x and f are the candidates and their values"
+is 2 $j run "$dir/valley.jk" -n 4 --in shift
+says "--in shift: expected NAME=..."
 printf '%s\n' 'const i64 count; const i64 n;' \
 	'kernel k(in f64 y[count][n], out f64 f[count]) over (c in count) { f[c] = y[c][0]; }' > "$dir/y.jk"
 is 1 $j run "$dir/y.jk" -n 2

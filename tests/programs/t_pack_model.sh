@@ -22,6 +22,8 @@ refused 'where to? Give --out FILE.jkm' 2 pack-model "$model"
 refused 'is packed already' 2 pack-model "$dir/m.jkm" --out "$dir/x.jkm"
 refused "$dir/none: cannot be opened" 1 pack-model "$dir/none" --out "$dir/x.jkm"
 refused 'cannot open the directory of the packed model' 1 pack-model "$model" --out "$dir/none/x.jkm"
+mkfifo "$dir/pipe"
+refused 'is no regular file, so it is not replaced' 1 pack-model "$model" --out "$dir/pipe"
 check "nothing was left" [ -z "$(find "$dir" -name 'x.jkm*' -o -name '.*.tmp')" ]
 
 # ---- looking

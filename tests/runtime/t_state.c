@@ -401,6 +401,11 @@ static void test_arguments(void **state)
 	assert_int_equal(jit_session_save(s, "", &err), JIT_ERROR_ARGUMENT);
 	assert_int_equal(jit_session_save(s, "/tmp/", &err), JIT_ERROR_ARGUMENT);
 	assert_int_equal(jit_session_save(s, "/nonexistent/state", &err), JIT_ERROR_IO);
+	remove(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(jit_session_save(s, path, &err), JIT_ERROR_IO);
+	assert_non_null(strstr(err.message, "is no regular file, so it is not replaced"));
+	remove(path);
 	must(jit_session_save(s, path, &err), &err);
 	assert_int_equal(jit_session_restore(s, path, &err), JIT_ERROR_ARGUMENT);
 	assert_non_null(strstr(err.message, "the session has 10 tokens"));

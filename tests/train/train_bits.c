@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tests/support/shared.h"
 #include "tests/train/train_tests.h"
@@ -291,6 +292,9 @@ void test_state(void **state)
 	refused(jit_train_read_state(other, path, &e), &e, JIT_ERROR_FORMAT, "of another training");
 	refused(jit_train_write_state(other, "/dev/full/state", &e), &e, JIT_ERROR_IO, "cannot be made");
 	refused(jit_train_read_state(other, "/dev/null/state", &e), &e, JIT_ERROR_IO, "/dev/null/state");
+	unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	refused(jit_train_write_state(other, path, &e), &e, JIT_ERROR_IO, "no regular file, so it is not replaced");
 	unlink(path);
 	jit_train_close(whole);
 	jit_train_close(part);
