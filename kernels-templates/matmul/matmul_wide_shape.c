@@ -92,6 +92,9 @@ static unsigned tile_n(const struct target *target, enum dtype weight, enum dtyp
 	return target->vector_regs < 32 ? 10 : 12;
 }
 
+/* With 16 registers a part of a narrow tile has up to 4 columns of int8. */
+enum { WIDE_UNPACKED_FROM = 5 };
+
 /* Unpacking pays where narrow tiles would have to unpack twice; turning the inputs pays sooner. */
 void matmul_wide_widths(const struct key *key, const struct target *target, uint32_t columns, struct matmul_widths *w)
 {
@@ -100,7 +103,10 @@ void matmul_wide_widths(const struct key *key, const struct target *target, uint
 
 	if (!f)
 		return;
-	w->wide_from = copies_format(f, activation == DTYPE_Q8_0) ? w->plain + 1 : 3;
+	const bool int8 = activation == DTYPE_Q8_0;
+	w->wide_from = !copies_format(f, int8)            ? 3
+	               : int8 && target->vector_regs < 32 ? WIDE_UNPACKED_FROM
+	                                                  : w->plain + 1;
 	w->wide = tile_n(target, weight, activation, columns);
 }
 
