@@ -232,6 +232,8 @@ static bool run(const char *path, const char *name, jit_error *err)
 	struct row start[START_ROWS];
 	jit_model_info info = JIT_MODEL_INFO();
 
+	/* Processes that MPI started open the model once. */
+	opt.no_start |= opt.ranks && strcmp(opt.ranks, "mpi") == 0;
 	if (!opt.no_start && !start_measure(path, &mo, &so, opt.repetitions < START_MAX ? opt.repetitions : START_MAX,
 	                                    opt.force ? 0 : opt.noise / 100, start, err))
 		return false;
@@ -459,7 +461,7 @@ static int run_model(const char *operand)
 		return rc;
 	snprintf(name, sizeof name, "random %s %s", opt.shape ? opt.shape : "", opt.weights ? opt.weights : "q8_0");
 	if (!run(path, opt.shape && !opt.write ? name : path, &err))
-		rc = fail(err.message);
+		rc = opt.ranks && !err.message[0] ? err.code != JIT_OK : fail(err.message); /* rank 0 says why */
 	if (fd >= 0)
 		close(fd);
 	return rc ? rc : noisy_rows ? EXIT_NOISY : 0;

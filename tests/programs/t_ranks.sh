@@ -187,6 +187,12 @@ try_mpi() { # MODULE LAUNCHER OPTION...
 		> "$dir/out" 2> "$dir/err"
 	check "$name: so are other numerics: $(grep -a 'jitrun:' "$dir/err" | head -c 200)" \
 		grep -q 'rank 1 has numerics "f32 activations", and rank 0 "exact"' "$dir/err"
+	if [ -x ./jitbench ]; then
+		$run -n 2 ./jitbench "$model" --ranks mpi --split rows --cache "$dir/cache" -p 16 -n 4 --repetitions 1 \
+			--force > "$dir/bench" 2>&1
+		check "$name: jitbench measures ranks: $(tail -n 3 "$dir/bench")" [ $? = 0 ]
+		check "$name: and says what it found" grep -q 'tg4' "$dir/bench"
+	fi
 	if serves; then
 		serve $run -n 2 -- --ranks mpi
 		ask "$dir/answer"
