@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-const struct backend *const backend_table[] = { &backend_x86, &backend_rdna, &backend_ptx };
+const struct backend *const backend_table[] = { &backend_x86, &backend_rdna, &backend_ptx, &backend_spirv };
 const size_t backend_count = sizeof backend_table / sizeof *backend_table;
 
 const struct backend *backend_find(const char *name)

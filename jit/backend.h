@@ -2,7 +2,7 @@
  *
  * Owns: the list of backends. A target names its backend (jit/target.h), and code that asks what a
  * target needs asks the row, never which backend it is. To add one: a row where its passes are put in order
- * (jit/x86/pipeline.c, jit/rdna/pipeline.c, jit/ptx/pipeline.c), its place in backend.c, its list of sources for the
+ * (jit/x86/pipeline.c and the like), its place in backend.c, its list of sources for the
  * code-generator id in Makefile.am.
  */
 #ifndef JIT_BACKEND_H
@@ -24,6 +24,7 @@ struct backend {
 	const char *name;        /* "x86": as an option it stands for all targets of this backend */
 	const uint64_t *codegen; /* its code-generator id (jit/key.h) */
 	bool host_runs;          /* its code is for the CPU this program runs on, as far as that has the features */
+	bool simulated;          /* sim/ runs its code: there is a device "sim:" of each of its targets */
 	uint32_t skippable;      /* COMPILE_SKIP_... of the passes it has */
 	/* compile.h: the job's IR is verified and has the target's lanes, *out is empty, stats may be NULL. */
 	bool (*compile)(struct object *out, const struct compile_job *job, struct compile_stats *stats,
@@ -41,7 +42,7 @@ struct backend {
 	unsigned (*resident)(const struct target *target, unsigned units, unsigned vgprs, unsigned lds);
 };
 
-extern const struct backend backend_x86, backend_rdna, backend_ptx;
+extern const struct backend backend_x86, backend_rdna, backend_ptx, backend_spirv;
 extern const struct backend *const backend_table[];
 extern const size_t backend_count;
 const struct backend *backend_find(const char *name); /* NULL: unknown */

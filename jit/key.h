@@ -138,7 +138,7 @@ _Static_assert(sizeof(struct key) == 48, "a key has no padding: it is compared a
 
 /* The code-generator ids, one for each backend: one changes when and only when the bytes that backend generates can
  * change. */
-extern const uint64_t key_codegen_x86, key_codegen_rdna, key_codegen_ptx;
+extern const uint64_t key_codegen_x86, key_codegen_rdna, key_codegen_ptx, key_codegen_spirv;
 /* The same of the language of users' kernels, which is in their identities (key_user). */
 extern const uint64_t key_codegen_language;
 /* That of a target's backend; 0 for what is no target. */

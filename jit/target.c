@@ -112,6 +112,23 @@ static const struct {
 		  .cards = cards_ }
 #define SM90_TARGET(id, name, cards) PTX_TARGET(id, name, cards, 152, 219)
 
+/* Modules that drivers of Vulkan compile, for subgroups of so many lanes: registers and units are the driver's affair.
+ * Those of 8 and 16 lanes have the forms of CPUs' kernels, that of 32 those of cards. */
+#define SPIRV_TARGET(n, waves_, bytes) \
+	[TARGET_SPIRV##n] = { \
+		.id = TARGET_SPIRV##n, \
+		.name = "spirv" #n, \
+		.backend = &backend_spirv, \
+		.lanes = n, \
+		.vector_regs = (bytes) ? 256 : 32, \
+		.mask_regs = (bytes) ? 0 : 7, \
+		.has_vnni = true, \
+		.has_dot4 = true, \
+		.waves = waves_, \
+		.lane_bytes = bytes, \
+		.cards = 1 \
+	}
+
 /* k0 says "no mask" where a mask is asked for, which leaves seven. */
 const struct target target_table[TARGET_COUNT] = {
 	[TARGET_NONE] = { .id = TARGET_NONE, .name = "none" },
@@ -142,6 +159,9 @@ const struct target target_table[TARGET_COUNT] = {
 	SM90_TARGET(TARGET_SM90X2, "sm90x2", 2),
 	SM90_TARGET(TARGET_SM90X4, "sm90x4", 4),
 	SM90_TARGET(TARGET_SM90X8, "sm90x8", 8),
+	SPIRV_TARGET(8, 1, 0),
+	SPIRV_TARGET(16, 1, 0),
+	SPIRV_TARGET(32, 8, 16),
 };
 
 const struct target *target_find(const char *name)
@@ -158,7 +178,8 @@ char *target_list(char *text, size_t size, enum target_set set, const char *pref
 
 	*text = 0;
 	for (int i = TARGET_NONE + 1; i < TARGET_COUNT && at < size; i++)
-		if (set == TARGETS_ALL || target_table[i].backend->host_runs == (set == TARGETS_OF_CPUS))
+		if (set == TARGETS_ALL ||
+		    (set == TARGETS_OF_CPUS ? target_table[i].backend->host_runs : target_table[i].backend->simulated))
 			at += (size_t)snprintf(text + at, size - at, "%s%s%s", at ? separator : "", prefix,
 			                       target_table[i].name);
 	return text;

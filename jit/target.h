@@ -41,6 +41,9 @@ enum target_id {
 	TARGET_SM90X2,
 	TARGET_SM90X4,
 	TARGET_SM90X8,
+	TARGET_SPIRV8,
+	TARGET_SPIRV16,
+	TARGET_SPIRV32,
 	TARGET_COUNT
 };
 
@@ -77,8 +80,8 @@ enum { TARGET_SHARED_BYTES = 32 << 10 };
 extern const struct target target_table[TARGET_COUNT];
 
 const struct target *target_find(const char *name); /* NULL: unknown */
-/* The names of all targets, of CPUs', or of cards', each behind the prefix, with the separator between them; a full
- * text is cut. Returns text. */
+/* The names of all targets, of CPUs', or of cards' that are simulated; each behind the prefix, with the separator
+ * between them; a full text is cut. Returns text. */
 enum target_set { TARGETS_ALL, TARGETS_OF_CPUS, TARGETS_OF_CARDS };
 char *target_list(char *text, size_t size, enum target_set set, const char *prefix, const char *separator);
 enum { TARGET_LIST_MAX = 24 * TARGET_COUNT }; /* bytes that hold any such list with a short prefix */

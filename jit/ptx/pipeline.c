@@ -484,8 +484,11 @@ static bool compile(struct object *out, const struct compile_job *j, struct comp
 	return ok;
 }
 
-const struct backend backend_ptx = { .name = "ptx",
-	                             .codegen = &key_codegen_ptx,
-	                             .compile = compile,
-	                             .program = ptx_program,
-	                             .skippable = COMPILE_SKIP_JOINS };
+const struct backend backend_ptx = {
+	.name = "ptx",
+	.codegen = &key_codegen_ptx,
+	.simulated = true,
+	.compile = compile,
+	.program = ptx_program,
+	.skippable = COMPILE_SKIP_JOINS
+};

@@ -122,6 +122,7 @@ static unsigned resident(const struct target *t, unsigned units, unsigned vgprs,
 }
 
 const struct backend backend_rdna = {
+	.simulated = true,
 	.name = "rdna",
 	.codegen = &key_codegen_rdna,
 	.compile = compile,

@@ -197,7 +197,7 @@ static void try_all(struct trial *t)
 		const struct target *target = &target_table[i];
 		if (!target->backend->host_runs) {
 			snprintf(device, sizeof device, "sim:%s", target->name);
-			if (target->cards <= 1)
+			if (target->backend->simulated && target->cards <= 1)
 				try_device(t, device, NULL, 1);
 			continue;
 		}

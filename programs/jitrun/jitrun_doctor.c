@@ -319,6 +319,8 @@ int jitrun_doctor(int argc, char **argv)
 		return jitrun_usage("which device is the report of? Give --device, such as --device amd");
 	if (arg.report && arg.json)
 		return jitrun_usage("--json is for doctor without --report, whose file is JSON anyway");
+	if (arg.report && strncmp(arg.device, "vulkan", 6) == 0)
+		return jitrun_usage("doctor does not try devices of Vulkan yet");
 	if (arg.report)
 		return doctor_report(arg.device, arg.report);
 	struct doctor d = { .json = arg.json, .object = json_object(), .advice = json_array() };

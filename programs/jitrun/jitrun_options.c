@@ -264,6 +264,7 @@ static const struct option_row rows[] = {
 	  .help = "auto: the device that is predicted to be done first, with the numbers; cpu runs the generated code; "
 	          "ref interprets it, slowly; cuda or cuda:NUMBER is an NVIDIA card, "
 	          "cuda:0,1 two that compute together; "
+	          "vulkan or vulkan:NUMBER is what a driver of Vulkan offers; "
 	          "sim:NAME runs code for that card in a simulator, very slowly; amd, amd:NUMBER or amd:TARGET is a "
 	          "Radeon card (run on a fake driver so far, not yet on a card) (cpu)",
 	  .target = &opt.device },

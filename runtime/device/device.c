@@ -8,8 +8,8 @@
 #include "runtime/host/system.h"
 #include "runtime/plan/key_list.h"
 
-static const struct device_driver *const drivers[] = { &device_cpu, &device_reference, &device_simulator, &device_amd,
-	                                               &device_cuda };
+static const struct device_driver *const drivers[] = { &device_cpu, &device_reference, &device_simulator,
+	                                               &device_amd, &device_cuda,      &device_vulkan };
 enum { DRIVERS = sizeof drivers / sizeof *drivers };
 
 /* What stands behind a driver's name, if it is that driver's: "gfx1100" in "sim:gfx1100". NULL: it is not. */

@@ -142,7 +142,8 @@ struct device_driver {
 	struct device *(*open)(const char *which, const char *isa, struct error *err);
 	void (*each)(device_visit_fn visit, void *user);
 };
-extern const struct device_driver device_cpu, device_reference, device_simulator, device_amd, device_cuda;
+extern const struct device_driver device_cpu, device_reference, device_simulator, device_amd, device_cuda,
+	device_vulkan;
 
 /* ---- for drivers */
 

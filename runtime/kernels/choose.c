@@ -146,6 +146,8 @@ static void see(void *user, const struct device_entry *e)
 		not_chosen(x->out, "it interprets, which is slow");
 	else if (strncmp(e->name, "sim:", 4) == 0)
 		not_chosen(x->out, "it is simulated, which is very slow");
+	else if (strncmp(e->name, "vulkan", 6) == 0)
+		not_chosen(x->out, "Vulkan does not tell how fast a device is");
 	else if (strcmp(e->name, "cpu") == 0)
 		of_cpu(x->out, x->work);
 	else

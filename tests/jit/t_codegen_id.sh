@@ -3,8 +3,9 @@
 # of its backend, and with nothing else: not with other
 # files, comments, white space or folders. And the lists are whole: what a listed file includes is listed.
 #
-# The lists come from the Makefile: CODEGEN_X86, CODEGEN_RDNA, CODEGEN_PTX, CODEGEN_SOURCES (all of the library).
-if test -z "$CODEGEN_X86" || test -z "$CODEGEN_RDNA" || test -z "$CODEGEN_PTX"; then
+# The lists come from the Makefile: CODEGEN_X86, CODEGEN_RDNA, CODEGEN_PTX, CODEGEN_SPIRV, CODEGEN_SOURCES (all of
+# the library).
+if test -z "$CODEGEN_X86" || test -z "$CODEGEN_RDNA" || test -z "$CODEGEN_PTX" || test -z "$CODEGEN_SPIRV"; then
 	echo "# skipped: run by make check, which has the lists"
 	exit 77
 fi
@@ -16,16 +17,19 @@ fail() { echo "FAILED: $*"; failed=1; }
 has() { case " $1 " in *" $2 "*) return 0;; esac; return 1; }
 id()
 {
-	case $1 in x86) list=$CODEGEN_X86;; rdna) list=$CODEGEN_RDNA;; *) list=$CODEGEN_PTX;; esac
+	case $1 in
+	x86) list=$CODEGEN_X86;; rdna) list=$CODEGEN_RDNA;; ptx) list=$CODEGEN_PTX;; *) list=$CODEGEN_SPIRV;;
+	esac
 	(cd "$dir" && sh "$src/jit/codegen_id.sh" $1 $list)
 }
 
 tar -C "$src" -cf - $CODEGEN_SOURCES | tar -C "$dir" --mode=u+w -xf - || exit 1
-x86=$(id x86) rdna=$(id rdna) ptx=$(id ptx)
+x86=$(id x86) rdna=$(id rdna) ptx=$(id ptx) spirv=$(id spirv)
 test "$(id x86)" = "$x86" || fail "the id of x86 is not the same twice"
 grep -qF "$x86" jit/codegen_id.c || fail "jit/codegen_id.c does not say $x86"
 grep -qF "$rdna" jit/codegen_id.c || fail "jit/codegen_id.c does not say $rdna"
 grep -qF "$ptx" jit/codegen_id.c || fail "jit/codegen_id.c does not say $ptx"
+grep -qF "$spirv" jit/codegen_id.c || fail "jit/codegen_id.c does not say $spirv"
 
 # The rest depends on the sources alone: one build of several that take turns is enough.
 case ${JITRUN_TEST_SHARE:-1/1} in
@@ -40,7 +44,7 @@ esac
 # of, as they are, with a token more, and with comments.
 hashes() { (cd "$dir/$1" && LC_ALL=C awk -v HASH=sha256sum -f "$src/jit/codegen_tokens.awk" $listed); }
 for f in $CODEGEN_SOURCES; do
-	has "$CODEGEN_X86 $CODEGEN_RDNA $CODEGEN_PTX" "$f" || { others="$others $f"; continue; }
+	has "$CODEGEN_X86 $CODEGEN_RDNA $CODEGEN_PTX $CODEGEN_SPIRV" "$f" || { others="$others $f"; continue; }
 	listed="$listed $f"
 	[ -d "$dir/more/${f%/*}" ] || mkdir -p "$dir/more/${f%/*}" "$dir/comments/${f%/*}"
 	{ cat "$dir/$f"; echo ";"; } > "$dir/more/$f"
@@ -59,13 +63,13 @@ test $same = 0 || fail "a token more does not change the hashes of $same files"
 # Which files an id is made of does not depend on what is in them, so from here on each is a line that has its name:
 # hashing all of them takes a second each time.
 for f in $CODEGEN_SOURCES; do echo "$f" > "$dir/$f"; done
-x86=$(id x86) rdna=$(id rdna) ptx=$(id ptx)
+x86=$(id x86) rdna=$(id rdna) ptx=$(id ptx) spirv=$(id spirv)
 
-# with WHAT X86 RDNA PTX FILE...: whether the ids change ("changes" or "stays") when the files do.
+# with WHAT X86 RDNA PTX SPIRV FILE...: whether the ids change ("changes" or "stays") when the files do.
 with()
 {
-	what=$1 want_x86=$2 want_rdna=$3 want_ptx=$4
-	shift 4
+	what=$1 want_x86=$2 want_rdna=$3 want_ptx=$4 want_spirv=$5
+	shift 5
 	for f in "$@"; do echo "$what" >> "$dir/$f"; done
 	test "$(id x86)" = "$x86" && got=stays || got=changes
 	test $got = $want_x86 || fail "with \"$what\" at the end of $*, the id of x86 $got"
@@ -73,14 +77,17 @@ with()
 	test $got = $want_rdna || fail "with \"$what\" at the end of $*, the id of RDNA $got"
 	test "$(id ptx)" = "$ptx" && got=stays || got=changes
 	test $got = $want_ptx || fail "with \"$what\" at the end of $*, the id of PTX $got"
+	test "$(id spirv)" = "$spirv" && got=stays || got=changes
+	test $got = $want_spirv || fail "with \"$what\" at the end of $*, the id of SPIR-V $got"
 	for f in "$@"; do echo "$f" > "$dir/$f"; done
 }
-with ";" changes changes changes jit/key.h
-with ";" changes stays stays encoders/x86.def
-with ";" stays changes stays encoders/rdna.def
-with ";" stays stays changes jit/ptx/ptx.def
-with ";" stays stays stays $others
-with "/* a comment */" stays stays stays $CODEGEN_SOURCES
+with ";" changes changes changes changes jit/key.h
+with ";" changes stays stays stays encoders/x86.def
+with ";" stays changes stays stays encoders/rdna.def
+with ";" stays stays changes stays jit/ptx/ptx.def
+with ";" stays stays stays changes jit/spirv/opcodes.h
+with ";" stays stays stays stays $others
+with "/* a comment */" stays stays stays stays $CODEGEN_SOURCES
 
 # Tokens: what must differ from the line before it, and what must not. The first of each group is what the others are
 # held to.
@@ -114,7 +121,8 @@ test "$(cd "$dir/elsewhere" && sh "$src/jit/codegen_id.sh" x86 $list)" = "$x86" 
 # The sorts of files that must be on a list, and those that must not.
 for f in base/dtype.c jit/ir/ir.c jit/ir/ops.def jit/target.c jit/compile.c kernels-templates/matmul/matmul.c \
 	kernels-templates/emit/math.h; do
-	has "$CODEGEN_X86" $f && has "$CODEGEN_RDNA" $f && has "$CODEGEN_PTX" $f || fail "$f is not on all lists"
+	has "$CODEGEN_X86" $f && has "$CODEGEN_RDNA" $f && has "$CODEGEN_PTX" $f &&
+		has "$CODEGEN_SPIRV" $f || fail "$f is not on all lists"
 done
 for f in jit/x86/emit.c jit/x86/regalloc.c jit/x86/lir.h encoders/x86.def encoders/x86.c; do
 	has "$CODEGEN_X86" $f && ! has "$CODEGEN_RDNA" $f || fail "$f is not on the list of x86 alone"
@@ -125,8 +133,12 @@ done
 for f in jit/ptx/scan.c jit/ptx/ptx.def jit/ptx/pipeline.c; do
 	has "$CODEGEN_PTX" $f && ! has "$CODEGEN_X86 $CODEGEN_RDNA" $f || fail "$f is not on the list of PTX alone"
 done
+for f in jit/spirv/math.c jit/spirv/opcodes.h jit/spirv/pipeline.c; do
+	has "$CODEGEN_SPIRV" $f && ! has "$CODEGEN_X86 $CODEGEN_RDNA $CODEGEN_PTX" $f || fail \
+		"$f is not on the list of SPIR-V alone"
+done
 for f in jit/store/cache.c jit/store/pack.h jit/store/registry.c jit/ir/print.c jit/ir/interp.c; do
-	has "$CODEGEN_X86 $CODEGEN_RDNA $CODEGEN_PTX" $f && fail "$f is listed, and decides no byte"
+	has "$CODEGEN_X86 $CODEGEN_RDNA $CODEGEN_PTX $CODEGEN_SPIRV" $f && fail "$f is listed, and decides no byte"
 done
 
 # What a listed file includes decides bytes as well, for the same backend. (Declarations of the parts that only look at
@@ -144,5 +156,6 @@ check_includes()
 check_includes x86 "$CODEGEN_X86"
 check_includes rdna "$CODEGEN_RDNA"
 check_includes ptx "$CODEGEN_PTX"
+check_includes spirv "$CODEGEN_SPIRV"
 test $failed = 0 && echo "# $count files decide bytes"
 exit $failed

@@ -250,7 +250,7 @@ static void test_targets(void **unused)
 		"avx2, avx2vnni, avx512, avx512vnni, avx512bf16, avx512amx, gfx1030, gfx1031, gfx1032, gfx1033, "
 		"gfx1034, gfx1035, gfx1036, gfx1100, "
 		"gfx1101, gfx1102, gfx1103, gfx1150, gfx1151, gfx1200, gfx1201, sm80, sm90, sm90x2, sm90x4, "
-		"sm90x8");
+		"sm90x8, spirv8, spirv16, spirv32");
 	assert_string_equal(target_list(three, sizeof three, TARGETS_ALL, "", ", "), "avx2, a");
 	for (int i = 0; i < TARGET_COUNT; i++) {
 		assert_int_equal(target_table[i].id, i);

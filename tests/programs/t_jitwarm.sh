@@ -197,7 +197,7 @@ check "nothing is left" out '^\{"entries":0,'
 refused "which model?" 2
 refused "which model?" 2 --out "$dir/z.jkp"
 refused "where to?" 2 --shape tiny
-refused "is not one of native|x86|rdna|ptx|avx2|" 2 --shape tiny --out "$dir/z.jkp" --target sse2
+refused "is not one of native|x86|rdna|ptx|spirv|avx2|" 2 --shape tiny --out "$dir/z.jkp" --target sse2
 refused "neither a known shape" 1 --shape enormous --out "$dir/z.jkp"
 refused "does not say ffn=" 1 --shape hidden=64,layers=1,heads=2,vocab=64 --out "$dir/z.jkp"
 refused "none.gguf" 1 "$dir/none.gguf" --out "$dir/z.jkp"

@@ -375,7 +375,7 @@ static struct device *open_card(const char *which, const char *isa, struct error
 		          "isa \"%.32s\": the device sim:%.32s has its instruction set in its name", isa, which);
 		return NULL;
 	}
-	if (!t || t->backend->host_runs) {
+	if (!t || !t->backend->simulated) {
 		error_set(err, ERROR_ARGUMENT, "device \"sim:%.32s\" is no card; known targets: %s", which,
 		          target_list(names, sizeof names, TARGETS_OF_CARDS, "", ", "));
 		return NULL;
@@ -410,7 +410,7 @@ static void each_card(device_visit_fn visit, void *user)
 		struct device_entry e = {
 			.about = "simulated, very slowly: runs the code for that card, no card is needed"
 		};
-		if (target_table[i].backend->host_runs)
+		if (!target_table[i].backend->simulated)
 			continue;
 		snprintf(e.name, sizeof e.name, "sim:%s", target_table[i].name);
 		visit(user, &e);
