@@ -12,6 +12,7 @@ known='
 grammar/rules grammar/schema
 jit jit/ptx
 jit jit/rdna
+jit jit/spirv
 jit jit/x86
 kernels-templates/attention kernels-templates/kinds
 kernels-templates/kinds kernels-templates/matmul
@@ -21,6 +22,7 @@ runtime/device runtime/device/amd
 runtime/device runtime/device/cuda
 runtime/device runtime/device/host
 runtime/device runtime/device/simulated
+runtime/device runtime/device/vulkan
 runtime/engine runtime/model
 runtime/model runtime/session
 server server/control
