@@ -36,7 +36,7 @@ static void fill(float *x, uint64_t n, const struct wanted_tensor *t, const stru
 /* initializer_range, perhaps of a text model within another. */
 static double deviation_of(const void *config, uint64_t n)
 {
-	json_t *all = json_loadb(config, n, 0, NULL), *text = json_object_get(all, "text_config"),
+	json_t *all = json_read_plain(config, n), *text = json_object_get(all, "text_config"),
 	       *range = json_object_get(text ? text : all, "initializer_range");
 	const double x = json_number_value(range);
 

@@ -263,7 +263,7 @@ static int stopped(struct watched *w, pid_t pid, int status)
 		begin_program(w, &r);
 		return 0;
 	}
-	w->o->in_driver |= signal == SIGSEGV && stands_in(pid, "/libcuda.so");
+	w->o->in_driver |= signal == SIGSEGV && (stands_in(pid, "/libcuda.so") || stands_in(pid, "/libvulkan"));
 	return signal;
 }
 

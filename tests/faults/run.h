@@ -50,7 +50,8 @@ struct outcome {
 	pid_t pid;          /* it had this number */
 	int status, signal; /* as it ended: by exit() or by a signal */
 	int child_signal;   /* by which a process that it made ended; 0: none did */
-	bool in_driver;     /* ... which met it inside NVIDIA's driver library, or in a function that this called */
+	bool in_driver;     /* ... which met it inside a card's driver (NVIDIA's, Vulkan's), or in a function that this
+	                       called */
 	bool hung;          /* ... because it was ended after too long: half a minute, with JITRUN_TEST_FULL ten */
 	char *out, *err;    /* what it wrote, with a 0 behind it; err is cut at 4 KiB */
 	size_t n_out, n_err;

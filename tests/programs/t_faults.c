@@ -62,15 +62,15 @@ static void remove_map(const struct outcome *o)
 
 static unsigned runs, failures, driver_crashes;
 
-/* NVIDIA's driver crashes where it is refused memory, and what has called it cannot prevent that. Said, and not held
- * against the program; what it left behind is looked at all the same. */
+/* NVIDIA's driver, Vulkan's loader and its drivers crash where they are refused memory, and what has called them cannot
+ * prevent that. Said, and not held against the program; what it left behind is looked at all the same. */
 static const char *judge_or_note(const struct scene *s, const struct expected *e, const struct outcome *o,
                                  const struct fault *f)
 {
 	if (!o->in_driver || f->call > FAULT_MMAP)
 		return judge(s, e, o);
 	if (!driver_crashes++)
-		print_message("# %s: %s %u fails%s, and NVIDIA's driver crashes\n", s->command, fault_names[f->call],
+		print_message("# %s: %s %u fails%s, and a card's driver crashes\n", s->command, fault_names[f->call],
 		              f->at, f->later ? ", all later ones too" : "");
 	return NULL;
 }
@@ -180,7 +180,7 @@ static void every_scene_fails_well(void **unused)
 		free(e.file);
 		fault_free(&e.o);
 	}
-	print_message("%u runs with a fault, %u of which NVIDIA's driver ended\n", runs, driver_crashes);
+	print_message("%u runs with a fault, %u of which a card's driver ended\n", runs, driver_crashes);
 	assert_int_equal(failures, 0);
 }
 
