@@ -50,7 +50,7 @@ sort "$dir/out" > "$dir/said"
 check "what is said: $(diff "$dir/sorted" "$dir/said")" cmp -s "$dir/sorted" "$dir/said"
 
 samples=
-sample l.c '/* Hopefully, unhopeful, hopeful_x_or. */\nchar *hopeful = "hopeful /* hopeful */"; int hopeful_x_or;\n'
+sample l.c '/* Kind, akin, kin_x_or. */\nchar *kin = "kin /* kin */"; int kin_x_or;\n'
 sample m.c '/* plan_build() of runtime/plan/plan.c, plan.h, PLAN_, share_i; v_mov of NAME.c; stdio.h; ./check.sh. */\n'
 sample n.c "/* ${gone}_the_wind */\nint ${gone}_the_wind;\n"
 sample o.h '#ifndef ROOM_O_H\n#define ROOM_O_H\n#endif\n'
