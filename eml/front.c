@@ -89,8 +89,8 @@ static bool as_quotient(double v, long *p, long *q)
 	return false;
 }
 
-/* The decimal number with the fewest places, at most six, that is within 1e-7 of v. False: there is none, or v is it.
- */
+/* The shortest decimal number, of at most six digits behind the point, that is within 1e-7 of v. False: no such number
+ * exists, or v is already one. */
 static bool as_decimal(double v, double *is)
 {
 	for (double by = 10; by <= 1e6; by *= 10) {

@@ -57,7 +57,7 @@ static void begin_body(struct spirv_emitter *e)
 	spirv_set(e, e->ir->ins[e->loop[d].begin].dst, index);
 }
 
-/* The index is a variable: who reads it reads what it was when the body began. */
+/* The index is a variable. Readers in the body get the value that it had when the body began. */
 static void begin_loop(struct spirv_emitter *e, const struct ir_ins *i)
 {
 	struct spirv_writer *w = &e->w;
@@ -156,16 +156,6 @@ static void end_if(struct spirv_emitter *e)
 	label(e, e->branch[d].end);
 }
 
-static void barrier(struct spirv_emitter *e)
-{
-	struct spirv_writer *w = &e->w;
-	const uint32_t scope = spirv_u32(w, SPV_SCOPE_Workgroup),
-		       semantics = spirv_u32(w, SPV_SEMANTICS_AcquireRelease | SPV_SEMANTICS_UniformMemory);
-
-	SPIRV_PUT(w, w->code, ControlBarrier, scope, scope, semantics);
-	e->stored = e->loaded = false;
-}
-
 bool spirv_flow(struct spirv_emitter *e, const struct ir_ins *i, size_t *k)
 {
 	switch (i->op) {
@@ -176,7 +166,7 @@ bool spirv_flow(struct spirv_emitter *e, const struct ir_ins *i, size_t *k)
 	case IR_else: second_part(e); break;
 	case IR_endif: end_if(e); break;
 	case IR_barrier_all:
-	case IR_barrier: barrier(e); return true;
+	case IR_barrier: spirv_barrier(e, SPV_SCOPE_Workgroup); return true;
 	default: return false;
 	}
 	spirv_forget(e);

@@ -80,10 +80,10 @@ void spirv_forget(struct spirv_emitter *e)
 	e->loaded = e->loads_frame;
 }
 
-static void meet(struct spirv_emitter *e)
+void spirv_barrier(struct spirv_emitter *e, uint32_t lanes)
 {
 	struct spirv_writer *w = &e->w;
-	const uint32_t scope = spirv_u32(w, SPV_SCOPE_Subgroup),
+	const uint32_t scope = spirv_u32(w, lanes),
 		       semantics = spirv_u32(w, SPV_SEMANTICS_AcquireRelease | SPV_SEMANTICS_UniformMemory);
 
 	SPIRV_PUT(w, w->code, ControlBarrier, scope, scope, semantics);
@@ -98,7 +98,7 @@ static bool meet_writers(struct spirv_emitter *e, const struct ir_ins *i, bool o
 	if (one && !frame)
 		return false;
 	if (e->stored)
-		meet(e);
+		spirv_barrier(e, SPV_SCOPE_Subgroup);
 	e->loaded |= frame;
 	return e->stores;
 }
@@ -106,7 +106,7 @@ static bool meet_writers(struct spirv_emitter *e, const struct ir_ins *i, bool o
 static void meet_readers(struct spirv_emitter *e, const struct ir_ins *i)
 {
 	if (e->loaded && e->in_frame[i->a])
-		meet(e);
+		spirv_barrier(e, SPV_SCOPE_Subgroup);
 	e->stored = true;
 }
 

@@ -149,5 +149,7 @@ uint32_t spirv_variable(struct spirv_emitter *e, enum spirv_type type);
 bool spirv_find_frame(struct spirv_emitter *e);
 /* What was stored and loaded on other ways is not known here. */
 void spirv_forget(struct spirv_emitter *e);
+/* All lanes of that scope (SPV_SCOPE_...) wait for each other, and see what the others have stored. */
+void spirv_barrier(struct spirv_emitter *e, uint32_t lanes);
 
 #endif

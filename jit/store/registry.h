@@ -30,7 +30,7 @@ struct registry_options {
 	const struct compile_builder *users; /* borrowed: builds users' kernels; NULL: there are none */
 	struct cache *cache;                 /* borrowed; NULL: none */
 	bool perf_map;                       /* write /tmp/perf-PID.map lines */
-	struct perf_gdb *perf_gdb;           /* borrowed: who else is told of code; NULL: nobody */
+	struct perf_gdb *perf_gdb;           /* borrowed: told of new code, for perf and gdb; or NULL */
 	bool sealed; /* nothing is ever generated: a kernel that the cache does not have is an error, which names the
 	                nearest it has; so is that it cannot be read */
 	FILE *dump_ir, *dump_asm; /* NULL: none; with either, kernels are generated even when the cache has them */

@@ -41,7 +41,7 @@ bool model_search_hub(struct model_search *s, struct error *err);
 bool model_search_folder(struct model_search *s, const char *folder, struct error *err);
 void model_search_free(struct model_search *s);
 /* The file of the image encoder that ollama's store has beside a model, which is one of its blobs:
- * STORE/blobs/sha256-X. malloc'ed. NULL: there is none, or err. */
+ * STORE/blobs/sha256-X. The caller frees it. NULL with err unset: the model has no image encoder; else err says why. */
 char *model_search_projector(const char *model, struct error *err);
 
 /* A layer of a model in ollama's store: "system" or "params", and the file that holds it. */

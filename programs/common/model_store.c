@@ -17,7 +17,7 @@ static bool is_digest(const char *d)
 	return d && strncmp(d, "sha256:", 7) == 0 && strlen(d) == 71 && strspn(d + 7, "0123456789abcdef") == 64;
 }
 
-/* The blob of the layer of that kind; NULL: there is none. */
+/* The digest of the blob of the layer of that kind; NULL: the manifest has no such layer. */
 static const char *find_layer(const json_t *manifest, const char *kind)
 {
 	const json_t *layer;

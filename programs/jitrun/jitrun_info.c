@@ -70,7 +70,7 @@ struct info {
 	bool measured;                      /* what is in these two is known */
 	struct session_size usual, trained; /* trained.context 0: the same, or not known */
 	uint64_t available;                 /* UINT64_MAX: not known */
-	struct ranks_forecast ranks;        /* of --ranks; no ranks: nobody asks */
+	struct ranks_forecast ranks;        /* with --ranks, else its number of ranks is 0 */
 	struct error why_not;               /* code 0: it runs */
 };
 

@@ -16,7 +16,7 @@ const char *serve_draft_refused(void)
 		return why;
 	if (serve.ranks)
 		return "--draft goes without --ranks";
-	return serve.n_models ? NULL : "--draft is for the first MODEL of the command line, and there is none";
+	return serve.n_models ? NULL : "--draft needs a MODEL on the command line";
 }
 
 bool serve_draft_enter(const struct served *m, const struct models *all, jit_cancel *c, jit_batch_options *o,

@@ -193,7 +193,7 @@ static bool open_first(struct error *err)
 	return error_set(err, ERROR_IO, "%s", e.message);
 }
 
-/* A rank is missed although nobody asks for anything. */
+/* Until a signal or a failure ends the server. A rank may die while no request runs, so ranks are checked here. */
 static void wait_for_end(void)
 {
 	enum { LOOK_MS = 100 };

@@ -21,7 +21,7 @@ struct jit_model {
 	struct weights weights;
 	struct cache *cache;
 	struct registry *registry;
-	struct perf_gdb *perf_gdb; /* NULL: nobody is told of code */
+	struct perf_gdb *perf_gdb; /* told of new code; or NULL */
 	struct tune *tune;         /* NULL: kernels have their usual schedules */
 	unsigned tune_passes;      /* that a session may spend on finding out more */
 	struct ranks *ranks;       /* that compute it together (ranks/ranks.h); NULL: this process alone */

@@ -1,7 +1,7 @@
 /* runtime/plan/cut_rows.c - see cut_rows.h.
  *
  * The ops are gone through once, in their order. For each rank there is a set of the bytes that it has as they should
- * be: all at first, for what nobody writes is the host's or a pad of zeros. An op that some ranks compute a part of
+ * be: all at first, for what no op writes is the host's or a pad of zeros. An op that some ranks compute a part of
  * takes the other parts out of their sets.
  */
 #include "runtime/plan/cut_rows.h"

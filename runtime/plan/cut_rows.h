@@ -31,7 +31,7 @@ struct cut_rows {
 /* Memory that ops write and others read: values and logits. */
 struct cut_space {
 	uint64_t begin, bytes;
-	bool for_first; /* what is left there in the end is for rank 0 */
+	bool for_first; /* its last contents are read by rank 0 */
 };
 enum { CUT_SPACES_MAX = 4 };
 

@@ -7,7 +7,7 @@
 #include "runtime/plan/cut_rows.h"
 #include "runtime/plan/live.h"
 
-/* Where things lie that nobody reads: matrices, vectors, and a pass's memory. */
+/* Addresses that are never read: those of matrices, vectors, and a pass's memory. */
 #define MATRICES_AT (UINT64_C(1) << 42)
 #define VECTORS_AT (UINT64_C(1) << 47)
 #define MEMORY_AT (UINT64_C(1) << 44)

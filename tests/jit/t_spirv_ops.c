@@ -27,7 +27,7 @@ enum { SHOWN = 12 };
 enum nans { NANS_EXACT, NANS_ALIKE };
 
 static const struct target *target;
-static struct vulkan *device; /* NULL: there is none of this target */
+static struct vulkan *device; /* NULL: no device has this target */
 static struct vulkan_region *memory;
 static bool validates;
 static char folder[] = "/tmp/t_spirv_ops.XXXXXX";

@@ -127,7 +127,7 @@ if serves; then
 	serve -- --ranks fork:3
 	kill -KILL "$(ps -o pid= --ppid $server | sort -n | tail -n 1)"
 	wait $server
-	check "a rank is missed although nobody asks" [ $? = 3 ]
+	check "a dead rank ends a server without requests" [ $? = 3 ]
 	check "and named: $(cat "$dir/err")" grep -q 'rank 2 .*was killed by signal 9' "$dir/err"
 	JITRUN_RANK_PATIENCE=20
 	for refused in "$model --ranks fork:2" "--ranks fork:2 --models-dir $dir" "--ranks fork:2 --keep-alive 5m"; do

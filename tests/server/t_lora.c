@@ -357,7 +357,7 @@ static void test_replay(void **state)
 	replay(file, options, 0, NULL); /* none, though they would count */
 }
 
-/* Where the last adapter went, its name is nobody's, and not the only model's. */
+/* The name of the last adapter that was unloaded is unknown from then on, and does not mean the only model. */
 static void test_last_unloaded(void **state)
 {
 	struct child c = child_start((const char *[]){ "--no-cache", "--lora-dir", lora_dir, NULL });

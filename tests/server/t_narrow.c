@@ -178,7 +178,7 @@ static void draft_models_are_refused(void **state)
 		{ true, "--draft-max 3", "--draft-max, --draft-min and --draft-p-min go with --draft MODEL" },
 		{ true, "--draft none.gguf --speculate off", "--draft goes without --speculate off" },
 		{ true, "--draft /none.gguf", "--draft: /none.gguf" },
-		{ false, "--models-dir . --draft none.gguf", "--draft is for the first MODEL of the command line" },
+		{ false, "--models-dir . --draft none.gguf", "--draft needs a MODEL on the command line" },
 		{ true, "--ranks fork:2 --draft none.gguf", "--draft goes without --ranks" },
 	};
 	char said[4096];

@@ -350,11 +350,37 @@ static void test_classifier(void **state)
 	unlink(ranked);
 }
 
+/* A question that fits no context is refused at the first document: it is not made into tokens for each. */
+static void test_long_question(void **state)
+{
+	enum { WORDS = 20000 };
+	static const char *const lists[] = { "[\"a\"]", "[\"a\",\"b c d e f g h i j k l m n o p\"]" };
+	char *body = malloc(2 * WORDS + 200), *said[2];
+	(void)state;
+
+	assert_non_null(body);
+	for (unsigned k = 0; k < 2; k++) {
+		char *at = body + sprintf(body, "{\"query\":\"");
+		for (unsigned i = 0; i < WORDS; i++, at += 2)
+			memcpy(at, "a ", 2);
+		sprintf(at, "\",\"documents\":%s}", lists[k]);
+		json_t *o = client_json(&server, "/v1/rerank", body, 400);
+		said[k] = strdup(json_string_value(json_object_get(json_object_get(o, "error"), "message")));
+		assert_non_null(said[k]);
+		json_decref(o);
+	}
+	assert_non_null(strstr(said[0], "exceeds the available context size"));
+	assert_string_equal(said[1], said[0]); /* the number of tokens is the first document's, not the longest one's */
+	free(said[0]);
+	free(said[1]);
+	free(body);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_scores), cmocka_unit_test(test_shared),
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_scores),     cmocka_unit_test(test_shared),
 		                            cmocka_unit_test(test_classifier), cmocka_unit_test(test_forms),
-		                            cmocka_unit_test(test_refusals) };
+		                            cmocka_unit_test(test_refusals),   cmocka_unit_test(test_long_question) };
 
 	return cmocka_run_group_tests(tests, start, stop);
 }

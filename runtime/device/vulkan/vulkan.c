@@ -281,7 +281,7 @@ struct vulkan *vulkan_open(unsigned number, struct error *err)
 	return NULL;
 }
 
-/* A number, or a part of a name. DEVICES_MAX: there is none of that name. */
+/* The index of the device of that number, or of a name that contains the text. DEVICES_MAX: no device has it. */
 static unsigned number_of(const char *which)
 {
 	const struct vulkan_library *l = vulkan_library(NULL);
