@@ -210,49 +210,65 @@ static void test_scans(void **state)
 		check_scan(1000000, RUN_CPUS);
 }
 
-/* Of floats, in the order of docs/kernels.md: a hypercube of 32, rows in a part, parts. */
+/* Of floats, in the order of docs/kernels.md: a hypercube of 32, rows in a part, parts. The least of them depends on
+ * the order where some are NaN, or zeros of either sign. */
+
+static float either(bool least, float a, float b) { return least ? (a < b ? a : b) : a + b; }
+
+static void check_float_scan(const float *x, const float *o, unsigned n, bool least)
+{
+	const float none = least ? INFINITY : 0;
+	float base = none, carry = none;
+
+	for (unsigned row = 0; row * 32 < n; row++) {
+		float before[32], total[32], other[32];
+		if (row % 32 == 0) {
+			base = either(least, base, carry);
+			carry = none;
+		}
+		for (unsigned k = 0; k < 32; k++) {
+			total[k] = row * 32 + k < n ? x[row * 32 + k] : none;
+			before[k] = none;
+		}
+		for (unsigned d = 1; d < 32; d *= 2) {
+			memcpy(other, total, sizeof other);
+			for (unsigned k = 0; k < 32; k++) {
+				if (k & d)
+					before[k] = either(least, other[k ^ d], before[k]);
+				total[k] = k & d ? either(least, other[k ^ d], other[k])
+				                 : either(least, other[k], other[k ^ d]);
+			}
+		}
+		for (unsigned k = 0; k < 32 && row * 32 + k < n; k++) {
+			const float in_part = either(least, either(least, carry, before[k]), x[row * 32 + k]);
+			const float want = either(least, base, in_part), nan = NAN;
+			assert_memory_equal(&o[row * 32 + k], isnan(want) ? &nan : &want, 4);
+		}
+		carry = either(least, carry, total[0]);
+	}
+}
+
 static void test_scan_of_floats(void **state)
 {
 	static const char text[] =
 		"const i32 n = 2077;\n"
-		"kernel scan_floats(in f32 x[n], out f32 o[n]) over (i in 1) {\n"
+		"kernel scan_floats(in f32 x[n], in f32 y[n], out f32 o[n], out f32 least[n]) over (i in 1) {\n"
 		"	scan sum (j in 0..n) o[j] = x[j];\n"
+		"	scan min (j in 0..n) least[j] = y[j];\n"
 		"}\n";
+	static const float values[] = { NAN, 1, INFINITY, 0.0f, 2.5f, -0.0f, 0.0f };
 	enum { N = 2077 };
 	struct run r;
-	float base = 0, carry = 0;
 
 	run_open(&r, text, NULL, "");
-	float *x = run_array(&r, "x");
-	for (unsigned k = 0; k < N; k++)
+	float *x = run_array(&r, "x"), *y = run_array(&r, "y");
+	for (unsigned k = 0; k < N; k++) {
 		x[k] = number(k);
-	run_everywhere(&r, RUN_CARDS);
-	const float *o = run_array(&r, "o");
-	for (unsigned row = 0; row * 32 < N; row++) {
-		float before[32], total[32], other[32];
-		if (row % 32 == 0) {
-			base += carry;
-			carry = 0;
-		}
-		for (unsigned k = 0; k < 32; k++) {
-			total[k] = row * 32 + k < N ? x[row * 32 + k] : 0;
-			before[k] = 0;
-		}
-		for (unsigned d = 1; d < 32; d *= 2) {
-			for (unsigned k = 0; k < 32; k++)
-				other[k] = total[k ^ d];
-			for (unsigned k = 0; k < 32; k++) {
-				if (k & d)
-					before[k] = other[k] + before[k];
-				total[k] = k & d ? other[k] + total[k] : total[k] + other[k];
-			}
-		}
-		for (unsigned k = 0; k < 32 && row * 32 + k < N; k++) {
-			const float want = base + ((carry + before[k]) + x[row * 32 + k]);
-			assert_memory_equal(&o[row * 32 + k], &want, 4);
-		}
-		carry += total[0];
+		y[k] = values[(k * 2654435761u >> 20) % 7];
 	}
+	run_everywhere(&r, RUN_CARDS);
+	check_float_scan(x, run_array(&r, "o"), N, false);
+	check_float_scan(y, run_array(&r, "least"), N, true);
 	run_close(&r);
 }
 
