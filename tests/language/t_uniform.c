@@ -210,20 +210,20 @@ static void test_scans(void **state)
 		check_scan(1000000, RUN_CPUS);
 }
 
-/* Of floats, in the order of docs/kernels.md: a hypercube of 32, rows in a part, parts. The least of them depends on
+/* Of floats, in the order of docs/kernels.md: a hypercube of 32, rows in a part, parts. The minimum of them depends on
  * the order where some are NaN, or zeros of either sign. */
 
-static float either(bool least, float a, float b) { return least ? (a < b ? a : b) : a + b; }
+static float either(bool is_min, float a, float b) { return is_min ? (a < b ? a : b) : a + b; }
 
-static void check_float_scan(const float *x, const float *o, unsigned n, bool least)
+static void check_float_scan(const float *x, const float *o, unsigned n, bool is_min)
 {
-	const float none = least ? INFINITY : 0;
+	const float none = is_min ? INFINITY : 0;
 	float base = none, carry = none;
 
 	for (unsigned row = 0; row * 32 < n; row++) {
 		float before[32], total[32], other[32];
 		if (row % 32 == 0) {
-			base = either(least, base, carry);
+			base = either(is_min, base, carry);
 			carry = none;
 		}
 		for (unsigned k = 0; k < 32; k++) {
@@ -234,17 +234,17 @@ static void check_float_scan(const float *x, const float *o, unsigned n, bool le
 			memcpy(other, total, sizeof other);
 			for (unsigned k = 0; k < 32; k++) {
 				if (k & d)
-					before[k] = either(least, other[k ^ d], before[k]);
-				total[k] = k & d ? either(least, other[k ^ d], other[k])
-				                 : either(least, other[k], other[k ^ d]);
+					before[k] = either(is_min, other[k ^ d], before[k]);
+				total[k] = k & d ? either(is_min, other[k ^ d], other[k])
+				                 : either(is_min, other[k], other[k ^ d]);
 			}
 		}
 		for (unsigned k = 0; k < 32 && row * 32 + k < n; k++) {
-			const float in_part = either(least, either(least, carry, before[k]), x[row * 32 + k]);
-			const float want = either(least, base, in_part), nan = NAN;
+			const float in_part = either(is_min, either(is_min, carry, before[k]), x[row * 32 + k]);
+			const float want = either(is_min, base, in_part), nan = NAN;
 			assert_memory_equal(&o[row * 32 + k], isnan(want) ? &nan : &want, 4);
 		}
-		carry = either(least, carry, total[0]);
+		carry = either(is_min, carry, total[0]);
 	}
 }
 
@@ -252,9 +252,9 @@ static void test_scan_of_floats(void **state)
 {
 	static const char text[] =
 		"const i32 n = 2077;\n"
-		"kernel scan_floats(in f32 x[n], in f32 y[n], out f32 o[n], out f32 least[n]) over (i in 1) {\n"
+		"kernel scan_floats(in f32 x[n], in f32 y[n], out f32 o[n], out f32 smallest[n]) over (i in 1) {\n"
 		"	scan sum (j in 0..n) o[j] = x[j];\n"
-		"	scan min (j in 0..n) least[j] = y[j];\n"
+		"	scan min (j in 0..n) smallest[j] = y[j];\n"
 		"}\n";
 	static const float values[] = { NAN, 1, INFINITY, 0.0f, 2.5f, -0.0f, 0.0f };
 	enum { N = 2077 };
@@ -268,7 +268,7 @@ static void test_scan_of_floats(void **state)
 	}
 	run_everywhere(&r, RUN_CARDS);
 	check_float_scan(x, run_array(&r, "o"), N, false);
-	check_float_scan(y, run_array(&r, "least"), N, true);
+	check_float_scan(y, run_array(&r, "smallest"), N, true);
 	run_close(&r);
 }
 
