@@ -20,7 +20,7 @@ bool request_run(struct exchange *x, enum request_kind kind, request_fn run)
 bool prompts_run(struct exchange *x, const json_t *body, const struct served *m, const char *field, size_t max,
                  prompts_fn run)
 {
-	struct prompts p = { .max = max };
+	struct prompts p = { .max = max, .context = (size_t)batcher_context(m->batcher) };
 	const bool ok = prompts_read(&p, field, field_value(body, field), m->model, &x->refusal) && run(x, body, m, &p);
 
 	prompts_free(&p);

@@ -23,7 +23,8 @@ struct prompts {
 		const json_t *text; /* it was given as a text alone: borrowed; NULL */
 	} * list;
 	size_t n, capacity;
-	size_t max; /* 0: PROMPTS_MAX */
+	size_t max;     /* of texts; 0: PROMPTS_MAX */
+	size_t context; /* tokens that a text may have; 0: any number */
 };
 
 /* What is marked as special in texts is read as such: a client that gives a raw prompt means it. name: of the field.

@@ -72,6 +72,30 @@ static void check_contexts(const struct child *c)
 	}
 }
 
+/* A list of texts is read up to the first one that is too long: of the next, which has a token that no model has,
+ * nothing is said. */
+static void check_lists(const struct child *c)
+{
+	static const struct {
+		const char *path, *field;
+	} forms[] = { { "/v1/completions", "prompt" },
+		      { "/completion", "prompt" },
+		      { "/v1/embeddings", "input" },
+		      { "/embedding", "content" } };
+	for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
+		for (int n = 512; n < 514; n++) { /* 512 fit, and then the next one is read */
+			char *body = malloc(8192), *at = body;
+			assert_non_null(body);
+			at += sprintf(at, "{\"%s\":[[1", forms[k].field);
+			for (int i = 1; i < n; i++)
+				at += sprintf(at, ",%d", 300 + i % 7);
+			sprintf(at, "],[999999999]]}");
+			expect(c, forms[k].path, body, 400,
+			       n > 512 ? "exceeds the available context size" : "has token 999999999");
+			free(body);
+		}
+}
+
 /* ---- answers */
 
 static void test_answers(void **state)
@@ -89,6 +113,7 @@ static void test_answers(void **state)
 	expect(&c, "/v1/chat/completions",
 	       "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"n\":5,\"max_tokens\":1}", 400, more);
 	check_contexts(&c);
+	check_lists(&c);
 	/* texts that are embedded are none */
 	expect(&c, "/v1/embeddings", "{\"input\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\"]}", 200, "embedding");
 	assert_int_equal(child_stop(&c), 0);
