@@ -209,7 +209,7 @@ void tok_work_free(struct tok_work *w)
 	free(w->spans.p);
 	free(w->next.p);
 	free(w->symbol);
-	free(w->heap);
+	tok_queue_free(&w->queue);
 	free(w->way);
 	pcre2_match_data_free(w->match);
 	pcre2_match_context_free(w->limits);

@@ -214,6 +214,18 @@ struct tok_pair {
 	int32_t id;
 }; /* key: priority << 32 | index of the left symbol */
 
+/* The pairs of a word that may merge (tokenizer_queue.c). */
+struct tok_queue {
+	struct tok_pair *heap;
+	size_t n_heap, heap_cap;
+	struct tok_pair *later; /* those of buckets, each with the one behind it in `next` */
+	uint32_t *next;
+	size_t n_later, later_cap, next_cap;
+	uint32_t spare;            /* the first of those in `later` that were taken */
+	struct tok_bucket *bucket; /* NULL: no word was long yet */
+	int now;                   /* what belongs to this bucket or to one before it is in the heap */
+};
+
 struct tok_work {
 	struct tok_buf text, other; /* the part being worked on, and where a step writes its result */
 	struct tok_buf normal;      /* the normalised part, while special tokens are looked for in it */
@@ -224,8 +236,7 @@ struct tok_work {
 	struct tok_spans spans, next;
 	struct tok_symbol *symbol;
 	size_t symbol_cap;
-	struct tok_pair *heap;
-	size_t n_heap, heap_cap;
+	struct tok_queue queue;
 	pcre2_match_data *match;
 	pcre2_match_context *limits;
 	void *way; /* struct tok_way of tokenizer_pieces.c */
@@ -247,6 +258,15 @@ enum { TOK_STEPS_A_BYTE = 512, TOK_STEPS_MORE = 1 << 20 };
 /* False, with err set, once the budget is used up. */
 bool tok_spend(struct tok_work *w, uint64_t steps);
 void tok_work_free(struct tok_work *w);
+
+/* ---- which pair merges next (tokenizer_queue.c). False, with err set: there is no memory. */
+
+/* Begins with none, for a word of so many symbols. */
+bool tok_queue_begin(struct tok_work *w, size_t symbols);
+bool tok_queue_push(const struct tokenizer *t, struct tok_work *w, const struct tok_pair *c);
+/* Takes the pair with the smallest key; *any: there was one. */
+bool tok_queue_pop(struct tok_work *w, struct tok_pair *c, bool *any);
+void tok_queue_free(struct tok_queue *q);
 
 /* ---- bytes and characters (tokenizer_chars.c) */
 

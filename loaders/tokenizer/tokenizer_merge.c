@@ -1,4 +1,4 @@
-/* loaders/tokenizer/tokenizer_merge.c - one word becomes tokens: byte-pair merging with a heap.
+/* loaders/tokenizer/tokenizer_merge.c - one word becomes tokens: byte-pair merging.
  *
  * Owns: the first symbols of a word (bytes, characters, byte fallback, the unknown token) and the order
  * of merges: always the best pair of neighbours, the leftmost of equals. Symbols are a doubly linked list
@@ -37,37 +37,6 @@ bool tok_byte(const struct tokenizer *t, struct tok_work *w, unsigned char byte)
 
 /* ---- candidates */
 
-static bool pair_before(const struct tok_pair *a, const struct tok_pair *b) { return a->key < b->key; }
-
-static void sift_down(struct tok_pair *heap, size_t n, size_t i)
-{
-	struct tok_pair x = heap[i];
-
-	for (;;) {
-		size_t child = 2 * i + 1;
-		if (child >= n)
-			break;
-		if (child + 1 < n && pair_before(&heap[child + 1], &heap[child]))
-			child++;
-		if (!pair_before(&heap[child], &x))
-			break;
-		heap[i] = heap[child];
-		i = child;
-	}
-	heap[i] = x;
-}
-
-static void sift_up(struct tok_pair *heap, size_t i)
-{
-	struct tok_pair x = heap[i];
-
-	while (i > 0 && pair_before(&x, &heap[(i - 1) / 2])) {
-		heap[i] = heap[(i - 1) / 2];
-		i = (i - 1) / 2;
-	}
-	heap[i] = x;
-}
-
 /* Whether symbol `left` and its right neighbour merge, with what priority and into what. */
 static bool find_pair(const struct tokenizer *t, const struct tok_work *w, const char *word, uint32_t left,
                       struct tok_pair *out)
@@ -103,31 +72,26 @@ static bool push_pair(const struct tokenizer *t, struct tok_work *w, const char 
 	if (t->model == TOK_CHAR_SCORES &&
 	    !tok_spend(w, 1 + (w->symbol[left].n + w->symbol[w->symbol[left].next].n) / 8))
 		return false;
-	if (!find_pair(t, w, word, left, &c))
-		return true;
-	if (w->n_heap == w->heap_cap &&
-	    !tok_grow((void **)&w->heap, &w->heap_cap, w->n_heap + 1, sizeof *w->heap, w->err))
-		return false;
-	w->heap[w->n_heap++] = c;
-	return true;
+	return !find_pair(t, w, word, left, &c) || tok_queue_push(t, w, &c);
 }
 
 static bool merge_all(const struct tokenizer *t, struct tok_work *w, const char *word, size_t n_symbols)
 {
 	struct tok_symbol *s = w->symbol;
 
-	w->n_heap = 0;
+	bool any = true;
+
+	if (!tok_queue_begin(w, n_symbols))
+		return false;
 	for (size_t i = 0; i + 1 < n_symbols; i++)
 		if (!push_pair(t, w, word, (uint32_t)i))
 			return false;
-	for (size_t i = w->n_heap / 2; i-- > 0;)
-		sift_down(w->heap, w->n_heap, i);
-	while (w->n_heap) {
-		struct tok_pair c = w->heap[0];
-		w->heap[0] = w->heap[--w->n_heap];
-		if (w->n_heap)
-			sift_down(w->heap, w->n_heap, 0);
-		uint32_t left = (uint32_t)c.key, right = s[left].next;
+	for (struct tok_pair c;;) {
+		if (!tok_queue_pop(w, &c, &any))
+			return false;
+		if (!any)
+			return true;
+		const uint32_t left = (uint32_t)c.key, right = s[left].next;
 		/* stale: a side is gone or has grown (neighbours touch, so the sum of lengths tells) */
 		if (s[left].n == 0 || right == NO_SYMBOL || s[left].n + s[right].n != c.n)
 			continue;
@@ -137,18 +101,11 @@ static bool merge_all(const struct tokenizer *t, struct tok_work *w, const char 
 		s[right].n = 0;
 		if (s[left].next != NO_SYMBOL)
 			s[s[left].next].prev = left;
-		size_t before = w->n_heap;
 		if (s[left].prev != NO_SYMBOL && !push_pair(t, w, word, s[left].prev))
 			return false;
-		if (w->n_heap > before)
-			sift_up(w->heap, before);
-		before = w->n_heap;
 		if (!push_pair(t, w, word, left))
 			return false;
-		if (w->n_heap > before)
-			sift_up(w->heap, before);
 	}
-	return true;
 }
 
 /* ---- first symbols */

@@ -38,6 +38,7 @@ struct tokenizer *must_json(const char *json, const char *config);
 int tokenizer_json_tests(void);
 int tokenizer_gguf_tests(void);
 int tokenizer_pieces_tests(void);
+int tokenizer_queue_tests(void);
 int tokenizer_steps_tests(void);
 int tokenizer_roles_tests(void);
 
