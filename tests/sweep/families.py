@@ -934,7 +934,8 @@ def jamba(r):
              attn_layer_period=r.randint(1, 3), mamba_d_state=r.choice([4, 8, 16, 20]), mamba_d_conv=r.randint(2, 4),
              mamba_expand=r.choice([1, 2, 3]), mamba_conv_bias=flip(r, 0.8))
     c.update(expert_layer_offset=r.randrange(c["expert_layer_period"]),
-             attn_layer_offset=r.randrange(c["attn_layer_period"]), mamba_dt_rank=r.choice([1, 3, 8, "auto"]))
+             attn_layer_offset=r.randrange(min(c["attn_layer_period"], c["num_hidden_layers"])),  # one attends
+             mamba_dt_rank=r.choice([1, 3, 8, "auto"]))
     c["num_experts_per_tok"] = min(c["num_experts_per_tok"], c["num_experts"])
     return c
 
