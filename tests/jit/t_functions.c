@@ -1,6 +1,7 @@
 /* tests/jit/t_functions.c - exp, log, tanh, sin, cos and erf of floats (ir_functions_narrow.h): every kind of target
  * against the interpreter, and the interpreter against the C library's functions of doubles, whose error is far below a
- * float's unit: at the full size of all floats, else of one in 17 or 4099 and of the ends.
+ * float's unit, and against the widest code of AVX2 and AVX-512 that runs here: at the full size of all floats, else of
+ * one in 17 or 4099 and of the ends.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,9 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jit/compile.h"
 #include "jit/ir/interp.h"
 #include "jit/ir/ir_functions_narrow.h"
 #include "jit/ir/lanes.h"
+#include "jit/store/execmem.h"
+#include "jit/target.h"
 #include "tests/jit/every_target.h"
 #include "tests/support/shared.h"
 
@@ -74,6 +78,71 @@ static double units(float y, double exact)
 	return fabs((double)y - exact) / ldexp(1, exponent < -125 ? -149 : exponent - 24);
 }
 
+/* Machine code of this CPU: of AVX2, and of AVX-512 where it has that. */
+typedef void (*native_fn)(const uint64_t *arg, int64_t begin, int64_t end);
+enum { NATIVES = 2 };
+struct native {
+	void *code;
+	size_t bytes;
+	native_fn run;
+};
+
+static void make_natives(struct native *n, const struct function *f)
+{
+	static const enum target_id ids[NATIVES] = { TARGET_AVX2, TARGET_AVX512 };
+	const struct target_cpu cpu = target_this_cpu();
+	struct error err = { 0 };
+
+	for (unsigned k = 0; k < NATIVES; k++) {
+		const struct target *t = &target_table[ids[k]];
+		struct object o;
+		struct ir b;
+		n[k] = (struct native){ 0 };
+		if (!target_runs(&cpu, t, NULL))
+			continue;
+		ir_init(&b, t->lanes);
+		build(&b, f);
+		if (!compile_ir(&o, &b, t, NULL, NULL, &err) ||
+		    !(n[k].code = execmem_map(o.code, o.code_bytes, &err)))
+			fail_msg("%s", err.text);
+		n[k].bytes = o.code_bytes;
+		memcpy(&n[k].run, &n[k].code, sizeof n[k].run);
+		object_free(&o);
+		ir_free(&b);
+	}
+}
+
+static void free_natives(struct native *n)
+{
+	for (unsigned k = 0; k < NATIVES; k++)
+		if (n[k].code)
+			execmem_unmap(n[k].code, n[k].bytes);
+}
+
+/* With the arguments of x and what the interpreter made of them. */
+static void check_natives(const struct native *n, struct random_ir_buffers *x, const struct function *f)
+{
+	uint32_t want[ARGUMENTS], got;
+
+	memcpy(want, x->out, sizeof want);
+	for (unsigned k = 0; k < NATIVES; k++) {
+		if (!n[k].code)
+			continue;
+		memset(x->out, 0x55, sizeof want);
+		n[k].run(x->arg, 0, 1);
+		if (!memcmp(want, x->out, sizeof want))
+			continue;
+		for (unsigned i = 0; i < ARGUMENTS; i++) {
+			float a;
+			memcpy(&a, x->in + 4 * i, 4);
+			memcpy(&got, x->out + 4 * i, 4);
+			if (got != want[i])
+				fail_msg("%s of %s, %a: %08x, expected %08x", f->name, k ? "AVX-512" : "AVX2",
+				         (double)a, got, want[i]);
+		}
+	}
+}
+
 static double worst_of(const struct interp_program *p, void *frame, struct random_ir_buffers *x,
                        const struct function *f)
 {
@@ -100,6 +169,8 @@ static void test_errors(void **unused)
 	for (unsigned f = 0; f < FUNCTIONS; f++) {
 		struct ir b;
 		double worst = 0;
+		struct native native[NATIVES];
+		make_natives(native, &functions[f]);
 		ir_init(&b, 32);
 		build(&b, &functions[f]);
 		struct interp_program *p = interp_compile(&b);
@@ -115,7 +186,9 @@ static void test_errors(void **unused)
 			}
 			const double error = worst_of(p, frame, x, &functions[f]);
 			worst = error > worst ? error : worst;
+			check_natives(native, x, &functions[f]);
 		}
+		free_natives(native);
 		printf("# %s: at most %.6f units off\n", functions[f].name, worst);
 		free(frame);
 		interp_free(p);
