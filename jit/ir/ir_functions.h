@@ -22,6 +22,16 @@ static inline ir_d ir_series(struct ir *b, ir_d x, const double *coefficient, un
 	return sum;
 }
 
+/* What is added to a double becomes whole, and stands in its lowest bits: of less than 2^51, which is no NaN. A
+ * conversion that must look for these takes several times as many instructions on most targets. */
+#define IR_WHOLE_F64 0x1.8p52
+static inline ir_l ir_whole_l(struct ir *b, ir_d whole)
+{
+	const ir_d magic = ir_dconst(b, IR_WHOLE_F64);
+
+	return ir_lsub(b, ir_lbits(b, ir_dadd(b, whole, magic)), ir_lconst(b, (int64_t)INT64_C(0x4338000000000000)));
+}
+
 /* e^d of -700 <= d <= 700, which is no NaN: 2^k e^r, where k is the whole number nearest to d / ln 2. Taylor's series
  * of e^r up to r^13, which leaves out 2^-57. */
 static inline ir_d ir_exp_wide(struct ir *b, ir_d d)
@@ -35,7 +45,7 @@ static inline ir_d ir_exp_wide(struct ir *b, ir_d d)
 	const ir_d k = ir_dround(b, ir_dmul(b, d, per_ln2));
 	const ir_d near = ir_dfma(b, k, ln2, d), r = ir_dfma(b, k, ln2_rest, near);
 	const ir_d sum = ir_series(b, r, inverse_factorial, sizeof inverse_factorial / sizeof *inverse_factorial);
-	const ir_l exponent = ir_ladd(b, ir_d2l_cut(b, k), ir_lconst(b, 1023));
+	const ir_l exponent = ir_lbits(b, ir_dadd(b, k, ir_dconst(b, IR_WHOLE_F64 + 1023)));
 
 	return ir_dmul(b, sum, ir_dbits(b, ir_lshl(b, exponent, 52)));
 }
@@ -78,7 +88,7 @@ static inline ir_f ir_fexp(struct ir *b, ir_f x)
 	const ir_f k = ir_fround(b, ir_fmul(b, inside, per_ln2));
 	const ir_f near = ir_ffma(b, k, ln2, inside), r = ir_ffma(b, k, ln2_rest, near);
 	const ir_f sum = ir_series_f32(b, r, series, sizeof series / sizeof *series);
-	const ir_i whole = ir_f2i_cut(b, k), half = ir_isar(b, whole, 1), other = ir_isub(b, whole, half);
+	const ir_i whole = ir_f2i(b, k), half = ir_isar(b, whole, 1), other = ir_isub(b, whole, half);
 	const ir_f scaled = ir_fbits(b, ir_iadd(b, ir_ibits(b, sum), ir_ishl(b, half, 23)));
 	const ir_i power = ir_ishl(b, ir_iadd(b, other, ir_iconst(b, 127)), 23);
 

@@ -53,7 +53,7 @@ static inline ir_d ir_exp_of_sum(struct ir *b, ir_d x, ir_d rest)
 	const ir_d near = ir_dfma(b, k, ln2, inside), r = ir_dadd(b, ir_dfma(b, k, ln2_rest, near), rest);
 	const ir_d square = ir_dmul(b, r, r), tail = IR_SERIES(b, r, inverse_factorial);
 	const ir_d sum = ir_dadd(b, ir_dfma(b, square, tail, r), one);
-	const ir_l whole = ir_d2l_cut(b, k), half = ir_lsar(b, whole, 1), other = ir_lsub(b, whole, half);
+	const ir_l whole = ir_whole_l(b, k), half = ir_lsar(b, whole, 1), other = ir_lsub(b, whole, half);
 
 	return ir_dmul(b, ir_dmul(b, sum, ir_two_to(b, half)), ir_two_to(b, other));
 }
@@ -203,7 +203,7 @@ static inline struct ir_pair ir_exp_less_one(struct ir *b, ir_d x)
 	const ir_d k = ir_dround(b, ir_dmul(b, x, per_ln2));
 	const ir_d near = ir_dfma(b, k, ln2, x), r = ir_dfma(b, k, ln2_rest, near);
 	const ir_d part = ir_dfma(b, ir_dmul(b, r, r), IR_SERIES(b, r, inverse_factorial), r);
-	const ir_d power = ir_two_to(b, ir_d2l_cut(b, k));
+	const ir_d power = ir_two_to(b, ir_whole_l(b, k));
 
 	return ir_exact_sum(b, ir_dsub(b, power, ir_dconst(b, 1)), ir_dmul(b, power, part));
 }
