@@ -128,7 +128,8 @@ static inline struct ir_angle ir_reduce_large(struct ir *b, ir_d size)
 	return (struct ir_angle){ quadrant, ir_quick_sum(b, product.high, ir_dadd(b, product.low, more)) };
 }
 
-/* Of |x| below 2^30. What is added to 1.5 2^52 becomes whole, and stands in the lowest bits. The first product takes nothing away but what a double holds; the second is known exactly. */
+/* Of |x| below 2^30. What is added to 1.5 2^52 becomes whole, and stands in the lowest bits. The first product takes
+ * nothing away but what a double holds; the second is known exactly. */
 static inline struct ir_angle ir_reduce_small(struct ir *b, ir_d size)
 {
 	const ir_d per = ir_dconst(b, 0x1.45f306dc9c883p-1), one = ir_dconst(b, -0x1.921fb54442d18p+0),

@@ -102,8 +102,7 @@ static void make_natives(struct native *n, const struct function *f)
 			continue;
 		ir_init(&b, t->lanes);
 		build(&b, f);
-		if (!compile_ir(&o, &b, t, NULL, NULL, &err) ||
-		    !(n[k].code = execmem_map(o.code, o.code_bytes, &err)))
+		if (!compile_ir(&o, &b, t, NULL, NULL, &err) || !(n[k].code = execmem_map(o.code, o.code_bytes, &err)))
 			fail_msg("%s", err.text);
 		n[k].bytes = o.code_bytes;
 		memcpy(&n[k].run, &n[k].code, sizeof n[k].run);

@@ -12,10 +12,10 @@
 #include "runtime/device/device.h"
 #include "tests/support/shared.h"
 
-enum { LAUNCHES = 8, UNITS_MAX = 1200, STEPS = 6 };
+enum { LAUNCHES = 11, UNITS_MAX = 1200, STEPS = 6 };
 
 /* A chain of three, three side by side, of which one is too small to share and one costs more, one whose units differ,
- * one with fewer units than workers. */
+ * one with fewer units than workers; launches in pieces: much work, little, and so little that one thread does it. */
 static const struct plan_op launches[LAUNCHES] = {
 	{ .begin = 0, .end = 2 * STEPS, .unit_cost = 1, .fused_units = 2 },
 	{ .begin = 3, .end = 3 + STEPS, .unit_cost = 1, .fused_units = 1 },
@@ -25,8 +25,11 @@ static const struct plan_op launches[LAUNCHES] = {
 	{ .begin = 0, .end = 33, .unit_cost = 1, .barrier = true },
 	{ .begin = 0, .end = UNITS_MAX, .unit_cost = 1, .uneven = true, .barrier = true },
 	{ .begin = 1, .end = 3, .unit_cost = 1, .barrier = true },
+	{ .begin = 2, .end = 1000, .unit_cost = 1, .pieces = true, .operations = 1e9, .barrier = true },
+	{ .begin = 0, .end = 5, .unit_cost = 1, .pieces = true, .moves = 1, .barrier = true },
+	{ .begin = 0, .end = 9, .unit_cost = 1, .pieces = true, .serial = true, .barrier = true },
 };
-static uint32_t phase[] = { 0, 3, 6, 7, 8 };
+static uint32_t phase[] = { 0, 3, 6, 7, 8, 9, 10, 11 };
 enum { PHASES = sizeof phase / sizeof *phase - 1 };
 
 static _Atomic unsigned done[LAUNCHES][UNITS_MAX], wrong;
@@ -234,6 +237,73 @@ static void test_parts(void **state)
 	pool_close(pool);
 }
 
+/* ---- pieces */
+
+static _Atomic int64_t shortest, longest;
+static _Atomic unsigned taken;
+
+static void note_length(void *handle, const uint64_t *arg, int64_t begin, int64_t end)
+{
+	int64_t n = end - begin, old = atomic_load(&shortest);
+	(void)handle, (void)arg;
+
+	taken++;
+	while (n < old && !atomic_compare_exchange_weak(&shortest, &old, n))
+		;
+	old = atomic_load(&longest);
+	while (n > old && !atomic_compare_exchange_weak(&longest, &old, n))
+		;
+}
+
+/* Of a launch nobody knows which units take longest: every worker's run is cut evenly, by how much work there is. */
+static void test_pieces(void **state)
+{
+	static const struct {
+		int workers;
+		int64_t units;
+		double work;
+		unsigned taken;
+		int64_t shortest, longest;
+	} cases[] = {
+		{ 2, 960, 1e9, 96, 10, 10 },
+		{ 2, 960, 0, 16, 60, 60 },
+		{ 3, 4800, 3.0 * 20 * 65536, 60, 80, 80 },
+		{ 2, 1000, 1e9, 96, 10, 11 },
+		{ 4, 8, 1e9, 8, 1, 1 },
+		{ 2, 3, 1e9, 3, 1, 1 },
+		{ 1, 960, 1e9, 1, 960, 960 },
+		{ 2, 1 << 20, 1e12, 96, 10922, 10923 },
+	};
+	struct stream d = { .call = note_length };
+	struct plan_kernel kernel = { .handle = NULL };
+	uint32_t phases[] = { 0, 1 };
+	struct error err = { 0 };
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct plan_op launch = { .end = cases[i].units,
+			                  .unit_cost = 1,
+			                  .pieces = true,
+			                  .barrier = true,
+			                  .moves = cases[i].work / 4,
+			                  .operations = cases[i].work / 4 * 3 };
+		struct plan p = {
+			.kernel = &kernel, .n_kernels = 1, .op = &launch, .n_ops = 1, .stage = phases, .n_stages = 1
+		};
+		struct pool *pool = pool_open(cases[i].workers, &err);
+		assert_non_null(pool);
+		for (int run = 0; run < 20; run++) {
+			shortest = INT64_MAX;
+			longest = taken = 0;
+			assert_true(host_schedule_run(&d, &p, pool, &err));
+			if (taken != cases[i].taken || shortest != cases[i].shortest || longest != cases[i].longest)
+				fail_msg("case %zu: %u pieces of %d to %d units", i, taken, (int)shortest,
+				         (int)longest);
+		}
+		pool_close(pool);
+	}
+}
+
 /* ---- units that differ in cost */
 
 static _Thread_local unsigned run_seen;
@@ -283,7 +353,8 @@ static void test_last_first(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_units), cmocka_unit_test(test_even),
-		                            cmocka_unit_test(test_parts), cmocka_unit_test(test_last_first) };
+		                            cmocka_unit_test(test_parts), cmocka_unit_test(test_pieces),
+		                            cmocka_unit_test(test_last_first) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

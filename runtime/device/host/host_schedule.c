@@ -187,7 +187,9 @@ static uint64_t cost_before(const struct region *r, uint32_t chunk)
 static uint32_t pieces_of(const struct region *r, const struct plan_op *l)
 {
 	const double work = (l->moves + l->operations) / WORK_OF_PIECE / r->workers;
-	uint32_t n = work < PIECES_MIN ? PIECES_MIN : work < PIECES_MAX ? (uint32_t)work : PIECES_MAX,
+	uint32_t n = work < PIECES_MIN   ? PIECES_MIN
+	             : work < PIECES_MAX ? (uint32_t)work
+	                                 : PIECES_MAX,
 		 most = POOL_MAX_SHARES / r->workers, run = pool_run_begin(units_of(l), 1, r->workers);
 
 	n = n < most ? n : most;
