@@ -294,7 +294,8 @@ static void test_pieces(void **state)
 		assert_non_null(pool);
 		for (int run = 0; run < 20; run++) {
 			shortest = INT64_MAX;
-			longest = taken = 0;
+			longest = 0;
+			taken = 0;
 			assert_true(host_schedule_run(&d, &p, pool, &err));
 			if (taken != cases[i].taken || shortest != cases[i].shortest || longest != cases[i].longest)
 				fail_msg("case %zu: %u pieces of %d to %d units", i, taken, (int)shortest,
