@@ -129,9 +129,9 @@ enum {
 
 /* What is known of users' kernels does not say which units take longer: a loop that ends early, rows of a picture. A
  * run of theirs is cut into pieces that are alike, so that workers wait at the end for a piece and not for a long
- * chunk of the dearest units. Taking one costs some 50 ns, so little work has fewer pieces; but not fewer than some,
+ * chunk of the dearest units. Taking one costs some 200 ns, so little work has fewer pieces; but not fewer than some,
  * because loops whose end is not known count as one iteration. */
-enum { PIECES_MIN = 8, PIECES_MAX = 48, WORK_OF_PIECE = 1 << 16 };
+enum { PIECES_MIN = 8, PIECES_MAX = 48, WORK_OF_PIECE = 1 << 18 };
 
 /* What the next run should cut evenly: of all units, what the slowest worker does while all together do them, times the
  * workers. 0: not every worker came to a long chunk. */
