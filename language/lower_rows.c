@@ -1,11 +1,59 @@
 /* language/lower_rows.c - loads and stores of lanes by the type of elements, and the NaN that memory gets. */
 #include "language/lower_memory.h"
 
+/* So many instructions are looked at for what a store's value is made of. */
+enum { LOOKED_AT = 1024 };
+
+static const struct ir_ins *maker_of(const struct ir *ir, uint16_t x, unsigned *left)
+{
+	for (size_t k = ir->n_ins; !ir->is_var[x] && k > 0 && *left > 0; k--, --*left)
+		if (ir->ins[k - 1].dst == x)
+			return &ir->ins[k - 1];
+	return NULL;
+}
+
+static bool is_constant_nan(const struct ir_ins *i)
+{
+	return i->type == IR_TYPE_f64 ? ((uint64_t)i->imm & INT64_MAX) > UINT64_C(0x7ff0000000000000)
+	                              : ((uint64_t)i->imm & INT32_MAX) > 0x7f800000;
+}
+
+/* Whether it is never a NaN: made of constants and integers, or cut by min and max, whose second operand is what they
+ * give where the first one is a NaN. Sums and products may be infinity less infinity. */
+static bool is_number(const struct ir *ir, uint16_t x, unsigned *left)
+{
+	const struct ir_ins *i = maker_of(ir, x, left);
+
+	switch (i ? i->op : (unsigned)IR_OPS) {
+	case IR_const: return !is_constant_nan(i);
+	case IR_from_int:
+	case IR_from_unsigned:
+	case IR_widen_int:
+	case IR_widen_unsigned: return true;
+	case IR_min:
+	case IR_max: return is_number(ir, i->b, left);
+	case IR_sel: return is_number(ir, i->b, left) && is_number(ir, i->c, left);
+	case IR_abs:
+	case IR_neg:
+	case IR_round:
+	case IR_floor:
+	case IR_ceil:
+	case IR_trunc:
+	case IR_widen:
+	case IR_narrow: return is_number(ir, i->a, left);
+	default: return false;
+	}
+}
+
 /* Of an f16 all bits but the sign, because NVIDIA's cards convert every NaN to that one, and the others cut bits off.
  */
 uint16_t jk_lower_one_nan(struct lower *l, unsigned element, uint16_t x)
 {
 	const bool is_double = element == JK_F64;
+	unsigned left = LOOKED_AT;
+
+	if (is_number(l->ir, x, &left))
+		return x;
 	const uint16_t is_nan = jk_lower_emit(l, is_double ? IR_dne : IR_fne, x, x, 0, 0);
 	const uint16_t nan =
 		is_double ? jk_lower_emit(l, IR_dconst, 0, 0, 0, INT64_C(0x7ff8000000000000))

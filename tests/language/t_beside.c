@@ -366,6 +366,44 @@ static void test_one_nan(void **state)
 	run_close(&r);
 }
 
+/* What is cut, chosen or made of integers is no NaN, or the one, whatever NaNs there were before. */
+static void test_cut_nan(void **state)
+{
+	static const uint32_t special[] = { 0,          0x80000000, 0x7f800000, 0xff800000, 0x3f800000, 0xc0200000,
+		                            0x7fc00000, 0xffc00001, 0x7f800001, 0xffa00000, 0x7fffffff, 0xffffffff };
+	enum { N = sizeof special / sizeof *special };
+	struct run r;
+	(void)state;
+
+	run_open(&r,
+	         "const i64 n = 12;\n"
+	         "kernel cut(in f32 x[n], out f32 a[n], out f32 b[n], out f64 c[n], out f16 d[n], out u32 e[n],\n"
+	         "	out f32 g[n]) over (i in n) {\n"
+	         "	a[i] = max(x[i], 0); b[i] = max(0, x[i]); c[i] = f64(min(max(x[i], -1), 1));\n"
+	         "	d[i] = x[i] > 0 ? f32(i) : 0.5; e[i] = bits_u32(abs(-floor(min(x[i], 2.5))));\n"
+	         "	g[i] = min(1, max(-1, x[i]));\n"
+	         "}\n",
+	         "cut", "");
+	float x[N];
+	memcpy(x, special, sizeof x);
+	memcpy(run_array(&r, "x"), x, sizeof x);
+	run_everywhere(&r, RUN_CARDS);
+	for (size_t i = 0; i < N; i++) {
+		float a = x[i] > 0 ? x[i] : 0, b = 0 > x[i] ? 0 : x[i], low = x[i] > -1 ? x[i] : -1,
+		      floored = fabsf(-floorf(x[i] < 2.5f ? x[i] : 2.5f)), after = -1 > x[i] ? -1 : x[i],
+		      g = 1 < after ? 1 : after;
+		const double c = (double)(low < 1 ? low : 1);
+		const uint32_t nan = 0x7fc00000;
+		assert_memory_equal((const float *)run_array(&r, "a") + i, &a, 4);
+		assert_memory_equal((const float *)run_array(&r, "b") + i, isnan(b) ? (const void *)&nan : &b, 4);
+		assert_memory_equal((const double *)run_array(&r, "c") + i, &c, 8);
+		assert_true(isnan(x[i]) || !(x[i] > 0) ? ((const uint16_t *)run_array(&r, "d"))[i] == 0x3800 : true);
+		assert_memory_equal((const uint32_t *)run_array(&r, "e") + i, &floored, 4);
+		assert_memory_equal((const float *)run_array(&r, "g") + i, isnan(g) ? (const void *)&nan : &g, 4);
+	}
+	run_close(&r);
+}
+
 /* What is known when the kernel is bound. */
 static void test_known_nan(void **state)
 {
@@ -391,7 +429,7 @@ int main(void)
 		cmocka_unit_test(test_products),  cmocka_unit_test(test_ragged),        cmocka_unit_test(test_wide),
 		cmocka_unit_test(test_own_ends),  cmocka_unit_test(test_large_factors), cmocka_unit_test(test_quads),
 		cmocka_unit_test(test_unaligned), cmocka_unit_test(test_constants),     cmocka_unit_test(test_one_nan),
-		cmocka_unit_test(test_known_nan)
+		cmocka_unit_test(test_known_nan), cmocka_unit_test(test_cut_nan)
 	};
 
 	return cmocka_run_group_tests_name("t_beside", tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -298,6 +299,56 @@ static void test_cards_text(void **state)
 	EXPECT_TEXT("histogram", "n=100000", ".maxntid 256, 1, 1\n.minnctapersm 1\n");
 }
 
+/* What is stored is compared with itself where it may be a NaN, and only there. */
+static void test_numbers(void **state)
+{
+	static const struct {
+		const char *value;
+		unsigned compared;
+	} cases[] = { { "f32(i)", 0 },
+		      { "max(x[i], 0)", 0 },
+		      { "max(0, x[i])", 1 },
+		      { "min(max(x[i], -1), 1)", 0 },
+		      { "min(1, max(x[i], -1))", 0 },
+		      { "min(1, max(-1, x[i]))", 1 },
+		      { "x[i] > 0 ? f32(i) : 0.5", 0 },
+		      { "x[i] > 0 ? x[i] : 0.5", 1 },
+		      { "abs(-floor(max(x[i], 2.5)))", 0 },
+		      { "sqrt(max(x[i], 2.5))", 1 },
+		      { "max(x[i], 2.5) - max(x[i], 1.5)", 1 },
+		      { "max(x[i], 0) * 0", 1 },
+		      { "f32(f64(max(x[i], 0)))", 0 },
+		      { "x[i]", 1 } };
+	(void)state;
+
+	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+		struct run r;
+		char text[256];
+		snprintf(text, sizeof text,
+		         "kernel k(in f32 x[64], out f32 y[64]) over (i in 64) {\n	y[i] = %s;\n}\n",
+		         cases[k].value);
+		run_open(&r, text, NULL, "");
+		if (count(&r, "none", IR_ne).all != cases[k].compared)
+			fail_msg("%s: %u comparisons, expected %u", cases[k].value, count(&r, "none", IR_ne).all,
+			         cases[k].compared);
+		run_close(&r);
+	}
+}
+
+/* A variable is whatever it was set to last. */
+static void test_numbers_of_variables(void **state)
+{
+	struct run r;
+	(void)state;
+
+	run_open(&r,
+	         "kernel k(in f32 x[64], out f32 y[64]) over (i in 64) {\n"
+	         "	f32 v = 0;\n	for (j in 0..3) { y[i] = v; v = v + x[i] * x[j]; }\n}\n",
+	         NULL, "");
+	assert_true(count(&r, "none", IR_ne).all >= 1);
+	run_close(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -311,7 +362,9 @@ int main(void)
 		cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_larger_counts),
 		cmocka_unit_test(test_ahead),
-		cmocka_unit_test(test_cards_text)
+		cmocka_unit_test(test_cards_text),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_numbers_of_variables)
 	};
 
 	return cmocka_run_group_tests_name("t_tidy", tests, NULL, NULL);
