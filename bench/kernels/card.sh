@@ -1,10 +1,10 @@
 #!/bin/sh
-# bench/kernels/card.sh - what is measured of users' kernels on a machine with an NVIDIA card, in under 5 minutes.
+# bench/kernels/card.sh - what is measured of users' kernels on a machine with an NVIDIA card, in under 6 minutes.
 #   bench/kernels/card.sh [BUILD [PYTHON]]
 # BUILD has jitk and bench/kernel_worker; PYTHON has torch, triton and numpy. Prints, and goes on where something fails:
-# kernels of odd sizes on the card compared with the interpreter, the examples' results on CPU and card, jitk bench on
-# the card, the examples beside Triton in turns, the spiking network of 60 000 000 neurons on card and CPU, and where
-# there is gcc some examples on the CPU beside plain C. Status 1: some failed.
+# kernels of odd sizes on the card compared with the interpreter, the results of examples and of functions of all floats
+# on CPU and card, jitk bench on the card, the examples beside Triton in turns, the spiking network of 60 000 000
+# neurons on card and CPU, and where there is gcc some examples on the CPU beside plain C. Status 1: some failed.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 build=${1:-$top/build} python=${2:-python3} failed=0
@@ -40,6 +40,15 @@ step "the examples on CPU and card"
 for e in $($jitk example | awk '{ print $1 }'); do
 	a=$(timeout 60 $jitk example $e --quiet 2>&1) b=$(timeout 60 $jitk example $e --quiet -d cuda 2>&1)
 	if [ "$a" = "$b" ]; then echo "$e equal"; else failed=1; printf '%s differs:\n%s\n%s\n' "$e" "$a" "$b"; fi
+done
+
+step "functions of all floats on CPU and card"
+for f in exp log tanh sin cos erf; do
+	fold="run $top/bench/kernels/all_floats.jk -k ${f}_of_all -c n=1048576 -c per=4096"
+	a=$(timeout 60 $jitk $fold 2>/dev/null) b=$(timeout 60 $jitk $fold -d cuda 2>/dev/null)
+	if [ "$a" = "$b" ] && [ "$a" ]; then echo "$f equal: $a"; continue; fi
+	failed=1
+	printf '%s differs:\n%s\n%s\n' "$f" "$a" "$b"
 done
 
 step "jitk bench on the card"

@@ -3,8 +3,8 @@
 
   bench/kernels/threads.py [--build DIR] [--case NAME]... [--rounds N] [--ms MS] [--isa ISA]
 
-Each round does, one after another and for MS milliseconds: one thread; two threads; two processes of one thread each, at
-the same time. The processes share no pool, no barrier and no work, so that twice what they gain is all that the
+Each round does, one after another and for MS milliseconds: one thread; two threads; two processes of one thread each,
+at the same time. The processes share no pool, no barrier and no work, so that twice what they gain is all that the
 processor's second core has to give: where two threads gain less, jitrun loses it, and where they gain the same, the
 machine does. Everything is done in several places: where the system puts it, on the two hyper-threads of one core, and
 on two cores, each with its own processor for each thread. By wall time. Needs numpy; Linux alone.

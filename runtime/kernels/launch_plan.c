@@ -49,7 +49,7 @@ static void fill(struct launch_plan *l, uint64_t n)
 			.barrier = true,
 			.unit_cost = 1,
 			.serial = s->serial,
-			.pieces = true,
+			.parts = true,
 			.moves = s->moves / (double)n,
 			.operations = s->operations / (double)n
 		};

@@ -155,7 +155,7 @@ struct plan_op {
 	bool barrier;         /* everything before must be finished before what follows */
 	bool awaits;          /* it waits by itself for what it reads of others, so it needs none in front of it */
 	bool uneven;          /* units differ in cost: threads take them one by one */
-	bool pieces;          /* nobody knows which units cost more: each thread's are cut into many pieces; alone in
+	bool parts;           /* nobody knows which units cost more: each thread's are cut into many parts; alone in
 	                         its stage */
 	uint32_t unit_cost;   /* of a unit, beside those of the other ops of its stage */
 	bool serial;          /* so little that sharing it out takes longer than doing it */

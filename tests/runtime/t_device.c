@@ -25,9 +25,9 @@ static const struct plan_op launches[LAUNCHES] = {
 	{ .begin = 0, .end = 33, .unit_cost = 1, .barrier = true },
 	{ .begin = 0, .end = UNITS_MAX, .unit_cost = 1, .uneven = true, .barrier = true },
 	{ .begin = 1, .end = 3, .unit_cost = 1, .barrier = true },
-	{ .begin = 2, .end = 1000, .unit_cost = 1, .pieces = true, .operations = 1e9, .barrier = true },
-	{ .begin = 0, .end = 5, .unit_cost = 1, .pieces = true, .moves = 1, .barrier = true },
-	{ .begin = 0, .end = 9, .unit_cost = 1, .pieces = true, .serial = true, .barrier = true },
+	{ .begin = 2, .end = 1000, .unit_cost = 1, .parts = true, .operations = 1e9, .barrier = true },
+	{ .begin = 0, .end = 5, .unit_cost = 1, .parts = true, .moves = 1, .barrier = true },
+	{ .begin = 0, .end = 9, .unit_cost = 1, .parts = true, .serial = true, .barrier = true },
 };
 static uint32_t phase[] = { 0, 3, 6, 7, 8, 9, 10, 11 };
 enum { PHASES = sizeof phase / sizeof *phase - 1 };
@@ -256,7 +256,7 @@ static void note_length(void *handle, const uint64_t *arg, int64_t begin, int64_
 }
 
 /* Of a launch nobody knows which units take longest: every worker's run is cut evenly, by how much work there is. */
-static void test_pieces(void **state)
+static void test_even_parts(void **state)
 {
 	static const struct {
 		int workers;
@@ -283,7 +283,7 @@ static void test_pieces(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct plan_op launch = { .end = cases[i].units,
 			                  .unit_cost = 1,
-			                  .pieces = true,
+			                  .parts = true,
 			                  .barrier = true,
 			                  .moves = cases[i].work / 4,
 			                  .operations = cases[i].work / 4 * 3 };
@@ -354,7 +354,7 @@ static void test_last_first(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_units), cmocka_unit_test(test_even),
-		                            cmocka_unit_test(test_parts), cmocka_unit_test(test_pieces),
+		                            cmocka_unit_test(test_parts), cmocka_unit_test(test_even_parts),
 		                            cmocka_unit_test(test_last_first) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

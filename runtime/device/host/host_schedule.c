@@ -29,8 +29,8 @@ struct region {
 	bool cancelled; /* what is left is not done */
 	uint64_t cost;
 	uint32_t chunks; /* of the stage that is open: the first worker's run, than which none is longer; the short
-	                    chunks of each; 0: it has pieces */
-	uint32_t pieces; /* all alike, of each run */
+	                    chunks of each; 0: it has parts */
+	uint32_t parts;  /* all alike, of each run */
 	uint32_t dynamic, grain; /* its shares, where units differ in cost, and how many units are one */
 	struct lane lane[LANES_MAX];
 };
@@ -128,10 +128,10 @@ enum {
 };
 
 /* What is known of users' kernels does not say which units take longer: a loop that ends early, rows of a picture. A
- * run of theirs is cut into pieces that are alike, so that workers wait at the end for a piece and not for a long
- * chunk of the dearest units. Taking one costs some 200 ns, so little work has fewer pieces; but not fewer than some,
+ * run of theirs is cut into parts that are alike, so that workers wait at the end for a part and not for a long
+ * chunk of the dearest units. Taking one costs some 200 ns, so little work has fewer parts; but not fewer than some,
  * because loops whose end is not known count as one iteration. */
-enum { PIECES_MIN = 8, PIECES_MAX = 48, WORK_OF_PIECE = 1 << 18 };
+enum { PARTS_MIN = 8, PARTS_MAX = 48, WORK_OF_PART = 1 << 18 };
 
 /* What the next run should cut evenly: of all units, what the slowest worker does while all together do them, times the
  * workers. 0: not every worker came to a long chunk. */
@@ -179,20 +179,20 @@ static uint64_t run_cost(const struct region *r, uint32_t stage)
 static uint64_t cost_before(const struct region *r, uint32_t chunk)
 {
 	uint64_t large = r->cost * r->even / HOST_SCHEDULE_SHARE_ONE;
-	if (r->pieces)
-		return r->cost * chunk / r->pieces;
+	if (r->parts)
+		return r->cost * chunk / r->parts;
 	return chunk == 0 ? 0 : large + (r->cost - large) * (chunk - 1) / r->chunks;
 }
 
-static uint32_t pieces_of(const struct region *r, const struct plan_op *l)
+static uint32_t parts_of(const struct region *r, const struct plan_op *l)
 {
-	const double work = (l->moves + l->operations) / WORK_OF_PIECE / r->workers;
-	uint32_t n = work < PIECES_MIN   ? PIECES_MIN
-	             : work < PIECES_MAX ? (uint32_t)work
-	                                 : PIECES_MAX,
-		 most = POOL_MAX_SHARES / r->workers, run = pool_run_begin(units_of(l), 1, r->workers);
+	const double work = (l->moves + l->operations) / WORK_OF_PART / r->workers;
+	uint32_t n = work < PARTS_MIN   ? PARTS_MIN
+	             : work < PARTS_MAX ? (uint32_t)work
+	                                : PARTS_MAX,
+		 max = POOL_MAX_SHARES / r->workers, run = pool_run_begin(units_of(l), 1, r->workers);
 
-	n = n < most ? n : most;
+	n = n < max ? n : max;
 	return n < run ? n : run;
 }
 
@@ -237,9 +237,9 @@ static uint32_t open_stage(void *user, int worker, uint32_t stage)
 		if (p->op[i].serial)
 			call(r, worker, i, p->op[i].begin, p->op[i].end);
 	r->cost = run_cost(r, stage);
-	r->chunks = r->pieces = 0;
-	if (p->op[first].pieces) /* a launch: a stage of its own */
-		return r->workers * (r->pieces = r->cost ? pieces_of(r, &p->op[first]) : 0);
+	r->chunks = r->parts = 0;
+	if (p->op[first].parts) /* a launch: a stage of its own */
+		return r->workers * (r->parts = r->cost ? parts_of(r, &p->op[first]) : 0);
 	uint64_t rest = r->cost - r->cost * r->even / HOST_SCHEDULE_SHARE_ONE;
 	r->chunks = rest == 0 ? 1 : rest < CHUNKS_MAX ? (uint32_t)rest : CHUNKS_MAX;
 	return r->cost ? r->workers * (1 + r->chunks) : 0;
@@ -265,10 +265,10 @@ static void do_steps(const struct region *r, int worker, uint32_t stage, uint32_
 static void do_chunk(struct region *r, int worker, uint32_t stage, uint32_t share)
 {
 	const struct plan *p = r->plan;
-	const uint32_t of_run = r->pieces ? r->pieces : 1 + r->chunks;
+	const uint32_t of_run = r->parts ? r->parts : 1 + r->chunks;
 	uint32_t owner = share / of_run, chunk = share % of_run, did = 0;
 	uint64_t from = cost_before(r, chunk), to = cost_before(r, chunk + 1), before = 0,
-		 start = chunk == 0 && !r->pieces ? profile_now() : 0;
+		 start = chunk == 0 && !r->parts ? profile_now() : 0;
 
 	for (uint32_t i = p->stage[stage]; i < cut_end(p, stage); i++) {
 		const struct plan_op *l = &p->op[i];
