@@ -343,7 +343,7 @@ static bool import_graph(struct import *im, struct scope *s, struct error *err)
 bool onnx_import(struct onnx_file *f, const struct onnx_sizes *sizes, struct tensor_graph *g, struct onnx_refusal *why,
                  struct error *err)
 {
-	struct import im = { .file = f, .g = g, .sizes = sizes, .why = why };
+	struct import im = { .file = f, .g = g, .sizes = sizes, .why = why, .known.work = IMPORT_MAX_WORK };
 	struct scope s = { 0 };
 
 	tensor_graph_init(g);

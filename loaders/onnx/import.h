@@ -11,6 +11,8 @@
 #include "loaders/onnx/file.h"
 
 enum { IMPORT_MAX_DEPTH = 24, IMPORT_MAX_NODES = 1 << 16 };
+/* About as many steps as the import may spend on known values: some seconds. */
+#define IMPORT_MAX_WORK (UINT64_C(1) << 28)
 
 /* Values that depend on no input, as far as they were asked for. */
 struct known {
@@ -25,8 +27,10 @@ struct import {
 	const struct onnx_sizes *sizes;
 	struct onnx_refusal *why;
 	struct known known;
-	uint32_t nodes; /* imported so far, each as often as it was drawn */
-	unsigned depth; /* of subgraphs and functions */
+	uint32_t nodes;           /* imported so far, each as often as it was drawn */
+	unsigned depth;           /* of subgraphs and functions */
+	struct import *outer;     /* of a loop's body: whose graph the loop is in; NULL */
+	struct import_body *body; /* of a loop's body: its inputs */
 };
 
 /* The names of a graph, of a subgraph, or of a function that is called. */
@@ -80,6 +84,10 @@ void import_scope_free(struct scope *s);
 bool import_scope_set(struct scope *s, const char *name, tensor_value v, uint8_t narrow);
 /* 0, err: no scope has it, or it is not yet made. narrow: as in struct scope; may be NULL. */
 tensor_value import_scope_find(const struct scope *s, const char *name, uint8_t *narrow, struct error *err);
+
+/* ---- op_iterate.c */
+/* A value of owner's graph, in which im's lies, in the graph of im: v itself where these are the same. 0: err. */
+tensor_value import_capture(struct import *im, const struct import *owner, tensor_value v, struct error *err);
 
 /* ---- known.c */
 /* The value, which stays where it is until the import ends; NULL, err: it depends on an input. */

@@ -6,8 +6,6 @@
 #include "graph/eval.h"
 #include "loaders/onnx/import.h"
 
-/* About as many steps as the import may spend: some seconds. */
-#define MAX_WORK (UINT64_C(1) << 28)
 #define MAX_BYTES (UINT64_C(1) << 30)
 
 static bool make_room(struct import *im, struct error *err)
@@ -19,8 +17,6 @@ static bool make_room(struct import *im, struct error *err)
 	struct tensor **p = realloc(k->value, im->g->values * sizeof(struct tensor *) * 2);
 	if (!p)
 		return error_set(err, ERROR_MEMORY, "there is no memory");
-	if (!k->values)
-		k->work = MAX_WORK;
 	memset(p + k->values, 0, (im->g->values * 2 - k->values) * sizeof(struct tensor *));
 	k->value = p;
 	k->values = im->g->values * 2;
@@ -40,7 +36,9 @@ static uint64_t work_of(const struct tensor_graph *g, const struct tensor_node *
 		each = n->op == OP_conv ? shape_elements(&g->value[n->operand[1]].shape) : 64;
 	if (n->op == OP_dot)
 		each = shape_elements(&g->value[n->operand[0]].shape);
-	return in > MAX_WORK || out > MAX_WORK || each > MAX_WORK ? MAX_WORK + 1 : in + out * each;
+	return in > IMPORT_MAX_WORK || out > IMPORT_MAX_WORK || each > IMPORT_MAX_WORK
+	               ? IMPORT_MAX_WORK + 1
+	               : in + out * each;
 }
 
 static void keep(struct known *k, tensor_value v, const struct tensor *t)

@@ -54,7 +54,7 @@ void op_if(struct op *o)
 		import_subgraph(o, number_of(t, 0) != 0 ? yes : no, NULL, 0, o->out, o->outputs);
 }
 
-/* ---- loops are drawn as often as they run */
+/* ---- loops: a few iterations are drawn one behind the other, more of them as a loop, where they are alike */
 
 /* What each round gives, put beside each other along a new first axis (or `axis`). */
 struct pile {
@@ -108,7 +108,7 @@ static bool is_true(struct op *o, tensor_value v, bool *out)
 	return true;
 }
 
-enum { MAX_ROUNDS = 1 << 14 };
+enum { MAX_ROUNDS = 1 << 14, DRAWN_ROUNDS = 8 };
 struct loop {
 	const struct onnx_graph *body;
 	uint32_t carried, scans;
@@ -151,29 +151,48 @@ static bool loop_round(struct op *o, struct loop *l, int64_t i, bool *goes_on)
 	return true;
 }
 
+/* The body as often as it runs. */
+static void draw_rounds(struct op *o, struct loop *l, int64_t rounds)
+{
+	bool goes_on = true;
+
+	if (rounds > MAX_ROUNDS && !op_in(o, 1)) {
+		op_refuse(o, "it runs %" PRId64 " times, and iterations differ: expected at most %d", rounds,
+		          MAX_ROUNDS);
+		return;
+	}
+	if ((!op_in(o, 1) || is_true(o, o->in[1], &goes_on)) &&
+	    start(o, l, 2 + l->carried, 1 + l->carried + l->scans)) {
+		for (uint32_t k = 0; k < l->carried; k++)
+			l->in[2 + k] = o->in[2 + k];
+		for (int64_t i = 0; i < rounds && goes_on; i++)
+			if (!loop_round(o, l, i, &goes_on))
+				break;
+	}
+	for (uint32_t k = 0; k < o->outputs && !op_failed(o); k++)
+		o->out[k] = k < l->carried ? l->in[2 + k] : pile_join(o, &l->pile[k - l->carried], 0, false);
+	finish(l);
+}
+
 void op_loop(struct op *o)
 {
 	struct loop l = { .body = graph_of(o, "body"), .carried = o->inputs > 2 ? o->inputs - 2 : 0 };
 	const int64_t rounds = op_in(o, 0) ? op_known_int(o, 0, 0) : INT64_MAX;
-	bool goes_on = true;
+	const bool begins = !op_in(o, 1) || (import_is_known(o->im, o->in[1]) && number_of(op_known(o, 1), 0) != 0);
 
-	if (rounds > MAX_ROUNDS && !op_in(o, 1) && !op_failed(o))
-		op_refuse(o, "it runs %" PRId64 " times, expected at most %d", rounds, MAX_ROUNDS);
 	if (op_failed(o) || o->outputs < l.carried) {
 		op_refuse(o, "it carries %u values and gives %u", l.carried, o->outputs);
 		return;
 	}
 	l.scans = o->outputs - l.carried;
-	if ((!op_in(o, 1) || is_true(o, o->in[1], &goes_on)) && start(o, &l, 2 + l.carried, 1 + l.carried + l.scans)) {
-		for (uint32_t k = 0; k < l.carried; k++)
-			l.in[2 + k] = o->in[2 + k];
-		for (int64_t i = 0; i < rounds && goes_on; i++)
-			if (!loop_round(o, &l, i, &goes_on))
-				break;
-	}
-	for (uint32_t k = 0; k < o->outputs && !op_failed(o); k++)
-		o->out[k] = k < l.carried ? l.in[2 + k] : pile_join(o, &l.pile[k - l.carried], 0, false);
-	finish(&l);
+	const struct iteration x = { .body = l.body,
+		                     .carried = o->in + 2,
+		                     .n_carried = l.carried,
+		                     .n_results = l.scans,
+		                     .length = (uint64_t)rounds,
+		                     .counts = true };
+	if (!op_in(o, 0) || rounds <= DRAWN_ROUNDS || !begins || !op_iterate(o, &x, o->out))
+		draw_rounds(o, &l, rounds);
 }
 
 /* ---- scan */
@@ -234,12 +253,60 @@ static bool scan_lengths(struct op *o, struct scan *s)
 	return !op_failed(o);
 }
 
+/* Dimension `from` becomes dimension `to`, and the others keep their order. */
+static tensor_value move_axis(struct op *o, tensor_value x, unsigned from, unsigned to)
+{
+	const unsigned rank = draw_rank(&o->d, x);
+	unsigned axes[TENSOR_MAX_RANK];
+
+	for (unsigned i = 0, next = 0; i < rank; i++) {
+		next += next == from;
+		axes[i] = i == to ? from : next++;
+	}
+	return from == to ? x : draw_transpose(&o->d, x, axes);
+}
+
+/* One loop of the graph for all; false: it cannot be one. */
+static bool iterate_scan(struct op *o, struct scan *s, tensor_value *out)
+{
+	tensor_value stacked[TENSOR_MAX_OPERANDS];
+	const struct iteration x = {
+		.body = s->l.body,
+		.carried = s->in,
+		.stacked = stacked,
+		.n_carried = s->l.carried,
+		.n_stacked = s->inputs,
+		.n_results = s->l.scans,
+		.length = s->rounds
+	};
+
+	if (s->rounds <= DRAWN_ROUNDS || s->inputs > TENSOR_MAX_OPERANDS)
+		return false;
+	for (uint32_t k = 0; k < s->inputs; k++) {
+		const tensor_value v = s->in[s->l.carried + k];
+		stacked[k] = move_axis(o, v, op_axis(o, s->in_axis[k], draw_rank(&o->d, v)), 0);
+		if (s->in_back[k])
+			stacked[k] = draw_reverse(&o->d, stacked[k], 0);
+	}
+	if (op_failed(o) || !op_iterate(o, &x, out))
+		return false;
+	for (uint32_t i = 0; i < s->l.scans && !op_failed(o); i++) {
+		tensor_value *v = &out[s->l.carried + i];
+		if (s->out_back[i])
+			*v = draw_reverse(&o->d, *v, 0);
+		*v = move_axis(o, *v, 0, op_axis(o, s->out_axis[i], draw_rank(&o->d, *v)));
+	}
+	return true;
+}
+
 /* The whole loop; out: carried values, then piles. */
 static void run_scan(struct op *o, struct scan *s, tensor_value *out)
 {
 	s->l.in = s->l.out = NULL;
 	s->l.pile = NULL;
-	if (scan_lengths(o, s) && start(o, &s->l, s->l.carried + s->inputs, s->l.carried + s->l.scans)) {
+	if (!scan_lengths(o, s) || iterate_scan(o, s, out))
+		return;
+	if (start(o, &s->l, s->l.carried + s->inputs, s->l.carried + s->l.scans)) {
 		memcpy(s->l.in, s->in, s->l.carried * sizeof *s->in);
 		for (uint64_t i = 0; i < s->rounds; i++)
 			if (!scan_round(o, s, i))

@@ -67,6 +67,18 @@ bool op_windows(struct op *o, const struct shape *in, bool has_size, struct wind
 tensor_value op_window(struct op *o, enum tensor_op op, tensor_value x, const struct windows *w);
 tensor_value op_convolve(struct op *o, tensor_value x, tensor_value w, const struct windows *v, const int64_t *input,
                          int64_t groups);
+/* ---- op_iterate.c: a subgraph that is run `length` times */
+struct iteration {
+	const struct onnx_graph *body;
+	const tensor_value *carried,
+		*stacked; /* of stacked ones, each iteration is given a slice of the first dimension */
+	uint32_t n_carried, n_stacked, n_results; /* results: of each iteration, beside the carried values */
+	uint64_t length;
+	bool counts; /* the body is given its number and a condition in front, and gives a condition (Loop) */
+};
+/* One loop of the graph. out: carried values, then results along a new first dimension. False: the body cannot be drawn
+ * once for all iterations, or there is an error already. */
+bool op_iterate(struct op *o, const struct iteration *x, tensor_value *out);
 /* ---- op_features.c: what attribute post_transform makes of a result */
 tensor_value op_post_transform(struct op *o, tensor_value y);
 /* ---- op_sample.c: x, [batch,channels,space], at coordinates in elements, for each dimension [batch,positions]: by

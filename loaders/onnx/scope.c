@@ -144,7 +144,7 @@ tensor_value import_scope_find(const struct scope *s, const char *name, uint8_t 
 	for (const struct scope *at = s; at; at = at->outer) {
 		const uint32_t i = at->names ? names_find(&at->index, name, strlen(name)) : (uint32_t)NAMES_NONE;
 		if (i != (uint32_t)NAMES_NONE)
-			return find_or_make(at, i, name, narrow, err);
+			return import_capture(s->im, at->im, find_or_make(at, i, name, narrow, err), err);
 	}
 	error_set(err, ERROR_FORMAT, "no value is called %s", name);
 	return 0;
