@@ -16,7 +16,7 @@
 
 enum { FLOAT = 1, INT64 = 7, BOOL = 9, WIDE = 3, LONGEST = 20000 };
 
-/* Imports a graph, which is freed; computes it, of up to two inputs, and says how longer of its nodes are loops. */
+/* Imports a graph, which is freed; computes it, of up to two inputs, and says how many of its nodes are loops. */
 static void compute(struct bytes *graph, const struct tensor *const in[], struct tensor *out, uint32_t *nodes,
                     uint32_t *loops)
 {
