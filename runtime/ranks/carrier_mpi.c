@@ -434,7 +434,7 @@ static void mpi_close(struct carrier *c)
 		pthread_join(m->watch, NULL);
 	if (m->carrier.told_why) /* the launcher ends all with the first that ends: that is to be rank 0, which says why
 	                          */
-		nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+		nanosleep(&(struct timespec){ .tv_sec = 5 }, NULL);
 	m->mpi->end(atomic_load(&m->aborted));
 	pthread_mutex_destroy(&m->lock);
 	pthread_mutex_destroy(&m->why_lock);
