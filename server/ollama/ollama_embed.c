@@ -91,28 +91,37 @@ static const struct reply_kind embed_kind = { take, end, fail, close_reply };
 
 /* ---- the request */
 
-/* A text that is too long loses its end, but for a token that ends all texts. */
-static bool cut(struct prompts *p, const struct ollama_request *q, struct refusal *r)
+static size_t context_of(const struct ollama_request *q)
 {
 	const int64_t context = batcher_context(q->model->batcher);
-	const size_t max = (size_t)(q->context && q->context < context ? q->context : context);
+
+	return (size_t)(q->context && q->context < context ? q->context : context);
+}
+
+/* Without truncate, the first text that is too long is refused. */
+static bool read_truncate(struct prompts *p, const struct ollama_request *q, struct refusal *r)
+{
 	bool may = true;
 
 	if (!field_flag(q->body, "truncate", &may, r))
 		return false;
+	p->context = may ? 0 : context_of(q);
+	return true;
+}
+
+/* A text that is too long loses its end, but for a token that ends all texts. */
+static void cut(struct prompts *p, const struct ollama_request *q)
+{
+	const size_t max = context_of(q);
+
 	for (size_t i = 0; i < p->n; i++) {
 		struct prompt *one = &p->list[i];
 		if (one->n <= max)
 			continue;
-		if (!may)
-			return refuse(r, 400, "truncate",
-			              "truncate is false, and a text has %zu tokens, expected at most %zu", one->n,
-			              max);
 		if (q->model->info.encodes || jit_model_is_end(q->model->model, one->ids[one->n - 1]))
 			one->ids[max - 1] = one->ids[one->n - 1];
 		one->n = max;
 	}
-	return true;
 }
 
 static bool begin(struct exchange *x, const struct ollama_request *q, struct prompts *p, bool single)
@@ -131,8 +140,9 @@ static bool begin(struct exchange *x, const struct ollama_request *q, struct pro
 	if (!o || !o->vector)
 		refuse(&x->refusal, 503, NULL, "There is no memory for this request.");
 	bool ok = x->refusal.status == 0 &&
-	          field_integer(q->body, "dimensions", 1, q->model->info.embedding, &told, &x->refusal) &&
-	          cut(p, q, &x->refusal);
+	          field_integer(q->body, "dimensions", 1, q->model->info.embedding, &told, &x->refusal);
+	if (ok)
+		cut(p, q);
 	struct task *t = ok ? prompt_texts(q->model, p, &x->refusal) : NULL;
 	if (t) {
 		o->told = (size_t)told;
@@ -184,7 +194,8 @@ static bool answer(struct exchange *x, const char *usual, const char *other, boo
 	if (ok && is_nothing(v))
 		ok = say_nothing(x, &q, single);
 	else if (ok)
-		ok = prompts_read(&p, name, v, q.model->model, &x->refusal) && begin(x, &q, &p, single);
+		ok = read_truncate(&p, &q, &x->refusal) && prompts_read(&p, name, v, q.model->model, &x->refusal) &&
+		     begin(x, &q, &p, single);
 	prompts_free(&p);
 	ollama_request_free(&q);
 	return ok;

@@ -81,7 +81,8 @@ static void check_lists(const struct child *c)
 	} forms[] = { { "/v1/completions", "prompt" },
 		      { "/completion", "prompt" },
 		      { "/v1/embeddings", "input" },
-		      { "/embedding", "content" } };
+		      { "/embedding", "content" },
+		      { "/api/embed", "truncate\":false,\"input" } };
 	for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
 		for (int n = 512; n < 514; n++) { /* 512 fit, and then the next one is read */
 			char *body = malloc(8192), *at = body;
