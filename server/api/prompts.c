@@ -98,7 +98,7 @@ static bool add_one(struct prompts *p, const char *name, const json_t *v, const 
 	if (ok && l.n == 0)
 		ok = refuse(r, 400, name, "%s is empty", name);
 	if (ok && p->context && l.n > p->context) /* the texts behind it are not read */
-		ok = refuse_tokens(r, l.n, (int)p->context, "--context");
+		ok = refuse_tokens(r, l.n, (int)p->context, p->more ? p->more : "--context");
 	if (ok) {
 		p->list[p->n++] = (struct prompt){ l.ids, l.n, json_is_string(v) ? v : NULL };
 	} else {
@@ -144,5 +144,5 @@ void prompts_free(struct prompts *p)
 	for (size_t i = 0; i < p->n; i++)
 		free(p->list[i].ids);
 	free(p->list);
-	*p = (struct prompts){ .max = p->max, .context = p->context };
+	*p = (struct prompts){ .max = p->max, .context = p->context, .more = p->more };
 }

@@ -23,8 +23,9 @@ struct prompts {
 		const json_t *text; /* it was given as a text alone: borrowed; NULL */
 	} * list;
 	size_t n, capacity;
-	size_t max;     /* of texts; 0: PROMPTS_MAX */
-	size_t context; /* tokens that a text may have; 0: any number */
+	size_t max;       /* of texts; 0: PROMPTS_MAX */
+	size_t context;   /* tokens that a text may have; 0: any number */
+	const char *more; /* what to do for longer ones, behind "raise"; NULL: --context */
 };
 
 /* What is marked as special in texts is read as such: a client that gives a raw prompt means it. name: of the field.

@@ -106,6 +106,7 @@ static bool read_truncate(struct prompts *p, const struct ollama_request *q, str
 	if (!field_flag(q->body, "truncate", &may, r))
 		return false;
 	p->context = may ? 0 : context_of(q);
+	p->more = "--context and num_ctx, or leave out truncate: false";
 	return true;
 }
 
