@@ -327,7 +327,11 @@ def gpt_neox(r):
     c = centred(r, sizes(r, head_dims=(16, 32, 64, 80), own_head_dim=False))
     c.pop("num_key_value_heads")
     c.update(use_parallel_residual=flip(r), attention_bias=flip(r, 0.8), hidden_act=r.choice(["gelu", "gelu_new"]))
-    return rope(r, c, kinds=("default", "linear"), partial=[0.25, 0.5, 1.0])
+    c = rope(r, c, kinds=("default", "linear"), partial=[0.25, 0.5, 1.0])
+    for name, own in (("partial_rotary_factor", "rotary_pct"), ("rope_theta", "rotary_emb_base")):
+        if name in c:  # at the top, the class reads its own names alone
+            c[own] = c.pop(name)
+    return c
 
 
 def falcon(r):

@@ -126,10 +126,11 @@ class Model(Tensors):
 
     def rotation(self, c):
         p = dict(c.get("rope_scaling") or {}, **(c.get("rope_parameters") or {}))
-        self.theta = p.get("rope_theta", c.get("rope_theta", 10000.0))
+        own = self.family == "gpt_neox"  # whose class has names of its own
+        self.theta = p.get("rope_theta", c.get("rotary_emb_base" if own else "rope_theta", 10000.0))
         self.factor = p.get("factor", 1.0) if p.get("rope_type", p.get("type", "default")) == "linear" else 1.0
         usual = {"stablelm": 0.25, "nemotron": 0.5, "phi": 0.5, "gpt_neox": 0.25}.get(self.family, 1.0)
-        share = p.get("partial_rotary_factor", c.get("partial_rotary_factor", usual))
+        share = p.get("partial_rotary_factor", c.get("rotary_pct" if own else "partial_rotary_factor", usual))
         self.rotating = c["rotary_dim"] if self.family == "gptj" else int(self.dim * share)
         if self.positions is not None or self.family in BIASED:
             self.rotating = 0
