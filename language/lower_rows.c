@@ -1,7 +1,7 @@
 /* language/lower_rows.c - loads and stores of lanes by the type of elements, and the NaN that memory gets. */
 #include "language/lower_memory.h"
 
-/* So many instructions are looked at for what a store's value is made of. */
+/* The instructions that a search for what made a stored value may look at. */
 enum { LOOKED_AT = 1024 };
 
 static const struct ir_ins *maker_of(const struct ir *ir, uint16_t x, unsigned *left)

@@ -22,8 +22,8 @@ static inline ir_d ir_series(struct ir *b, ir_d x, const double *coefficient, un
 	return sum;
 }
 
-/* What is added to a double becomes whole, and stands in its lowest bits: of less than 2^51, which is no NaN. A
- * conversion that must look for these takes several times as many instructions on most targets. */
+/* 1.5 2^52 plus a whole number below 2^51 has that number in its lowest bits. So a double that is no NaN becomes an
+ * integer by two instructions; a conversion that handles NaNs and large numbers takes several times as many. */
 #define IR_WHOLE_F64 0x1.8p52
 static inline ir_l ir_whole_l(struct ir *b, ir_d whole)
 {

@@ -50,7 +50,7 @@ static inline ir_d ir_pow_short(struct ir *b, ir_d size, ir_d y)
 		                                    1.0 / 6,     0.5,        1,         1 };
 	const ir_d one = ir_dconst(b, 1), ln2 = ir_dconst(b, 0x1.62e42fefa39efp-1),
 		   per_ln2 = ir_dconst(b, 0x1.71547652b82fep0), minus_ln2 = ir_dconst(b, -0x1.62e42fefa39efp-1),
-		   min = ir_dconst(b, -120), max = ir_dconst(b, 100), whole = ir_dconst(b, 0x1.8p52);
+		   min = ir_dconst(b, -120), max = ir_dconst(b, 100), whole = ir_dconst(b, IR_WHOLE_F64);
 	const ir_l bits = ir_lbits(b, size), from = ir_lconst(b, 0x3fe6a09e667f3bcd);
 	const ir_l e = ir_lsar(b, ir_lsub(b, bits, from), 52);
 	const ir_d m = ir_dbits(b, ir_lsub(b, bits, ir_lshl(b, e, 52)));

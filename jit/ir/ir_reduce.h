@@ -8,7 +8,7 @@
 #ifndef JIT_IR_REDUCE_H
 #define JIT_IR_REDUCE_H
 
-#include "jit/ir/ir_build_numbers.h"
+#include "jit/ir/ir_functions.h"
 
 /* A sum of two, of which the second one is less than a unit in the last place of the first. */
 struct ir_pair {
@@ -128,8 +128,8 @@ static inline struct ir_angle ir_reduce_large(struct ir *b, ir_d size)
 	return (struct ir_angle){ quadrant, ir_quick_sum(b, product.high, ir_dadd(b, product.low, more)) };
 }
 
-/* Of |x| below 2^30. What is added to 1.5 2^52 becomes whole, and stands in the lowest bits. The first product takes
- * nothing away but what a double holds; the second is known exactly. */
+/* Of |x| below 2^30. The first product takes nothing away but what a double holds; the second is known exactly. The
+ * quadrant is in the lowest bits of what is returned for it. */
 static inline struct ir_angle ir_reduce_small(struct ir *b, ir_d size)
 {
 	const ir_d per = ir_dconst(b, 0x1.45f306dc9c883p-1), one = ir_dconst(b, -0x1.921fb54442d18p+0),
@@ -138,7 +138,7 @@ static inline struct ir_angle ir_reduce_small(struct ir *b, ir_d size)
 	const struct ir_pair product = ir_exact_product(b, k, two), rest = ir_exact_sum(b, near, product.high);
 	const ir_d low = ir_dadd(b, rest.low, ir_dfma(b, k, three, product.low));
 
-	const ir_l right_angles = ir_lbits(b, ir_dadd(b, k, ir_dconst(b, 0x1.8p52)));
+	const ir_l right_angles = ir_lbits(b, ir_dadd(b, k, ir_dconst(b, IR_WHOLE_F64)));
 
 	return (struct ir_angle){ right_angles, ir_quick_sum(b, rest.high, low) };
 }

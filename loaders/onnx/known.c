@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/eval.h"
+#include "graph/loop.h"
 #include "loaders/onnx/import.h"
 
 #define MAX_BYTES (UINT64_C(1) << 30)
@@ -23,11 +24,36 @@ static bool make_room(struct import *im, struct error *err)
 	return true;
 }
 
+enum { STEPS_OF_NODE = 64 }; /* beside its elements, in a loop */
+
+static uint64_t work_of(const struct tensor_graph *g, const struct tensor_node *n);
+
+/* All iterations: the nodes of the body, and what each is given. */
+static uint64_t work_of_loop(const struct tensor_graph *g, const struct tensor_node *n)
+{
+	struct error err = { 0 };
+	struct loop l;
+	uint64_t each = 1;
+
+	if (!loop_of(&l, g, n, &err))
+		return IMPORT_MAX_WORK + 1;
+	for (uint32_t i = 0; i < l.body.inputs && each <= IMPORT_MAX_WORK; i++)
+		each += shape_elements(&l.body.value[l.body.input[i]].shape);
+	for (uint32_t i = 0; i < l.body.nodes && each <= IMPORT_MAX_WORK; i++)
+		each += STEPS_OF_NODE + work_of(&l.body, &l.body.node[i]);
+	const bool fits = each <= IMPORT_MAX_WORK && l.length <= IMPORT_MAX_WORK / each;
+	const uint64_t work = fits ? each * l.length : IMPORT_MAX_WORK + 1;
+	loop_close(&l);
+	return work;
+}
+
 /* How many steps a node takes: no less than the elements that it reads and writes. */
 static uint64_t work_of(const struct tensor_graph *g, const struct tensor_node *n)
 {
 	uint64_t out = 0, in = 0, each = 1;
 
+	if (n->op == OP_scan)
+		return work_of_loop(g, n);
 	for (uint32_t i = 0; i < n->results; i++)
 		out += shape_elements(&g->value[n->first + i].shape);
 	for (uint32_t i = 0; i < n->operands; i++)

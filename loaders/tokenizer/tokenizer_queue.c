@@ -184,7 +184,7 @@ bool tok_queue_pop(struct tok_work *w, struct tok_pair *c, bool *any)
 	} else {
 		*any = false;
 	}
-	/* Symbols of a long word are not in a cache: the ones that are likely to be next are asked for now. */
+	/* Symbols of a long word are in no cache: those of the pairs that come next are prefetched. */
 	if (b && q->n_heap > 2)
 		for (int i = 0; i < 3; i++)
 			__builtin_prefetch(&w->symbol[(uint32_t)q->heap[i].key]);

@@ -155,8 +155,8 @@ struct plan_op {
 	bool barrier;         /* everything before must be finished before what follows */
 	bool awaits;          /* it waits by itself for what it reads of others, so it needs none in front of it */
 	bool uneven;          /* units differ in cost: threads take them one by one */
-	bool parts;           /* nobody knows which units cost more: each thread's are cut into many parts; alone in
-	                         its stage */
+	bool parts;           /* the cost of units is unknown: each thread's share is cut into parts of equal length,
+	                         which others may take; it is alone in its stage */
 	uint32_t unit_cost;   /* of a unit, beside those of the other ops of its stage */
 	bool serial;          /* so little that sharing it out takes longer than doing it */
 	uint32_t fused_units; /* not 0: so many units belong to one step of a chain, together with the units of its

@@ -243,10 +243,53 @@ static void test_unlike(void **state)
 	tensor_free(&out[0]);
 }
 
+/* ---- a shape that a loop computes when the file is imported */
+
+static bool import_shape(int64_t n, struct tensor_graph *g, struct error *err)
+{
+	struct bytes graph = { 0 }, body = { 0 }, a = { 0 }, model = { 0 };
+
+	onnx_put_value(&body, GRAPH_INPUT, "i", INT64, "");
+	onnx_put_value(&body, GRAPH_INPUT, "c", BOOL, "");
+	onnx_put_value(&body, GRAPH_INPUT, "total", INT64, NULL);
+	onnx_put_node(&body, "", "Identity", "c", "c1", NULL);
+	onnx_put_node(&body, "", "Add", "total two", "total1", NULL);
+	onnx_put_value(&body, GRAPH_OUTPUT, "c1", BOOL, NULL);
+	onnx_put_value(&body, GRAPH_OUTPUT, "total1", INT64, NULL);
+	onnx_put_ints(&graph, "n", &n, 1);
+	onnx_put_ints(&graph, "start", (const int64_t[]){ 1 }, 1);
+	onnx_put_ints(&graph, "two", (const int64_t[]){ 2 }, 1);
+	attribute_graph(&a, "body", &body);
+	onnx_put_node(&graph, "loop", "Loop", "n - start", "shape", &a);
+	onnx_put_node(&graph, "zeroes", "ConstantOfShape", "shape", "y", NULL);
+	onnx_put_value(&graph, GRAPH_OUTPUT, "y", FLOAT, NULL);
+	onnx_put_model(&model, &graph, 18);
+	struct onnx_file *f = onnx_open_bytes("m.onnx", model.p, model.n, NULL, err);
+	bytes_free(&model);
+	assert_non_null(f);
+	const bool ok = onnx_import(f, NULL, g, NULL, err);
+	onnx_close(f);
+	return ok;
+}
+
+static void test_shape(void **state)
+{
+	(void)state;
+	struct error err = { 0 };
+	struct tensor_graph g;
+
+	assert_true(import_shape(1000, &g, &err));
+	assert_int_equal(g.value[g.output[0]].shape.dim[0], 2001);
+	tensor_graph_free(&g);
+	assert_false(import_shape(INT64_C(1) << 40, &g, &err));
+	assert_string_equal(err.text, "m.onnx: node zeroes (ConstantOfShape): input 1, shape, must be known when the "
+	                              "graph is drawn, and it takes too long to compute it");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_scan), cmocka_unit_test(test_loop),
-		                            cmocka_unit_test(test_unlike) };
+		                            cmocka_unit_test(test_unlike), cmocka_unit_test(test_shape) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

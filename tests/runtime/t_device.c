@@ -15,7 +15,7 @@
 enum { LAUNCHES = 11, UNITS_MAX = 1200, STEPS = 6 };
 
 /* A chain of three, three side by side, of which one is too small to share and one costs more, one whose units differ,
- * one with fewer units than workers; launches in pieces: much work, little, and so little that one thread does it. */
+ * one with fewer units than workers; launches in parts: much work, little, and so little that one thread does it. */
 static const struct plan_op launches[LAUNCHES] = {
 	{ .begin = 0, .end = 2 * STEPS, .unit_cost = 1, .fused_units = 2 },
 	{ .begin = 3, .end = 3 + STEPS, .unit_cost = 1, .fused_units = 1 },
@@ -237,7 +237,7 @@ static void test_parts(void **state)
 	pool_close(pool);
 }
 
-/* ---- pieces */
+/* ---- parts of equal length */
 
 static _Atomic int64_t shortest, longest;
 static _Atomic unsigned taken;
@@ -255,7 +255,7 @@ static void note_length(void *handle, const uint64_t *arg, int64_t begin, int64_
 		;
 }
 
-/* Of a launch nobody knows which units take longest: every worker's run is cut evenly, by how much work there is. */
+/* Every worker's run of a launch is cut into parts of equal length; how many depends on the work. */
 static void test_even_parts(void **state)
 {
 	static const struct {
@@ -298,8 +298,7 @@ static void test_even_parts(void **state)
 			taken = 0;
 			assert_true(host_schedule_run(&d, &p, pool, &err));
 			if (taken != cases[i].taken || shortest != cases[i].shortest || longest != cases[i].longest)
-				fail_msg("case %zu: %u pieces of %d to %d units", i, taken, (int)shortest,
-				         (int)longest);
+				fail_msg("case %zu: %u parts of %d to %d units", i, taken, (int)shortest, (int)longest);
 		}
 		pool_close(pool);
 	}

@@ -30,7 +30,7 @@ struct region {
 	uint64_t cost;
 	uint32_t chunks; /* of the stage that is open: the first worker's run, than which none is longer; the short
 	                    chunks of each; 0: it has parts */
-	uint32_t parts;  /* all alike, of each run */
+	uint32_t parts;  /* of equal length, of each run; 0: it has chunks */
 	uint32_t dynamic, grain; /* its shares, where units differ in cost, and how many units are one */
 	struct lane lane[LANES_MAX];
 };
@@ -127,10 +127,10 @@ enum {
 	CHUNKS_MAX = 8
 };
 
-/* What is known of users' kernels does not say which units take longer: a loop that ends early, rows of a picture. A
- * run of theirs is cut into parts that are alike, so that workers wait at the end for a part and not for a long
- * chunk of the dearest units. Taking one costs some 200 ns, so little work has fewer parts; but not fewer than some,
- * because loops whose end is not known count as one iteration. */
+/* The cost of a unit of a user's kernel is unknown: a loop may end early. Each worker's run is cut into parts of equal
+ * length, so that at the end workers wait for a part, and not for a long chunk of units that cost more than others.
+ * Taking a part costs some 200 ns, so little work has fewer parts; but at least PARTS_MIN, because a loop of unknown
+ * length counts as one iteration. */
 enum { PARTS_MIN = 8, PARTS_MAX = 48, WORK_OF_PART = 1 << 18 };
 
 /* What the next run should cut evenly: of all units, what the slowest worker does while all together do them, times the
