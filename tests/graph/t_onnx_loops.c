@@ -31,8 +31,11 @@ static void compute(struct bytes *graph, const struct tensor *const in[], struct
 		fail_msg("%s", err.text);
 	*nodes = g.nodes;
 	*loops = 0;
-	for (uint32_t i = 0; i < g.nodes; i++)
+	for (uint32_t i = 0; i < g.nodes; i++) {
 		*loops += g.node[i].op == OP_scan;
+		/* start, x or a count, and v: what is named twice is one operand */
+		assert_true(g.node[i].op != OP_scan || g.node[i].operands <= 3);
+	}
 	tensor_graph_free(&g);
 	onnx_close(f);
 }
@@ -43,14 +46,15 @@ static void compare(const struct tensor *t, const float *expected, size_t n)
 	assert_memory_equal(t->data, expected, n * sizeof *expected);
 }
 
-/* acc = acc * w + x, y = acc + v, of which w is a constant around the loop, and v an input. */
+/* acc = acc * w + x, y = max(acc + v, v), of which w is a constant around the loop, and v an input. */
 static void put_step(struct bytes *body)
 {
 	onnx_put_value(body, GRAPH_INPUT, "acc", FLOAT, NULL);
 	onnx_put_value(body, GRAPH_INPUT, "x1", FLOAT, NULL);
 	onnx_put_node(body, "", "Mul", "acc w", "scaled", NULL);
 	onnx_put_node(body, "", "Add", "scaled x1", "sum", NULL);
-	onnx_put_node(body, "", "Add", "sum v", "y1", NULL);
+	onnx_put_node(body, "", "Add", "sum v", "more", NULL);
+	onnx_put_node(body, "", "Max", "more v", "y1", NULL);
 	onnx_put_value(body, GRAPH_OUTPUT, "sum", FLOAT, NULL);
 	onnx_put_value(body, GRAPH_OUTPUT, "y1", FLOAT, NULL);
 }
@@ -98,7 +102,7 @@ static void check_scan(size_t n, int axis, int back, int out_axis, int out_back)
 		for (size_t k = 0; k < WIDE; k++) {
 			const size_t at = back ? n - 1 - i : i, to = out_back ? n - 1 - i : i;
 			last[k] = last[k] * 0.5f + x[axis ? k * n + at : at * WIDE + k];
-			y[out_axis ? k * n + to : to * WIDE + k] = last[k] + v[k];
+			y[out_axis ? k * n + to : to * WIDE + k] = last[k] > 0 ? last[k] + v[k] : v[k];
 		}
 	put_scan(&g, (int64_t)n, axis, back, out_axis, out_back);
 	compute(&g, (const struct tensor *[]){ &in[0], &in[1] }, out, &nodes, &loops);
