@@ -107,6 +107,9 @@ bool adapter_check_part(const struct adapter_file *f, const struct adapter_part 
 			                 ", as the model's %s has rows",
 			                 f->weights.label, each[i]->name, each[i]->rows * each[i]->cols,
 			                 p->location.all_rows, p->location.name);
+	if (f->pair[p->pair].parameter && a->rows != f->pair[p->pair].rank)
+		return error_set(err, ERROR_FORMAT, "%s: tensor %s has %" PRIu64 " rows, expected %" PRIu32,
+		                 f->weights.label, a->name, a->rows, f->pair[p->pair].rank);
 	if (a->cols != p->cols)
 		return error_set(err, ERROR_FORMAT,
 		                 "%s: tensor %s has %" PRIu64 " columns, expected %" PRIu64 ", as the model's %s has",
@@ -278,7 +281,7 @@ static bool check_pairs(const struct adapter_file *f, struct error *err)
 			return error_set(err, ERROR_FORMAT,
 			                 "%s: the rank of %s is %" PRIu64 ", but that of %s is %" PRIu64,
 			                 f->weights.label, p->a.name, rank, p->b.name, p->b.cols);
-		if (rank < 1 || rank > ADAPTER_MAX_RANK)
+		if (rank < 1 || (rank > ADAPTER_MAX_RANK && !p->parameter))
 			return error_set(err, ERROR_UNSUPPORTED, "%s: the rank of %s is %" PRIu64 ", expected 1 to %d",
 			                 f->weights.label, p->a.name, rank, ADAPTER_MAX_RANK);
 	}

@@ -32,6 +32,8 @@ struct adapter_pair {
 	struct adapter_tensor a, b;
 	struct adapter_tensor magnitude; /* of DoRA: a row of numbers, one for each of B's; name NULL: none */
 	struct adapter_tensor bias;      /* of B, which lies as that */
+	const char *parameter;           /* of target_parameters: "down_proj"; NULL: it is a module's */
+	uint32_t rank;                   /* ... as the configuration says it */
 	double scale;                    /* sessions compute with what it rounds to */
 	bool embeds;                     /* its tensors are an embedding's: of tokens, and not of inputs */
 	bool used;
@@ -60,6 +62,9 @@ struct adapter_part {
 	struct model_location location;
 };
 
+/* Which way round the pairs of experts' parameters are: A has a column for each input, or for each output. */
+enum adapter_direction { ADAPTER_UNKNOWN, ADAPTER_STRAIGHT, ADAPTER_CROSSED, ADAPTER_SQUARE };
+
 struct adapter_file {
 	struct file weights, config;
 	bool is_gguf;
@@ -75,7 +80,8 @@ struct adapter_file {
 	bool ties; /* what is whole is meant for the embedding and the output at once */
 	struct adapter_part *part;
 	size_t n_parts;
-	int32_t *invocation; /* tokens behind which alone the adapter is on; NULL: it always is */
+	enum adapter_direction direction, saved; /* of parameters; as the version that saved them has those */
+	int32_t *invocation;                     /* tokens behind which alone the adapter is on; NULL: it always is */
 	size_t n_invocation;
 };
 
@@ -112,6 +118,11 @@ bool adapter_match_experts(struct adapter_file *f, const struct model *m, uint32
                            size_t *room, struct error *err);
 bool adapter_read_experts(const struct adapter_file *f, const struct adapter_part *p, float *a, float *b,
                           struct error *err);
+/* adapter_parameters.c: the same of a parameter that holds all experts' matrices. *found: there is one. */
+bool adapter_match_parameter(struct adapter_file *f, const struct model *m, uint32_t layer, enum tensor_slot slot,
+                             size_t *room, bool *found, struct error *err);
+bool adapter_read_parameter(const struct adapter_file *f, const struct adapter_part *p, float *a, float *b,
+                            struct error *err);
 
 /* The pair of a module's path, made if there is none. NULL: err. */
 struct adapter_pair *adapter_pair_of(struct adapter_file *f, const char *path, size_t n, struct error *err);

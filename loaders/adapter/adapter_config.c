@@ -42,6 +42,7 @@ static const char *const harmless[] = {
 	"init_lora_weights",
 	"layers_to_transform",
 	"modules_to_save",
+	"target_parameters",
 	"alora_invocation_tokens"
 };
 
@@ -50,7 +51,6 @@ static const struct {
 	const char *name, *means;
 } off[] = {
 	{ "lora_bias", "merges of biases" },
-	{ "target_parameters", "parameters that are no modules, as those of experts" },
 	{ "trainable_token_indices", "rows of the embedding" },
 	{ "layer_replication", "layers that are used several times" },
 	{ "use_qalora", "inputs that are averaged by groups" },
@@ -126,6 +126,14 @@ static bool check_beginning(const struct adapter_config *c, struct error *err)
 	return refuse_value(c, "init_lora_weights", v, "true, false, gaussian, eva or orthogonal", err);
 }
 
+static bool check_parameters(const struct adapter_config *c, struct error *err)
+{
+	const json_t *v = json_object_get(c->root, "target_parameters");
+
+	return !v || is_off(v) || json_is_array(v) ||
+	       refuse_value(c, "target_parameters", v, "a list of names of parameters", err);
+}
+
 static bool check_bias(const struct adapter_config *c, struct error *err)
 {
 	const json_t *v = json_object_get(c->root, "bias");
@@ -187,7 +195,8 @@ bool adapter_config_read(struct adapter_config *c, const struct file *text, bool
 	c->biases = json_is_true(json_object_get(c->root, "lora_bias"));
 	return read_number(c, "r", 1, ADAPTER_MAX_RANK, &c->r, err) &&
 	       read_number(c, "lora_alpha", -1e6, 1e6, &c->alpha, err) && check_beginning(c, err) &&
-	       check_bias(c, err) && check_pattern(c, "rank_pattern", err) && check_pattern(c, "alpha_pattern", err);
+	       check_bias(c, err) && check_parameters(c, err) && check_pattern(c, "rank_pattern", err) &&
+	       check_pattern(c, "alpha_pattern", err);
 }
 
 void adapter_config_close(struct adapter_config *c)
@@ -325,10 +334,15 @@ bool adapter_config_whole(const struct adapter_config *c, struct adapter_file *f
 
 bool adapter_config_pair(const struct adapter_config *c, struct adapter_pair *p, struct error *err)
 {
-	const json_t *ranks = pattern_of(c, "rank_pattern", p->path), *alphas = pattern_of(c, "alpha_pattern", p->path);
+	char named[600]; /* a longer one is no module's */
+	const bool weight = p->parameter && strcmp(p->parameter, "weight") == 0;
+	snprintf(named, sizeof named, "%s%s", p->path, weight ? ".weight" : "");
+	const json_t *ranks = pattern_of(c, "rank_pattern", named), *alphas = pattern_of(c, "alpha_pattern", named);
 	const double r = ranks ? json_number_value(ranks) : c->r, alpha = alphas ? json_number_value(alphas) : c->alpha;
 
-	if (p->a.name && (double)p->a.rows != r)
+	if (p->parameter && !adapter_config_parameter(c, p, r, err))
+		return false;
+	if (!p->parameter && p->a.name && (double)p->a.rows != r)
 		return error_set(err, ERROR_FORMAT, "%s: the rank of %s is %g, but tensor %s has %" PRIu64 " rows",
 		                 c->label, p->path, r, p->a.name, p->a.rows);
 	if (!(fabs(alpha) <= 1e6))
@@ -341,5 +355,5 @@ bool adapter_config_pair(const struct adapter_config *c, struct adapter_pair *p,
 		return error_set(err, ERROR_FORMAT, "%s: lora_bias is %s, but %s has %s bias", c->label,
 		                 c->biases ? "true" : "false", p->path, c->biases ? "no" : "a");
 	p->scale = alpha / (c->rslora ? sqrt(r) : r);
-	return check_targets(c, p->path, err) && check_layers(c, p->path, err);
+	return p->parameter || (check_targets(c, p->path, err) && check_layers(c, p->path, err));
 }

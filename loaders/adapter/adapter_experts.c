@@ -44,8 +44,11 @@ bool adapter_match_experts(struct adapter_file *f, const struct model *m, uint32
 {
 	struct adapter_part p = { .layer = layer, .slot = slot };
 	size_t hint = 0;
+	bool found = false;
 
-	if (f->merges || !model_experts_location_of(m, f->is_gguf, layer, slot, &p.location))
+	if (!f->merges && !adapter_match_parameter(f, m, layer, slot, room, &found, err))
+		return false;
+	if (found || f->merges || !model_experts_location_of(m, f->is_gguf, layer, slot, &p.location))
 		return true;
 	p.rows = p.location.order.rows;
 	p.cols = p.location.order.cols;
@@ -88,6 +91,8 @@ bool adapter_read_experts(const struct adapter_file *f, const struct adapter_par
 	const uint64_t one_a = p->rank * p->cols, one_b = p->rank * p->rows;
 	size_t hint = p->pair;
 
+	if (f->pair[p->pair].parameter)
+		return adapter_read_parameter(f, p, a, b, err);
 	if (f->is_gguf)
 		return read_pair(f, p, &f->pair[p->pair], a, b, err);
 	memset(a, 0, one_a * p->experts * sizeof *a);

@@ -155,6 +155,8 @@ static bool read_files(struct adapter_file *f, const struct adapter_config *c, s
 	for (uint32_t i = 0; i < f->st.n_tensors; i++)
 		if (!take_tensor(f, &f->st.tensor[i], err))
 			return false;
+	if (!adapter_config_parameters(c, f, err))
+		return false;
 	for (size_t i = 0; i < f->n_pairs; i++)
 		if (!adapter_config_pair(c, &f->pair[i], err))
 			return false;

@@ -97,4 +97,50 @@ bool model_experts_location_of(const struct model *m, bool gguf, uint32_t layer,
 	return true;
 }
 
+/* The module and its parameter: of one matrix for each expert, the list of them. */
+static void parameter_name(char *out, size_t room, const char *name, const char *parameter, bool newer)
+{
+	static const char end[] = ".weight";
+	const char *star = strchr(name, '*');
+	const size_t n = strlen(name), ends = sizeof end - 1;
+
+	if (star)
+		snprintf(out, room, "%.*s%s", (int)(star - name), name, parameter);
+	else
+		snprintf(out, room, "%.*s", (int)(n > ends && strcmp(name + n - ends, end) == 0 ? n - ends : n), name);
+	if (newer)
+		snprintf(out, room, "mlp.experts.%s", parameter);
+}
+
+bool model_parameter_location_of(const struct model *m, uint32_t layer, enum tensor_slot slot, bool newer,
+                                 struct model_location *out)
+{
+	static const char older[] = "block_sparse_moe.experts.*";
+	const struct model_tensor *t = tensor_of(m, layer, slot);
+	struct model_file f = as_format(m, MODEL_HF);
+	enum tensor_slot first = slot, last = slot;
+
+	if (!t->bytes || !t->experts || bind_slots[slot].vector)
+		return false;
+	const bool pair = slot != SLOT_expert_down && tensor_of(m, layer, SLOT_expert_gate)->bytes,
+		   is_up = slot == SLOT_expert_up, alternates = pair && f.arch->hf_fused & FUSED_BY_COLUMNS;
+	const char *fused = bind_fused_name(&f, slot, &first, &last), *name = fused ? fused : bind_own_name(&f, slot);
+	char own[NAME_CAP - 32];
+	if (newer && strncmp(name, older, sizeof older - 1) != 0)
+		return false;
+	parameter_name(own, sizeof own, name, pair ? "gate_up_proj" : is_up ? "up_proj" : "down_proj", newer);
+	*out = (struct model_location){
+		.all_rows = pair ? 2 * t->rows : t->rows,
+		.first_row = !pair || !is_up ? 0
+		             : alternates    ? 1
+		                             : t->rows,
+		.order = { .rows = t->rows, .cols = t->cols, .bytes = 1 },
+		.head_dim = m->spec.head_dim,
+		.row_step = alternates ? 2 : 1,
+		.by_columns = f.arch->hf_fused & FUSED_BY_COLUMNS || f.arch->experts_by_columns
+	};
+	snprintf(out->name, sizeof out->name, "%s%" PRIu32 ".%s", bind_layers_name(&f), layer, own);
+	return true;
+}
+
 const char *model_gguf_name(const struct model *m) { return m->file->arch->gguf; }

@@ -14,6 +14,8 @@ struct model_location {
 		all_rows; /* of the tensor of that name, from which row on this matrix has its own, as order says */
 	struct model_tensor order;
 	uint32_t head_dim; /* for model_source_row() */
+	uint32_t row_step; /* of parameters: how many rows from one of the matrix to its next */
+	bool by_columns;   /* ... it is one that files may have column by column */
 };
 /* Of a matrix with its rows by themselves or in a row of others; gguf: in GGUF files, else in safetensors. False: files
  * of that kind have it in no such form (experts, matrices by head), or the model has no such matrix. */
@@ -23,6 +25,11 @@ bool model_location_of(const struct model *m, bool gguf, uint32_t layer, enum te
  * the name; GGUF files all in one tensor. False: they have them in no such form. */
 bool model_experts_location_of(const struct model *m, bool gguf, uint32_t layer, enum tensor_slot slot,
                                struct model_location *out);
+/* The same of experts' matrices as classes of transformers hold them, all in one parameter ("layers.3.mlp.experts.
+ * gate_up_proj"); one that is called weight has its module's name alone. newer: as transformers 5 calls the module,
+ * where files have another name. False: there is no such name. */
+bool model_parameter_location_of(const struct model *m, uint32_t layer, enum tensor_slot slot, bool newer,
+                                 struct model_location *out);
 /* "llama": what GGUF calls the architecture; NULL: nothing. */
 const char *model_gguf_name(const struct model *m);
 

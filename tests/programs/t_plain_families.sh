@@ -1,6 +1,7 @@
 #!/bin/sh
 # tests/programs/t_plain_families.sh - models of random configurations beside plain loops in double precision
-# (tests/sweep/plain.py), and random adapters beside such (tests/sweep/adapters.py).
+# (tests/sweep/plain.py), random adapters beside such (tests/sweep/adapters.py), and adapters of small models beside the
+# same change in their weights (tests/sweep/adapters_merged.py).
 set -eu
 srcdir=${srcdir:-.}
 python=
@@ -13,4 +14,11 @@ cases=8 prompts=3
 [ -z "${JITRUN_TEST_FULL:-}" ] || cases=100
 export PYTHONDONTWRITEBYTECODE=1
 "$python" "$srcdir/tests/sweep/plain.py" --jitrun ./jitrun --number $cases --prompts $prompts
-exec "$python" "$srcdir/tests/sweep/adapters.py" --jitrun ./jitrun --number $((cases * 2))
+"$python" "$srcdir/tests/sweep/adapters.py" --jitrun ./jitrun --number $((cases * 2))
+golden=${JITRUN_SHARED:-$srcdir/../shared}/golden
+[ -d "$golden" ] || exit 0
+models=qwen3moe-a,mixtral-a,gptoss-a,granitemoe-a
+[ -z "${JITRUN_TEST_QUICK:-}" ] || models=qwen3moe-a,gptoss-a
+[ -z "${JITRUN_TEST_FULL:-}" ] || models=
+exec "$python" "$srcdir/tests/sweep/adapters_merged.py" --jitrun ./jitrun --golden "$golden" \
+	${models:+--model "$models"}

@@ -157,6 +157,7 @@ static const struct {
 	{ "\"r\":1,\"rank_pattern\":{\"q\":\"x\"}", A_B, "numbers by names of modules" },
 	{ "\"r\":1,\"alpha_pattern\":{\"q_proj\":1e9}", A_B, "the alpha of" },
 	{ "\"r\":1,\"target_modules\":[3]", A_B, "target_modules is [3], expected names" },
+	{ "\"r\":1,\"target_parameters\":[3]", A_B, "target_parameters has an integer, expected names" },
 	{ "\"r\":1,\"layers_to_transform\":\"0\"", A_B, "layers_to_transform is \"0\", expected a number" },
 	{ "\"r\":1", A "," T("lora_C.other", "F32", "256,1", 1024, 2048), "expected names that end in .lora_A.weight" },
 	{ "\"r\":1", A "," T("lora_B.weight", "F32", "256,1,1", 1024, 2048), "has 3 dimensions, expected 2" },

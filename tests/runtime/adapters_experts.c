@@ -15,214 +15,11 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "base/floats.h"
 #include "include/jitrun_batch.h"
 #include "include/jitrun_logits.h"
-#include "loaders/files/gguf_write.h"
-#include "loaders/files/safetensors.h"
 #include "tests/runtime/adapter_sessions.h"
+#include "tests/runtime/experts_files.h"
 #include "tests/support/shared.h"
-#include "train/file.h"
-
-enum { LAYERS = 2, EXPERTS = 5, HIDDEN = 64, FFN = 32, RANK = 3, LOW = 2, VOCAB = 353, PROMPT = 19, TENSORS = 100 };
-enum { GATE, DOWN, UP, KINDS };
-static const float SCALE = 2; /* alpha 6 of rank 3, and alpha 4 of rank 2 */
-static const char *const hf[KINDS] = { "w1", "w2", "w3" }, *const gguf[KINDS] = { "gate", "down", "up" };
-
-static char folder[64];
-
-static const char *inside(char out[400], const char *name)
-{
-	snprintf(out, 400, "%s/%s", folder, name);
-	return out;
-}
-
-static unsigned rows_of(unsigned kind) { return kind == DOWN ? HIDDEN : FFN; }
-static unsigned columns_of(unsigned kind) { return kind == DOWN ? FFN : HIDDEN; }
-
-/* The rank of a pair: expert 3 has none for w2, and expert 1 a lower one for all. */
-static unsigned rank_of(unsigned kind, unsigned expert)
-{
-	return kind == DOWN && expert == 3 ? 0 : expert == 1 ? LOW : RANK;
-}
-
-/* Element i of A, or of B, [rows][rank of the pair]. */
-static float number(unsigned layer, unsigned kind, unsigned expert, bool b, unsigned i)
-{
-	uint64_t z = (((layer * 3ull + kind) * 8 + expert) * 2 + b) * 100000 + i;
-
-	z = (z + 1) * 0x9E3779B97F4A7C15;
-	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;
-	return (float)((double)(z >> 40) * 0x1p-24 - 0.5) * (b ? 0.3f : 0.4f);
-}
-
-/* ---- files */
-
-struct entries {
-	struct train_entry e[TENSORS];
-	char name[TENSORS][160];
-	unsigned n;
-};
-
-static float *add(struct entries *all, const char *name, unsigned rows, unsigned columns)
-{
-	float *values = calloc((size_t)rows * columns, sizeof *values);
-
-	assert_non_null(values);
-	snprintf(all->name[all->n], sizeof all->name[0], "%s", name);
-	all->e[all->n] = (struct train_entry){ all->name[all->n], { 2, { rows, columns } }, values };
-	all->n++;
-	return values;
-}
-
-static void write_all(struct entries *all, const char *path)
-{
-	struct error err = { 0 };
-
-	if (!train_write_safetensors(path, all->e, all->n, &err))
-		fail_msg("%s", err.text);
-	for (unsigned i = 0; i < all->n; i++)
-		free((float *)(uintptr_t)all->e[i].values);
-	free(all);
-}
-
-static void copy(const char *from, const char *to)
-{
-	char line[1800];
-
-	snprintf(line, sizeof line, "cp '%s' '%s'", from, to);
-	assert_int_equal(system(line), 0);
-}
-
-/* W + scale * B A in the place of an expert's matrix; other tensors are left alone. */
-static void merge(const char *name, float *w)
-{
-	unsigned layer, expert, which;
-
-	if (sscanf(name, "model.layers.%u.block_sparse_moe.experts.%u.w%u", &layer, &expert, &which) != 3)
-		return;
-	const unsigned kind = which - 1, rank = rank_of(kind, expert), columns = columns_of(kind);
-	for (unsigned r = 0; r < rows_of(kind); r++)
-		for (unsigned c = 0; c < columns; c++) {
-			double sum = 0;
-			for (unsigned j = 0; j < rank; j++)
-				sum += (double)number(layer, kind, expert, true, r * rank + j) *
-				       (double)number(layer, kind, expert, false, j * columns + c);
-			w[r * columns + c] = (float)((double)w[r * columns + c] + (double)SCALE * sum);
-		}
-}
-
-/* The model in float32, and the one that the adapter is summed into. */
-static void write_models(const char *base)
-{
-	struct file f = { 0 };
-	struct safetensors s;
-	struct error err = { 0 };
-	char path[1200], to[400];
-
-	snprintf(path, sizeof path, "%s/model.safetensors", base);
-	if (!file_open(&f, path, &err) || !safetensors_open(&s, &f, false, &err))
-		fail_msg("%s", err.text);
-	for (int merged = 0; merged < 2; merged++) {
-		struct entries *all = calloc(1, sizeof *all);
-		char name[160];
-		for (uint32_t i = 0; i < s.n_tensors; i++) {
-			const struct safetensors_tensor *t = &s.tensor[i];
-			uint8_t *raw = malloc(t->bytes);
-			snprintf(name, sizeof name, "%.*s", (int)t->name.n, t->name.p);
-			float *w = add(all, name, (unsigned)t->dim[0], (unsigned)t->dim[1]);
-			all->e[all->n - 1].shape.rank = t->rank;
-			assert_true(raw && file_read(&f, t->offset, t->bytes, raw, &err));
-			floats_read(w, raw, t->type, t->dim[0] * t->dim[1]);
-			free(raw);
-			if (merged)
-				merge(name, w);
-		}
-		inside(to, merged ? "merged" : "plain");
-		assert_true(train_folder_open(to, &err));
-		inside(to, merged ? "merged/model.safetensors" : "plain/model.safetensors");
-		write_all(all, to);
-		snprintf(path, sizeof path, "%s/config.json", base);
-		copy(path, inside(to, merged ? "merged/config.json" : "plain/config.json"));
-	}
-	safetensors_free(&s);
-	file_close(&f);
-}
-
-/* alpha: of expert 4's w3 in layer 1 */
-static void write_peft(const char *name, const char *alpha)
-{
-	struct entries *all = calloc(1, sizeof *all);
-	struct error err = { 0 };
-	char path[400], tensor[160];
-
-	for (unsigned i = 0; i < LAYERS * KINDS * EXPERTS; i++) {
-		const unsigned layer = i / (KINDS * EXPERTS), kind = i / EXPERTS % KINDS, e = i % EXPERTS,
-			       rank = rank_of(kind, e);
-		for (int b = 0; rank && b < 2; b++) {
-			snprintf(tensor, sizeof tensor,
-			         "base_model.model.model.layers.%u.block_sparse_moe.experts.%u.%s.lora_%c.weight",
-			         layer, e, hf[kind], "AB"[b]);
-			float *x = add(all, tensor, b ? rows_of(kind) : rank, b ? rank : columns_of(kind));
-			for (unsigned k = 0; k < rank * (b ? rows_of(kind) : columns_of(kind)); k++)
-				x[k] = number(layer, kind, e, b, k);
-		}
-	}
-	assert_true(train_folder_open(inside(path, name), &err));
-	snprintf(tensor, sizeof tensor, "%s/adapter_model.safetensors", name);
-	write_all(all, inside(path, tensor));
-	snprintf(tensor, sizeof tensor, "%s/adapter_config.json", name);
-	FILE *f = fopen(inside(path, tensor), "w");
-	assert_non_null(f);
-	fprintf(f,
-	        "{\"peft_type\":\"LORA\",\"r\":%d,\"lora_alpha\":6,\"target_modules\":[\"w1\",\"w2\",\"w3\"],"
-	        "\"rank_pattern\":{\"experts.1.w[123]\":%d},\"alpha_pattern\":{\"experts.1.w[123]\":4,"
-	        "\"layers.1.block_sparse_moe.experts.4.w3\":%s}}",
-	        RANK, LOW, alpha);
-	assert_int_equal(fclose(f), 0);
-}
-
-static void put_number(FILE *f, float x) { assert_int_equal(fwrite(&x, sizeof x, 1, f), 1); }
-
-/* The tensors of one kind, all experts' one behind the other: what a pair lacks is 0. */
-static void put_experts(FILE *f, unsigned layer, unsigned kind, bool b)
-{
-	for (unsigned e = 0; e < EXPERTS; e++) {
-		const unsigned rank = rank_of(kind, e), n = b ? rows_of(kind) : RANK, m = b ? RANK : columns_of(kind);
-		for (unsigned r = 0; r < n; r++)
-			for (unsigned c = 0; c < m; c++) {
-				const bool is_there = (b ? c : r) < rank;
-				put_number(f, is_there ? number(layer, kind, e, b, r * (b ? rank : m) + c) : 0);
-			}
-	}
-}
-
-/* experts: as many as the tensors say */
-static void write_gguf(const char *name, unsigned experts)
-{
-	struct gguf_out o;
-	char path[400], tensor[80];
-	FILE *f = fopen(inside(path, name), "wb");
-
-	assert_non_null(f);
-	gguf_put_begin(&o, f, 32);
-	gguf_put_string(&o, "general.type", "adapter");
-	gguf_put_string(&o, "general.architecture", "llama");
-	gguf_put_string(&o, "adapter.type", "lora");
-	gguf_put_f32(&o, "adapter.lora.alpha", 6);
-	for (unsigned i = 0; i < LAYERS * KINDS * 2; i++) {
-		const unsigned kind = i / 2 % KINDS;
-		const bool b = i % 2;
-		const uint64_t ne[] = { b ? RANK : columns_of(kind), b ? rows_of(kind) : RANK, experts };
-		snprintf(tensor, sizeof tensor, "blk.%u.ffn_%s_exps.weight.lora_%c", i / (2 * KINDS), gguf[kind],
-		         "ab"[b]);
-		gguf_put_tensor(&o, (struct gguf_str){ tensor, strlen(tensor) }, DTYPE_F32, 3, ne);
-	}
-	assert_true(gguf_put_end(&o));
-	for (unsigned i = 0; i < LAYERS * KINDS * 2; i++)
-		put_experts(f, i / (2 * KINDS), i / 2 % KINDS, i % 2);
-	assert_int_equal(fclose(f), 0);
-}
 
 /* ---- what sessions say */
 
@@ -300,6 +97,35 @@ static void test_merged(void **unused)
 	assert_true(distance(&without, &want) > 1e-2);
 	assert_memory_equal(&peft, &of_gguf, sizeof peft);
 	assert_memory_equal(&off, &without, sizeof off);
+}
+
+static void test_parameters(void **unused)
+{
+	static const struct parameters ways[] = {
+		{ "straight", "0.20.1.dev0", false, false, RANK },
+		{ "crossed", "0.19.0", true, false, RANK },
+		{ "silent", NULL, true, false, RANK },
+		{ "gates", "0.19.1", false, true, RANK },
+		{ "older", "0.17.0", true, true, RANK },
+	};
+	char plain[400], merged[400];
+	struct said want = { 0 }, gates = { 0 };
+	(void)unused;
+
+	if (!*folder)
+		return;
+	inside(plain, "plain");
+	want = said_by(inside(merged, "merged"), NULL, "cpu", true, &usual, 1);
+	for (unsigned i = 0; i < sizeof ways / sizeof *ways; i++) {
+		const struct said got = said_by(plain, write_parameters(&ways[i]), "cpu", true, &usual, 1);
+		if (!ways[i].gates_alone)
+			assert_true(distance(&got, &want) < 1e-5);
+		else if (ways[i].crossed)
+			assert_memory_equal(&got, &gates, sizeof got);
+		else
+			gates = got;
+	}
+	assert_true(distance(&gates, &want) > 1e-3);
 }
 
 static void test_ways(void **unused)
@@ -383,10 +209,20 @@ static void test_refused(void **unused)
 	static const struct {
 		const char *name, *says;
 	} bad[] = { { "scales", "experts of a layer with several scales are not done" },
-		    { "few.gguf", "is of 4 experts, expected 5" } };
+		    { "few.gguf", "is of 4 experts, expected 5" },
+		    { "silent-gates", "peft_version does not say which of them its columns are" },
+		    { "between", "peft_version does not say which of them its columns are" },
+		    { "other-rank", "has 15 rows, expected 5 for each of 5 experts" } };
 	write_peft("scales", "5");
 	write_gguf("few.gguf", EXPERTS - 1);
-	for (int i = 0; i < 2; i++) {
+	static const struct parameters wrong[] = {
+		{ "silent-gates", NULL, false, true, RANK },
+		{ "between", "0.19.0.dev0", false, true, RANK },
+		{ "other-rank", "0.20.0", false, false, 5 },
+	};
+	for (int i = 0; i < 3; i++)
+		write_parameters(&wrong[i]);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		jit_error err = { 0 };
 		assert_null(jit_adapter_open(m, inside(path, bad[i].name), &err));
 		if (!strstr(err.message, bad[i].says))
@@ -423,10 +259,8 @@ static int remove_files(void **unused)
 int run_experts(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_merged),
-		cmocka_unit_test(test_ways),
-		cmocka_unit_test(test_batch),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_merged), cmocka_unit_test(test_parameters), cmocka_unit_test(test_ways),
+		cmocka_unit_test(test_batch),  cmocka_unit_test(test_refused),
 	};
 
 	return cmocka_run_group_tests_name("experts", tests, make_files, remove_files);
