@@ -209,6 +209,7 @@ void tok_work_free(struct tok_work *w)
 	free(w->spans.p);
 	free(w->next.p);
 	free(w->symbol);
+	free(w->piece);
 	tok_queue_free(&w->queue);
 	free(w->way);
 	pcre2_match_data_free(w->match);
@@ -438,6 +439,7 @@ void tokenizer_close(struct tokenizer *t)
 	free(t->score_order);
 	free(t->score);
 	tok_table_free(&t->merge_table);
+	tok_table_free(&t->may_table);
 	tok_table_free(&t->slot_table);
 	free(t->type);
 	free(t->token);

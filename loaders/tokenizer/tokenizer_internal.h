@@ -146,10 +146,12 @@ struct tokenizer {
 	uint64_t slot_mask;
 	struct tok_merge *merge;
 	uint64_t merge_mask;
+	uint64_t *may_merge; /* a bit for the hash of each pair: most pairs do not merge, and are told by it alone */
+	uint64_t may_mask;
 	struct tok_table {
 		void *p;
 		size_t bytes;
-	} slot_table, merge_table;                     /* the mappings these two lie in */
+	} slot_table, merge_table, may_table;          /* the mappings these three lie in */
 	uint32_t *score_order;                         /* TOK_CHAR_SCORES: smaller is better */
 	int32_t byte_id[256];                          /* the token of one byte, -1 where there is none */
 	bool byte_fallback, fuse_unknown, whole_words; /* whole_words: a word that is a token needs no merging */
@@ -214,6 +216,12 @@ struct tok_pair {
 	int32_t id;
 }; /* key: priority << 32 | index of the left symbol */
 
+/* A token of a long word, or what becomes one or more when it is written. */
+struct tok_piece {
+	uint32_t at, n;
+	int32_t id;
+};
+
 /* The pairs of a word that may merge (tokenizer_queue.c). */
 struct tok_queue {
 	struct tok_pair *heap;
@@ -236,6 +244,8 @@ struct tok_work {
 	struct tok_spans spans, next;
 	struct tok_symbol *symbol;
 	size_t symbol_cap;
+	struct tok_piece *piece; /* of the stretches of a long word that are merged */
+	size_t n_piece, piece_cap;
 	struct tok_queue queue;
 	pcre2_match_data *match;
 	pcre2_match_context *limits;

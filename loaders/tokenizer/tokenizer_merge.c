@@ -2,14 +2,23 @@
  *
  * Owns: the first symbols of a word (bytes, characters, byte fallback, the unknown token) and the order
  * of merges: always the best pair of neighbours, the leftmost of equals. Symbols are a doubly linked list
- * in an array; candidate pairs sit in a binary heap and are checked when they come out, so a word of n
+ * in an array; candidate pairs sit in a queue and are checked when they come out, so a word of n
  * symbols takes O(n log n) whatever it holds. Never: merges by searching the word again.
+ *
+ * A long word is merged in stretches that the processor's caches can hold, each of which begins within the one before
+ * it. Where both have the same token at the same place, the word's tokens are those of the first up to there, and those
+ * of the second from there on. For no merge crosses the borders of that token in either of them; so as long as the
+ * whole word is, left and right of it, as the stretches were at some time, its best pair is the best of one of them,
+ * and the word goes on like that one. Where they share no token, longer stretches are tried, up to the whole word.
  */
 #include "loaders/tokenizer/tokenizer_internal.h"
 
 #include <string.h>
 
 #define NO_SYMBOL UINT32_MAX
+
+/* Symbols of a stretch, the bytes that it has in common with the one before it, and what both grow by. */
+enum { STRETCH = 1024, COMMON = 64, GROWTH = 8 };
 
 bool tok_emit(struct tok_work *w, int32_t id)
 {
@@ -185,10 +194,15 @@ static bool add_character(const struct tokenizer *t, struct tok_work *w, size_t 
 	return add_unknown(t, w, count, word, at, n);
 }
 
-static bool first_symbols(const struct tokenizer *t, struct tok_work *w, const char *word, size_t size, size_t *count)
+/* Of the text from *from on, `max` symbols at most, of whole characters; then *from is where they end. */
+static bool first_symbols(const struct tokenizer *t, struct tok_work *w, const char *word, size_t size, size_t max,
+                          size_t *from, size_t *count)
 {
+	size_t i = *from;
+
 	*count = 0;
-	for (size_t i = 0; i < size;) {
+	while (i < size) {
+		const size_t before = *count;
 		size_t n = 1;
 		bool ok;
 		if (t->model == TOK_BYTE_LEVEL) {
@@ -201,12 +215,18 @@ static bool first_symbols(const struct tokenizer *t, struct tok_work *w, const c
 		}
 		if (!ok)
 			return false;
+		if (*count > max) {
+			w->symbol[before - 1].next = NO_SYMBOL;
+			*count = before;
+			break;
+		}
 		i += n;
 	}
+	*from = i;
 	return true;
 }
 
-/* ---- words */
+/* ---- tokens */
 
 static bool emit_symbol(const struct tokenizer *t, struct tok_work *w, const char *p, size_t n)
 {
@@ -230,6 +250,97 @@ static bool emit_symbols(const struct tokenizer *t, struct tok_work *w, const ch
 	}
 	return true;
 }
+
+/* ---- stretches */
+
+/* Where the next stretch begins: at a token that is `common` bytes or more before `end`, and at no byte within a
+ * character. */
+static size_t stretch_begin(const struct tokenizer *t, const struct tok_work *w, const char *word, size_t end,
+                            size_t common)
+{
+	size_t i = w->n_piece ? w->n_piece - 1 : 0;
+
+	while (i > 0 && (end - w->piece[i].at < common ||
+	                 (t->model != TOK_BYTE_LEVEL && ((unsigned char)word[w->piece[i].at] & 0xc0) == 0x80)))
+		i--;
+	return i;
+}
+
+/* The first token from piece *i on that is one of the stretch, too: its symbol. */
+static uint32_t find_common(const struct tok_work *w, size_t *i)
+{
+	uint32_t k = 0;
+
+	while (*i < w->n_piece && k != NO_SYMBOL) {
+		const struct tok_piece *p = &w->piece[*i];
+		const struct tok_symbol *s = &w->symbol[k];
+		if (p->at == s->at && p->n == s->n)
+			return k;
+		if (p->at + p->n <= s->at + s->n)
+			++*i;
+		else
+			k = s->next;
+	}
+	return NO_SYMBOL;
+}
+
+static bool add_pieces(struct tok_work *w, uint32_t from)
+{
+	for (uint32_t k = from; k != NO_SYMBOL; k = w->symbol[k].next) {
+		const struct tok_symbol *s = &w->symbol[k];
+		if (w->n_piece == w->piece_cap &&
+		    !tok_grow((void **)&w->piece, &w->piece_cap, w->n_piece + 1, sizeof *w->piece, w->err))
+			return false;
+		w->piece[w->n_piece++] = (struct tok_piece){ s->at, s->n, s->id };
+	}
+	return true;
+}
+
+/* A stretch was merged that ends at `end`; *taken: the tokens that were there before it go on with it. */
+static bool join(struct tok_work *w, size_t begin, bool *taken)
+{
+	size_t i = begin;
+	const uint32_t k = find_common(w, &i);
+
+	*taken = k != NO_SYMBOL || begin == 0;
+	if (!*taken)
+		return true;
+	w->n_piece = k != NO_SYMBOL ? i : 0;
+	return add_pieces(w, k != NO_SYMBOL ? k : 0);
+}
+
+/* The symbols of the first stretch, which ends at `end`, are merged. */
+static bool merge_stretches(const struct tokenizer *t, struct tok_work *w, const char *word, size_t n, size_t end)
+{
+	size_t max = STRETCH, common = COMMON, count;
+
+	w->n_piece = 0;
+	if (!add_pieces(w, 0))
+		return false;
+	while (end < n) {
+		const size_t begin = stretch_begin(t, w, word, end, common);
+		size_t to = w->piece[begin].at;
+		bool taken = false;
+		if (!first_symbols(t, w, word, n, max, &to, &count) || !merge_all(t, w, word, count))
+			return false;
+		if (to > end && !join(w, begin, &taken))
+			return false;
+		if (taken) {
+			end = to;
+		} else {
+			max *= GROWTH;
+			common *= GROWTH;
+		}
+	}
+	for (size_t i = 0; i < w->n_piece; i++) {
+		const struct tok_piece *p = &w->piece[i];
+		if (!(p->id >= 0 ? tok_emit(w, p->id) : emit_symbol(t, w, word + p->at, p->n)))
+			return false;
+	}
+	return true;
+}
+
+/* ---- words */
 
 /* The id of the whole word, or -1. Byte-level words are spelt first. */
 static int32_t find_word(const struct tokenizer *t, const char *p, size_t n)
@@ -257,15 +368,18 @@ static size_t newlines_at(const char *p, size_t n)
 
 static bool merge_word(const struct tokenizer *t, struct tok_work *w, const char *p, size_t n)
 {
-	size_t count;
+	size_t count, end = 0;
 
 	if (t->whole_words || (t->whole_newlines && newlines_at(p, n) == n)) {
 		int32_t id = find_word(t, p, n);
 		if (id >= 0 && is_text(t, id))
 			return tok_emit(w, id);
 	}
-	return first_symbols(t, w, p, n, &count) &&
-	       (count == 0 || (merge_all(t, w, p, count) && emit_symbols(t, w, p)));
+	if (!first_symbols(t, w, p, n, STRETCH, &end, &count) || (count && !merge_all(t, w, p, count)))
+		return false;
+	if (end < n)
+		return merge_stretches(t, w, p, n, end);
+	return count == 0 || emit_symbols(t, w, p);
 }
 
 bool tok_word(const struct tokenizer *t, struct tok_work *w, const char *p, size_t n)

@@ -27,8 +27,9 @@ static void sift_down(struct tok_pair *heap, size_t n, size_t i)
 		size_t child = 2 * i + 1;
 		if (child >= n)
 			break;
-		if (child + 1 < n && pair_before(&heap[child + 1], &heap[child]))
-			child++;
+		/* added, not branched upon: which of the two is smaller cannot be predicted */
+		if (child + 1 < n)
+			child += pair_before(&heap[child + 1], &heap[child]);
 		if (!pair_before(&heap[child], &x))
 			break;
 		heap[i] = heap[child];

@@ -12,6 +12,10 @@
 #include <sys/mman.h>
 #include <time.h>
 
+/* Bits for each place of the table of merges, a power of two: few of those of pairs that do not merge are set, and all
+ * of them together are small enough for the processor's caches. */
+enum { MAY_BITS = 4 };
+
 /* ---- hash of token texts */
 
 static uint64_t mix(uint64_t x)
@@ -182,14 +186,19 @@ bool tok_index(struct tokenizer *t, const char *where, struct error *err)
 
 /* ---- merges */
 
-static uint64_t pair_slot(const struct tokenizer *t, uint64_t pair) { return mix(pair ^ t->seed) & t->merge_mask; }
+static uint64_t pair_hash(const struct tokenizer *t, uint64_t pair) { return mix(pair ^ t->seed); }
+
+/* Upper bits: the lower ones say where the pair is in its table. */
+static uint64_t may_bit(const struct tokenizer *t, uint64_t hash) { return hash >> 32 & t->may_mask; }
 
 const struct tok_merge *tok_merge_find(const struct tokenizer *t, int32_t left, int32_t right)
 {
 	if (left < 0 || right < 0 || !t->merge)
 		return NULL;
-	uint64_t pair = (uint64_t)left << 32 | (uint32_t)right;
-	for (uint64_t i = pair_slot(t, pair);; i = (i + 1) & t->merge_mask) {
+	const uint64_t pair = (uint64_t)left << 32 | (uint32_t)right, hash = pair_hash(t, pair), bit = may_bit(t, hash);
+	if (!(t->may_merge[bit / 64] >> bit % 64 & 1))
+		return NULL;
+	for (uint64_t i = hash & t->merge_mask;; i = (i + 1) & t->merge_mask) {
 		const struct tok_merge *m = &t->merge[i];
 		if (!m->rank_plus_1)
 			return NULL;
@@ -208,7 +217,9 @@ bool tok_merges_begin(struct tok_merger *m, struct tokenizer *t, uint64_t count,
 	m->joined = malloc((size_t)t->max_token + 1);
 	t->merge = table_alloc(&t->merge_table, size * sizeof *t->merge);
 	t->merge_mask = size - 1;
-	if (!m->joined || !t->merge)
+	t->may_merge = table_alloc(&t->may_table, size * MAY_BITS / 8);
+	t->may_mask = size * MAY_BITS - 1;
+	if (!m->joined || !t->merge || !t->may_merge)
 		return error_set(err, ERROR_MEMORY, "%s: no memory for %llu merges", where, (unsigned long long)count);
 	return true;
 }
@@ -248,11 +259,13 @@ bool tok_merges_add(struct tok_merger *m, const char *a, size_t na, const char *
 	}
 	m->last = result;
 	uint64_t pair = (uint64_t)left << 32 | (uint32_t)right;
-	uint64_t i = pair_slot(t, pair);
+	const uint64_t hash = pair_hash(t, pair), bit = may_bit(t, hash);
+	uint64_t i = hash & t->merge_mask;
 	while (t->merge[i].rank_plus_1 && t->merge[i].pair != pair)
 		i = (i + 1) & t->merge_mask;
 	if (!t->merge[i].rank_plus_1) /* of two equal merges the first counts */
 		t->merge[i] = (struct tok_merge){ pair, m->rank + 1, result };
+	t->may_merge[bit / 64] |= (uint64_t)1 << bit % 64;
 	m->rank++;
 	return true;
 }

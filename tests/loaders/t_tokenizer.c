@@ -419,6 +419,7 @@ int main(void)
 	failed += tokenizer_gguf_tests();
 	failed += tokenizer_pieces_tests();
 	failed += tokenizer_queue_tests();
+	failed += tokenizer_stretch_tests();
 	failed += tokenizer_steps_tests();
 	failed += tokenizer_roles_tests();
 	return failed;

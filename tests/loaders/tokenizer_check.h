@@ -39,6 +39,7 @@ int tokenizer_json_tests(void);
 int tokenizer_gguf_tests(void);
 int tokenizer_pieces_tests(void);
 int tokenizer_queue_tests(void);
+int tokenizer_stretch_tests(void);
 int tokenizer_steps_tests(void);
 int tokenizer_roles_tests(void);
 
