@@ -200,6 +200,12 @@ static bool match_once(struct adapter_file *f, const struct model *m, enum adapt
 			f->weights.label, pair->a.name, pair->path);
 	if (target == ADAPTER_EMBEDDING && !pair->embeds)
 		return true;
+	if (target == ADAPTER_EMBEDDING && m->spec.tied && f->ties && !find_pair(f, "lm_head"))
+		return error_set(
+			err, ERROR_UNSUPPORTED,
+			"%s: tensor %s is meant for the output matrix, too (ensure_weight_tying), and there is "
+			"no pair of lm_head",
+			f->weights.label, pair->a.name);
 	if (pair->magnitude.name && (pair->embeds || !f->merges))
 		return error_set(err, ERROR_UNSUPPORTED, "%s: tensor %s: magnitudes (DoRA) of %s are not done",
 		                 f->weights.label, pair->magnitude.name, pair->path);

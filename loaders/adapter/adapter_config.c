@@ -23,6 +23,7 @@ static const char *const harmless[] = {
 	"megatron_core",
 	"runtime_config",
 	"eva_config",
+	"velora_config",
 	"loftq_config",
 	"corda_config",
 	"lora_ga_config",
@@ -55,6 +56,9 @@ static const struct {
 	{ "layer_replication", "layers that are used several times" },
 	{ "use_qalora", "inputs that are averaged by groups" },
 	{ "use_bdlora", "matrices of diagonal blocks" },
+	{ "kasa_config", "diagonals between A and B" },
+	{ "monteclora_config", "matrices drawn at random" },
+	{ "megatron_config", "layers of Megatron" },
 	{ "arrow_config", "a choice of adapters by token" },
 };
 
@@ -115,7 +119,7 @@ static bool read_number(const struct adapter_config *c, const char *name, double
 /* Beginnings that change the model's own weights when the adapter is loaded are refused. */
 static bool check_beginning(const struct adapter_config *c, struct error *err)
 {
-	static const char *const may[] = { "gaussian", "eva", "orthogonal" };
+	static const char *const may[] = { "gaussian", "eva", "orthogonal", "mica" };
 	const json_t *v = json_object_get(c->root, "init_lora_weights");
 
 	if (!v || json_is_null(v) || json_is_boolean(v))
@@ -123,7 +127,7 @@ static bool check_beginning(const struct adapter_config *c, struct error *err)
 	for (size_t i = 0; json_is_string(v) && i < sizeof may / sizeof *may; i++)
 		if (strcmp(json_string_value(v), may[i]) == 0)
 			return true;
-	return refuse_value(c, "init_lora_weights", v, "true, false, gaussian, eva or orthogonal", err);
+	return refuse_value(c, "init_lora_weights", v, "true, false, gaussian, eva, orthogonal or mica", err);
 }
 
 static bool check_parameters(const struct adapter_config *c, struct error *err)
@@ -265,41 +269,112 @@ static const json_t *pattern_of(const struct adapter_config *c, const char *name
 	return NULL;
 }
 
-/* Whether a list has the module's name, or its end. */
-static bool check_targets(const struct adapter_config *c, const char *path, struct error *err)
+/* Whether a field's list has the module's name, or its end; or whether its expression is all of the name. What is not
+ * known of an expression names nothing and leaves nothing out: *known is false. False: err. */
+static bool is_listed(const struct adapter_config *c, const char *field, const char *path, bool *listed, bool *known,
+                      struct error *err)
 {
-	const json_t *v = json_object_get(c->root, "target_modules");
-	bool listed = !json_is_array(v) || json_array_size(v) == 0;
+	const json_t *v = json_object_get(c->root, field);
+	char whole[1024];
+	bool bad = true;
 
+	*listed = false;
+	*known = json_is_array(v) && json_array_size(v) > 0;
+	if (v && !is_off(v) && !json_is_array(v) && !json_is_text(v))
+		return refuse_value(c, field, v, "names of modules", err);
 	for (size_t i = 0; json_is_array(v) && i < json_array_size(v); i++) {
 		const json_t *name = json_array_get(v, i);
 		if (!json_is_text(name))
-			return refuse_value(c, "target_modules", v, "names of modules", err);
-		listed |= is_named(json_string_value(name), path);
+			return refuse_value(c, field, v, "names of modules", err);
+		*listed |= is_named(json_string_value(name), path);
 	}
-	return listed ||
-	       error_set(err, ERROR_FORMAT, "%s: target_modules leaves out %s, which has tensors", c->label, path);
+	if (json_is_text(v) && *json_string_value(v) && strcmp(json_string_value(v), "all-linear") != 0 &&
+	    snprintf(whole, sizeof whole, "^(?:%s)$", json_string_value(v)) < (int)sizeof whole) {
+		*listed = adapter_names(whole, path, &bad);
+		*known = !bad;
+	}
+	return true;
 }
 
-/* The number behind ".layers." or the like; -1: none. */
-static long layer_of(const char *path)
+static bool check_targets(const struct adapter_config *c, const char *path, struct error *err)
 {
-	for (const char *p = path; (p = strchr(p, '.')); p++)
-		if (p[1] >= '0' && p[1] <= '9')
-			return strtol(p + 1, NULL, 10);
+	bool listed, known;
+
+	if (!is_listed(c, "target_modules", path, &listed, &known, err))
+		return false;
+	if (known && !listed)
+		return error_set(err, ERROR_FORMAT, "%s: target_modules leaves out %s, which has tensors", c->label,
+		                 path);
+	if (!is_listed(c, "exclude_modules", path, &listed, &known, err))
+		return false;
+	if (known && listed)
+		return error_set(err, ERROR_FORMAT, "%s: exclude_modules has %s, which has tensors", c->label, path);
+	if (!is_listed(c, "modules_to_save", path, &listed, &known, err))
+		return false;
+	return !known || !listed ||
+	       error_set(err, ERROR_FORMAT, "%s: modules_to_save has %s, which has a pair of tensors", c->label, path);
+}
+
+/* The number of a path's first part that is one and has a part behind it; behind a part of that name, where there is a
+ * name. -1: none. */
+static long layer_of(const char *path, const char *name)
+{
+	for (const char *p = path; (p = strchr(p, '.')); p++) {
+		char *end;
+		const size_t n = name ? strlen(name) : 0;
+		const bool named =
+			!name || ((size_t)(p - path) > n && p[-(ptrdiff_t)n - 1] == '.' && memcmp(p - n, name, n) == 0);
+		if (!named || p[1] < '0' || p[1] > '9')
+			continue;
+		const long number = strtol(p + 1, &end, 10);
+		if (*end == '.')
+			return number;
+	}
 	return -1;
+}
+
+/* By layers_pattern: a name, or the first of several that is there. */
+static bool find_layer(const struct adapter_config *c, const char *path, long *layer, struct error *err)
+{
+	static const char field[] = "layers_pattern";
+	const json_t *v = json_object_get(c->root, field);
+
+	*layer = -1;
+	if (!v || is_off(v)) {
+		*layer = layer_of(path, NULL);
+		return true;
+	}
+	if (json_is_text(v)) {
+		*layer = layer_of(path, json_string_value(v));
+		return true;
+	}
+	if (!json_is_array(v))
+		return refuse_value(c, field, v, "a name, or a list of names", err);
+	for (size_t i = 0; i < json_array_size(v) && *layer < 0; i++) {
+		if (!json_is_text(json_array_get(v, i)))
+			return refuse_value(c, field, v, "a name, or a list of names", err);
+		*layer = layer_of(path, json_string_value(json_array_get(v, i)));
+	}
+	return true;
 }
 
 static bool check_layers(const struct adapter_config *c, const char *path, struct error *err)
 {
 	const json_t *v = json_object_get(c->root, "layers_to_transform");
-	const long layer = layer_of(path);
-	bool listed = !v || json_is_null(v) || (json_is_integer(v) && json_integer_value(v) == layer);
+	long layer;
 
-	if (v && !json_is_null(v) && !json_is_integer(v) && !json_is_array(v))
+	if (!v || json_is_null(v) || (json_is_array(v) && json_array_size(v) == 0))
+		return true;
+	if (!json_is_integer(v) && !json_is_array(v))
 		return refuse_value(c, "layers_to_transform", v, "a number, or a list of numbers", err);
-	for (size_t i = 0; json_is_array(v) && i < json_array_size(v); i++)
+	if (!find_layer(c, path, &layer, err))
+		return false;
+	bool listed = json_is_integer(v) && json_integer_value(v) == layer;
+	for (size_t i = 0; json_is_array(v) && i < json_array_size(v); i++) {
+		if (!json_is_integer(json_array_get(v, i)))
+			return refuse_value(c, "layers_to_transform", v, "a number, or a list of numbers", err);
 		listed |= json_integer_value(json_array_get(v, i)) == layer;
+	}
 	return listed ||
 	       error_set(err, ERROR_FORMAT, "%s: layers_to_transform leaves out %s, which has tensors", c->label, path);
 }

@@ -211,3 +211,115 @@ void test_refused_folders(void **unused)
 	assert_int_equal(system(line), 0);
 	jit_model_close(m);
 }
+
+/* Every field that peft 0.20 writes for LoRA: what it may be, and what is refused by its name. A row without a field's
+ * value is a pair of the model's first queries. */
+#define OPENS(value) \
+	{ \
+		value, NULL \
+	}
+static const struct {
+	const char *config, *says;
+} fields[] = {
+	OPENS("\"r\":4"),
+	{ "\"r\":5", "the rank of model.layers.0.self_attn.q_proj is 5" },
+	OPENS("\"target_modules\":null"),
+	OPENS("\"target_modules\":\"all-linear\""),
+	OPENS("\"target_modules\":\".*(q|v)_proj\""),
+	OPENS("\"target_modules\":\"(?!x).*_proj\""),
+	{ "\"target_modules\":\".*v_proj\"", "target_modules leaves out model.layers.0.self_attn.q_proj" },
+	{ "\"target_modules\":\"q_proj\"", "target_modules leaves out model.layers.0.self_attn.q_proj" },
+	{ "\"target_modules\":7", "target_modules is 7, expected names" },
+	OPENS("\"exclude_modules\":[\"v_proj\"]"),
+	OPENS("\"exclude_modules\":\"q_proj\""),
+	{ "\"exclude_modules\":[\"q_proj\"]", "exclude_modules has model.layers.0.self_attn.q_proj" },
+	{ "\"exclude_modules\":\".*q_proj\"", "exclude_modules has model.layers.0.self_attn.q_proj" },
+	{ "\"exclude_modules\":true", "exclude_modules is true, expected names" },
+	OPENS("\"lora_alpha\":-3"),
+	{ "\"lora_alpha\":\"8\"", "lora_alpha is \"8\", expected a number" },
+	OPENS("\"lora_dropout\":0.5"),
+	OPENS("\"fan_in_fan_out\":true"),
+	OPENS("\"bias\":\"none\""),
+	{ "\"bias\":\"some\"", "bias is \"some\"" },
+	OPENS("\"use_rslora\":true"),
+	{ "\"use_rslora\":2", "use_rslora is 2, expected true or false" },
+	OPENS("\"modules_to_save\":[]"),
+	{ "\"modules_to_save\":[\"norm\"]", "modules_to_save has norm, of which there is no tensor" },
+	{ "\"modules_to_save\":[\"q_proj\"]",
+	  "modules_to_save has model.layers.0.self_attn.q_proj, which has a pair of tensors" },
+	OPENS("\"init_lora_weights\":\"mica\""),
+	OPENS("\"init_lora_weights\":\"orthogonal\""),
+	{ "\"init_lora_weights\":\"olora\"", "init_lora_weights is \"olora\"" },
+	{ "\"init_lora_weights\":\"pissa_niter_4\"", "init_lora_weights is \"pissa_niter_4\"" },
+	{ "\"init_lora_weights\":\"corda\"", "init_lora_weights is \"corda\"" },
+	{ "\"init_lora_weights\":\"loftq\"", "init_lora_weights is \"loftq\"" },
+	{ "\"init_lora_weights\":\"lora_ga\"", "init_lora_weights is \"lora_ga\"" },
+	OPENS("\"layers_to_transform\":[]"),
+	OPENS("\"layers_to_transform\":[1,0]"),
+	{ "\"layers_to_transform\":[\"0\"]", "layers_to_transform is [\"0\"], expected a number" },
+	OPENS("\"layers_pattern\":\"blocks\""),
+	OPENS("\"layers_pattern\":\"layers\",\"layers_to_transform\":[0]"),
+	OPENS("\"layers_pattern\":[\"h\",\"layers\"],\"layers_to_transform\":[0]"),
+	{ "\"layers_pattern\":[\"h\"],\"layers_to_transform\":[0]", "layers_to_transform leaves out" },
+	{ "\"layers_pattern\":\"ayers\",\"layers_to_transform\":[0]", "layers_to_transform leaves out" },
+	{ "\"layers_pattern\":3,\"layers_to_transform\":[0]", "layers_pattern is 3, expected a name" },
+	{ "\"layers_pattern\":[3],\"layers_to_transform\":[0]", "layers_pattern is [3], expected a name" },
+	OPENS("\"rank_pattern\":{\"v_proj\":9}"),
+	{ "\"rank_pattern\":{\"q_proj\":9}", "the rank of model.layers.0.self_attn.q_proj is 9" },
+	OPENS("\"alpha_pattern\":{\"q_proj\":9}"),
+	{ "\"alpha_pattern\":3", "alpha_pattern is 3, expected an object" },
+	OPENS("\"megatron_config\":null"),
+	{ "\"megatron_config\":{\"tp\":2}", "megatron_config is set: layers of Megatron are not done" },
+	OPENS("\"megatron_core\":\"megatron.core\""),
+	OPENS("\"trainable_token_indices\":[]"),
+	{ "\"trainable_token_indices\":{\"embed_tokens\":[1]}", "trainable_token_indices is set: rows of" },
+	OPENS("\"loftq_config\":{\"loftq_bits\":4}"),
+	OPENS("\"eva_config\":{\"rho\":2}"),
+	OPENS("\"corda_config\":{\"corda_method\":\"ipm\"}"),
+	OPENS("\"lora_ga_config\":{\"scale\":\"stable\"}"),
+	OPENS("\"use_dora\":false"),
+	{ "\"use_dora\":true", "use_dora is true, but model.layers.0.self_attn.q_proj has no magnitude" },
+	OPENS("\"velora_config\":{\"num_groups\":64}"),
+	OPENS("\"alora_invocation_tokens\":[5,6]"),
+	{ "\"alora_invocation_tokens\":[5.5]", "alora_invocation_tokens is [5.5], expected a list" },
+	OPENS("\"use_qalora\":false,\"qalora_group_size\":16"),
+	{ "\"use_qalora\":true", "use_qalora is set: inputs that are averaged by groups are not done" },
+	{ "\"monteclora_config\":{\"num_samples\":8}", "monteclora_config is set: matrices drawn at random are not" },
+	{ "\"layer_replication\":[[0,2],[1,3]]", "layer_replication is set: layers that are used several times" },
+	OPENS("\"runtime_config\":{\"ephemeral_gpu_offload\":false}"),
+	OPENS("\"lora_bias\":false"),
+	{ "\"lora_bias\":true", "lora_bias is true, but model.layers.0.self_attn.q_proj has no bias" },
+	OPENS("\"target_parameters\":[\"q_proj.weight\"]"),
+	{ "\"target_parameters\":[\"v_proj.weight\"]",
+	  "target_parameters has v_proj.weight, of which there is no tensor" },
+	{ "\"use_bdlora\":{\"nblocks\":2}", "use_bdlora is set: matrices of diagonal blocks are not done" },
+	{ "\"arrow_config\":{\"top_k\":3}", "arrow_config is set: a choice of adapters by token" },
+	{ "\"kasa_config\":{\"beta\":1}", "kasa_config is set: diagonals between A and B are not done" },
+	OPENS("\"ensure_weight_tying\":true"),
+	OPENS("\"task_type\":\"CAUSAL_LM\",\"auto_mapping\":{\"base_model_class\":\"X\"},\"peft_version\":\"0.20.0\""),
+	OPENS("\"base_model_name_or_path\":\"x\",\"revision\":\"main\",\"inference_mode\":true"),
+};
+
+void test_fields(void **unused)
+{
+	static const struct lora_module queries = { "model.layers.0.self_attn.q_proj", 256, 256 },
+					embedding = { "model.embed_tokens", 256, 4096 };
+	char folder[] = "/tmp/t_adapters-XXXXXX", model[1024], line[200];
+
+	jit_model *m = open_model(source_path(model, "models/tale-q8_0.gguf"), "cpu", false);
+	assert_non_null(mkdtemp(folder));
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+		snprintf(line, sizeof line, ", %s", fields[i].config);
+		lora_folder(folder, &(struct lora_written){ &queries, 1, 4, 0.1f, 1, line, NULL });
+		expect(m, folder, fields[i].says);
+	}
+	/* The model has one matrix for its embedding and its output. */
+	lora_folder(folder, &(struct lora_written){ &embedding, 1, 4, 0.1f, 1, NULL, NULL });
+	expect(m, folder, NULL);
+	lora_folder(folder,
+	            &(struct lora_written){ &embedding, 1, 4, 0.1f, 1, ", \"ensure_weight_tying\": true", NULL });
+	expect(m, folder, "is meant for the output matrix, too (ensure_weight_tying)");
+	snprintf(line, sizeof line, "rm -rf '%s'", folder);
+	assert_int_equal(system(line), 0);
+	jit_model_close(m);
+}

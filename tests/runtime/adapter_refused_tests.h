@@ -4,5 +4,7 @@
 
 void test_refused_gguf(void **unused);
 void test_refused_folders(void **unused);
+/* Every field of an adapter_config.json. */
+void test_fields(void **unused);
 
 #endif

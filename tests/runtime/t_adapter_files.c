@@ -218,7 +218,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refused_files), cmocka_unit_test(test_refused_modules),
 		cmocka_unit_test(test_names),         cmocka_unit_test(test_changed_bytes),
-		cmocka_unit_test(test_refused_gguf),  cmocka_unit_test(test_refused_folders)
+		cmocka_unit_test(test_refused_gguf),  cmocka_unit_test(test_refused_folders),
+		cmocka_unit_test(test_fields)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
