@@ -9,6 +9,7 @@
  *   jitserve_settings.c the same from a file and the environment; which models are named
  *   jitserve_fingerprint.c  what names a model
  *   jitserve_probe.c    whether a server is ready
+ *   jitserve_failure.c  what becomes of a model whose device has failed
  *   jitserve_ranks.c    a model that several processes compute together
  *
  * Everything said to a person goes to stderr; stdout carries what --replay reproduces and nothing else.
@@ -26,7 +27,7 @@
 #include "programs/common/draft_model.h"
 #include "server/engine/models.h"
 
-/* Exit status: ended as asked; failed; a wrong command line; --exit-on-device-failure. */
+/* Exit status: ended as asked; failed; a wrong command line; --on-device-failure exit. */
 enum { SERVE_DONE, SERVE_FAILED, SERVE_USAGE, SERVE_NO_DEVICE };
 
 enum { SERVE_MAX_MODELS = MODELS_MAX };
@@ -47,9 +48,9 @@ struct serve_arguments {
 	const char *models_dir, *presets_dir, *keep_alive, *lora_dir, *mmproj, *image_dir, *image_hosts, *image_with;
 	double keep; /* seconds; below 0: for good */
 	const char *slot_save, *template_file, *replay, *pooling, *reasoning, *reasoning_format, *reasoning_message,
-		*kv_type, *numerics, *speculate, *pull_with, *ranks, *split;
-	bool additional, offline, exit_on_device_failure, no_page, no_slots, verbose, spm_infill, no_replay, insecure,
-		quiet, sealed, no_cache, probe, lora_unapplied, no_images;
+		*kv_type, *numerics, *on_failure, *speculate, *pull_with, *ranks, *split;
+	bool additional, offline, exit_on_failure, no_page, no_slots, verbose, spm_infill, no_replay, insecure, quiet,
+		sealed, no_cache, probe, lora_unapplied, no_images;
 };
 extern struct serve_arguments serve;
 
@@ -64,8 +65,13 @@ int serve_probe(void);
 int serve_run(void);
 /* The model's, with all weights read. False: err. */
 bool serve_fingerprint(jit_model *m, uint64_t *out, struct error *err);
-/* What any model is opened with. */
-jit_model_options serve_model_options(void);
+/* What the model is opened with; its device, and those that compute for it. */
+jit_model_options serve_model_options(const struct served *m);
+const char *serve_device_of(const struct served *m);
+/* With --on-device-failure; what the options rule out, as a sentence; NULL: nothing. */
+const char *serve_failure_refused(void);
+/* Whether a model whose device has failed is opened again on the CPU. */
+bool serve_moves(void);
 /* jitserve_ranks.c, with --ranks. What the options rule out, as a sentence; NULL: nothing. */
 const char *serve_ranks_refused(void);
 /* Opens the model on all ranks, before this process has other threads. False: err, or this is another rank than 0,

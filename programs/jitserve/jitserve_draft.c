@@ -22,7 +22,7 @@ const char *serve_draft_refused(void)
 bool serve_draft_enter(const struct served *m, const struct models *all, jit_cancel *c, jit_batch_options *o,
                        jit_error *err)
 {
-	jit_model_options mo = serve_model_options();
+	jit_model_options mo = serve_model_options(m);
 
 	if (!serve.draft.model || m != all->list || m->info.encodes)
 		return true;

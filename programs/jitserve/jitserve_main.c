@@ -49,9 +49,14 @@ static void on_stop(int sig)
 
 void serve_device_failed(void *user, const char *why)
 {
-	const struct served *m = user;
+	struct served *m = user;
 
-	if (atomic_exchange(&no_device, serve.exit_on_device_failure || serve.ranks))
+	if (serve_moves()) {
+		if (loader_move(models.loader, m, why))
+			fprintf(stderr, "jitserve: the model %s is opened again on the CPU: %s.\n", m->name, why);
+		return;
+	}
+	if (atomic_exchange(&no_device, serve.exit_on_failure || serve.ranks))
 		return;
 	fprintf(stderr, "jitserve: the model %s cannot be computed any more: %s.\n", m->name, why);
 	if (atomic_load(&no_device))
@@ -241,6 +246,8 @@ int serve_run(void)
 		return serve_usage("--alias was given more often than there are models");
 	if (serve_ranks_refused())
 		return serve_usage(serve_ranks_refused());
+	if (serve_failure_refused())
+		return serve_usage(serve_failure_refused());
 	if (serve_draft_refused())
 		return serve_usage(serve_draft_refused());
 	if (!listen_for_signals(&je))

@@ -41,9 +41,9 @@ static int on_progress(void *user, uint64_t done, uint64_t total)
 	return loader_progress(server->models->loader, user, done, total) ? 0 : 1;
 }
 
-jit_model_options serve_model_options(void)
+jit_model_options serve_model_options(const struct served *m)
 {
-	return JIT_MODEL_OPTIONS(.device = serve.device, .isa = serve.isa, .threads = (int)serve.threads,
+	return JIT_MODEL_OPTIONS(.device = serve_device_of(m), .isa = serve.isa, .threads = (int)serve.threads,
 	                         .sealed = serve.sealed, .cache_dir = serve.no_cache ? "" : serve.cache_dir,
 	                         .bounded_numerics = numerics_option(serve.numerics), .ranks = serve.ranks,
 	                         .split = serve.split);
@@ -51,11 +51,12 @@ jit_model_options serve_model_options(void)
 
 static bool open_weights(struct served *m, jit_error *err)
 {
-	jit_model_options o = serve_model_options();
+	jit_model_options o = serve_model_options(m);
 
 	o.progress = on_progress;
 	o.progress_user = m;
 	o.cancel = cancel;
+	m->device = o.device;
 	m->model = serve.ranks ? serve_ranks_take(err) : jit_model_open(m->path, &o, err);
 	m->info = JIT_MODEL_INFO();
 	if (!m->model || jit_model_get_info(m->model, &m->info, err) != JIT_OK)
@@ -71,7 +72,7 @@ static bool open_weights(struct served *m, jit_error *err)
 		snprintf(err->message, sizeof err->message,
 		         "--numerics bounded: on the device %s answers would depend on how their prompts are cut, so "
 		         "that it must be exact there",
-		         serve.device);
+		         serve_device_of(m));
 		return false;
 	}
 	/* It is the same each time, and outlives the model in lists. */
@@ -259,7 +260,7 @@ static void tell_context(const struct served *m, const struct batcher_numbers *n
 	        m->name, context, why, (double)n->batch.pages * 128 / context, facts_size(bytes, n->batch.kv_bytes));
 }
 
-static bool open_model(struct served *m, jit_error *err)
+static bool open_on_device(struct served *m, jit_error *err)
 {
 	struct batcher_numbers n;
 
@@ -274,6 +275,25 @@ static bool open_model(struct served *m, jit_error *err)
 	           (m->adapters ? served_adapters_bytes(m->adapters) : 0);
 	tell_context(m, &n);
 	return true;
+}
+
+/* A model that comes later and finds that its device has failed is opened on the CPU, too. At the start that is an
+ * error: then the command line may be wrong. */
+static bool open_model(struct served *m, jit_error *err)
+{
+	const bool known = m->lost[0];
+
+	if (open_on_device(m, err)) {
+		if (known && !serve.quiet)
+			fprintf(stderr, "jitserve: the model %s is computed on the CPU from now on.\n", m->name);
+		return true;
+	}
+	if (err->code != JIT_ERROR_DEVICE || known || !serve_moves() || atomic_load(&server->state) != SERVER_READY ||
+	    !loader_move(server->models->loader, m, err->message))
+		return false;
+	fprintf(stderr, "jitserve: the model %s is opened on the CPU: %s.\n", m->name, err->message);
+	*err = (jit_error){ 0 };
+	return open_on_device(m, err);
 }
 
 /* What weights take is about what their files have; those that grow are seen when they are there. */

@@ -379,11 +379,7 @@ static const struct option_row rows[] = {
 	  .help = "time that running requests have to end when the server is asked to stop (30)",
 	  .high = 3600,
 	  .target = &serve.stop_seconds },
-	{ .name = "exit-on-device-failure",
-	  .kind = OPTION_FLAG,
-	  .help = "end with status 3 once a card has failed for good, so that the server is started anew; else it goes "
-	          "on, /readyz and requests that need the card get status 503 with the reason",
-	  .target = &serve.exit_on_device_failure },
+#include "programs/jitserve/options_failure.def"
 #define SAMPLING serve.sampling
 #include "programs/common/sampling_rows.def"
 	{ .name = "additional-properties",
@@ -441,7 +437,7 @@ static struct option_program program = {
 		    "jitserve model.gguf --host 0.0.0.0 --api-key-file keys.txt\n"
 		    "curl http://127.0.0.1:8080/v1/models",
 	.exit_status = ".TP\n0\nEnded as asked.\n.TP\n1\nSomething failed.\n.TP\n2\nThe command line is wrong."
-		       "\n.TP\n3\nA card has failed, with --exit-on-device-failure; or a rank, with --ranks.",
+		       "\n.TP\n3\nA card has failed, with --on-device-failure exit; or a rank, with --ranks.",
 	.environment =
 		".TP\n.B LISTEN_FDS, LISTEN_PID\nA socket from systemd, which is used instead of --host and --port.\n"
 		".TP\n.B NOTIFY_SOCKET\nWhere systemd is told that the server is ready, and that it stops.\n"

@@ -29,7 +29,7 @@ static int on_progress(void *user, uint64_t done, uint64_t total)
 
 bool serve_ranks_open(const char *path, int *status, struct error *err)
 {
-	jit_model_options o = serve_model_options();
+	jit_model_options o = serve_model_options(NULL);
 	jit_error e = { 0 };
 	struct progress bar;
 

@@ -16,7 +16,7 @@ enum { USUAL_IMAGES = 64, USUAL_MP = 32, USUAL_MIB = 256 };
 static bool open_file(const struct served *m, const char *file, struct sight_options *o, jit_error *err)
 {
 	o->compute = jit_compute_open(
-		&JIT_COMPUTE_OPTIONS(.device = serve.device, .isa = serve.isa, .threads = (int)serve.threads,
+		&JIT_COMPUTE_OPTIONS(.device = serve_device_of(m), .isa = serve.isa, .threads = (int)serve.threads,
 	                             .cache_dir = serve.no_cache ? "" : serve.cache_dir, .sealed = serve.sealed),
 		err);
 	o->encoder = o->compute ? jit_image_encoder_open(m->model, o->compute, m->path, file, err) : NULL;
@@ -53,6 +53,8 @@ bool serve_sight_enter(struct served *m, jit_error *err)
 		.cache_bytes = (serve_given("image-cache") ? (uint64_t)serve.image_mib : USUAL_MIB) << 20,
 		.queue = (unsigned)(serve.parallel + serve.queue),
 		.folder = serve.image_dir,
+		.device_failed = serve_device_failed,
+		.user = m,
 		.hosts = serve.image_hosts,
 		.fetcher = serve.image_with ? serve.image_with : "jitpull"
 	};

@@ -87,6 +87,8 @@ static const struct {
 	{ "jitserve_answers_started_total", "counter", "Answers that were begun.", N(started) },
 	{ "jitserve_answers_ended_total", "counter", "Answers that came to their end.", N(ended) },
 	{ "jitserve_answers_failed_total", "counter", "Answers that failed.", N(failed) },
+	{ "jitserve_answers_lost_total", "counter", "Of these, answers under which the model's device failed.",
+	  N(lost) },
 	{ "jitserve_answers_cancelled_total", "counter", "Answers whose client left.", N(cancelled) },
 	{ "jitserve_answers_dropped_total", "counter", "Answers whose client read too slowly.", N(dropped) },
 	{ "jitserve_answers_refused_total", "counter", "Answers for which the queue was full.", N(refused) },
@@ -199,14 +201,16 @@ static void put_models(struct bytes *b, const struct all_told *all)
 		{ "jitserve_model_bytes", "gauge", "Memory that a model may take, with its KV cache." },
 		{ "jitserve_model_loads_total", "counter", "How often a model was loaded." },
 		{ "jitserve_device_failed", "gauge", "1 for models whose device has failed for good." },
+		{ "jitserve_moved_to_cpu", "gauge", "1 for models that the CPU computes, as their device has failed." },
 	};
 
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 5; i++) {
 		put_help(b, of_models[i].name, of_models[i].type, of_models[i].help);
 		for (size_t m = 0; m < all->n; m++) {
 			const struct model_status *s = &all->one[m].s;
 			const uint64_t value[] = { s->state == MODEL_LOADED, s->bytes, s->loads,
-				                   s->failure.code != JIT_OK };
+				                   s->failure.code != JIT_OK || s->lost[0],
+				                   s->state == MODEL_LOADED && s->lost[0] && !s->moves };
 			put_name(b, of_models[i].name, all->one[m].model->name);
 			bytes_print(b, "} %" PRIu64 "\n", value[i]);
 		}

@@ -11,19 +11,49 @@
 
 bool answer_live(struct exchange *x) { return exchange_json(x, strdup("{\"status\":\"ok\"}")); }
 
-/* No model's device has failed for good. */
-static bool has_devices(struct exchange *x)
+static bool refuse_failed(struct exchange *x, const struct served *m, const struct model_status *s)
+{
+	return refuse(&x->refusal, 503, NULL,
+	              s->moves ? "The model %s is being opened on the CPU: %s"
+	                       : "The model %s cannot be computed any more: %s",
+	              m->name, s->lost[0] ? s->lost : s->failure.message);
+}
+
+static void add_once(json_t *list, const char *device)
+{
+	size_t i;
+	json_t *one;
+
+	json_array_foreach(list, i, one) if (strcmp(json_string_value(one), device) == 0) return;
+	json_array_append_new(list, json_string(device));
+}
+
+/* Which devices compute the models that are in memory, and which models have lost theirs. False: one is computed by
+ * none. */
+static bool answer_devices(struct exchange *x)
 {
 	const struct models *all = x->server->models;
+	json_t *devices = json_array(), *lost = json_array();
+	bool ok = true;
 
-	for (size_t i = 0; i < all->n; i++) {
+	for (size_t i = 0; ok && i < all->n; i++) {
+		const struct served *m = &all->list[i];
 		struct model_status s;
-		loader_status(all->loader, &all->list[i], &s);
-		if (s.failure.code)
-			return refuse(&x->refusal, 503, NULL, "The model %s cannot be computed any more: %s",
-			              all->list[i].name, s.failure.message);
+		loader_status(all->loader, m, &s);
+		if (s.failure.code || s.moves)
+			ok = refuse_failed(x, m, &s);
+		if (s.state == MODEL_LOADED)
+			add_once(devices, s.device);
+		if (s.state == MODEL_LOADED && s.lost[0])
+			json_array_append_new(lost, json_pack("{s:s, s:s, s:s}", "model", m->name, "device", s.device,
+			                                      "why", s.lost));
 	}
-	return true;
+	json_t *said = json_pack("{s:s, s:o, s:o}", "status", "ok", "devices", devices, "lost", lost);
+	if (!ok) {
+		json_decref(said);
+		return false;
+	}
+	return exchange_json(x, json_write(said));
 }
 
 bool answer_health(struct exchange *x)
@@ -32,7 +62,7 @@ bool answer_health(struct exchange *x)
 	int state = atomic_load(&s->state);
 
 	if (state == SERVER_READY)
-		return has_devices(x) && exchange_json(x, strdup("{\"status\":\"ok\"}"));
+		return answer_devices(x);
 	if (state == SERVER_STOPPING)
 		return refuse(&x->refusal, 503, NULL, "The server is stopping.");
 	uint64_t done = atomic_load(&s->loaded), all = atomic_load(&s->to_load);

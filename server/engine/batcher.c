@@ -291,8 +291,12 @@ static void check_device(struct batcher *e)
 	e->dead = true;
 	pthread_mutex_lock(&e->lock);
 	e->failure = why;
+	const uint64_t failed_before = e->numbers.failed;
 	pthread_mutex_unlock(&e->lock);
 	fail_everyone(e, why.message);
+	pthread_mutex_lock(&e->lock);
+	e->numbers.lost += e->numbers.failed - failed_before;
+	pthread_mutex_unlock(&e->lock);
 	if (e->o.device_failed)
 		e->o.device_failed(e->o.user, why.message);
 }
@@ -341,8 +345,8 @@ static void *run(void *user)
 			step(e);
 		else if (!c && bits_pending(e->bits))
 			bits_step(e->bits);
-		sweep(e);
 		check_device(e);
+		sweep(e);
 		keep_numbers(e);
 	}
 	fail_everyone(e, "The server is stopping.");

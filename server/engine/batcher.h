@@ -29,6 +29,7 @@ struct batcher_options {
 struct batcher_numbers {
 	unsigned running, waiting;
 	uint64_t started, ended, failed, cancelled, dropped, refused; /* choices */
+	uint64_t lost; /* of those that failed: the device failed under them */
 	uint64_t prompt_tokens, reused_tokens, generated_tokens, drafted, accepted;
 	uint64_t draft_requests, draft_proposed, draft_accepted;
 	double prompt_seconds, decode_seconds, draft_seconds; /* summed over choices */

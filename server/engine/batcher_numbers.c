@@ -27,6 +27,7 @@ void batcher_numbers_add(struct batcher_numbers *to, const struct batcher_number
 	to->started += past->started;
 	to->ended += past->ended;
 	to->failed += past->failed;
+	to->lost += past->lost;
 	to->cancelled += past->cancelled;
 	to->dropped += past->dropped;
 	to->refused += past->refused;

@@ -1,5 +1,6 @@
 /* server/engine/leases.c - requests that hold a model, or wait for one; and those that say how long it stays. */
 #include <stdint.h>
+#include <stdio.h>
 
 #include "runtime/host/system.h"
 #include "server/engine/loader_parts.h"
@@ -124,10 +125,26 @@ bool loader_unload(struct loader *l, struct served *m, bool gives_up)
 	p->given_up |= opens;
 	if (there) {
 		p->away = p->leaving = true;
+		p->moves = false; /* it is opened when it is asked for */
 		pthread_cond_signal(&l->changed);
 	}
 	pthread_mutex_unlock(&l->lock);
 	return there || opens;
+}
+
+bool loader_move(struct loader *l, struct served *m, const char *why)
+{
+	struct model_slot *p = loader_slot(l, m);
+
+	pthread_mutex_lock(&l->lock);
+	const bool first = !m->lost[0];
+	if (first) {
+		snprintf(m->lost, sizeof m->lost, "%s", why);
+		p->moves = p->leaving = p->state != MODEL_LOADING; /* one that is being opened is told */
+		pthread_cond_signal(&l->changed);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return first;
 }
 
 bool loader_forget(struct loader *l, struct served *m)

@@ -193,7 +193,7 @@ static bool make_one_leave(struct loader *l, const struct served *m, bool reques
 static void all_stay(struct loader *l)
 {
 	for (size_t i = 0; i < l->all->n; i++)
-		l->model_slot[i].leaving = l->model_slot[i].away;
+		l->model_slot[i].leaving = l->model_slot[i].away || l->model_slot[i].moves;
 }
 
 static size_t count_others(const struct loader *l, const struct model_slot *mine)
@@ -252,7 +252,7 @@ static bool open_model(struct loader *l, struct served *m, jit_error *err)
 	struct model_slot *p = loader_slot(l, m);
 	uint64_t bytes = p->bytes ? p->bytes : l->o.estimate(m);
 
-	p->given_up = false;
+	p->given_up = p->moves = false;
 	if (!make_room(l, m, bytes, l->started)) {
 		say_too_large(l, m, bytes, err);
 		return false;
@@ -277,6 +277,7 @@ static bool open_model(struct loader *l, struct served *m, jit_error *err)
 	}
 	p->failure = (jit_error){ 0 };
 	p->info = m->info;
+	p->device = m->device;
 	p->context = batcher_context(m->batcher);
 	p->used = ++l->clock;
 	p->keep = l->o.keep;
@@ -326,9 +327,40 @@ static void load(struct loader *l, struct served *m)
 	refuse_some(l, m, status_of(err.code), err.message);
 }
 
+/* ---- models whose device has failed */
+
+static struct model_slot *find_moving(struct loader *l)
+{
+	for (size_t i = 0; i < l->all->n; i++)
+		if (l->model_slot[i].moves && !l->all->list[i].gone)
+			return &l->model_slot[i];
+	return NULL;
+}
+
+/* It is opened at once: a server that says it is not ready would get no request to open it for. Where that fails, the
+ * device's sentence stays, and each request tries again. */
+static void move(struct loader *l, struct model_slot *p)
+{
+	struct served *m = &l->all->list[p - l->model_slot];
+	jit_error err = { 0 };
+
+	if (p->state == MODEL_LOADED && p->held) {
+		wait_a_moment(l);
+		return;
+	}
+	if (p->state == MODEL_LOADED)
+		close_model(l, p);
+	if (l->ends || open_model(l, m, &err))
+		return;
+	p->failed = !p->given_up;
+	if (p->failed)
+		fprintf(stderr, "jitserve: %s: %s\n", m->name, err.message);
+}
+
 static void *run(void *user)
 {
 	struct loader *l = user;
+	struct model_slot *moving;
 
 	system_thread_began();
 	pthread_mutex_lock(&l->lock);
@@ -336,6 +368,8 @@ static void *run(void *user)
 		settle_some(l);
 		if (l->first)
 			load(l, l->first->model);
+		else if ((moving = find_moving(l)))
+			move(l, moving);
 		else
 			see_who_leaves(l);
 	}
@@ -361,8 +395,11 @@ void loader_status(struct loader *l, const struct served *m, struct model_status
 		.bytes = p->state == MODEL_AWAY ? 0 : p->bytes,
 		.loads = p->loads,
 		.info = p->info,
-		.context = p->context
+		.context = p->context,
+		.device = p->device,
+		.moves = p->moves || (p->state == MODEL_LOADING && p->failure.code)
 	};
+	memcpy(out->lost, m->lost, sizeof out->lost);
 	if (p->counts) {
 		batcher_get_numbers(m->batcher, &out->numbers);
 		sight_get_numbers(m->sight, &out->seen);

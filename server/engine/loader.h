@@ -73,6 +73,10 @@ void loader_keep(struct loader *l, struct served *m, double seconds);
 /* The model leaves as soon as nobody holds it, and takes no request before. gives_up: where it is being opened, that
  * ends. False: it is not in memory. */
 bool loader_unload(struct loader *l, struct served *m, bool gives_up);
+/* From the thread that found a model's device failed: why goes to m->lost, and the model is opened again as soon as
+ * nobody holds it; requests wait meanwhile. By loader_options.open it does the first alone. False: that was said
+ * before. */
+bool loader_move(struct loader *l, struct served *m, const char *why);
 /* Whether loader_options.stays: then the two above do nothing. */
 bool loader_stays(const struct loader *l);
 /* By loader_options.open, while it reads: how many bytes are there of all. False: it shall give up. */
@@ -97,6 +101,9 @@ struct model_status {
 	struct sight_numbers seen;      /* the same of pictures */
 	int context;                    /* of the last time it was open */
 	jit_error failure;              /* of its device, for good; code JIT_OK: there was none */
+	const char *device;             /* of the last time it was open; NULL: never */
+	bool moves;                     /* it is on its way to another device */
+	char lost[LOST_MAX];            /* how its first device failed; "": it computes there */
 	unsigned parallel;              /* answers that it computes together; 0: it is not open */
 };
 /* How many may be open at once; 0: any number. */

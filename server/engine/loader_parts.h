@@ -17,6 +17,7 @@ struct model_slot {
 	bool failed, leaving; /* leaving: it takes no new requests */
 	bool away;            /* it was asked to leave, and does when nobody holds it */
 	bool given_up;        /* LOADING: it was asked to leave */
+	bool moves;           /* its device has failed: it leaves, and is opened again at once */
 	double told;          /* LOADING: when listeners heard last how far it is */
 	double keep, idle;    /* as loader_options.keep; when it was held last, of system_seconds() */
 	unsigned held;
@@ -26,6 +27,7 @@ struct model_slot {
 	uint64_t loads;
 	jit_model_info info;
 	int context;
+	const char *device;            /* of the last time it was open */
 	struct batcher_numbers before; /* of the times before this one */
 	struct sight_numbers seen_before;
 	jit_error failure; /* of its device, when it was open last; code JIT_OK: there was none */

@@ -21,6 +21,9 @@
 struct batcher;
 struct sight;
 
+/* Bytes of the sentence that says how a device failed. */
+enum { LOST_MAX = sizeof((jit_error *)0)->message };
+
 /* Whether templates are told that the model shall reason. */
 enum reasoning { REASONING_TEMPLATE, REASONING_ON, REASONING_OFF };
 
@@ -38,6 +41,7 @@ struct served {
 	struct sight *sight;              /* its image encoder; NULL: it cannot see */
 	struct served_adapters *adapters; /* NULL: it has none, and none can be loaded */
 	bool sees;                        /* it has a sight, or had one when it was last in memory */
+	const char *device;               /* what computes it, as --device names it */
 	uint64_t bytes;                   /* of weights, and of what all its answers may keep of their tokens */
 	uint64_t fingerprint;             /* of weights and all else that decides bits; 0: not known */
 	const char *numerics, *kv;        /* their names */
@@ -61,6 +65,7 @@ struct served {
 	bool verbose;               /* answers say how they were generated */
 	bool suffix_first;          /* around a gap, whatever the model's family was taught */
 	bool keeps_reasoning;       /* in the answer's text, where a request does not say */
+	char lost[LOST_MAX];        /* how its first device failed, for loader_move(); "": it has not */
 	jit_model_info info;
 	char description[200]; /* what info points to */
 	jit_sampling sampling; /* for what a request does not say; what it points to lives as long as the model */

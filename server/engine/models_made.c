@@ -57,6 +57,7 @@ struct served *models_entry(struct models *all, const char *path, const char *na
 		m->description[0] = 0;
 		m->info = JIT_MODEL_INFO();
 		m->fingerprint = 0;
+		m->lost[0] = 0;
 		if (m->adapters)
 			served_adapters_clear(m->adapters);
 		snprintf(m->name, sizeof m->name, "%s", name);

@@ -7,7 +7,9 @@
 
 #include "base/array.h"
 #include "include/jitrun_graph.h"
+#include "runtime/device/device.h"
 #include "runtime/host/system.h"
+#include "runtime/kernels/compute.h"
 #include "server/engine/batcher.h"
 #include "server/engine/choice.h"
 
@@ -37,7 +39,7 @@ struct sight {
 	uint64_t clock, pixels;
 	struct sight_numbers numbers;
 	pthread_t thread;
-	bool started;
+	bool started, dead; /* dead: the device computes no more; the thread's own */
 };
 
 static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is no memory for this request."); }
@@ -158,6 +160,19 @@ static bool see(struct sight *s, jit_image **image, struct error *err)
 	return true;
 }
 
+/* Whatever failed: whether the device computes no more. */
+static void check_device(struct sight *s)
+{
+	struct device *d = s->o.compute->device;
+	struct error why = { 0 };
+
+	if (s->dead || !d->alive || d->alive(d, &why))
+		return;
+	s->dead = true;
+	if (s->o.device_failed)
+		s->o.device_failed(s->o.user, why.text);
+}
+
 static void see_all(struct sight *s, struct task *t)
 {
 	struct refusal r = { 0 };
@@ -169,6 +184,7 @@ static void see_all(struct sight *s, struct task *t)
 	if (!ok) {
 		refuse(&r, err.code == ERROR_MEMORY || err.code == ERROR_DEVICE ? 503 : 500, NULL, "%s", err.text);
 		fail(t, &r);
+		check_device(s);
 	} else if (!batcher_take(s->batcher, t, &r)) {
 		fail(t, &r);
 	}

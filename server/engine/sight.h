@@ -17,11 +17,15 @@ struct batcher;
 struct sight_options {
 	jit_image_encoder *encoder; /* both are taken over */
 	jit_compute *compute;
-	size_t images;               /* of a request, at most */
-	uint64_t pixels;             /* of a picture, at most; of all of a request, twice as many */
-	uint64_t cache_bytes;        /* of features that are kept */
-	unsigned queue;              /* requests that may wait for their pictures */
-	const char *folder;          /* whose files requests may name; NULL: none */
+	size_t images;        /* of a request, at most */
+	uint64_t pixels;      /* of a picture, at most; of all of a request, twice as many */
+	uint64_t cache_bytes; /* of features that are kept */
+	unsigned queue;       /* requests that may wait for their pictures */
+	const char *folder;   /* whose files requests may name; NULL: none */
+	/* Told once, from the thread that encodes, that the encoder's device computes no more; NULL: nobody wants to
+	 * know. */
+	void (*device_failed)(void *user, const char *why);
+	void *user;
 	const char *hosts, *fetcher; /* whose pictures they may name, and the program that fetches these; NULL: none */
 };
 struct sight_numbers {
