@@ -97,13 +97,11 @@ static void set_parts(struct engine *e)
 	e->parts_from = e->model->device->facts.overlaps ? 0 : PLAN_PARTS_FROM;
 }
 
-static size_t plan_count(const struct engine *e) { return 2 * ((size_t)e->tokens + 1) * ENGINE_LOGIT_KINDS; }
-
 bool engine_open(struct engine *e, const struct engine_options *o, struct error *err)
 {
 	const jit_model *m = e->model;
 
-	e->adapted = m->adapters != NULL;
+	e->adapted = m->adapters != NULL && !e->never_adapted;
 	e->shown = m->shown;
 	const struct plan_layout_options layout = engine_layout_options(e);
 	if (cancel_any(o->cancel))
@@ -114,7 +112,7 @@ bool engine_open(struct engine *e, const struct engine_options *o, struct error 
 	    !pass_memory_open(&e->memory, m->device, &m->file.spec, &m->weights, &layout, err) ||
 	    !rope_open(&e->rope, &m->file.spec, e->context, err))
 		return false;
-	e->plan = calloc(plan_count(e), sizeof *e->plan);
+	e->plan = calloc(engine_plan_count(e), sizeof *e->plan);
 	if (!e->plan)
 		return error_set(err, ERROR_MEMORY, "no memory for the plans of %u tokens", e->tokens);
 	e->pool_is_borrowed = o->pool != NULL;
@@ -127,7 +125,7 @@ bool engine_open(struct engine *e, const struct engine_options *o, struct error 
 	       (!model_leads(m) || engine_tell_open(e, o->threads, err));
 }
 
-static void forget_joint(struct engine *e, struct engine_joint *j)
+void engine_forget_joint(struct engine *e, struct engine_joint *j)
 {
 	if (j->plan && j->plan->prepared && e->stream->forget)
 		e->stream->forget(e->stream, j->plan);
@@ -138,9 +136,20 @@ static void forget_joint(struct engine *e, struct engine_joint *j)
 	*j = (struct engine_joint){ 0 };
 }
 
+void engine_forget_plan(struct engine *e, struct plan **p)
+{
+	if (!*p)
+		return;
+	if (e->stream->forget)
+		e->stream->forget(e->stream, *p);
+	plan_free(*p);
+	free(*p);
+	*p = NULL;
+}
+
 static void free_plans(const struct engine *e, struct plan **all)
 {
-	for (size_t i = 0; all && i < plan_count(e); i++)
+	for (size_t i = 0; all && i < engine_plan_count(e); i++)
 		if (all[i]) {
 			plan_free(all[i]);
 			free(all[i]);
@@ -154,7 +163,7 @@ void engine_close(struct engine *e)
 		engine_tell_close(e);
 	compile_ahead_close(e->compile_ahead);
 	for (size_t i = 0; e->joint && i < ENGINE_JOINT_MAX; i++)
-		forget_joint(e, &e->joint[i]);
+		engine_forget_joint(e, &e->joint[i]);
 	free(e->joint);
 	if (e->stream)
 		e->stream->close(e->stream);
@@ -178,94 +187,9 @@ void engine_show(struct engine *e, bool shows) { e->shows = shows; }
 bool engine_map_shown(struct engine *e, struct error *err)
 {
 	if (!e->shown_plan)
-		e->shown_plan = calloc(plan_count(e), sizeof *e->shown_plan);
+		e->shown_plan = calloc(engine_plan_count(e), sizeof *e->shown_plan);
 	return e->shown_plan ? pass_memory_shown(&e->memory, &e->model->file.spec, e->shown, err)
 	                     : error_set(err, ERROR_MEMORY, "no memory for the plans of %u tokens", e->tokens);
-}
-
-/* ---- adapters */
-
-static void forget_plan(struct engine *e, struct plan **p)
-{
-	if (!*p)
-		return;
-	if (e->stream->forget)
-		e->stream->forget(e->stream, *p);
-	plan_free(*p);
-	free(*p);
-	*p = NULL;
-}
-
-/* Plans for other adapters than the model has now: which matrices they add to may have changed. */
-static void forget_adapted(struct engine *e)
-{
-	for (size_t i = plan_count(e) / 2; i < plan_count(e); i++) {
-		forget_plan(e, &e->plan[i]);
-		if (e->shown_plan)
-			forget_plan(e, &e->shown_plan[i]);
-	}
-	for (size_t i = 0; e->joint && i < ENGINE_JOINT_MAX; i++)
-		if (e->joint[i].adapts)
-			forget_joint(e, &e->joint[i]);
-}
-
-/* The number of such a set among those of the pass, of which there are n; it may be one more. */
-static int32_t set_number(struct engine *e, const struct adapters_chosen *c, uint32_t *n)
-{
-	struct adapt_set *all = e->memory.buf.adapt_sets, set;
-	uint32_t i = 0;
-
-	adapters_set(&set, c);
-	/* Scales are one where their bits are. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison,cert-*) */
-	while (i < *n && memcmp(&all[i], &set, sizeof set) != 0)
-		i++;
-	if (i == *n)
-		all[(*n)++] = set;
-	return (int32_t)i;
-}
-
-void engine_adapt(struct engine *e, const struct adapters_chosen *const chosen[], uint32_t n)
-{
-	const uint64_t version = adapters_version(e->model);
-	uint32_t sets = 1;
-
-	assert(n <= ENGINE_SPANS_MAX);
-	e->adapts = false;
-	if (!e->adapted)
-		return;
-	if (version != e->adapters_seen)
-		forget_adapted(e);
-	e->adapters_seen = version;
-	e->memory.buf.adapt_sets[0] = (struct adapt_set){ 0 };
-	for (uint32_t i = 0; i < n; i++) {
-		e->set_of[i] = set_number(e, chosen[i], &sets);
-		e->adapts |= e->set_of[i] != 0;
-	}
-}
-
-void engine_read_rows(const struct engine *e, const struct adapters_chosen *c, uint32_t first, uint32_t n)
-{
-	const struct plan_buffers *buf = &e->memory.buf;
-	const struct weights_site *site = e->model->weights.embed.site;
-
-	if (!e->adapts)
-		return;
-	const uint64_t ranks = numerics_pad(site->ranks), hidden = numerics_pad(e->model->file.spec.hidden);
-	if (atomic_load(&site->users))
-		adapters_read_rows(c, buf->ids + first, n, buf->adapt_tokens + first * ranks, ranks);
-	if (atomic_load(&site->whole))
-		adapters_read_whole(c, buf->ids + first, n, buf->adapt_factors + first * hidden,
-		                    buf->adapt_whole + first * hidden, hidden);
-}
-
-/* The tiles of a plan, with the sets of their sequences. */
-static void set_tiles(const struct engine *e, const struct plan *p)
-{
-	for (uint32_t i = 0; i < p->n_adapt_tiles; i++) {
-		struct adapt_tile tile = p->adapt_tile[i];
-		tile.set = e->set_of[tile.set];
-		e->memory.buf.adapt_tiles[i] = tile;
-	}
 }
 
 /* ---- plans */
@@ -318,42 +242,46 @@ static bool has_records(const struct engine *e, uint32_t tokens)
 	return e->parts && !e->model->device->facts.host_runs && tokens > 1 && tokens <= PLAN_DATAFLOW_MAX;
 }
 
+static bool has_parts(const struct engine *e, uint32_t tokens, uint64_t position)
+{
+	return e->parts && tokens == 1 && position >= e->parts_from && !e->shows;
+}
+
+static void use_all_logits(const struct engine *e, struct plan_buffers *buf)
+{
+	buf->logits = e->memory.all_logits;
+	buf->greatest = e->memory.all_greatest;
+	buf->logit_tokens = e->rows;
+}
+
 static struct plan **slot_of(struct engine *e, uint32_t tokens, enum plan_logits logits)
 {
 	struct plan **all = e->shows ? e->shown_plan : e->plan;
 
-	return &all[(e->adapts ? plan_count(e) / 2 : 0) + (size_t)tokens * ENGINE_LOGIT_KINDS + logits];
+	return &all[(e->adapts ? engine_plan_count(e) / 2 : 0) + (size_t)tokens * ENGINE_LOGIT_KINDS + logits];
 }
 
-struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t position, enum plan_logits logits,
-                              enum profile_pass kind, struct error *err)
+/* p: all zero. False: err, and so it is then. */
+static bool build(struct engine *e, struct plan *p, uint32_t tokens, uint64_t position, enum plan_logits logits,
+                  enum profile_pass kind, struct error *err)
 {
-	bool parts = e->parts && tokens == 1 && position >= e->parts_from && !e->shows;
-	struct plan **slot = slot_of(e, parts ? 0 : tokens, logits);
+	const uint64_t version = adapters_version(e->model);
+	const bool parts = has_parts(e, tokens, position);
 	struct plan_options opt = engine_plan_options(e);
 	bool tuned = e->tune_passes && !e->adapts && !e->shows && tokens == 1 && logits == PLAN_LAST_LOGITS;
 
-	if (*slot)
-		return *slot;
 	if (parts)
 		opt.context = PLAN_PARTS;
 	if ((parts || has_records(e, tokens)) &&
 	    !pass_memory_records(&e->memory, &e->model->file.spec, e->context, tokens, err))
-		return NULL;
+		return false;
 	struct plan_buffers buf = e->memory.buf;
 	if (opt.dataflow && !pass_memory_dataflow(&e->memory, &e->model->file.spec, e->context, tokens, &buf, err))
-		return NULL;
-	struct plan *p = calloc(1, sizeof *p);
-	if (!p) {
-		error_set(err, ERROR_MEMORY, "no memory for a plan");
-		return NULL;
-	}
-	if (logits == PLAN_ALL_LOGITS) {
-		buf.logits = e->memory.all_logits;
-		buf.greatest = e->memory.all_greatest;
-		buf.logit_tokens = e->rows;
-	}
+		return false;
+	if (logits == PLAN_ALL_LOGITS)
+		use_all_logits(e, &buf);
 	bool built = plan_build(p, &e->model->file.spec, &e->model->weights, &buf, &e->kv, tokens, logits, &opt, err);
+	p->adapted = e->adapts ? version : 0;
 	if (built && tuned) {
 		e->tuner = tuner_open_quick(e->model->tune, p, e->tune_passes, pool_threads(e->pool), opt.only, err);
 		e->tune_passes = 0;
@@ -361,17 +289,33 @@ struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t positi
 	}
 	if (built && kind == PROFILE_DECODE && !e->adapts)
 		e->stalls += count_missing(e, p);
-	if (!built || !e->stream->prepare(e->stream, p, e->pool, err) ||
-	    (e->profile && !profile_add_plan(e->profile, p, err))) {
-		if (tuned) {
-			tuner_close(e->tuner);
-			e->tuner = NULL;
-		}
-		plan_free(p);
-		free(p);
+	if (built && e->stream->prepare(e->stream, p, e->pool, err) &&
+	    (!e->profile || profile_add_plan(e->profile, p, err)))
+		return true;
+	if (tuned) {
+		tuner_close(e->tuner);
+		e->tuner = NULL;
+	}
+	plan_free(p);
+	return false;
+}
+
+struct plan *engine_find_plan(struct engine *e, uint32_t tokens, uint64_t position, enum plan_logits logits,
+                              enum profile_pass kind, struct error *err)
+{
+	struct plan **slot = slot_of(e, has_parts(e, tokens, position) ? 0 : tokens, logits);
+
+	if (*slot)
+		return *slot;
+	struct plan *p = calloc(1, sizeof *p);
+	if (!p) {
+		error_set(err, ERROR_MEMORY, "no memory for a plan");
 		return NULL;
 	}
-	return *slot = p;
+	if (build(e, p, tokens, position, logits, kind, err))
+		return *slot = p;
+	free(p);
+	return NULL;
 }
 
 /* A place for another plan: an empty one, else that of the plan which was not asked for the longest. */
@@ -386,24 +330,33 @@ static struct engine_joint *joint_of(struct engine *e, struct error *err)
 	for (struct engine_joint *j = e->joint; j < e->joint + ENGINE_JOINT_MAX; j++)
 		if (!oldest || j->used < oldest->used)
 			oldest = j;
-	forget_joint(e, oldest);
+	engine_forget_joint(e, oldest);
 	return oldest;
 }
 
-static bool build_joint(struct engine *e, struct engine_joint *j, const struct plan_span *span, uint32_t spans,
-                        bool normed, struct error *err)
+/* Of a joint plan that has its place, and its spans. */
+static bool build_spans(struct engine *e, struct engine_joint *j, struct error *err)
 {
 	const struct plan_options opt = engine_plan_options(e);
-	uint32_t tokens = span[spans - 1].first + span[spans - 1].tokens;
+	const struct plan_span *last = &j->span[j->spans - 1];
+	const uint32_t tokens = last->first + last->tokens;
+	const uint64_t version = adapters_version(e->model);
 
 	if (has_records(e, tokens) && !pass_memory_records(&e->memory, &e->model->file.spec, e->context, tokens, err))
 		return false;
 	struct plan_buffers buf = e->memory.buf;
 	if (opt.dataflow && !pass_memory_dataflow(&e->memory, &e->model->file.spec, e->context, tokens, &buf, err))
 		return false;
-	buf.logits = e->memory.all_logits;
-	buf.greatest = e->memory.all_greatest;
-	buf.logit_tokens = e->rows;
+	use_all_logits(e, &buf);
+	const bool built = plan_build_joint(j->plan, &e->model->file.spec, &e->model->weights, &buf, &e->kv, j->span,
+	                                    j->spans, j->normed, &opt, err);
+	j->plan->adapted = e->adapts ? version : 0;
+	return built && (j->plan->one_sequence || e->stream->prepare(e->stream, j->plan, e->pool, err));
+}
+
+static bool build_joint(struct engine *e, struct engine_joint *j, const struct plan_span *span, uint32_t spans,
+                        bool normed, struct error *err)
+{
 	j->plan = calloc(1, sizeof *j->plan);
 	j->span = malloc(spans * sizeof *span);
 	if (!j->plan || !j->span)
@@ -412,9 +365,25 @@ static bool build_joint(struct engine *e, struct engine_joint *j, const struct p
 	j->spans = spans;
 	j->normed = normed;
 	j->adapts = e->adapts;
-	return plan_build_joint(j->plan, &e->model->file.spec, &e->model->weights, &buf, &e->kv, j->span, spans, normed,
-	                        &opt, err) &&
-	       (j->plan->one_sequence || e->stream->prepare(e->stream, j->plan, e->pool, err));
+	return build_spans(e, j, err);
+}
+
+bool engine_build_again(struct engine *e, struct plan *p, uint64_t position, enum profile_pass kind, struct error *err)
+{
+	const uint32_t tokens = p->tokens;
+	const enum plan_logits logits = p->logits;
+	struct engine_joint *j = NULL;
+
+	for (size_t i = 0; e->joint && i < ENGINE_JOINT_MAX && !j; i++)
+		j = e->joint[i].plan == p ? &e->joint[i] : NULL;
+	if (e->stream->forget)
+		e->stream->forget(e->stream, p);
+	plan_free(p);
+	if (j ? build_spans(e, j, err) : build(e, p, tokens, position, logits, kind, err))
+		return true;
+	plan_free(p);
+	*p = (struct plan){ .tokens = tokens, .logits = logits }; /* for no version: the next run builds it */
+	return false;
 }
 
 struct plan *engine_find_joint(struct engine *e, const struct plan_span *span, uint32_t spans, bool normed,
@@ -430,7 +399,7 @@ struct plan *engine_find_joint(struct engine *e, const struct plan_span *span, u
 	if (!j)
 		return NULL;
 	if (!build_joint(e, j, span, spans, normed, err)) {
-		forget_joint(e, j);
+		engine_forget_joint(e, j);
 		return NULL;
 	}
 	j->used = ++e->clock;
@@ -451,7 +420,7 @@ bool engine_run(struct engine *e, struct plan *p, const struct plan_sequence *at
 	if (tuned)
 		tuner_before(e->tuner);
 	plan_set_sequences(p, at);
-	set_tiles(e, p);
+	engine_set_tiles(e, p);
 	e->keeps_greatest = !p->lacks_greatest && plan_keeps_greatest(&e->model->file.spec, e->model->target);
 	e->stream->cancel = cancel;
 	if (!(e->number ? engine_run_ranks(e, p, at, kind, err) : e->stream->run(e->stream, p, e->pool, err)))

@@ -56,8 +56,10 @@ struct engine {
 	uint32_t shown;      /* levels of pictures' features that passes may have; 0: none */
 	bool shows;          /* the next one is over a picture's tokens: engine_show() */
 	bool adapted;        /* passes may have adapters, since the model had some when it was opened */
+	bool never_adapted;  /* passes have none, whatever the model has */
 	bool adapts;         /* the next one has: engine_adapt() */
 	int32_t set_of[ENGINE_SPANS_MAX]; /* its sequences' sets */
+	uint32_t sets;                    /* in its memory; the first one is empty */
 	uint64_t adapters_seen;           /* the version of the model's adapters that plans were built for */
 	struct plan_cache kv;             /* where a session's cache has what; without addresses */
 	uint32_t context;                 /* positions of a session */
@@ -88,6 +90,15 @@ struct engine_options {
 bool engine_open(struct engine *e, const struct engine_options *o, struct error *err);
 void engine_close(struct engine *e);
 
+/* Slots of e->plan and of e->shown_plan; those of passes with adapters are the second half. */
+static inline size_t engine_plan_count(const struct engine *e)
+{
+	return 2 * ((size_t)e->tokens + 1) * ENGINE_LOGIT_KINDS;
+}
+/* *p: NULL then, and may be before. */
+void engine_forget_plan(struct engine *e, struct plan **p);
+void engine_forget_joint(struct engine *e, struct engine_joint *j);
+
 struct plan_options engine_plan_options(const struct engine *e);
 struct plan_layout_options engine_layout_options(const struct engine *e);
 /* Has the kernels of passes over drafts made in the background. */
@@ -98,6 +109,10 @@ struct adapters_chosen;
 void engine_adapt(struct engine *e, const struct adapters_chosen *const chosen[], uint32_t n);
 /* Fills in what these adapters have for n tokens of the pass, from number `first` on, whose ids are there. */
 void engine_read_rows(const struct engine *e, const struct adapters_chosen *c, uint32_t first, uint32_t n);
+/* On a rank other than 0: the sets of the next pass's adapters, and e->set_of is set; 0: it has none. */
+void engine_adapt_as_told(struct engine *e, const struct adapt_set *set, uint32_t sets);
+/* Before a run: the tiles of a plan, with the sets of their sequences. */
+void engine_set_tiles(const struct engine *e, const struct plan *p);
 /* Whether the passes to come are over tokens of a picture, until this is called again; and memory for their features,
  * which is taken once. */
 void engine_show(struct engine *e, bool shows);
@@ -112,6 +127,9 @@ struct plan *engine_find_joint(struct engine *e, const struct plan_span *span, u
                                struct error *err);
 /* Memory for the logits of as many tokens as such passes give, and those of PLAN_ALL_LOGITS. */
 bool engine_map_all_logits(struct engine *e, struct error *err);
+/* The same plan built once more, as adapters came or went since it was: where it lies, and bound to no sequences.
+ * False: err. */
+bool engine_build_again(struct engine *e, struct plan *p, uint64_t position, enum profile_pass kind, struct error *err);
 /* Runs a plan, watched by the profile, and by the tuner while it is the tuner's. at: of each of its sequences. cancel:
  * who may stop it. */
 bool engine_run(struct engine *e, struct plan *p, const struct plan_sequence *at, enum profile_pass kind,

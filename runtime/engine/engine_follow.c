@@ -8,6 +8,7 @@
 
 #include "kernels-templates/numerics.h"
 #include "runtime/engine/engine_ranks.h"
+#include "runtime/model/adapters_ranks.h"
 
 struct follower {
 	struct follower *next;
@@ -57,7 +58,8 @@ static bool open_engine(struct following *f, uint32_t number, const struct engin
 		.rows = n->rows,
 		.drafts = n->drafts,
 		.speculate = (enum speculate_mode)n->speculate,
-		.exact = n->exact
+		.exact = n->exact,
+		.never_adapted = !n->adapted
 	};
 	return engine_open(&own->engine, &o, err);
 }
@@ -133,11 +135,14 @@ static bool is_whole(const struct engine_pass *head, size_t bytes, uint32_t tabl
 	const struct engine_span *s = (const struct engine_span *)(head + 1);
 	size_t need = sizeof *head;
 
-	if (bytes < need || head->spans < 1 || head->spans > ENGINE_SPANS_MAX ||
-	    bytes < (need += head->spans * sizeof *s))
+	if (bytes < need || head->spans < 1 || head->spans > ENGINE_SPANS_MAX || head->sets > ADAPT_SETS ||
+	    bytes < (need += head->spans * sizeof *s + head->sets * sizeof(struct adapt_set)))
 		return false;
-	for (uint32_t i = 0; i < head->spans; i++)
+	for (uint32_t i = 0; i < head->spans; i++) {
 		need += (size_t)tables * s[i].pages * sizeof(ranks_address);
+		if (s[i].set && s[i].set >= head->sets)
+			return false;
+	}
 	return bytes == need;
 }
 
@@ -148,9 +153,9 @@ static const ranks_address *take_table(uint64_t **to, const struct ranks *r, con
 	return from;
 }
 
-/* Where its sequences have what, and their angles. A text begins with states of zeros, which rank 0 has in its own
- * memory. */
-static void take_sequences(struct following *f, const struct engine *e, const struct engine_pass *head)
+/* Where its sequences have what, their angles, and their adapters. A text begins with states of zeros, which rank 0 has
+ * in its own memory. */
+static void take_sequences(struct following *f, struct engine *e, const struct engine_pass *head)
 {
 	const struct ranks *r = f->model->ranks;
 	const struct plan_buffers *buf = &e->memory.buf;
@@ -171,7 +176,9 @@ static void take_sequences(struct following *f, const struct engine *e, const st
 		if (before && s[i].position == 0)
 			memset(before, 0, (size_t)plan_state_bytes(&f->model->file.spec));
 		rope_fill(&e->rope, buf->cos, buf->sin, buf->tokens, s[i].span.first, s[i].position, s[i].span.tokens);
+		e->set_of[i] = (int32_t)s[i].set;
 	}
+	engine_adapt_as_told(e, (const struct adapt_set *)from, head->sets);
 }
 
 static bool read_pass(struct following *f, const struct engine *e, const struct ranks_command *c,
@@ -186,7 +193,7 @@ static bool read_pass(struct following *f, const struct engine *e, const struct 
 		return false;
 	*head = message;
 	if (!is_whole(*head, (size_t)c->bytes, e->kv.window_page_bytes ? 2 : 1) || (*head)->tokens > e->tokens ||
-	    (*head)->tokens < 1 || (*head)->logits > PLAN_ALL_LOGITS)
+	    (*head)->tokens < 1 || (*head)->logits > PLAN_ALL_LOGITS || ((*head)->sets && !e->adapted))
 		return error_set(err, ERROR_FORMAT, "what is told of a pass is not whole");
 	tables = f->tables;
 	if (!make_room(&tables, &f->tables_room, (size_t)c->bytes, err))
@@ -224,6 +231,7 @@ static bool run_pass(struct following *f, const struct ranks_command *c, struct 
 	if (!p)
 		return false;
 	plan_set_sequences(p, f->at);
+	engine_set_tiles(&own->engine, p);
 	return engine_run_share(&own->engine, p, err);
 }
 
@@ -236,6 +244,9 @@ static bool obey(struct following *f, const struct ranks_command *c, struct erro
 	case RANKS_MEMORY_CLOSE: ranks_drop_memory(f->model->ranks, f->model->device, c->number); return true;
 	case RANKS_COPY: return copy(f, c, err);
 	case RANKS_PASS: return run_pass(f, c, err);
+	case RANKS_ADAPTERS:
+	case RANKS_ADAPTER:
+	case RANKS_ADAPTER_CLOSE: return adapters_follow(f->model, c, err);
 	case RANKS_END: return true;
 	}
 	return error_set(err, ERROR_FORMAT, "command %u is not known", c->what);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels-templates/numerics.h"
+#include "runtime/model/adapters.h"
 #include "runtime/plan/cut.h"
 
 static struct ranks *ranks_of(const struct engine *e) { return e->model->ranks; }
@@ -118,6 +119,7 @@ bool engine_tell_open(struct engine *e, int threads, struct error *err)
 		.drafts = e->drafts,
 		.speculate = (uint32_t)e->speculate,
 		.exact = e->exact,
+		.adapted = e->adapted,
 		.threads = threads
 	};
 
@@ -176,12 +178,13 @@ static bool write_pass(struct engine *e, const struct plan *p, const struct plan
 	const struct plan_span *span = j ? j->span : &alone;
 	const uint32_t spans = j ? j->spans : 1, tables = e->kv.window_page_bytes ? 2 : 1;
 	const struct ranks *r = ranks_of(e);
+	const uint32_t sets = e->adapts ? e->sets : 0;
 	size_t pages = 0;
 
 	for (uint32_t i = 0; i < spans; i++)
 		pages += pages_of(at[i].position, span[i].tokens);
 	*bytes = sizeof(struct engine_pass) + spans * sizeof(struct engine_span) +
-	         tables * pages * sizeof(ranks_address);
+	         tables * pages * sizeof(ranks_address) + sets * sizeof(struct adapt_set);
 	if (*bytes > e->message_room) {
 		void *more = realloc(e->message, *bytes);
 		if (!more)
@@ -192,15 +195,35 @@ static bool write_pass(struct engine *e, const struct plan *p, const struct plan
 	struct engine_pass *head = (struct engine_pass *)e->message;
 	struct engine_span *s = (struct engine_span *)(head + 1);
 	ranks_address *to = (ranks_address *)(s + spans);
-	*head = (struct engine_pass){ p->tokens, (uint32_t)p->logits, (uint32_t)kind, spans,
-		                      j != NULL, j && j->normed,      at->position };
+	*head = (struct engine_pass){ p->tokens,      (uint32_t)p->logits, (uint32_t)kind, spans, j != NULL,
+		                      j && j->normed, at->position,        sets,           0 };
 	for (uint32_t i = 0; i < spans; i++) {
-		s[i] = (struct engine_span){ span[i], pages_of(at[i].position, span[i].tokens), at[i].position,
-			                     ranks_address_of(r, at[i].before), ranks_address_of(r, at[i].behind) };
+		s[i] = (struct engine_span){ .span = span[i],
+			                     .pages = pages_of(at[i].position, span[i].tokens),
+			                     .set = sets ? (uint32_t)e->set_of[i] : 0,
+			                     .position = at[i].position,
+			                     .before = ranks_address_of(r, at[i].before),
+			                     .behind = ranks_address_of(r, at[i].behind) };
 		to = put_table(to, r, at[i].pages, s[i].pages);
 		if (tables == 2)
 			to = put_table(to, r, at[i].window_pages, s[i].pages);
 	}
+	if (sets)
+		memcpy(to, e->memory.buf.adapt_sets, sets * sizeof(struct adapt_set));
+	return true;
+}
+
+/* Who cuts a plan by rows needs the same one on all ranks, so it must be of the adapters that they have now: between
+ * ranks_begin() and ranks_end() none comes or goes. */
+static bool match_adapters(struct engine *e, struct plan *p, const struct plan_sequence *at, enum profile_pass kind,
+                           struct error *err)
+{
+	if (!e->adapts || p->adapted == adapters_version(e->model))
+		return true;
+	if (!engine_build_again(e, p, at->position, kind, err))
+		return false;
+	plan_set_sequences(p, at);
+	engine_set_tiles(e, p);
 	return true;
 }
 
@@ -216,7 +239,7 @@ static bool run_together(struct engine *e, struct plan *p, const struct plan_seq
 		return cancel_error(err);
 	ranks_begin(r);
 	e->stream->cancel = NULL;
-	bool ok = write_pass(e, p, at, kind, &bytes, err);
+	bool ok = match_adapters(e, p, at, kind, err) && write_pass(e, p, at, kind, &bytes, err);
 	const struct ranks_command c = { .what = RANKS_PASS, .number = e->number, .bytes = bytes };
 	ok = ok && ranks_tell(r, &c, e->message, err) && engine_run_rows(e, p, err);
 	e->stream->cancel = cancel;

@@ -15,19 +15,21 @@
 /* Numbers of an engine, by which another rank opens its own. */
 struct engine_numbers {
 	struct plan_cache kv;
-	uint32_t context, batch, tokens, rows, drafts, speculate, exact, reserved;
+	uint32_t context, batch, tokens, rows, drafts, speculate, exact, adapted;
 	int64_t threads;
 };
 
 /* What is told of a pass: this; a span for each sequence; then the addresses of their pages, as many as each span says,
- * and again those of layers with a window, where the engine has such pages. */
+ * and again those of layers with a window, where the engine has such pages; then sets of adapters. */
 struct engine_pass {
 	uint32_t tokens, logits, kind, spans, joint, normed;
 	uint64_t position;
+	uint32_t sets, reserved; /* 0: it has no adapters */
 };
 struct engine_span {
 	struct plan_span span;
 	uint32_t pages;
+	uint32_t set, reserved; /* its adapters */
 	uint64_t position;
 	ranks_address before, behind;
 };

@@ -7,16 +7,22 @@
 
 static uint64_t row_bytes(const struct engine *e) { return numerics_pad(e->model->file.spec.vocab) * sizeof(float); }
 
-/* Values, and the logits of one token or of several. */
+/* Values, the logits of one token or of several, and rows of adapters' embeddings. */
 static size_t list_spaces(const struct engine *e, struct cut_space space[CUT_SPACES_MAX])
 {
 	const struct pass_memory *m = &e->memory;
 	size_t n = 0;
 
-	space[n++] = (struct cut_space){ (uintptr_t)m->buf.values, m->layout.bytes, false };
-	space[n++] = (struct cut_space){ (uintptr_t)m->buf.logits, m->buf.logit_tokens * row_bytes(e), true };
+	space[n++] = (struct cut_space){ (uintptr_t)m->buf.values, m->layout.bytes, false, false };
+	space[n++] = (struct cut_space){ (uintptr_t)m->buf.logits, m->buf.logit_tokens * row_bytes(e), true, false };
 	if (m->all_logits)
-		space[n++] = (struct cut_space){ (uintptr_t)m->all_logits, e->rows * row_bytes(e), true };
+		space[n++] = (struct cut_space){ (uintptr_t)m->all_logits, e->rows * row_bytes(e), true, false };
+	if (m->buf.adapt_tokens) { /* to behind adapt_whole: engine_read_rows() */
+		const uint64_t begin = (uintptr_t)m->buf.adapt_tokens,
+			       row = numerics_pad(e->model->file.spec.hidden) * sizeof(float);
+		space[n++] = (struct cut_space){ begin, (uintptr_t)m->buf.adapt_whole + m->buf.tokens * row - begin,
+			                         false, true };
+	}
 	return n;
 }
 

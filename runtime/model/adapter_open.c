@@ -10,6 +10,7 @@
 
 #include "jit/store/record.h"
 #include "runtime/model/adapter_update.h"
+#include "runtime/model/adapters_ranks.h"
 #include "runtime/model/sized.h"
 
 enum { ALIGN = 64, SLACK = 512 /* that kernels may read behind */ };
@@ -154,19 +155,21 @@ static void count_users(const jit_adapter *a, int by)
 	atomic_fetch_add(&a->model->adapters->version, 1);
 }
 
+/* a->number: the one that is wanted; ADAPTERS_MOST: any. */
 static bool take_number(jit_adapter *a, struct error *err)
 {
 	struct adapters *all = a->model->adapters;
-	unsigned i = 0;
+	unsigned i = a->number < ADAPTERS_MOST ? a->number : 0;
 
 	pthread_mutex_lock(&all->lock);
-	while (i < ADAPTERS_MOST && all->of[i])
+	while (i < ADAPTERS_MOST && all->of[i] && a->number == ADAPTERS_MOST)
 		i++;
-	if (i < ADAPTERS_MOST)
+	const bool is_free = i < ADAPTERS_MOST && !all->of[i];
+	if (is_free)
 		all->of[i] = a;
 	pthread_mutex_unlock(&all->lock);
-	a->number = i;
-	return i < ADAPTERS_MOST ||
+	a->number = is_free ? i : ADAPTERS_MOST;
+	return is_free ||
 	       error_set(err, ERROR_ARGUMENT, "the model has %d adapters, which is all it can have", ADAPTERS_MOST);
 }
 
@@ -258,25 +261,58 @@ static bool load(jit_adapter *a, const struct adapter_file *f, struct error *err
 	return ok;
 }
 
+/* What a later one with its number lacks must be missing. */
+static void clear_facts(const jit_adapter *a)
+{
+	static const struct adapt_fact nothing;
+	struct error ignored = { 0 };
+
+	for (uint32_t i = 0; i < a->matrices; i++)
+		set_fact(a, a->matrix[i]->site, &nothing, &ignored);
+}
+
+/* From here on plans add to its matrices, on all ranks or on none. */
+static bool begin_use(jit_adapter *a, const char *path, struct error *err)
+{
+	struct ranks *r = a->model->ranks;
+
+	if (r)
+		ranks_begin(r);
+	const bool ok = adapter_tell_open(a, path, err);
+	if (ok)
+		count_users(a, 1);
+	else
+		clear_facts(a);
+	if (r)
+		ranks_end(r);
+	return ok;
+}
+
+jit_adapter *adapter_load(jit_model *m, const char *path, unsigned number, struct error *err)
+{
+	jit_adapter *a = calloc(1, sizeof *a);
+	struct adapter_file f;
+	bool ok = a != NULL || error_set(err, ERROR_MEMORY, "no memory for an adapter");
+
+	if (ok && (ok = adapter_open(&f, path, &m->file, err))) {
+		*a = (jit_adapter){ .model = m, .number = number, .holders = 1 };
+		ok = load(a, &f, err) && begin_use(a, path, err);
+		adapter_close(&f);
+	}
+	if (!ok && a) {
+		a->model = m;
+		adapter_free(a);
+	}
+	return ok ? a : NULL;
+}
+
 jit_adapter *jit_adapter_open(jit_model *m, const char *path, jit_error *err)
 {
 	struct error e = { 0 };
-	struct adapter_file f;
-	jit_adapter *a = NEEDED(m, &e) && NEEDED(path, &e) ? calloc(1, sizeof *a) : NULL;
+	jit_adapter *a = NULL;
 
-	if (!a)
-		error_set(&e, ERROR_MEMORY, "no memory for an adapter");
-	if (a && adapters_enable(m, 0, &e) && adapter_open(&f, path, &m->file, &e)) {
-		*a = (jit_adapter){ .model = m, .number = ADAPTERS_MOST, .holders = 1 };
-		if (load(a, &f, &e))
-			count_users(a, 1);
-		adapter_close(&f);
-	}
-	if (a && e.code != ERROR_NONE) {
-		a->model = m;
-		adapter_free(a);
-		a = NULL;
-	}
+	if (NEEDED(m, &e) && NEEDED(path, &e) && adapters_enable(m, 0, &e))
+		a = adapter_load(m, path, ADAPTERS_MOST, &e);
 	model_report(err, &e);
 	return a;
 }
@@ -303,15 +339,18 @@ void adapter_free(jit_adapter *a)
 	free(a);
 }
 
-/* Behind its last holder no session computes with it; what a new one with its number lacks must be missing. */
+/* Behind its last holder no session computes with it. */
 static void leave(jit_adapter *a)
 {
-	static const struct adapt_fact nothing;
-	struct error ignored = { 0 };
+	struct ranks *r = a->model->ranks;
 
-	for (uint32_t i = 0; i < a->matrices; i++)
-		set_fact(a, a->matrix[i]->site, &nothing, &ignored);
+	if (r)
+		ranks_begin(r);
+	adapter_tell_close(a);
+	clear_facts(a);
 	count_users(a, -1);
+	if (r)
+		ranks_end(r);
 	adapter_free(a);
 }
 

@@ -46,6 +46,9 @@ struct jit_adapter {
 
 /* ranks 0: as many as there are, or the usual number. */
 bool adapters_enable(jit_model *m, uint32_t ranks, struct error *err);
+/* Its files, under that number, or the first free one: ADAPTERS_MOST. Sessions may have it, and adapter_release() is
+ * due. The ranks of other processes are told. NULL: err. */
+jit_adapter *adapter_load(jit_model *m, const char *path, unsigned number, struct error *err);
 /* adapter_rows.c: what it has of the embedding whole. False: err. */
 struct adapter_file;
 struct adapter_part;

@@ -8,6 +8,7 @@
 
 #include "jit/store/record.h"
 #include "runtime/model/adapter_open.h"
+#include "runtime/model/adapters_ranks.h"
 #include "runtime/model/sized.h"
 
 enum { RANKS_USUAL = 256, RANKS_MAX = 1 << 14 };
@@ -93,7 +94,7 @@ static bool enable(jit_model *m, uint32_t ranks, struct error *err)
 	if (!a)
 		return error_set(err, ERROR_MEMORY, "no memory for adapters");
 	a->ranks = ranks;
-	if (!open_tables(m, a, err)) {
+	if (!open_tables(m, a, err) || !adapters_tell_enable(m, ranks, err)) {
 		free_tables(m, a);
 		return false;
 	}
@@ -103,8 +104,6 @@ static bool enable(jit_model *m, uint32_t ranks, struct error *err)
 
 bool adapters_enable(jit_model *m, uint32_t ranks, struct error *err)
 {
-	if (!model_is_alone(m, "adapters", err))
-		return false;
 	pthread_mutex_lock(&enabling);
 	const struct adapters *have = m->adapters;
 	bool ok = have || enable(m, ranks ? ranks : RANKS_USUAL, err);

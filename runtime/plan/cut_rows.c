@@ -258,8 +258,8 @@ static void put_exchange(struct cutting *c)
 			have(c, r)[i] |= c->missing[i];
 }
 
-/* What any rank misses for its units is exchanged. */
-static void exchange_for(struct cutting *c, const struct plan_op *op)
+/* What any rank misses for its units is exchanged: what they read, or also what they write. */
+static void exchange_for(struct cutting *c, const struct plan_op *op, uint32_t access)
 {
 	bool any = false;
 
@@ -267,7 +267,7 @@ static void exchange_for(struct cutting *c, const struct plan_op *op)
 	c->others_miss = false;
 	for (unsigned r = 0; r < c->shares->ranks; r++)
 		for (size_t i = 0; i < c->units[r].n; i++)
-			visit_op(c, r, op, KERNEL_READ, c->units[r].run[i], add_missing);
+			visit_op(c, r, op, access, c->units[r].run[i], add_missing);
 	for (uint64_t i = 0; i < c->words && !any; i++)
 		any = c->missing[i] != 0;
 	if (any)
@@ -324,8 +324,28 @@ static void take_written(struct cutting *c, const struct plan_op *op)
 			visit_op(c, r, op, KERNEL_WRITE, c->units[r].run[i], get);
 }
 
+/* Whether it puts logits of some columns in the place of what is there: those whose adapters have an output matrix. */
+static bool replaces_some(const struct cutting *c, const struct plan_op *op)
+{
+	if (c->plan->kernel[op->kernel].key.kind != KEY_ADAPT_DOWN)
+		return false;
+	for (size_t i = 0; i < c->n_spaces; i++)
+		if (c->space[i].for_first && op->arg[ADAPT_DOWN_OUT] - c->space[i].begin < c->space[i].bytes)
+			return true;
+	return false;
+}
+
 static bool cut_op(struct cutting *c, const struct plan_op *op, struct error *err)
 {
+	if (replaces_some(c, op)) {
+		for (unsigned r = 0; r < c->shares->ranks; r++)
+			c->units[r].n = 0;
+		cut_units_add(&c->units[0], op->begin, op->end);
+		exchange_for(c, op, KERNEL_UPDATE);
+		put_ops(c, op);
+		take_written(c, op);
+		return true;
+	}
 	switch (cut_units_by(&c->about, op, c->units)) {
 	case CUT_UNITS_GIVEN: break;
 	case CUT_UNITS_ALL: all_units(c, op); break;
@@ -339,7 +359,7 @@ static bool cut_op(struct cutting *c, const struct plan_op *op, struct error *er
 		                 key_text(&c->plan->kernel[op->kernel].key, text, sizeof text));
 	}
 	}
-	exchange_for(c, op);
+	exchange_for(c, op, KERNEL_READ);
 	put_ops(c, op);
 	take_written(c, op);
 	return true;
@@ -400,6 +420,10 @@ static bool open_sets(struct cutting *c)
 	if (!c->have || !c->missing || !c->units || !c->out)
 		return false;
 	memset(c->have, 0xff, c->shares->ranks * c->words * sizeof *c->have);
+	for (size_t i = 0; i < c->n_spaces; i++)
+		if (c->space[i].of_first)
+			for (unsigned r = 1; r < c->shares->ranks; r++)
+				cut_bits_clear(have(c, r), c->first_bit[i], (c->space[i].bytes + EACH - 1) / EACH);
 	c->out->part = *c->plan;
 	c->out->part.op = NULL;
 	c->out->part.stage = NULL;

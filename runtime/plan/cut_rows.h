@@ -28,10 +28,11 @@ struct cut_rows {
 	uint64_t largest; /* bytes of all ranks in one exchange, at most */
 };
 
-/* Memory that ops write and others read: values and logits. */
+/* Memory that ops write and others read: values and logits; and what the host fills in on rank 0 alone. */
 struct cut_space {
 	uint64_t begin, bytes;
 	bool for_first; /* its last contents are read by rank 0 */
+	bool of_first;  /* before the plan's ops, only rank 0 has it */
 };
 enum { CUT_SPACES_MAX = 4 };
 

@@ -5,9 +5,9 @@
 
 #include "kernels-templates/signature.h"
 
-/* Where a matrix lies. */
+/* Where a matrix lies, and the table of what adapters add to it; 0: they add nothing. */
 struct cut_matrix {
-	uint64_t at;
+	uint64_t at, added;
 	const struct model_tensor *tensor;
 };
 
@@ -45,8 +45,11 @@ bool cut_units_open(struct cut_units_of_plan *u, const struct plan *p, const str
 	const bool ok = e && u->matrix;
 	const size_t n = ok ? weights_list(e, s, w) : 0;
 	for (size_t i = 0; i < n; i++)
-		if (e[i].pairing != WEIGHTS_SECOND_OF_TWO)
-			u->matrix[u->n++] = (struct cut_matrix){ (uintptr_t)e[i].matrix->packed, e[i].tensor };
+		if (e[i].matrix != &w->embed)
+			u->matrix[u->n++] = (struct cut_matrix){
+				(uintptr_t)e[i].matrix->packed,
+				e[i].matrix->site ? (uintptr_t)e[i].matrix->site->up : 0, e[i].tensor
+			};
 	free(e);
 	return ok;
 }
@@ -94,6 +97,25 @@ static enum cut_units_kind of_matrix(const struct cut_units_of_plan *u, const st
 	return CUT_UNITS_GIVEN;
 }
 
+/* What is added to the rows of a matrix that a rank computes; of a token's embedding, what the one that has it can. */
+static enum cut_units_kind of_added(const struct cut_units_of_plan *u, const struct plan_op *op, const struct key *key,
+                                    struct cut_units_list *list)
+{
+	const int64_t blocks = ((int64_t)key->rows + 31) / 32;
+	size_t i = 0;
+
+	while (i < u->n && u->matrix[i].added != op->arg[ADAPT_UP_TABLE])
+		i++;
+	if (i == u->n)
+		return CUT_UNITS_BY_INPUT;
+	for (unsigned r = 0; r < u->shares->ranks; r++) {
+		const struct cut_blocks b = cut_share_blocks(u->shares, u->spec, u->matrix[i].tensor, r);
+		list[r].n = 0;
+		add_each(&list[r], op, blocks, (int64_t)b.first, (int64_t)b.end);
+	}
+	return CUT_UNITS_GIVEN;
+}
+
 /* ---- other kinds */
 
 static enum cut_units_kind of_heads(const struct cut_units_of_plan *u, const struct plan_op *op, const struct key *key,
@@ -130,9 +152,8 @@ enum cut_units_kind cut_units_by(const struct cut_units_of_plan *u, const struct
 	case KEY_ATTENTION:
 	case KEY_KV_STORE: return of_heads(u, op, key, list);
 	case KEY_EMBED: return of_first(u, op, list);
-	case KEY_MERGE:
-	case KEY_ADAPT_DOWN:
-	case KEY_ADAPT_UP: return CUT_UNITS_NONE;
+	case KEY_ADAPT_UP: return of_added(u, op, key, list);
+	case KEY_MERGE: return CUT_UNITS_NONE;
 	case KEY_CONV:
 	case KEY_DELTA:
 	case KEY_SCAN:

@@ -218,6 +218,7 @@ struct plan {
 	/* Where its tokens may have adapters: tiles of a sequence's columns, whose `set` is the sequence's number. */
 	struct adapt_tile *adapt_tile;
 	uint32_t n_adapt_tiles;
+	uint64_t adapted;            /* the version of the model's adapters that it was built for (adapters.h) */
 	bool lacks_greatest;         /* its logits are no single product, and nobody keeps the greatest of them */
 	struct cut_carried *carried; /* of a plan that several ranks run: both cuts of this one's part (cut.h) */
 	struct cut_rows *rows;       /* the same where they split every layer (cut_rows.h) */

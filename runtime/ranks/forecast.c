@@ -94,8 +94,8 @@ static bool count_exchanges(struct forecasting *f, struct plan *p, const struct 
 {
 	const struct model_spec *s = f->spec;
 	const struct cut_space space[] = {
-		{ (uintptr_t)b->values, b->layout->bytes, false },
-		{ (uintptr_t)b->logits, numerics_pad(s->vocab) * sizeof(float), true },
+		{ (uintptr_t)b->values, b->layout->bytes, false, false },
+		{ (uintptr_t)b->logits, numerics_pad(s->vocab) * sizeof(float), true, false },
 	};
 	struct cut_rows *rows = cut_rows_open(p, s, &f->weights, &f->shares, space, 2, s->experts_used, err);
 

@@ -71,7 +71,10 @@ enum ranks_what {
 	RANKS_MEMORY,       /* number, bytes */
 	RANKS_MEMORY_CLOSE, /* number */
 	RANKS_COPY,         /* bytes, from one address to another */
-	RANKS_PASS          /* number of the engine; bytes behind the command say which */
+	RANKS_PASS,         /* number of the engine; bytes behind the command say which */
+	RANKS_ADAPTERS,     /* number: ranks that adapters may have together */
+	RANKS_ADAPTER,      /* number; bytes behind the command say which */
+	RANKS_ADAPTER_CLOSE /* number */
 };
 struct ranks_command {
 	uint32_t what, number;

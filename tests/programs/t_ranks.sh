@@ -4,6 +4,7 @@
 . "${srcdir:-.}/tests/support/prelude.sh"
 export JITRUN_RANK_PATIENCE=20 # other tests may keep all cores busy
 text='Once upon a time'
+built=$PWD
 
 generate() { ./jitrun "$model" --prompt "$text" -n 24 --temp 0 --print-ids --cache "$dir/cache" "$@"; }
 
@@ -42,6 +43,24 @@ if [ -x ./jitbench ]; then
 	./jitbench "$model" --ranks fork:2 --split pipeline:3,3 --cache "$dir/cache" --no-start -p 16 -n 4 \
 		--repetitions 1 --force > "$dir/bench" 2>&1
 	check "jitbench measures ranks: $(tail -n 1 "$dir/bench")" [ $? = 0 ]
+fi
+
+# ---- adapters
+
+shared=${JITRUN_SHARED:-$top/../shared}/models
+if [ -r "$shared/tale-llama-shout/adapter_config.json" ]; then
+	own_model=$model
+	model=$shared/tale-llama/tale-llama-q8_0.gguf
+	generate --quiet > "$dir/bare"
+	generate --quiet --lora "$shared/tale-llama-shout" > "$dir/worn"
+	check "the adapter changes the tokens" sh -c "! cmp -s '$dir/bare' '$dir/worn'"
+	for split in pipeline rows:1,2; do
+		generate --quiet --ranks fork:2 --split $split --lora "$shared/tale-llama-shout" > "$dir/two" \
+			2> "$dir/err"
+		check "with an adapter, two processes ($split) give the tokens of one: $(head -c 300 "$dir/err")" \
+			cmp "$dir/worn" "$dir/two"
+	done
+	model=$own_model
 fi
 
 # ---- before anything is loaded
@@ -189,6 +208,24 @@ try_mpi() { # MODULE LAUNCHER OPTION...
 		> "$dir/out" 2> "$dir/err"
 	check "$name: so are other numerics: $(grep -a 'jitrun:' "$dir/err" | head -c 200)" \
 		grep -q 'rank 1 has numerics "f32 activations", and rank 0 "exact"' "$dir/err"
+	if [ -r "$shared/tale-llama-shout/adapter_config.json" ]; then
+		mkdir -p "$dir/first" "$dir/second"
+		for part in first/worn=shout second/worn=whisper; do
+			ln -sfn "$shared/tale-llama-${part#*=}" "$dir/${part%=*}"
+		done
+		adapted="$PWD/jitrun $shared/tale-llama/tale-llama-q8_0.gguf --prompt Once -n 8 --ranks mpi --lora worn"
+		$run -n 1 -wdir "$dir/first" $adapted : -n 1 -wdir "$dir/second" $adapted \
+			> "$dir/out" 2> "$dir/err"
+		check "$name: an adapter of other files on rank 1 is refused" [ $? != 0 ]
+		check "$name: by name: $(grep -a 'jitrun:' "$dir/err" | head -c 300)" \
+			grep -q 'rank 1: worn is another adapter here: its fingerprint is .*, and on rank 0 ' "$dir/err"
+		$run -n 2 -wdir "$dir/first" $adapted --temp 0 --print-ids --quiet 2> "$dir/err" |
+			tr -d '\r\n' > "$dir/mpi"
+		(cd "$dir/first" && "$built/jitrun" "$shared/tale-llama/tale-llama-q8_0.gguf" --prompt Once -n 8 \
+			--lora worn --temp 0 --print-ids --quiet) | tr -d '\r\n' > "$dir/out"
+		check "$name: two ranks with an adapter give the tokens of one: $(head -c 300 "$dir/err")" \
+			cmp "$dir/out" "$dir/mpi"
+	fi
 	if [ -x ./jitbench ]; then
 		$run -n 2 ./jitbench "$model" --ranks mpi --split rows --cache "$dir/cache" -p 16 -n 4 --repetitions 1 \
 			--force > "$dir/bench" 2>&1

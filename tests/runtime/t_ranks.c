@@ -17,7 +17,6 @@
 #include "include/jitrun.h"
 #include "include/jitrun_batch.h"
 #include "include/jitrun_cards.h"
-#include "include/jitrun_adapters.h"
 #include "tests/runtime/carrier_tests.h"
 #include "tests/runtime/ranks_tests.h"
 #include "tests/support/shared.h"
@@ -393,9 +392,6 @@ static void test_not_yet(void **state)
 	assert_int_equal(jit_session_save(s, "/nonexistent/state", &err), JIT_ERROR_UNSUPPORTED);
 	assert_non_null(strstr(err.message, "saved sessions: not yet where several ranks"));
 	assert_int_equal(jit_session_restore(s, "/nonexistent/state", &err), JIT_ERROR_UNSUPPORTED);
-	assert_int_equal(jit_model_adapters(m, 0, &err), JIT_ERROR_UNSUPPORTED);
-	assert_non_null(strstr(err.message, "adapters: not yet"));
-	assert_null(jit_adapter_open(m, "/nonexistent/adapter", &err));
 	jit_session_close(s);
 	jit_model_close(m);
 }
