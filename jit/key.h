@@ -102,7 +102,8 @@ enum key_flags {
 	X(SILU, "silu") \
 	X(GELU, "gelu") \
 	X(RELU2, "relu2") \
-	X(SIGMOID, "sigmoid") X(SWIGLU_OAI, "swiglu_oai") X(GELU_ERF, "gelu_erf") X(RELU, "relu")
+	X(SIGMOID, "sigmoid") \
+	X(SWIGLU_OAI, "swiglu_oai") X(GELU_ERF, "gelu_erf") X(RELU, "relu") X(SOFTPLUS, "softplus")
 enum key_act {
 	ACT_NONE,
 #define X(id, text) ACT_##id,

@@ -70,6 +70,7 @@
  *       gelu_erf(g) = fma(-a, q, max(g, +0)), where a = |g|. q, the share of the normal distribution that lies beyond
  *                   a, is (t * p) * exp(-(a * (a * 0.5))); t = 1 / fma(a, NUMERICS_ERF_SLOPE, 1), and p is a Horner
  *                   chain of fma in t with NUMERICS_ERF_C7 .. NUMERICS_ERF_C0
+ *       softplus(g) as in rule 17
  *       xielu(g): by four numbers p, n, b and e, with l = b * g rounded: fma(p * g, g, l) where g > 0, else
  *                   fma((exp(min(g, e)) - 1) - g, n, l)
  *

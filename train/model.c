@@ -161,6 +161,8 @@ static const char *missing(const struct model *m)
 		case MIXER_NONE: break;
 		default: return "it has layers of short convolutions";
 		}
+		if (s->layer[i].head_gate.bytes || s->layer_heads)
+			return "a head's result is multiplied by one number, or its layers differ in heads";
 		if (z.kv_layer != i || z.head_dim != s->head_dim)
 			return "its layers differ in heads, or share keys and values";
 	}

@@ -81,6 +81,7 @@ ir_f math_act(struct ir *b, enum key_act act, ir_f x)
 	case ACT_SWIGLU_OAI: return swiglu_oai(b, x);
 	case ACT_GELU_ERF: return gelu_erf(b, x);
 	case ACT_RELU: return ir_fmax(b, x, ir_fconst(b, 0.0f));
+	case ACT_SOFTPLUS: return math_softplus(b, x);
 	case ACT_NONE:
 	case KEY_ACT_COUNT: break;
 	}

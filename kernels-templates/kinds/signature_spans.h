@@ -199,6 +199,14 @@ static inline struct spans rope_in(const struct key *k, uint64_t u)
 	return one(u / k->heads * column + u % k->heads * each * 4, each * 4, 1, column);
 }
 
+/* The number of the head that a unit of KEY_GATE is of. */
+static inline struct spans gate_of_head(const struct key *k, uint64_t u)
+{
+	const uint64_t each = k->head_dim / 32, token = k->heads * each;
+
+	return one(u / token * row(k->heads) + u % token / each * 4, 4, 1, row(k->heads));
+}
+
 /* What `n` of `heads` heads leave of a column, from number `first` on; the last one writes the pad. */
 static inline uint64_t heads_bytes(uint64_t heads, uint64_t dims, uint64_t first, uint64_t n)
 {

@@ -393,8 +393,8 @@ void model_close(struct model *m)
 		for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 			free(numbers[i]);
 		free(f->dense);
-		void *const lists[] = { f->layer_is_sliding, f->locations,    f->extents,    f->layer_rotation,
-			                f->layer_mixer,      f->layer_routes, f->layer_sizes };
+		void *const lists[] = { f->layer_is_sliding, f->locations,    f->extents,     f->layer_rotation,
+			                f->layer_mixer,      f->layer_routes, f->layer_sizes, f->layer_heads };
 		for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
 			free(lists[i]);
 		model_free_quants(f);

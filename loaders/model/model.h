@@ -196,8 +196,10 @@ struct model_spec {
 	const char *arch_name, *name; /* as in the file */
 	uint32_t layers, hidden, ffn, heads, kv_heads, head_dim, vocab;
 	const struct model_sizes *layer_sizes; /* layers entries, or NULL: all as above. Those above are the largest */
-	uint32_t context_train;                /* positions the model was made for */
-	uint32_t sliding_window;               /* 0: none */
+	const uint32_t
+		*layer_heads;    /* layers entries of attention's heads, or NULL: `heads` in all, which is the most */
+	uint32_t context_train;  /* positions the model was made for */
+	uint32_t sliding_window; /* 0: none */
 	bool window_chunks; /* windows all begin at multiples of their length: a token sees its chunk of the text */
 	const uint8_t *layer_is_sliding; /* layers entries, or NULL when all layers share sliding_window */
 	const uint8_t *layer_rotation;   /* layers entries of enum model_rotation, or NULL: all as rope says */
@@ -264,6 +266,17 @@ static inline bool model_layer_routes(const struct model_spec *s, uint32_t layer
 static inline struct model_sizes model_sizes_of(const struct model_spec *s, uint32_t layer)
 {
 	return s->layer_sizes ? s->layer_sizes[layer] : (struct model_sizes){ s->kv_heads, s->head_dim, s->ffn, layer };
+}
+
+static inline uint32_t model_heads_of(const struct model_spec *s, uint32_t layer)
+{
+	return s->layer_heads ? s->layer_heads[layer] : s->heads;
+}
+
+/* By which parameters a layer rotates. */
+static inline const struct model_rope *model_rope_of(const struct model_spec *s, uint32_t layer)
+{
+	return s->layer_rotation && s->layer_rotation[layer] == ROTATION_WINDOW ? &s->window_rope : &s->rope;
 }
 
 static inline enum model_mixer model_layer_mixer(const struct model_spec *s, uint32_t layer)

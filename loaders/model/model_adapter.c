@@ -66,7 +66,7 @@ bool model_location_of(const struct model *m, bool gguf, uint32_t layer, enum te
 	out->all_rows = part.all;
 	/* As if it lay there: what the order depends on is the slot and the kind of file. */
 	out->order = (struct model_tensor){ .rows = t->rows, .cols = t->cols, .bytes = 1 };
-	bind_note_order(&b, &bind_slots[slot], &out->order);
+	bind_note_order(&b, layer, &bind_slots[slot], &out->order);
 	if (bind_by_heads(&b, slot))
 		bind_note_heads(&b, slot, &out->order);
 	if (bind_by_key(&b, slot))

@@ -107,12 +107,13 @@ enum arch_routing {
 	ROUTING_BESIDE = 2048,   /* experts stand beside the feed-forward layer, where there are any */
 	ROUTING_OR_DENSE = 4096, /* with 0 experts config.json means usual feed-forward layers */
 	ROUTING_GROUPS = 512,
-	ROUTING_SCALED = 131072,     /* of one expert, whose share is in its input; each so many layers are mixtures */
-	ROUTING_NEAR = 65536,        /* two experts, whose shares are those among others near them */
-	ROUTING_AVERAGED = 32768,    /* the shared expert and the others count by halves; the router may be a sigmoid
-	                                without a bias */
-	ROUTING_CHOICE_BIAS = 16384, /* a bias for the choice stands beside the softmax of all */
-	ROUTING_COUNTED = 8192       /* n_shared_experts says how many are shared, whatever the router is */
+	ROUTING_SCALED = 131072,      /* of one expert, whose share is in its input; each so many layers are mixtures */
+	ROUTING_NEAR = 65536,         /* two experts, whose shares are those among others near them */
+	ROUTING_AVERAGED = 32768,     /* the shared expert and the others count by halves; the router may be a sigmoid
+	                                 without a bias */
+	ROUTING_SHARED_WIDE = 262144, /* the shared expert has a width of its own, and no gate */
+	ROUTING_CHOICE_BIAS = 16384,  /* a bias for the choice stands beside the softmax of all */
+	ROUTING_COUNTED = 8192        /* n_shared_experts says how many are shared, whatever the router is */
 };
 
 /* Of what encodes a text. */
@@ -155,6 +156,8 @@ struct arch_row {
 	/* With WINDOW_BY_TYPE: every so many layers one has no window, the last of them, or the first. */
 	uint32_t window_period;
 	bool full_first;
+	bool full_unlisted;      /* where config.json has no layer_types, none has one */
+	const char *layer_heads; /* the field of config.json that lists each layer's heads; NULL: there is none */
 	const char *layer_bases; /* the field of config.json that lists each layer's rotary base, 0: it does not
 	                            rotate; NULL: there is none */
 	const char *embed_root;  /* the field of config.json that turns SWITCH_EMBED_ROOT on; NULL: it always holds */

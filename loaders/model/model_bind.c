@@ -44,6 +44,7 @@ static bool group_of_mixer(const struct model_spec *s, enum tensor_group group, 
 	case GROUP_ATTENTION:
 	case GROUP_SINKS:
 	case GROUP_Q_GATE:
+	case GROUP_HEAD_GATE:
 	case GROUP_QUERIES:
 	case GROUP_KEYS_VALUES:
 	case GROUP_QKV_BIAS:
@@ -313,7 +314,7 @@ static bool bind_slot(struct binder *b, uint32_t layer, enum tensor_slot k)
 	b->taps = b->flat = false;
 	if (!ok)
 		return false;
-	bind_note_order(b, slot, t);
+	bind_note_order(b, layer, slot, t);
 	note_numbers(b, k, t);
 	if (bind_by_heads(b, k) && t->bytes)
 		bind_note_heads(b, k, t);

@@ -40,7 +40,7 @@ const char *bind_own_name(const struct model_file *f, enum tensor_slot slot);
 const char *bind_fused_name(const struct model_file *f, enum tensor_slot slot, enum tensor_slot *first,
                             enum tensor_slot *last);
 /* What of the slot's own is not in the order of the kernels, or not the numbers that they take. */
-void bind_note_order(const struct binder *b, const struct bind_slot_row *slot, struct model_tensor *t);
+void bind_note_order(const struct binder *b, uint32_t layer, const struct bind_slot_row *slot, struct model_tensor *t);
 /* Whether norms are there less 1. */
 bool bind_plus_one(const struct binder *b);
 /* model_norms.c: the biases of the final norm and of the output matrix, by the names of their weights; and norms

@@ -111,17 +111,17 @@ bool bind_plus_one(const struct binder *b)
 	return b->f->format == MODEL_HF && b->f->arch->switches & SWITCH_PLUS_ONE && !b->norms_whole;
 }
 
-void bind_note_order(const struct binder *b, const struct bind_slot_row *slot, struct model_tensor *t)
+void bind_note_order(const struct binder *b, uint32_t layer, const struct bind_slot_row *slot, struct model_tensor *t)
 {
 	const struct model_spec *s = &b->m->spec;
+	const uint32_t dims = model_rope_of(s, layer)->dims;
 
 	if (slot->order == ORDER_ROTATED && s->latent.rank && t->bytes) {
 		model_note_latent(s, slot->rows == WIDTH_LATENT_ROW, b->f->needs.rope_pairs, t);
 		return;
 	}
 	t->rope_pairs = slot->order == ORDER_ROTATED && b->f->needs.rope_pairs && t->bytes;
-	if (slot->order == ORDER_ROTATED && t->bytes &&
-	    (t->rope_pairs || (!s->layer_sizes && s->rope.dims != s->head_dim)))
-		t->rope_dims = s->rope.dims;
+	if (slot->order == ORDER_ROTATED && t->bytes && (t->rope_pairs || (!s->layer_sizes && dims != s->head_dim)))
+		t->rope_dims = dims;
 	t->plus_one = is_norm(slot->group) && bind_plus_one(b) && t->bytes;
 }

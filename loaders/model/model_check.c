@@ -92,12 +92,35 @@ static bool check_layers(const struct checked *b)
 
 enum { MAX_HEAD_DIM = 512 }; /* of what kernels do, as above */
 
+/* A part of a head that rotates. */
+static bool check_partial(const struct checked *b, uint32_t dims)
+{
+	const uint32_t all = b->m->spec.head_dim;
+
+	return dims == all || (dims >= 2 && dims < all && dims % 2 == 0) ||
+	       error_set(b->err, ERROR_FORMAT,
+	                 "%s: the rotary embedding covers %" PRIu32 " of the %" PRIu32
+	                 " dimensions of a head, expected an even number of them",
+	                 b->label, dims, all);
+}
+
 static bool check_attention(const struct checked *b)
 {
 	const struct model_spec *s = &b->m->spec;
 
 	if (!check_layers(b))
 		return false;
+	if (b->m->file->arch->groups & GROUP(HEAD_GATE) && s->head_dim % 32)
+		return error_set(b->err, ERROR_UNSUPPORTED,
+		                 "%s: heads of %" PRIu32 " dimensions are multiplied by one number each, which is not "
+		                 "supported: jitrun runs multiples of 32",
+		                 b->label, s->head_dim);
+	for (uint32_t i = 0; s->layer_heads && i < s->layers; i++)
+		if (s->layer_heads[i] % s->kv_heads)
+			return error_set(b->err, ERROR_FORMAT,
+			                 "%s: layer %" PRIu32 " has %" PRIu32
+			                 " attention heads, expected a multiple of the %" PRIu32 " key-value heads",
+			                 b->label, i, s->layer_heads[i], s->kv_heads);
 	if (!s->layer_sizes && s->heads % s->kv_heads)
 		return error_set(b->err, ERROR_FORMAT,
 		                 "%s: the number of attention heads is %" PRIu32 ", expected a multiple of the %" PRIu32
@@ -112,12 +135,8 @@ static bool check_attention(const struct checked *b)
 		return false;
 	if (s->layer_sizes) /* which check_layers() has looked at */
 		return true;
-	if (s->rope.dims != s->head_dim && b->m->file->arch->switches & SWITCH_PARTIAL)
-		return (s->rope.dims >= 2 && s->rope.dims < s->head_dim && s->rope.dims % 2 == 0) ||
-		       error_set(b->err, ERROR_FORMAT,
-		                 "%s: the rotary embedding covers %" PRIu32 " of the %" PRIu32
-		                 " dimensions of a head, expected an even number of them",
-		                 b->label, s->rope.dims, s->head_dim);
+	if (b->m->file->arch->switches & SWITCH_PARTIAL)
+		return check_partial(b, s->rope.dims) && (!s->layer_rotation || check_partial(b, s->window_rope.dims));
 	if (s->rope.dims != s->head_dim)
 		return error_set(b->err, ERROR_UNSUPPORTED,
 		                 "%s: the rotary embedding covers %" PRIu32 " of the %" PRIu32

@@ -188,7 +188,7 @@ static bool read_sizes(struct gguf_reader *r)
 	if ((s->one_part || s->encodes) && !gguf_find(r->g, gguf_key(r, eps_key))) /* there, both names mean the same */
 		eps_key = s->centred ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon";
 	if (!read_layers(r) || !gguf_get_u32(r, "embedding_length", REQUIRED, &s->hidden) || !gguf_read_some_ffn(r) ||
-	    !(r->row->states_alone ? read_no_heads(r) : gguf_get_u32(r, "attention.head_count", REQUIRED, &s->heads)) ||
+	    !(r->row->states_alone ? read_no_heads(r) : gguf_read_heads(r)) ||
 	    !gguf_get_u32(r, "context_length", REQUIRED, &s->context_train) ||
 	    !gguf_get_u32(r, "vocab_size", OPTIONAL, &vocab) || !gguf_get_f64(r, eps_key, REQUIRED, &eps))
 		return false;

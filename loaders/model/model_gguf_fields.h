@@ -26,6 +26,7 @@ bool gguf_missing(struct gguf_reader *r);
 /* An array is taken when it holds one value for each layer, all equal. */
 bool gguf_get_u32(struct gguf_reader *r, const char *suffix, enum presence presence, uint32_t *out);
 /* As gguf_get_u32; where layers may differ in sizes, the first one's. */
+bool gguf_read_heads(struct gguf_reader *r); /* of queries: a number, or where a family has it so one for each layer */
 bool gguf_get_size(struct gguf_reader *r, const char *suffix, enum presence presence, uint32_t *out);
 bool gguf_get_f64(struct gguf_reader *r, const char *suffix, enum presence presence, double *out);
 bool gguf_str_is(const struct gguf_str *s, const char *word);

@@ -2,6 +2,7 @@
 #include "loaders/model/model_gguf_fields.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 /* Of a layer: a number for all, or one for each. */
 static bool get_of_layer(struct gguf_reader *r, const char *suffix, uint32_t layer, uint32_t *out)
@@ -22,6 +23,26 @@ static bool get_of_layer(struct gguf_reader *r, const char *suffix, uint32_t lay
 		return false;
 	*out = (uint32_t)value;
 	return true;
+}
+
+bool gguf_read_heads(struct gguf_reader *r)
+{
+	struct model_spec *s = &r->m->spec;
+	const struct gguf_kv *kv = gguf_find(r->g, gguf_key(r, "attention.head_count"));
+	uint32_t *heads = NULL;
+
+	if (!r->row->layer_heads || !kv || kv->type != GGUF_ARRAY)
+		return gguf_get_u32(r, "attention.head_count", REQUIRED, &s->heads);
+	if (!hparam_range(r->g->path, "the number of layers", s->layers, 1, MODEL_MAX_LAYERS, r->err))
+		return false;
+	bool ok = (heads = calloc(s->layers, sizeof *heads)) != NULL;
+	if (!ok)
+		error_set(r->err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " layers", r->g->path, s->layers);
+	for (uint32_t i = 0; ok && i < s->layers; i++)
+		ok = get_of_layer(r, "attention.head_count", i, &heads[i]);
+	ok = ok && model_heads_make(r->m, heads, r->g->path, r->err);
+	free(heads);
+	return ok;
 }
 
 bool gguf_get_size(struct gguf_reader *r, const char *suffix, enum presence presence, uint32_t *out)

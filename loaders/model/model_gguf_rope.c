@@ -142,7 +142,7 @@ static bool read_windows(struct gguf_reader *r)
 	uint8_t *slides = r->m->file->layer_is_sliding;
 	for (uint32_t i = 0; i < s->layers; i++) {
 		bool one = period == 0 || i % period + 1 < period;
-		if (r->row->encoder && r->row->encoder->one_first)
+		if (r->row->full_first || (r->row->encoder && r->row->encoder->one_first))
 			one = period == 0 || i % period != 0;
 		if (kv && kv->type == GGUF_ARRAY && !slides_by_list(r, kv, i, &one))
 			return false;
@@ -274,7 +274,9 @@ bool gguf_read_switches(struct gguf_reader *r)
 	s->window_rope.dims = window_dims;
 	if (r->row->switches & SWITCH_WINDOW_ROPE) {
 		model_plain_rope(&s->window_rope, r->row->window_theta != 0 ? r->row->window_theta : s->rope.theta);
-		if (!gguf_get_f64(r, "rope.freq_base_swa", OPTIONAL, &s->window_rope.theta))
+		if (!gguf_get_f64(r, "rope.freq_base_swa", OPTIONAL, &s->window_rope.theta) ||
+		    (r->row->switches & SWITCH_PARTIAL &&
+		     !gguf_get_u32(r, "rope.dimension_count_swa", OPTIONAL, &s->window_rope.dims)))
 			return false;
 	}
 	if (!read_scales(r))

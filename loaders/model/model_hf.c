@@ -294,7 +294,7 @@ static bool read_sizes(struct hf_reader *r)
 		return false;
 	if (!s->head_dim && r->row->window == WINDOW_ALL_LAYERS && !(r->row->switches & SWITCH_LONG))
 		s->head_dim = usual; /* for Mistral's classes 0 is as good as absent */
-	return true;
+	return hf_read_layer_heads(r);
 }
 
 static bool read_needs(struct hf_reader *r)

@@ -113,7 +113,7 @@ static bool read_shared(struct hf_reader *r)
 	     !read_dense(r, behind_convolutions ? "num_dense_layers" : "first_k_dense_replace") ||
 	     !hf_get_f64(r, r->root, "routed_scaling_factor", &scale) || !read_groups(r)))
 		return false;
-	if (r->row->routing & ROUTING_SHARED &&
+	if (r->row->routing & (ROUTING_SHARED | ROUTING_SHARED_WIDE) &&
 	    !hf_get_u32(r, r->root, "shared_expert_intermediate_size", REQUIRED, MODEL_MAX_WIDTH, &width))
 		return false;
 	if (r->row->recurrent == MIXER_SCAN &&

@@ -48,6 +48,7 @@ bool hf_read_key_heads(struct hf_reader *r);
 bool hf_read_window(struct hf_reader *r);                     /* model_hf_window.c */
 bool hf_read_rotating(struct hf_reader *r, uint8_t *rotates); /* which layers do, where the file says it */
 bool hf_read_layers(struct hf_reader *r);                     /* model_hf_layers.c; behind the windows */
+bool hf_read_layer_heads(struct hf_reader *r);                /* the same; of queries, behind the head dimension */
 bool hf_read_rope(struct hf_reader *r);
 bool hf_read_switches(struct hf_reader *r);
 bool hf_read_scales(struct hf_reader *r);     /* model_hf_scales.c */

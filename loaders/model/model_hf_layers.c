@@ -65,6 +65,31 @@ static bool read_each(struct hf_reader *r)
 	return true;
 }
 
+bool hf_read_layer_heads(struct hf_reader *r)
+{
+	const struct model_spec *s = &r->m->spec;
+	const char *field = r->row->layer_heads;
+	const json_t *list = field ? hf_get(r, r->root, field) : NULL;
+
+	if (!list)
+		return true;
+	if (!json_is_array(list) || json_array_size(list) != s->layers)
+		return error_set(r->err, ERROR_FORMAT, "%s: %s is %s of %zu elements, expected an array of %" PRIu32,
+		                 r->label, field, json_kind(list), json_array_size(list), s->layers);
+	uint32_t *heads = calloc(s->layers ? s->layers : 1, sizeof *heads);
+	bool ok = heads || error_set(r->err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " layers", r->label, s->layers);
+	for (uint32_t i = 0; ok && i < s->layers; i++) {
+		const json_t *v = json_array_get(list, i);
+		const bool one =
+			json_is_integer(v) && json_integer_value(v) > 0 && json_integer_value(v) <= MODEL_MAX_HEADS;
+		ok = one || hf_wrong_kind(r, field, v, "a list of numbers of heads");
+		heads[i] = one ? (uint32_t)json_integer_value(v) : 0;
+	}
+	ok = ok && model_heads_make(r->m, heads, r->label, r->err);
+	free(heads);
+	return ok;
+}
+
 /* Layers without a window have heads of their own. */
 bool hf_read_layers(struct hf_reader *r)
 {

@@ -330,7 +330,8 @@ bool hf_read_rope(struct hf_reader *r)
 	if (s->latent.rank)
 		s->attention_scale = model_scale_of((float)(1 / math_host_sqrt((double)s->head_dim)));
 	model_plain_rope(rope, 10000);
-	if (!hf_get_f64(r, r->root, "rope_theta", &rope->theta) || !read_partial(r, r->root, rope))
+	const bool each = r->row->switches & SWITCH_WINDOW_ROPE && r->row->switches & SWITCH_PARTIAL;
+	if (!hf_get_f64(r, r->root, "rope_theta", &rope->theta) || (!each && !read_partial(r, r->root, rope)))
 		return false;
 	if (o && (hf_get(r, o, "full_attention") || hf_get(r, o, "sliding_attention"))) {
 		if (!(r->row->switches & SWITCH_WINDOW_ROPE))
@@ -346,7 +347,7 @@ bool hf_read_rope(struct hf_reader *r)
 		return false;
 	s->query_scale_length = rope->original_context;
 	s->window_rope = *rope;
-	s->window_rope.dims = s->layer_sizes ? window_dims : rope->dims;
+	s->window_rope.dims = s->layer_sizes ? window_dims : each ? s->head_dim : rope->dims;
 	return !(r->row->switches & SWITCH_WINDOW_ROPE) || read_window_rope(r, window, key);
 }
 

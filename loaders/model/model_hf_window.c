@@ -18,6 +18,8 @@ static bool slides_by_rule(const struct hf_reader *r, const struct rule *rule, u
 	case WINDOW_BY_TYPE:
 		if (r->row->routing & ROUTING_AVERAGED && layer < r->m->spec.dense_layers)
 			return rule->prefix && (layer + 1) % rule->prefix != 0;
+		if (r->row->full_unlisted)
+			return false;
 		layer -= r->row->routing & ROUTING_AVERAGED ? r->m->spec.dense_layers : 0;
 		return r->row->full_first ? layer % rule->period != 0 : layer % rule->period + 1 < rule->period;
 	case WINDOW_SOME_LAYERS: return layer >= rule->max_window_layers;

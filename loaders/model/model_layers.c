@@ -20,6 +20,32 @@ bool model_sizes_make(struct model *m, const char *label, struct error *err)
 	return true;
 }
 
+bool model_heads_make(struct model *m, const uint32_t *heads, const char *label, struct error *err)
+{
+	struct model_spec *s = &m->spec;
+	uint32_t max = 0;
+	bool same = true;
+
+	if (!hparam_range(label, "the number of layers", s->layers, 1, MODEL_MAX_LAYERS, err))
+		return false;
+	for (uint32_t i = 0; i < s->layers; i++) {
+		if (!hparam_range(label, "the number of attention heads of a layer", heads[i], 1, MODEL_MAX_HEADS, err))
+			return false;
+		max = heads[i] > max ? heads[i] : max;
+		same = same && heads[i] == heads[0];
+	}
+	s->heads = max;
+	if (same)
+		return true;
+	m->file->layer_heads = malloc(s->layers * sizeof *heads);
+	if (!m->file->layer_heads)
+		return error_set(err, ERROR_MEMORY, "%s: no memory for %" PRIu32 " layers", label, s->layers);
+	for (uint32_t i = 0; i < s->layers; i++)
+		m->file->layer_heads[i] = heads[i];
+	s->layer_heads = m->file->layer_heads;
+	return true;
+}
+
 static bool slides(const struct model_spec *s, uint32_t layer)
 {
 	return s->sliding_window && (!s->layer_is_sliding || s->layer_is_sliding[layer]);

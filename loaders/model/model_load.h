@@ -95,6 +95,7 @@ struct model_file {
 	size_t n_locations;
 	struct model_extent *extents; /* of each layer's taps, MODEL_EXTENTS each */
 	struct model_sizes *layer_sizes;
+	uint32_t *layer_heads;
 	bool delta_fused;   /* GGUF: files of Qwen 3 Next from before its matrices had tensors of their own */
 	bool experts_fused; /* GGUF: gate and up of experts are in one tensor, whatever the architecture's row says */
 	bool experts_each;  /* HF: experts are tensors of their own, where the architecture's row has all in one */
@@ -213,6 +214,8 @@ bool model_make_locations(struct model *m, const char *label, struct error *err)
  * and values of the last one before them with a window, or without one, as they have; model_sizes_max: the model's
  * sizes become the largest. */
 bool model_sizes_make(struct model *m, const char *label, struct error *err);
+/* The heads of each layer, where they are not the same. */
+bool model_heads_make(struct model *m, const uint32_t *heads, const char *label, struct error *err);
 bool model_share_keys(struct model *m, uint32_t shared, const char *label, struct error *err);
 void model_sizes_max(struct model_spec *s);
 /* The head dimension of layers without a window, where those with one may have another. */

@@ -41,8 +41,8 @@ uint64_t model_width(const struct model_spec *s, uint32_t layer, enum tensor_wid
 
 	switch (w) {
 	case WIDTH_HIDDEN: return s->hidden;
-	case WIDTH_HEADS: return s->heads;
-	case WIDTH_QUERIES: return (uint64_t)s->heads * z.head_dim;
+	case WIDTH_HEADS: return model_heads_of(s, layer);
+	case WIDTH_QUERIES: return (uint64_t)model_heads_of(s, layer) * z.head_dim;
 	case WIDTH_KEYS: return (uint64_t)z.kv_heads * z.head_dim;
 	case WIDTH_FFN: return z.ffn;
 	case WIDTH_INPUT: return s->layer_input;
@@ -53,7 +53,7 @@ uint64_t model_width(const struct model_spec *s, uint32_t layer, enum tensor_wid
 	case WIDTH_VALUE_HEADS: return s->recurrent.value_heads;
 	case WIDTH_STATE_KEYS: return (uint64_t)s->recurrent.key_heads * s->recurrent.key_dim;
 	case WIDTH_VALUE_DIM: return s->recurrent.value_dim;
-	case WIDTH_RESULTS: return (uint64_t)s->heads * (s->latent.rank ? s->latent.value : z.head_dim);
+	case WIDTH_RESULTS: return (uint64_t)model_heads_of(s, layer) * (s->latent.rank ? s->latent.value : z.head_dim);
 	case WIDTH_LATENT: return s->latent.rank;
 	case WIDTH_LATENT_ROW: return (uint64_t)s->latent.rank + s->latent.rotating;
 	case WIDTH_QUERY_RANK: return s->latent.query_rank;

@@ -53,6 +53,7 @@ enum tensor_group {
 	GROUP_DELTA_IN,     /* of such layers: what makes queries, keys and values, in one matrix, */
 	GROUP_DELTA_APART,  /* ... or in three */
 	GROUP_Q_GATE,       /* of attention's result, its rows beside the queries' */
+	GROUP_HEAD_GATE,    /* the same, with one row for each head */
 	GROUP_SCAN,         /* of layers with the selective scan */
 	GROUP_CHANNEL,      /* of layers with the selective scan of channels */
 	GROUP_CHANNEL_NORM, /* of their steps, keys and queries */
@@ -108,6 +109,7 @@ enum tensor_order { ORDER_PLAIN, ORDER_ROTATED };
 	MATRIX(q, "attn_q.weight", "self_attn.q_proj.weight", QUERIES, HIDDEN, QUERIES, ROTATED) \
 	MATRIX(k, "attn_k.weight", "self_attn.k_proj.weight", KEYS, HIDDEN, KEYS_VALUES, ROTATED) \
 	MATRIX(v, "attn_v.weight", "self_attn.v_proj.weight", KEYS, HIDDEN, KEYS_VALUES, PLAIN) \
+	MATRIX(head_gate, "attn_gate.weight", "self_attn.g_proj.weight", HEADS, HIDDEN, HEAD_GATE, PLAIN) \
 	MATRIX(q_a, "attn_q_a.weight", "self_attn.q_a_proj.weight", QUERY_RANK, HIDDEN, LOW_QUERIES, PLAIN) \
 	MATRIX(kv_a, "attn_kv_a_mqa.weight", "self_attn.kv_a_proj_with_mqa.weight", LATENT_ROW, HIDDEN, LATENT, \
 	       ROTATED) \

@@ -97,6 +97,16 @@ static uint64_t sum_chunks(const struct model_spec *s, uint64_t sum)
 	return all[0] || all[1] || all[3] ? record_checksum(all, sizeof all, sum) : sum;
 }
 
+/* What differs between layers. */
+static uint64_t sum_layers(const struct model_spec *s, uint64_t sum)
+{
+	if (s->layer_heads)
+		sum = record_checksum(s->layer_heads, s->layers * sizeof *s->layer_heads, sum);
+	if (s->layer_sizes)
+		sum = record_checksum(s->layer_sizes, s->layers * sizeof *s->layer_sizes, sum);
+	return sum;
+}
+
 /* The numbers of a model beside its weights. */
 static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 {
@@ -147,8 +157,7 @@ static uint64_t sum_spec(const jit_model *m, uint64_t sum)
 		MODEL_RECURRENT_MORE(X)
 #undef X
 	}
-	if (s->layer_sizes)
-		sum = record_checksum(s->layer_sizes, s->layers * sizeof *s->layer_sizes, sum);
+	sum = sum_layers(s, sum);
 	sum = s->experts ? sum_experts(s, sum) : sum;
 	for (uint32_t layer = 0; layer < s->layers; layer++) {
 		uint32_t types[MATRIX_SLOTS + 1] = { plan_layer_slides(s, layer) };

@@ -39,11 +39,22 @@ static graph_ref store(const struct arch *a, graph_ref k, graph_ref v)
 	                  0);
 }
 
+/* Each head's result times the softplus of its number. */
+static graph_ref by_heads(const struct arch *a, graph_ref x, graph_ref gate, uint32_t heads)
+{
+	const struct graph_node n = {
+		.kind = NODE_GATE, .act = ACT_SOFTPLUS, .groups = heads, .in = { [IN_X] = x, [IN_W] = gate }
+	};
+
+	return graph_node(a->g, &n, graph_value(a->g, x)->width);
+}
+
 graph_ref arch_attention(const struct arch *a, graph_ref in)
 {
 	const struct weights_layer *l = a->l;
-	const uint64_t dim = model_sizes_of(a->spec, a->layer).head_dim, width = a->spec->heads * dim;
-	graph_ref q = graph_matmul(a->g, in, &l->q, l->q_bias), k = 0, v, gate = 0;
+	const uint32_t heads = model_heads_of(a->spec, a->layer);
+	const uint64_t dim = model_sizes_of(a->spec, a->layer).head_dim, width = heads * dim;
+	graph_ref q = graph_matmul(a->g, in, &l->q, l->q_bias), k = 0, v, gate = 0, of_heads = 0;
 
 	if (l->k.packed) /* else they are another layer's */
 		k = graph_matmul(a->g, in, &l->k, l->k_bias);
@@ -52,6 +63,8 @@ graph_ref arch_attention(const struct arch *a, graph_ref in)
 		v = graph_matmul(a->g, in, &l->v, l->v_bias);
 	if (l->q_gate.packed)
 		gate = graph_matmul(a->g, in, &l->q_gate, l->q_gate_bias);
+	if (l->head_gate.packed)
+		of_heads = graph_matmul(a->g, in, &l->head_gate, NULL);
 	q = row_norm(a, q, l->q_row_norm);
 	if (k) {
 		const graph_ref normed = row_norm(a, k, l->k_row_norm);
@@ -64,16 +77,16 @@ graph_ref arch_attention(const struct arch *a, graph_ref in)
 	                                         .in = { [IN_X] = q, [IN_W] = graph_vector(a->g, l->q_norm, dim) } },
 	                   width);
 	const graph_ref cache = store(a, k, v);
-	const struct graph_node attend = {
-		.kind = NODE_ATTEND,
-		.in = { [IN_X] = rotated,
-		        [IN_W] = cache,
-		        [IN_BIAS] = graph_vector(a->g, l->sinks, a->spec->heads),
-		        [IN_BIAS2] = graph_vector(a->g, a->w->score_bias, a->spec->heads) }
-	};
+	const struct graph_node attend = { .kind = NODE_ATTEND,
+		                           .in = { [IN_X] = rotated,
+		                                   [IN_W] = cache,
+		                                   [IN_BIAS] = graph_vector(a->g, l->sinks, heads),
+		                                   [IN_BIAS2] = graph_vector(a->g, a->w->score_bias, heads) } };
 	const graph_ref out = graph_node(a->g, &attend, width);
 	if (l->attn_sub_norm)
 		return graph_keep(a->g, arch_norm(a, out, l->attn_sub_norm));
+	if (of_heads)
+		return by_heads(a, out, of_heads, heads);
 	return gate ? graph_multiply(a->g, out, gate, ACT_SIGMOID) : out;
 }
 

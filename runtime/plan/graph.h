@@ -48,7 +48,7 @@ enum graph_kind {
 	NODE_BY_HEAD,      /* a matrix for each head: W X, into the first `rows` of each head of INTO */
 	NODE_ADD,          /* X + W */
 	NODE_SCALE,        /* X times `number`, or times the numbers W */
-	NODE_GATE,         /* X * act(W) */
+	NODE_GATE,         /* X * act(W); of `groups` equal groups where not 0, each times one number of W */
 	NODE_XIELU,        /* xIELU of X, by the numbers W */
 	NODE_LAYER_INPUTS, /* what each layer gets of a token's own: of a product X, an embedding W2, weights W */
 	NODE_ROTATE, /* queries X with [W], the norm of heads, rotated and scaled; second result: what does not rotate

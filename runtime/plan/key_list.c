@@ -58,6 +58,7 @@ struct layer_kind {
 	enum dtype type[MATRIX_SLOTS];
 	bool matrix[MATRIX_SLOTS], vector[VECTOR_SLOTS], sliding;
 	struct model_sizes sizes;
+	uint32_t heads;
 	uint8_t mixer;
 };
 
@@ -75,6 +76,7 @@ static struct layer_kind kind_of(const struct model_spec *s, uint32_t layer)
 	kind.mixer = (uint8_t)model_layer_mixer(s, layer);
 	kind.sliding = s->layer_is_sliding && s->layer_is_sliding[layer];
 	kind.sizes = model_sizes_of(s, layer);
+	kind.heads = model_heads_of(s, layer);
 	kind.sizes.kv_layer = 0; /* has no part in a key */
 	return kind;
 }
@@ -83,7 +85,8 @@ static bool same_kind(const struct layer_kind *a, const struct layer_kind *b)
 {
 	return memcmp(a->type, b->type, sizeof a->type) == 0 && memcmp(a->matrix, b->matrix, sizeof a->matrix) == 0 &&
 	       memcmp(a->vector, b->vector, sizeof a->vector) == 0 &&
-	       memcmp(&a->sizes, &b->sizes, sizeof a->sizes) == 0 && a->sliding == b->sliding && a->mixer == b->mixer;
+	       memcmp(&a->sizes, &b->sizes, sizeof a->sizes) == 0 && a->sliding == b->sliding && a->mixer == b->mixer &&
+	       a->heads == b->heads;
 }
 
 /* A model of one layer of each kind. */
@@ -92,6 +95,7 @@ struct key_list_passes {
 	struct model_layer *layer;
 	uint8_t *sliding, *mixer;
 	struct model_sizes *sizes;
+	uint32_t *heads;
 	struct weights weights;
 };
 
@@ -101,6 +105,7 @@ static void sample_free(struct key_list_passes *m)
 	free(m->layer);
 	free(m->sliding);
 	free(m->sizes);
+	free(m->heads);
 	free(m->mixer);
 }
 
@@ -112,9 +117,10 @@ static bool sample_make(struct key_list_passes *m, const struct model_spec *spec
 		                       .layer = calloc(spec->layers, sizeof *m->layer),
 		                       .sliding = calloc(spec->layers, 1),
 		                       .mixer = calloc(spec->layers, 1),
-		                       .sizes = calloc(spec->layers, sizeof *m->sizes) };
+		                       .sizes = calloc(spec->layers, sizeof *m->sizes),
+		                       .heads = calloc(spec->layers, sizeof *m->heads) };
 	struct layer_kind *seen = calloc(spec->layers, sizeof *seen);
-	bool ok = m->layer && m->sliding && m->mixer && m->sizes && seen
+	bool ok = m->layer && m->sliding && m->mixer && m->sizes && m->heads && seen
 	                  ? true
 	                  : error_set(err, ERROR_MEMORY, "no memory to tell %u layers apart", spec->layers);
 	for (uint32_t i = 0; ok && i < spec->layers; i++) {
@@ -127,6 +133,7 @@ static bool sample_make(struct key_list_passes *m, const struct model_spec *spec
 		seen[n] = kind;
 		m->layer[n] = spec->layer[i];
 		m->sizes[n] = kind.sizes;
+		m->heads[n] = kind.heads;
 		m->mixer[n] = kind.mixer;
 		m->sliding[n++] = kind.sliding;
 	}
@@ -136,6 +143,7 @@ static bool sample_make(struct key_list_passes *m, const struct model_spec *spec
 	m->spec.layer_mixer = spec->layer_mixer ? m->mixer : NULL;
 	m->spec.layer_is_sliding = spec->layer_is_sliding ? m->sliding : NULL;
 	m->spec.layer_sizes = spec->layer_sizes ? m->sizes : NULL;
+	m->spec.layer_heads = spec->layer_heads ? m->heads : NULL;
 	ok = ok && weights_describe(&m->weights, &m->spec, err);
 	if (!ok)
 		sample_free(m);

@@ -248,7 +248,7 @@ enum { PLAN_SIZES_MAX = 4 }; /* of heads; with more of them every pass is new */
 struct plan_widths {
 	uint64_t matmul[DTYPE_COUNT][3], experts, attention[PLAN_SIZES_MAX];
 	struct {
-		uint32_t head_dim, kv_heads;
+		uint32_t head_dim, kv_heads, heads;
 	} of[PLAN_SIZES_MAX];
 };
 bool plan_has_new_widths(struct plan_widths *seen, const struct model_spec *spec, const struct weights *w,

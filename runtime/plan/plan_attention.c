@@ -40,7 +40,7 @@ static bool can_rotate(const struct plan_builder *b, struct plan_attention a)
 	const struct model_sizes z = model_sizes_of(b->spec, a.layer);
 
 	return a.l->k.packed && !a.l->q_norm == !a.l->k_norm && !b->spec->encodes &&
-	       template_attention_rotates(b->opt->target, b->spec->heads, z.kv_heads, z.head_dim);
+	       template_attention_rotates(b->opt->target, model_heads_of(b->spec, a.layer), z.kv_heads, z.head_dim);
 }
 
 bool plan_rotates_inside(const struct plan_builder *b, struct plan_attention a)
@@ -66,15 +66,15 @@ bool plan_attends_several(const struct plan_builder *b, uint32_t layer)
 	bool all = plan_merges(b, a) && can_rotate(b, a);
 
 	for (uint32_t i = 0; all && i < b->spans; i++)
-		all = template_attention_columns(b->opt->target, b->spec->heads, z.kv_heads, z.head_dim,
+		all = template_attention_columns(b->opt->target, model_heads_of(b->spec, layer), z.kv_heads, z.head_dim,
 		                                 b->span[i].tokens);
 	return all;
 }
 
 bool plan_quantises_inside(const struct plan_builder *b, struct plan_attention a)
 {
-	return plan_rotates_inside(b, a) && !a.l->q_gate.packed && !a.l->attn_sub_norm && plan_wants_int8(b, &a.l->o) &&
-	       model_sizes_of(b->spec, a.layer).head_dim % 32 == 0;
+	return plan_rotates_inside(b, a) && !a.l->q_gate.packed && !a.l->head_gate.packed && !a.l->attn_sub_norm &&
+	       plan_wants_int8(b, &a.l->o) && model_sizes_of(b->spec, a.layer).head_dim % 32 == 0;
 }
 
 static struct key attention_key(const struct plan_builder *b, struct plan_attention a, uint32_t n)
@@ -83,7 +83,7 @@ static struct key attention_key(const struct plan_builder *b, struct plan_attent
 	const struct model_sizes z = model_sizes_of(s, a.layer);
 	struct key key = plan_key(b, KEY_ATTENTION);
 
-	key.heads = s->heads;
+	key.heads = model_heads_of(s, a.layer);
 	key.kv_heads = z.kv_heads;
 	key.head_dim = z.head_dim;
 	key.kv = key_type(b->kv->type);
@@ -94,7 +94,7 @@ static struct key attention_key(const struct plan_builder *b, struct plan_attent
 	if (plan_rotates_inside(b, a))
 		key.flags |= KEY_ROTATES | plan_head_norm(b, a.l->q_norm) | (s->value_norms ? KEY_VALUE_NORM : 0);
 	key.tile_n =
-		template_attention_tile_n(b->opt->target, s->heads, z.kv_heads, z.head_dim, b->opt->general ? 1 : n);
+		template_attention_tile_n(b->opt->target, key.heads, z.kv_heads, z.head_dim, b->opt->general ? 1 : n);
 	return key;
 }
 
@@ -125,7 +125,7 @@ static uint64_t *add_attention(struct plan_builder *b, const struct graph_node *
 	const struct model_spec *s = b->spec;
 	uint64_t *a = plan_add_op(b, key, 0, units);
 
-	a[ATTENTION_Q] = plan_row_at(plan_floats(b, n->in[IN_X]), span->first, (uint64_t)s->heads * key->head_dim);
+	a[ATTENTION_Q] = plan_row_at(plan_floats(b, n->in[IN_X]), span->first, (uint64_t)key->heads * key->head_dim);
 	if (key->flags & KEY_ROTATES)
 		plan_set_rotation(b, n, span->first, a);
 	plan_set_cache(b, n->layer,

@@ -61,8 +61,8 @@ static uint64_t records_bytes(const struct model_spec *s, uint64_t context)
 static uint64_t layer_bytes(const struct model_spec *s, uint32_t layer, uint32_t n)
 {
 	const struct model_sizes z = model_sizes_of(s, layer);
-	const uint64_t queries = (uint64_t)s->heads * z.head_dim, keys = (uint64_t)z.kv_heads * z.head_dim,
-		       norm = n > 1 ? blocks_bytes(s->hidden, n) : 0;
+	const uint64_t queries = (uint64_t)model_heads_of(s, layer) * z.head_dim,
+		       keys = (uint64_t)z.kv_heads * z.head_dim, norm = n > 1 ? blocks_bytes(s->hidden, n) : 0;
 
 	return 2 * norm + 2 * floats_bytes(s->hidden, n) + floats_bytes(queries, n) + 2 * floats_bytes(keys, n) +
 	       either_bytes(queries, n) + either_bytes(s->ffn, n);
@@ -134,8 +134,8 @@ static bool layer_awaits(const struct plan_builder *b, const struct weights_laye
 	uint32_t norm = b->n > 1 ? 0 : KEY_NORM_IN, pair = l->gate.packed ? norm | KEY_PAIR : norm, n = b->n;
 
 	return l->q.packed && l->k.packed && l->v.packed && l->o.packed && l->up.packed && l->down.packed &&
-	       l->attn_norm && l->ffn_norm && !l->q_gate.packed && !l->attn_sub_norm && !l->q_row_norm &&
-	       !l->k_row_norm && !l->router.packed && !l->attn_post_norm && !l->ffn_post_norm &&
+	       l->attn_norm && l->ffn_norm && !l->q_gate.packed && !l->head_gate.packed && !l->attn_sub_norm &&
+	       !l->q_row_norm && !l->k_row_norm && !l->router.packed && !l->attn_post_norm && !l->ffn_post_norm &&
 	       !l->input_gate.packed && !l->layer_scale &&
 	       (!l->gate.packed || weights_gate_up_interleaved(l->gate.type, l->up.type)) &&
 	       awaits(b, &l->q, norm, n) && awaits(b, &l->k, norm, n) && awaits(b, &l->v, norm, n) &&

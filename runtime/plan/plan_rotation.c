@@ -67,7 +67,8 @@ void plan_set_rotation(const struct plan_builder *b, const struct graph_node *n,
 	const struct model_sizes z = model_sizes_of(b->spec, layer);
 	const uint64_t width = (uint64_t)z.kv_heads * z.head_dim, angles = first * (z.head_dim / 2) * sizeof(float);
 
-	a[ATTENTION_Q] = plan_row_at(plan_floats(b, rotate->in[IN_X]), first, (uint64_t)b->spec->heads * z.head_dim);
+	a[ATTENTION_Q] = plan_row_at(plan_floats(b, rotate->in[IN_X]), first,
+	                             (uint64_t)model_heads_of(b->spec, layer) * z.head_dim);
 	a[ATTENTION_K] = plan_row_at(plan_floats(b, store->in[IN_X]), first, width);
 	a[ATTENTION_V] = plan_row_at(plan_floats(b, store->in[IN_W2]), first, width);
 	a[ATTENTION_COS] = plan_angles(b, buf->cos, table) + angles;
@@ -96,10 +97,10 @@ void lower_rotate(struct plan_builder *b, const struct graph_node *n)
 	}
 	if (plan_rotates_inside(b, plan_attention_of(b, n)))
 		return;
-	key.heads = s->heads;
+	key.heads = model_heads_of(s, layer);
 	key.head_dim = z.head_dim;
 	key.flags = plan_head_norm(b, norm);
-	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)b->n * s->heads);
+	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)b->n * key.heads);
 	a[ROPE_IN] = plan_address(plan_floats(b, n->in[IN_X]));
 	a[ROPE_OUT] = plan_address(plan_floats(b, n->out[0]));
 	a[ROPE_COS] = plan_angles(b, buf->cos, table);
@@ -107,7 +108,7 @@ void lower_rotate(struct plan_builder *b, const struct graph_node *n)
 	a[ROPE_NORM] = plan_address(norm);
 	a[ROPE_EPS] = plan_head_eps(s);
 	a[ROPE_SCALE] = scale_of_queries(b, layer);
-	plan_last_op(b)->fused_units = plan_chained(b, plan_attention_of(b, n), s->heads / z.kv_heads);
+	plan_last_op(b)->fused_units = plan_chained(b, plan_attention_of(b, n), key.heads / z.kv_heads);
 }
 
 static void store(struct plan_builder *b, const struct graph_node *node, const struct plan_span *span)

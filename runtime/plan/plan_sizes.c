@@ -108,7 +108,7 @@ uint64_t plan_record_bytes(const struct model_spec *s, uint64_t context)
 	for (uint32_t i = 0; i < s->layers && context; i++) {
 		const struct model_sizes z = model_sizes_of(s, i);
 		const struct key key = { .kind = KEY_ATTENTION,
-			                 .heads = s->heads,
+			                 .heads = model_heads_of(s, i),
 			                 .kv_heads = z.kv_heads,
 			                 .head_dim = z.head_dim,
 			                 .rows = 1 };

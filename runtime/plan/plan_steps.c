@@ -143,6 +143,11 @@ void lower_gate(struct plan_builder *b, const struct graph_node *n)
 	struct key key = plan_key(b, KEY_GATE);
 
 	key.act = n->act;
+	if (n->groups) {
+		key.flags = KEY_BY_HEAD;
+		key.heads = n->groups;
+		key.head_dim = (uint32_t)(width / n->groups);
+	}
 	uint64_t *a = plan_add_op(b, &key, 0, (int64_t)(b->n * (numerics_pad(width) / 32)));
 	a[GATE_X] = plan_address(plan_floats(b, n->in[IN_X]));
 	a[GATE_GATE] = plan_address(plan_floats(b, n->in[IN_W]));

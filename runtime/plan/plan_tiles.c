@@ -241,18 +241,19 @@ static bool note_attention(struct plan_widths *seen, const struct model_spec *sp
                            const struct plan_options *opt)
 {
 	const struct model_sizes z = model_sizes_of(spec, layer);
-	uint32_t k = 0,
-		 width = spec->latent.rank /* whose kernels know of one column, and of several */
-	                         ? tokens > 1
-	                         : template_attention_tile_n(opt->target, spec->heads, z.kv_heads, z.head_dim, tokens);
+	const uint32_t heads = model_heads_of(spec, layer);
+	uint32_t k = 0, width = spec->latent.rank /* whose kernels know of one column, and of several */
+	                                ? tokens > 1
+	                                : template_attention_tile_n(opt->target, heads, z.kv_heads, z.head_dim, tokens);
 
 	while (k < PLAN_SIZES_MAX && seen->of[k].head_dim &&
-	       (seen->of[k].head_dim != z.head_dim || seen->of[k].kv_heads != z.kv_heads))
+	       (seen->of[k].head_dim != z.head_dim || seen->of[k].kv_heads != z.kv_heads || seen->of[k].heads != heads))
 		k++;
 	if (k == PLAN_SIZES_MAX)
 		return true;
 	seen->of[k].head_dim = z.head_dim;
 	seen->of[k].kv_heads = z.kv_heads;
+	seen->of[k].heads = heads;
 	return note(&seen->attention[k], width);
 }
 

@@ -197,6 +197,7 @@ static float activate(enum key_act act, float x)
 		return fmaf(-a, q, positive);
 	}
 	case ACT_RELU: return positive;
+	case ACT_SOFTPLUS: return plain_softplus(x);
 	default: assert(false && "an activation function"); return 0;
 	}
 }

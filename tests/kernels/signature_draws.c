@@ -68,6 +68,13 @@ static void draw_gate(struct trial *t)
 	t->key.flags = flag(KEY_SCALED);
 	t->key.act = t->key.flags ? ACT_NONE : (uint8_t)between(1, KEY_ACT_COUNT - 1);
 	draw_lines(t);
+	if (t->key.flags || !flag(KEY_BY_HEAD))
+		return;
+	t->key.flags = KEY_BY_HEAD;
+	t->key.heads = between(1, 5);
+	t->key.head_dim = 32 * between(1, 3);
+	t->columns = between(1, 3);
+	t->units = (int64_t)(t->columns * t->key.heads * (t->key.head_dim / 32));
 }
 
 static void draw_layer_inputs(struct trial *t)

@@ -237,6 +237,52 @@ static void test_xielu(void **unused)
 	free(want);
 }
 
+static float *drawn(uint64_t n, uint64_t seed)
+{
+	float *x = kernel_buffer(n * sizeof *x, 0);
+
+	for (uint64_t i = 0; i < n; i++)
+		x[i] = kernel_random(&seed) * 3;
+	return x;
+}
+
+/* All elements of a head by one number; launches begin and end within heads. */
+static void test_gates_by_head(void **unused)
+{
+	static const struct {
+		uint32_t heads, dim, columns;
+	} cases[] = { { 3, 64, 3 }, { 1, 32, 5 }, { 40, 96, 2 }, { 32, 32, 2 } };
+	const struct kernel_way *way;
+	unsigned ways = kernel_ways_and_cards(&way, KERNEL_ALL_CARDS);
+
+	for (unsigned round = 0; round < ways * (unsigned)(sizeof cases / sizeof *cases); round++) {
+		const uint32_t heads = cases[round / ways].heads, dim = cases[round / ways].dim,
+			       columns = cases[round / ways].columns, pitch = (heads + 31) / 32 * 32;
+		const uint64_t n = (uint64_t)columns * heads * dim;
+		const struct key key = {
+			.kind = KEY_GATE, .act = ACT_SOFTPLUS, .flags = KEY_BY_HEAD, .heads = heads, .head_dim = dim
+		};
+		float *x = drawn(n, 9), *gate = drawn((uint64_t)columns * pitch, 10), *out = kernel_buffer(n * 4, 0),
+		      *want = kernel_buffer(n * 4, 0);
+		const uint64_t arg[GATE_ARGS] = { (uintptr_t)x, (uintptr_t)gate, (uintptr_t)out };
+		struct kernel k;
+
+		for (uint64_t i = 0; i < n; i++) {
+			const uint64_t column = i / ((uint64_t)heads * dim), head = i / dim % heads;
+			want[i] = x[i] * plain_softplus(gate[column * pitch + head]);
+		}
+		kernel_open(&k, &way[round % ways], &key);
+		kernel_run(&k, arg, (int64_t)(n / 96), (int64_t)(n / 32));
+		kernel_run(&k, arg, 0, (int64_t)(n / 96));
+		kernel_close(&k);
+		assert_memory_equal(out, want, n * 4);
+		free(x);
+		free(gate);
+		free(out);
+		free(want);
+	}
+}
+
 static void test_refusals(void **unused)
 {
 	kernel_refused(&(struct key){ .kind = KEY_SCALE, .flags = KEY_RESIDUAL | KEY_CAP });
@@ -245,13 +291,17 @@ static void test_refusals(void **unused)
 	kernel_refused(&(struct key){ .kind = KEY_LAYER_INPUTS, .rows = 3 });
 	kernel_refused(&(struct key){ .kind = KEY_LAYER_INPUTS, .rows = 3, .k = 1025 });
 	kernel_refused(&(struct key){ .kind = KEY_LAYER_INPUTS, .k = 32 });
+	kernel_refused(
+		&(struct key){ .kind = KEY_GATE, .act = ACT_SILU, .flags = KEY_BY_HEAD, .heads = 2, .head_dim = 48 });
+	kernel_refused(&(struct key){ .kind = KEY_GATE, .act = ACT_SILU, .flags = KEY_BY_HEAD, .head_dim = 32 });
+	kernel_refused(&(struct key){ .kind = KEY_GATE, .flags = KEY_BY_HEAD, .heads = 2, .head_dim = 32 });
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_way), cmocka_unit_test(test_bound),
-		                            cmocka_unit_test(test_layer_inputs), cmocka_unit_test(test_xielu),
-		                            cmocka_unit_test(test_refusals) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_every_way),     cmocka_unit_test(test_bound),
+		                            cmocka_unit_test(test_layer_inputs),  cmocka_unit_test(test_xielu),
+		                            cmocka_unit_test(test_gates_by_head), cmocka_unit_test(test_refusals) };
 	kernel_all_modes();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

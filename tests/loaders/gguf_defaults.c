@@ -82,6 +82,11 @@ static const struct default_keys keys[] = {
 	{ "afmoe", ROUTED WINDOW "block_count=8 leading_dense_block_count=2",
 	  "window=64 kinds=wwwFwwwF embed_scale=22.627417 normed=1 dense=2 router_scale=-1", 0 },
 	{ "afmoe", ROUTED, 0, "the key afmoe.attention.sliding_window is missing" },
+	{ "laguna",
+	  ROUTED WINDOW "block_count=8 leading_dense_block_count=1 rope.dimension_count=16 "
+	                "expert_shared_feed_forward_length=48",
+	  "window=64 kinds=fwwwfwww normed=1 dense=1 shared_ffn=48 router_scale=-1 rotating=16", 0 },
+	{ "laguna", ROUTED "expert_gating_func=1", 0, "expert_gating_func is 1, which is not supported, expected 2" },
 	{ "qwen3moe", ROUTED, "experts=8 normed=1", 0 },
 	{ "qwen2moe", ROUTED, "experts=8 normed=0 shared_ffn=0", 0 },
 	{ "olmoe", ROUTED, "normed=0", 0 },

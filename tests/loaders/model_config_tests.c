@@ -118,6 +118,8 @@ static const struct setting settings[] = {
 	  "\"full_attention\"]",
 	  NULL, ROPE_NONE, 10000, 1, 1, 0, 0 },
 	{ "qwen3", ",\"layer_types\": [\"full_attention\"]", "expected an array of 2", 0, 0, 0, 0, 0, 0 },
+	{ "laguna", "", "heads of 4 dimensions are multiplied by one number each", 0, 0, 0, 0, 0, 0 },
+	{ "laguna", ",\"head_dim\": 32, \"num_attention_heads_per_layer\": [4, 3]", "layer 1 has 3", 0, 0, 0, 0, 0, 0 },
 	{ "qwen3", ",\"layer_types\": [\"full_attention\", 1]", "is an integer, expected a string", 0, 0, 0, 0, 0, 0 },
 	{ "qwen3", ",\"layer_types\": [\"full_attention\", \"linear_attention\"]",
 	  "\"linear_attention\", expected full_attention or sliding_attention", 0, 0, 0, 0, 0, 0 },

@@ -255,6 +255,32 @@ static void test_cases(void **state)
 	}
 }
 
+static void test_refused_fields(void **state)
+{
+	static const struct {
+		const char *type, *fields, *expected;
+	} cases[] = {
+		{ "laguna", "\"num_attention_heads_per_layer\": [8]",
+		  "num_attention_heads_per_layer is an array of 1 elements, expected an array of 8" },
+		{ "laguna", "\"num_attention_heads_per_layer\": 8",
+		  "num_attention_heads_per_layer is an integer of 0" },
+		{ "laguna", "\"num_attention_heads_per_layer\": [8, 8, 8, 8, 8, 8, 8, 0]",
+		  "num_attention_heads_per_layer is an integer, expected a list of numbers of heads" },
+		{ "laguna", "\"moe_router_logit_softcapping\": 30", "moe_router_logit_softcapping is 30" },
+		{ "laguna", "\"moe_apply_router_weight_on_input\": true", "moe_apply_router_weight_on_input is true" },
+	};
+	(void)state;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct read r;
+		read_config(&r, cases[i].type, cases[i].fields);
+		if (r.ok || !strstr(r.err.text, cases[i].expected))
+			fail_msg("%s, %s: expected \"%s\", got \"%s\"", cases[i].type, cases[i].fields,
+			         cases[i].expected, r.ok ? "ok" : r.err.text);
+		forget(&r);
+	}
+}
+
 /* ---- keys of GGUF files */
 
 /* Words NAME=VALUE, each key's name behind the architecture's: a number with a point is F32, others are U32. */
@@ -368,10 +394,8 @@ static void test_all_rows(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cases),
-		cmocka_unit_test(test_keys),
-		cmocka_unit_test(test_sentences),
-		cmocka_unit_test(test_all_rows),
+		cmocka_unit_test(test_cases),     cmocka_unit_test(test_refused_fields), cmocka_unit_test(test_keys),
+		cmocka_unit_test(test_sentences), cmocka_unit_test(test_all_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

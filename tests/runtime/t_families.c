@@ -79,6 +79,7 @@ static const char *const families[] = {
 	NEXT "flexolmo-a",
 	NEXT "granitewin-a",
 	NEXT "afmoe-a",
+	NEXT "laguna-a",
 	NEXT "youtu-a",
 	NEXT "minicpm3-a",
 	NEXT "gpt2-a",

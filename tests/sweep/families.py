@@ -778,6 +778,30 @@ def afmoe(r):
     return c
 
 
+def laguna(r):
+    c = experts(r, attention_bias(r, sizes(r, own_head_dim=False)))
+    n, kv = c["num_hidden_layers"], r.choice([1, 2])
+    c.update(head_dim=r.choice([32, 64]), num_key_value_heads=kv, num_attention_heads=kv * r.choice([1, 2, 3]),
+             moe_intermediate_size=r.choice([16, 32]), shared_expert_intermediate_size=r.choice([16, 48]),
+             sliding_window=r.choice(WINDOWS))
+    if flip(r, 0.7):
+        c["num_attention_heads_per_layer"] = [kv * r.choice([1, 2, 4]) for _ in range(n)]
+    if flip(r, 0.7):
+        c["layer_types"] = layer_types(r, c)
+    if flip(r):
+        dense = r.randint(0, n)
+        c["mlp_layer_types"] = ["dense"] * dense + ["sparse"] * (n - dense)
+    if flip(r):
+        c["moe_routed_scaling_factor"] = r.choice([1.0, 2.5, 0.5])
+    if flip(r, 0.7):
+        c["rope_parameters"] = {kind: {"rope_type": "default", "rope_theta": r.choice([300.0, 10000.0])}
+                                for kind in ("full_attention", "sliding_attention")}
+        for of in c["rope_parameters"].values():
+            if flip(r):
+                of["partial_rotary_factor"] = r.choice([0.25, 0.5, 1.0])
+    return c
+
+
 def youtu(r):
     c = latent(r, kinds=("default", "default", "yarn"))
     for field in ("n_routed_experts", "n_group", "topk_group", "n_shared_experts", "routed_scaling_factor",
@@ -985,7 +1009,7 @@ FAMILIES = {f.__name__: f for f in (
     qwen3_5_text, qwen3_5_moe_text, qwen3_next, granitemoehybrid, nemotron_h, mixtral, qwen3_moe, qwen2_moe, olmoe,
     granitemoe, gpt_oss, glm4_moe, deepseek_v3, deepseek_v2, glm4_moe_lite, mistral4, cwm, helium, dots1, solar_open,
     minimax_m2, exaone_moe, hunyuan_v1_moe, hy_v3, starcoder2, stablelm, nemotron, olmo, phi,
-    gptj, gpt_neox, falcon, gpt_bigcode, opt, flex_olmo, granite_swa, afmoe, youtu, minicpm3,
+    gptj, gpt_neox, falcon, gpt_bigcode, opt, flex_olmo, granite_swa, afmoe, laguna, youtu, minicpm3,
     gpt2, bloom, mpt, ernie4_5_moe, bitnet, bamba, cohere2_moe,
     apertus, phimoe, qwen3_vl_moe_text, falcon_h1, mamba2,
     mamba, falcon_mamba, jamba, olmo_hybrid, llama4_text)}

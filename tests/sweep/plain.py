@@ -268,7 +268,7 @@ def plain_rotation(c):
     """Rotary scalings other than a factor are sweep.py's."""
     for field in ("rope_parameters", "rope_scaling"):
         p = c.get(field)
-        if p and p.get("rope_type", p.get("type")) not in ("default", "linear"):
+        if p and "full_attention" not in p and p.get("rope_type", p.get("type")) not in ("default", "linear"):
             kept = {k: p[k] for k in ("rope_theta", "partial_rotary_factor") if k in p}
             c[field] = dict(kept, rope_type="default")
     return c

@@ -93,6 +93,47 @@ class Afmoe(Llama):
         return math.sqrt(self.hidden) if self.get("mup_enabled") else 1.0
 
 
+class Laguna(Llama):
+    defaults = dict(head_dim=128, num_key_value_heads=8, sliding_window=512, num_experts=256, num_experts_per_tok=8,
+                    moe_intermediate_size=512, shared_expert_intermediate_size=512, moe_routed_scaling_factor=1.0,
+                    rope_parameters={"full_attention": {"rope_theta": 500000.0, "partial_rotary_factor": 0.5},
+                                     "sliding_attention": {"rope_theta": 10000.0}})
+    count = "num_experts"
+
+    def set_up(self):
+        self.each = self.get("num_attention_heads_per_layer") or [self.heads] * self.layers
+
+    def rope_of(self, layer):
+        return self.get("rope_parameters")["sliding_attention" if self.windowed(layer) else "full_attention"]
+
+    def rope(self):
+        return self.rope_of(self.now)
+
+    def queries_keys(self, q, k, at, layer):
+        self.now, n = layer, int(self.dim * self.rope_of(layer).get("partial_rotary_factor", 1.0))
+        return (np.concatenate([self.rotate(y[..., :n], layer), y[..., n:]], -1)
+                for y in (self.norm(q, at + "q_norm"), self.norm(k, at + "k_norm")))
+
+    def attention(self, x, at, layer):
+        self.heads = self.each[layer]
+        return super().attention(x, at, layer)
+
+    def gate(self, y, x, at):
+        by = np.log1p(np.exp(self.linear(x, at + "g_proj", self.heads)))
+        return (y.reshape(len(x), self.heads, -1) * by[..., None]).reshape(len(x), -1)
+
+    def feed_forward(self, x, at, layer):
+        types, at = self.get("mlp_layer_types"), at + "mlp."
+        if (types[layer] == "dense") if types else layer == 0:
+            return self.mlp(x, at, self.get("intermediate_size"))
+        shares = sigmoid(self.linear(x, at + "gate", self.get(self.count)))
+        scores = shares + self.tensor(at + "experts.e_score_correction_bias", self.get(self.count), scale=0.3)
+        choice = self.choose(scores, shares, self.get("num_experts_per_tok"), True)
+        y = self.experts(x, at + "experts.", choice, self.get("moe_intermediate_size"))
+        return (y * self.get("moe_routed_scaling_factor") +
+                self.mlp(x, at + "shared_expert.", self.get("shared_expert_intermediate_size")))
+
+
 class Latent(Llama):
     """DeepSeek's attention with heads' own keys and values made from the latent vector, and a dense layer."""
     pairs = True
@@ -267,6 +308,6 @@ class CohereExperts(Llama):
         return self.get("logit_scale")
 
 
-MODELS = {"flex_olmo": FlexOlmo, "granite_swa": GraniteWindows, "afmoe": Afmoe, "youtu": Youtu, "minicpm3": MiniCpm3,
+MODELS = {"flex_olmo": FlexOlmo, "granite_swa": GraniteWindows, "afmoe": Afmoe, "laguna": Laguna, "youtu": Youtu, "minicpm3": MiniCpm3,
           "ernie4_5_moe": Ernie, "bitnet": BitNet, "bamba": Bamba, "cohere2_moe": CohereExperts}
 MODELS.update(NEWER, **DELTA)
