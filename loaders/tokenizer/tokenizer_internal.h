@@ -226,6 +226,8 @@ struct tok_piece {
 struct tok_queue {
 	struct tok_pair *heap;
 	size_t n_heap, heap_cap;
+	struct tok_pair *row; /* from row_first on, rising */
+	size_t row_first, n_row, row_cap;
 	struct tok_pair *later; /* those of buckets, each with the one behind it in `next` */
 	uint32_t *next;
 	size_t n_later, later_cap, next_cap;

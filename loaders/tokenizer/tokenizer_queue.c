@@ -1,9 +1,10 @@
 /* loaders/tokenizer/tokenizer_queue.c - which pair of neighbours merges next.
  *
- * Owns: the candidates of a word, smallest key first. A word of up to MANY_SYMBOLS has a binary heap. A long word has
- * millions of candidates, and each step of a heap of that size waits for memory. So they lie in buckets by priority,
- * in the order in which they came, and only one bucket at a time is a heap, which the processor's caches can hold.
- * Where the keys of a bucket rise already, as those of a text that repeats itself do, it is read as it is.
+ * Owns: the candidates of a word, smallest key first. A word of up to MANY_SYMBOLS has a binary heap, and beside it a
+ * row of those that came in rising order, as nearly all do where a text repeats itself. A long word has millions of
+ * candidates, and each step of a heap of that size waits for memory. So they lie in buckets by priority, in the order
+ * in which they came, and only one bucket at a time is a heap, which the processor's caches can hold. Where the keys of
+ * a bucket rise already, as those of a text that repeats itself do, it is read as it is.
  */
 #include <stdlib.h>
 
@@ -67,7 +68,7 @@ bool tok_queue_begin(struct tok_work *w, size_t symbols)
 	struct tok_queue *q = &w->queue;
 	size_t room = 0;
 
-	q->n_heap = q->n_later = 0;
+	q->n_heap = q->n_later = q->n_row = q->row_first = 0;
 	q->spare = NONE;
 	q->now = BUCKETS;
 	if (symbols <= MANY_SYMBOLS)
@@ -121,6 +122,16 @@ static bool add_to_bucket(struct tok_work *w, struct tok_bucket *b, const struct
 	return true;
 }
 
+static bool add_to_row(struct tok_work *w, const struct tok_pair *c)
+{
+	struct tok_queue *q = &w->queue;
+
+	if (q->n_row == q->row_cap && !tok_grow((void **)&q->row, &q->row_cap, q->n_row + 1, sizeof *q->row, w->err))
+		return false;
+	q->row[q->n_row++] = *c;
+	return true;
+}
+
 bool tok_queue_push(const struct tokenizer *t, struct tok_work *w, const struct tok_pair *c)
 {
 	struct tok_queue *q = &w->queue;
@@ -128,6 +139,8 @@ bool tok_queue_push(const struct tokenizer *t, struct tok_work *w, const struct 
 
 	if (b > q->now)
 		return add_to_bucket(w, &q->bucket[b], c);
+	if (q->now == BUCKETS && (q->n_row == 0 || !pair_before(c, &q->row[q->n_row - 1])))
+		return add_to_row(w, c);
 	if (!add_to_heap(w, c))
 		return false;
 	sift_up(q->heap, q->n_heap - 1);
@@ -171,6 +184,12 @@ bool tok_queue_pop(struct tok_work *w, struct tok_pair *c, bool *any)
 {
 	struct tok_queue *q = &w->queue;
 
+	if (q->row_first < q->n_row && (!q->n_heap || pair_before(&q->row[q->row_first], &q->heap[0]))) {
+		*c = q->row[q->row_first++];
+		if (q->row_first == q->n_row)
+			q->row_first = q->n_row = 0;
+		return *any = true;
+	}
 	if (q->n_heap == 0 && q->now < BUCKETS && !open_bucket(w))
 		return false;
 	struct tok_bucket *b = q->now < BUCKETS ? &q->bucket[q->now] : NULL;
@@ -197,6 +216,7 @@ bool tok_queue_pop(struct tok_work *w, struct tok_pair *c, bool *any)
 void tok_queue_free(struct tok_queue *q)
 {
 	free(q->heap);
+	free(q->row);
 	free(q->later);
 	free(q->next);
 	free(q->bucket);
