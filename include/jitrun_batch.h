@@ -40,7 +40,8 @@ typedef struct jit_batch_options {
 	int kv;          /* as jit_session_options.kv */
 	int speculate;   /* as jit_session_options.speculate, for every session; AUTO drafts only for a session that is
 	                    decoded alone */
-	int max_pass_ms; /* a pass with parts of prompts is cut so that it should take no longer; 0: 200 */
+	int max_pass_ms; /* a pass with parts of prompts is cut so that it should take no longer; 0: 200. A picture
+	                    whose tokens see each other, as those of Gemma 3 do, is not cut */
 	uint64_t kv_bytes;  /* memory for what all sessions keep of their tokens; 0: half of what is free */
 	jit_cancel *cancel; /* ends jit_batch_open, and a step that computes; borrowed; NULL */
 	const struct jit_draft_options *draft; /* as jit_session_options.draft; asked while one session decodes */

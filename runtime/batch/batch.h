@@ -158,6 +158,28 @@ uint32_t batch_cut_at_mark(const struct batch_member *m, uint64_t position, uint
  * is room. */
 void batch_keep_marks(struct batch_member *m, uint64_t position, uint32_t tokens);
 
+/* ---- batch_step.c */
+
+/* It waits for tokens to be computed. */
+bool batch_is_pending(const struct batch_member *m);
+/* Memory for all that a session waits for; where there is none, it waits for that as well. */
+bool batch_has_room(struct batch_member *m);
+/* What became of a session's tokens: those submitted since it was ready are taken back, and callers that ask are told.
+ */
+void batch_fail(struct batch_member *m, const struct error *e);
+/* Tokens of prompts that a pass has time for beside so many others. */
+uint32_t batch_prompt_room(const struct jit_batch *b, uint32_t beside);
+
+/* ---- batch_shown.c */
+
+/* Its next passes are those over a picture's tokens, or what stands before them. */
+bool batch_waits_for_pictures(const struct batch_member *m);
+/* Passes over a picture's tokens have no others: one pass of a session is computed, over these or over what stands
+ * before them. False: there is none. */
+bool batch_compute_pictures(struct jit_batch *b);
+/* Pictures take turns with what else is to be computed: whether it is theirs. */
+bool batch_pictures_are_next(struct jit_batch *b);
+
 /* ---- batch_pass.c */
 
 /* A step that computed nothing; false always. */

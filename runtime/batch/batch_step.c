@@ -33,7 +33,7 @@ static bool is_ready(const struct batch_member *m)
 	return m->told != s->length && (computed || m->error.code != ERROR_NONE || s->length > s->context);
 }
 
-static bool is_pending(const struct batch_member *m)
+bool batch_is_pending(const struct batch_member *m)
 {
 	const jit_session *s = m->session;
 
@@ -41,9 +41,7 @@ static bool is_pending(const struct batch_member *m)
 	       s->length <= s->context;
 }
 
-/* What became of a session's tokens: those submitted since it was ready are taken back, and callers that ask are told.
- */
-static void fail(struct batch_member *m, const struct error *e)
+void batch_fail(struct batch_member *m, const struct error *e)
 {
 	jit_session *s = m->session;
 
@@ -63,7 +61,7 @@ static void find_cancelled(struct jit_batch *b)
 		if (!cancel_requested(&m->session->cancel.own))
 			continue;
 		cancel_error(&e);
-		fail(m, &e);
+		batch_fail(m, &e);
 	}
 }
 
@@ -76,13 +74,14 @@ static void find_hits(struct jit_batch *b)
 	for (size_t i = 0; i < b->n; i++) {
 		jit_session *s = b->member[i]->session;
 		struct error e = { 0 };
-		if (!is_pending(b->member[i]) || s->length - s->computed != 1 || s->speculate.mode == SPECULATE_OFF ||
+		if (!batch_is_pending(b->member[i]) || s->length - s->computed != 1 ||
+		    s->speculate.mode == SPECULATE_OFF ||
 		    !speculate_hit(&s->speculate, s->computed, s->ids[s->computed]))
 			continue;
 		s->logits += stride;
 		s->logits_valid = session_check_row(s, s->computed, s->logits, &e);
 		if (!s->logits_valid) {
-			fail(b->member[i], &e);
+			batch_fail(b->member[i], &e);
 			continue;
 		}
 		s->computed++;
@@ -102,7 +101,7 @@ static void tell_ready(struct jit_batch *b, jit_session **ready, size_t max, siz
 static bool is_anything_due(const struct jit_batch *b)
 {
 	for (size_t i = 0; i < b->n; i++)
-		if (is_pending(b->member[i]))
+		if (batch_is_pending(b->member[i]))
 			return true;
 	return false;
 }
@@ -112,7 +111,7 @@ size_t jit_batch_pending(const jit_batch *b)
 	size_t n = 0;
 
 	for (size_t i = 0; b && i < b->n; i++)
-		n += is_ready(b->member[i]) || is_pending(b->member[i]);
+		n += is_ready(b->member[i]) || batch_is_pending(b->member[i]);
 	return n;
 }
 
@@ -128,14 +127,7 @@ struct step {
 	bool alone;                      /* one session waits for anything */
 };
 
-/* Its next passes are those over a picture's tokens, or what stands before them. */
-static bool waits_for_pictures(const struct batch_member *m)
-{
-	return is_pending(m) && session_pictures_due(m->session, batch_begins_at(m->session));
-}
-
-/* Memory for all that a session waits for; where there is none, it waits for that as well. */
-static bool has_room(struct batch_member *m)
+bool batch_has_room(struct batch_member *m)
 {
 	struct error e = { 0 };
 
@@ -144,7 +136,7 @@ static bool has_room(struct batch_member *m)
 	if (e.code == ERROR_NONE && batch_bytes(m->batch, m->session->length) > m->batch->pages.budget)
 		error_set(&e, ERROR_MEMORY, "%zu tokens do not fit into the batch's memory", m->session->length);
 	if (e.code)
-		fail(m, &e);
+		batch_fail(m, &e);
 	return false;
 }
 
@@ -153,8 +145,8 @@ static bool has_room(struct batch_member *m)
 static void share_memory(struct jit_batch *b)
 {
 	for (size_t i = 0; i < b->n; i++)
-		b->member[i]->takes_part =
-			is_pending(b->member[i]) && !waits_for_pictures(b->member[i]) && has_room(b->member[i]);
+		b->member[i]->takes_part = batch_is_pending(b->member[i]) && !batch_waits_for_pictures(b->member[i]) &&
+		                           batch_has_room(b->member[i]);
 }
 
 static uint32_t waiting(const jit_session *s) { return (uint32_t)(s->length - batch_begins_at(s)); }
@@ -283,14 +275,12 @@ static void add_decoding(struct step *step)
 	}
 }
 
-/* Tokens of prompts that a pass has time for beside others. */
-static uint32_t prompt_room(const struct step *step)
+uint32_t batch_prompt_room(const struct jit_batch *b, uint32_t beside)
 {
-	const struct jit_batch *b = step->batch;
-	uint32_t room = b->engine.batch - step->tokens, fit = PROMPT_FIRST;
+	uint32_t room = b->engine.batch - beside, fit = PROMPT_FIRST;
 
 	if (batch_costs_of(&b->costs, 1) > 0)
-		fit = batch_costs_fit(&b->costs, step->tokens, room, b->max_pass_seconds);
+		fit = batch_costs_fit(&b->costs, beside, room, b->max_pass_seconds);
 	if (fit < PROMPT_MIN)
 		fit = PROMPT_MIN;
 	return fit < room ? fit : room;
@@ -308,7 +298,7 @@ static bool can_join(const struct step *step, const struct batch_member *m)
 static void add_prompts(struct step *step, uint32_t max)
 {
 	struct jit_batch *b = step->batch;
-	uint32_t room = prompt_room(step);
+	uint32_t room = batch_prompt_room(b, step->tokens);
 
 	room = room < max ? room : max;
 	for (size_t i = 0; i < b->n && room && !is_full(step); i++) {
@@ -374,7 +364,7 @@ static void finish_chunk(const struct batch_chunk *p)
 		session_refuse_prompt(s, from, &e);
 	else
 		session_go_back(s, s->computed - 1);
-	fail(p->member, &e);
+	batch_fail(p->member, &e);
 }
 
 static void count(struct step *step, double seconds)
@@ -418,45 +408,10 @@ static bool got_somewhere(const struct step *step)
 {
 	for (uint32_t i = 0; i < step->n; i++) {
 		const struct batch_chunk *p = &step->chunk[i];
-		if (!is_pending(p->member) || batch_begins_at(p->member->session) > p->position)
+		if (!batch_is_pending(p->member) || batch_begins_at(p->member->session) > p->position)
 			return true;
 	}
 	return false;
-}
-
-/* Passes over a picture's tokens have no others: one pass of a session is computed, over these or over what stands
- * before them. */
-static bool compute_pictures(struct jit_batch *b)
-{
-	for (size_t i = 0; i < b->n; i++) {
-		struct batch_member *m = b->member[i];
-		jit_session *s = m->session;
-		struct error e = { 0 };
-		if (!waits_for_pictures(m) || !has_room(m) || !waits_for_pictures(m))
-			continue;
-		const size_t before = s->computed;
-		if (!batch_keep_logits(b, &e) || !session_compute_passes(s, PROFILE_PROMPT, 1, &e)) {
-			fail(m, &e);
-			return true;
-		}
-		s->prompt_tokens += s->computed - before;
-		batch_pages_publish(m);
-		if (s->computed == s->length)
-			m->submitted = 0;
-		return true;
-	}
-	return false;
-}
-
-/* Pictures take turns with what else is to be computed. */
-static bool pictures_are_next(struct jit_batch *b)
-{
-	bool others = false;
-
-	for (size_t i = 0; i < b->n; i++)
-		others = others || (is_pending(b->member[i]) && !waits_for_pictures(b->member[i]));
-	b->showed = !(b->showed && others);
-	return b->showed;
 }
 
 static bool step_once(struct jit_batch *b, jit_session **ready, size_t max, size_t *n, struct error *err)
@@ -471,14 +426,14 @@ static bool step_once(struct jit_batch *b, jit_session **ready, size_t max, size
 	if (*n)
 		return true;
 	step.alone = jit_batch_pending(b) == 1;
-	if (pictures_are_next(b) && compute_pictures(b)) {
+	if (batch_pictures_are_next(b) && batch_compute_pictures(b)) {
 		tell_ready(b, ready, max, n);
 		return true;
 	}
 	batch_drop_windows(b);
 	share_memory(b);
 	add_all(&step);
-	if (!step.n && compute_pictures(b)) {
+	if (!step.n && batch_compute_pictures(b)) {
 		tell_ready(b, ready, max, n);
 		return true;
 	}

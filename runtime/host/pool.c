@@ -14,7 +14,7 @@ enum { LINE = 64 };
 
 struct worker {
 	_Alignas(LINE) struct pool *pool;
-	int index;
+	int index, niceness;
 	pthread_t thread;
 	struct wait_habit start, stage; /* waits for work, and within it */
 	_Alignas(LINE) _Atomic uint64_t run;
@@ -46,6 +46,7 @@ struct pool {
 	_Alignas(LINE) _Atomic uint32_t start;
 	_Atomic uint32_t start_sleepers, stop;
 	int threads;
+	_Atomic int niceness; /* of workers, from their next work on */
 	const struct pool_work *work;
 	struct worker *worker;
 };
@@ -154,6 +155,9 @@ static void *worker_main(void *arg)
 		seen = atomic_load(&p->start);
 		if (atomic_load(&p->stop))
 			return NULL;
+		const int niceness = atomic_load(&p->niceness);
+		if (w->niceness != niceness)
+			system_thread_set_niceness(w->niceness = niceness);
 		if (enter(p)) {
 			work_along(p, w);
 			leave(p);
@@ -218,6 +222,8 @@ void pool_run(struct pool *p, pool_fn fn, void *user)
 /* ---- threads */
 
 int pool_threads(const struct pool *p) { return p->threads; }
+
+void pool_set_niceness(struct pool *p, int niceness) { atomic_store(&p->niceness, niceness); }
 
 uint64_t pool_sleeps(const struct pool *p)
 {

@@ -120,6 +120,13 @@ static void write_trace(jit_compute *c)
 	pthread_mutex_unlock(&c->stream_lock);
 }
 
+void compute_set_niceness(jit_compute *c, int niceness)
+{
+	pthread_mutex_lock(&c->stream_lock);
+	pool_set_niceness(c->pool, niceness);
+	pthread_mutex_unlock(&c->stream_lock);
+}
+
 bool compute_prepare(jit_compute *c, struct plan *p, const char *(*name)(const void *user, size_t kernel),
                      const void *user, struct error *err)
 {

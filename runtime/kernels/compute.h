@@ -35,6 +35,8 @@ struct jit_compute {
 	struct compile_builder builder;
 };
 
+/* Its threads, except the one that launches, have that niceness from now on (pool.h), so that others go first. */
+void compute_set_niceness(jit_compute *c, int niceness);
 /* Has the stream prepare a plan, whose kernels the trace calls by these names. False: err. */
 bool compute_prepare(jit_compute *c, struct plan *p, const char *(*name)(const void *user, size_t kernel),
                      const void *user, struct error *err);

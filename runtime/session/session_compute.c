@@ -66,9 +66,11 @@ bool session_refuse_prompt(jit_session *s, size_t from, struct error *err)
 	for (; s->computed < s->length; s->computed += n) {
 		n = s->length - s->computed < max ? (uint32_t)(s->length - s->computed) : max;
 		n = session_pass_tokens(s, s->computed, n);
-		if (!session_compute_pass(s, s->ids + s->computed, n, PLAN_ALL_LOGITS, PROFILE_PROMPT, &seconds,
-		                          &first) ||
-		    !session_check_rows(s, n, &first))
+		const bool all = n <= max; /* a picture whose tokens see each other has more: its last one's logits */
+		if (!session_compute_pass(s, s->ids + s->computed, n, all ? PLAN_ALL_LOGITS : PLAN_LAST_LOGITS,
+		                          PROFILE_PROMPT, &seconds, &first) ||
+		    !(all ? session_check_rows(s, n, &first)
+		          : session_check_row(s, s->computed + n - 1, s->logits, &first)))
 			break;
 	}
 	*err = first.code == last.code ? first : last;
@@ -76,16 +78,17 @@ bool session_refuse_prompt(jit_session *s, size_t from, struct error *err)
 	return false;
 }
 
-bool session_compute_passes(jit_session *s, enum profile_pass kind, size_t passes, struct error *err)
+bool session_compute_passes(jit_session *s, enum profile_pass kind, uint32_t once, struct error *err)
 {
+	const uint32_t limit = once && once < s->engine->batch ? once : s->engine->batch;
 	size_t rest = (s->length - s->computed) % s->engine->batch, from = s->computed;
 
 	speculate_drop(&s->speculate);
-	if (s->engine->compile_ahead && rest && rest < s->length - s->computed)
+	if (!once && s->engine->compile_ahead && rest && rest < s->length - s->computed)
 		compile_ahead_request(s->engine->compile_ahead, (uint32_t)rest, PLAN_LAST_LOGITS, false);
-	for (; s->computed < s->length && passes; passes--) {
+	while (s->computed < s->length) {
 		size_t left = s->length - s->computed;
-		uint32_t n = left < s->engine->batch ? (uint32_t)left : s->engine->batch;
+		uint32_t n = left < limit ? (uint32_t)left : limit;
 		n = session_pass_tokens(s, s->computed, n);
 		double seconds;
 		if (!session_compute_pass(s, s->ids + s->computed, n, n == left ? PLAN_LAST_LOGITS : PLAN_NO_LOGITS,
@@ -95,6 +98,8 @@ bool session_compute_passes(jit_session *s, enum profile_pass kind, size_t passe
 		s->computed += n;
 		if (kind == PROFILE_PROMPT)
 			session_tell_prompt(s);
+		if (once)
+			break;
 	}
 	if (s->computed < s->length)
 		return true;
@@ -108,7 +113,7 @@ bool session_compute_passes(jit_session *s, enum profile_pass kind, size_t passe
 
 bool session_compute(jit_session *s, enum profile_pass kind, struct error *err)
 {
-	return session_compute_passes(s, kind, SIZE_MAX, err);
+	return session_compute_passes(s, kind, 0, err);
 }
 
 void session_prompt_done(jit_session *s)

@@ -105,6 +105,8 @@ uint32_t session_pass_tokens(const jit_session *s, size_t position, uint32_t max
 			end = s->pictures.list[i].first;
 			break;
 		}
+	if (p && s->model->file.spec.pictures_whole)
+		max = (uint32_t)(end - position);
 	return session_adapted_alike(s, position, end - position < max ? (uint32_t)(end - position) : max);
 }
 

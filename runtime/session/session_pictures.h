@@ -59,7 +59,7 @@ bool session_pictures_due(const jit_session *s, size_t from);
 
 /* The token is one of a picture. */
 bool session_shows(const jit_session *s, size_t position);
-/* How many tokens, at most `max`, a pass from that position on may have. */
+/* How many tokens a pass from that position on may have: at most `max`, or a picture whose tokens see each other. */
 uint32_t session_pass_tokens(const jit_session *s, size_t position, uint32_t max);
 /* Fills in what a pass over n such tokens reads, as number `slot` and so on of its tokens: angles, and features. */
 void session_fill_angles(const jit_session *s, const struct plan_buffers *to, uint32_t slot, uint64_t position,

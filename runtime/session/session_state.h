@@ -126,8 +126,9 @@ bool session_refuse_prompt(jit_session *s, size_t from, struct error *err);
 bool session_check_rows(const jit_session *s, uint32_t tokens, struct error *err);
 /* Computes tokens computed .. length-1, in passes of at most `batch`; logits of the last. */
 bool session_compute(jit_session *s, enum profile_pass kind, struct error *err);
-/* So many passes of that at most. */
-bool session_compute_passes(jit_session *s, enum profile_pass kind, size_t passes, struct error *err);
+/* The same, or `once`, if it is not 0, one pass of so many tokens at most; session_pass_tokens() says which may have
+ * more. */
+bool session_compute_passes(jit_session *s, enum profile_pass kind, uint32_t once, struct error *err);
 /* Makes the logits of the one token that is chosen and not computed: they are there since a draft came true, or a pass
  * is due. */
 bool session_compute_chosen(jit_session *s, struct error *err);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/array.h"
 #include "include/jitrun_graph.h"
@@ -26,6 +27,21 @@ struct waiting {
 	struct task *task;
 };
 
+/* The thread that computes, for the one that has the queue: it holds no lock that others need, since beside passes on
+ * all cores it may be without a core for a long time. */
+struct eye {
+	pthread_mutex_t lock; /* of the two threads alone */
+	pthread_cond_t changed;
+	jit_image *image; /* to be encoded; NULL: nothing is */
+	struct error *err;
+	bool ok, ends, started;
+	pthread_t thread;
+};
+
+/* NICE: beside a pass on all cores, a thread of this niceness has a tenth of a core, and leaves it within milliseconds.
+ */
+enum { NICE = 10, POLL_NS = 50000000 };
+
 struct sight {
 	struct sight_options o;
 	struct batcher *batcher;
@@ -40,6 +56,7 @@ struct sight {
 	struct sight_numbers numbers;
 	pthread_t thread;
 	bool started, dead; /* dead: the device computes no more; the thread's own */
+	struct eye eye;
 };
 
 static bool no_memory(struct refusal *r) { return refuse(r, 503, NULL, "There is no memory for this request."); }
@@ -126,7 +143,83 @@ void sight_forget(struct sight *s, uint64_t pixels)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- the thread */
+/* ---- the thread that computes */
+
+static void *encode(void *user)
+{
+	struct sight *s = user;
+	struct eye *e = &s->eye;
+
+	system_thread_began();
+	system_thread_set_niceness(NICE);
+	pthread_mutex_lock(&e->lock);
+	while (!e->ends) {
+		if (!e->image) {
+			pthread_cond_wait(&e->changed, &e->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&e->lock);
+		e->ok = s->o.encode(e->image, e->err);
+		pthread_mutex_lock(&e->lock);
+		e->image = NULL;
+		pthread_cond_broadcast(&e->changed);
+	}
+	pthread_mutex_unlock(&e->lock);
+	return NULL;
+}
+
+/* Until something happens, or it is time to look who has gone. */
+static void wait_a_moment(struct eye *e)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_nsec += POLL_NS;
+	t.tv_sec += t.tv_nsec / 1000000000L;
+	t.tv_nsec %= 1000000000L;
+	pthread_cond_timedwait(&e->changed, &e->lock, &t);
+}
+
+/* False with err->code ERROR_CANCELLED: nobody waits for the answer any more. */
+static bool have_encoded(struct sight *s, jit_image *image, const struct answer_stream *stream, struct error *err)
+{
+	struct eye *e = &s->eye;
+	struct jit_cancel *stop = &s->o.compute->cancel.own; /* which the encoder looks at between its ops */
+
+	pthread_mutex_lock(&e->lock);
+	e->image = image;
+	e->err = err;
+	pthread_cond_broadcast(&e->changed);
+	while (e->image) {
+		wait_a_moment(e);
+		if (stream_is_cancelled(stream))
+			atomic_store(&stop->requested, 1);
+	}
+	pthread_mutex_unlock(&e->lock);
+	atomic_store(&stop->requested, 0);
+	return e->ok;
+}
+
+static bool open_eye(struct sight *s)
+{
+	struct eye *e = &s->eye;
+
+	compute_set_niceness(s->o.compute, NICE);
+	e->started = pthread_create(&e->thread, NULL, encode, s) == 0;
+	return e->started;
+}
+
+static void close_eye(struct eye *e)
+{
+	pthread_mutex_lock(&e->lock);
+	e->ends = true;
+	pthread_cond_broadcast(&e->changed);
+	pthread_mutex_unlock(&e->lock);
+	if (e->started)
+		pthread_join(e->thread, NULL);
+}
+
+/* ---- the thread that has the queue */
 
 static void fail(struct task *t, const struct refusal *r)
 {
@@ -140,7 +233,7 @@ static void fail(struct task *t, const struct refusal *r)
 }
 
 /* One picture, or the same one that was encoded meanwhile. */
-static bool see(struct sight *s, jit_image **image, struct error *err)
+static bool see(struct sight *s, jit_image **image, const struct answer_stream *stream, struct error *err)
 {
 	pthread_mutex_lock(&s->lock);
 	jit_image *known = atomic_load(&(*image)->encoded) ? NULL : find(s, *image);
@@ -152,7 +245,7 @@ static bool see(struct sight *s, jit_image **image, struct error *err)
 	if (atomic_load(&(*image)->encoded))
 		return true;
 	const double begun = system_seconds();
-	if (!image_encode(*image, err))
+	if (!have_encoded(s, *image, stream, err))
 		return false;
 	pthread_mutex_lock(&s->lock);
 	keep(s, *image, system_seconds() - begun);
@@ -180,12 +273,12 @@ static void see_all(struct sight *s, struct task *t)
 	bool ok = true;
 
 	for (size_t i = 0; ok && i < t->shown.images && !stream_is_cancelled(t->stream); i++)
-		ok = see(s, &t->shown.image[i], &err);
-	if (!ok) {
+		ok = see(s, &t->shown.image[i], t->stream, &err);
+	if (!ok && err.code != ERROR_CANCELLED) {
 		refuse(&r, err.code == ERROR_MEMORY || err.code == ERROR_DEVICE ? 503 : 500, NULL, "%s", err.text);
 		fail(t, &r);
 		check_device(s);
-	} else if (!batcher_take(s->batcher, t, &r)) {
+	} else if (!batcher_take(s->batcher, t, &r)) { /* which ends it where its client has gone */
 		fail(t, &r);
 	}
 }
@@ -255,24 +348,26 @@ struct sight *sight_open(const struct sight_options *o)
 {
 	struct sight *s = calloc(1, sizeof *s);
 
-	if (s && pthread_mutex_init(&s->lock, NULL) == 0) {
-		if (pthread_cond_init(&s->more, NULL) == 0) {
-			s->o = *o;
-			s->last = &s->first;
-			return s;
-		}
-		pthread_mutex_destroy(&s->lock);
+	if (!s) {
+		jit_image_encoder_close(o->encoder);
+		jit_compute_close(o->compute);
+		return NULL;
 	}
-	free(s);
-	jit_image_encoder_close(o->encoder);
-	jit_compute_close(o->compute);
-	return NULL;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->more, NULL);
+	pthread_mutex_init(&s->eye.lock, NULL);
+	pthread_cond_init(&s->eye.changed, NULL);
+	s->o = *o;
+	if (!s->o.encode)
+		s->o.encode = image_encode;
+	s->last = &s->first;
+	return s;
 }
 
 bool sight_start(struct sight *s, struct batcher *b)
 {
 	s->batcher = b;
-	s->started = pthread_create(&s->thread, NULL, run, s) == 0;
+	s->started = open_eye(s) && pthread_create(&s->thread, NULL, run, s) == 0;
 	return s->started;
 }
 
@@ -286,6 +381,7 @@ void sight_close(struct sight *s)
 	pthread_mutex_unlock(&s->lock);
 	if (s->started)
 		pthread_join(s->thread, NULL);
+	close_eye(&s->eye);
 	while (s->n_kept)
 		drop(s, s->n_kept - 1);
 	free(s->kept);
@@ -293,6 +389,8 @@ void sight_close(struct sight *s)
 	jit_compute_close(s->o.compute);
 	pthread_cond_destroy(&s->more);
 	pthread_mutex_destroy(&s->lock);
+	pthread_cond_destroy(&s->eye.changed);
+	pthread_mutex_destroy(&s->eye.lock);
 	free(s);
 }
 

@@ -1,8 +1,9 @@
 /* server/engine/sight.h - what a served model sees: its image encoder, the pictures of requests, and those that were
  * encoded before.
  *
- * Owns: the thread that encodes, so that the one that computes answers goes on meanwhile; limits on what requests may
- * send; features that are kept for the next turn of a conversation, by the SHA-256 of a picture's pixels.
+ * Owns: the thread that encodes, so that the one that computes answers goes on meanwhile, and has the cores first;
+ * limits on what requests may send; features that are kept for the next turn of a conversation, by the SHA-256 of a
+ * picture's pixels.
  */
 #ifndef SERVER_SIGHT_H
 #define SERVER_SIGHT_H
@@ -22,11 +23,12 @@ struct sight_options {
 	uint64_t cache_bytes; /* of features that are kept */
 	unsigned queue;       /* requests that may wait for their pictures */
 	const char *folder;   /* whose files requests may name; NULL: none */
-	/* Told once, from the thread that encodes, that the encoder's device computes no more; NULL: nobody wants to
+	/* Told once, from a thread of its own, that the encoder's device computes no more; NULL: nobody wants to
 	 * know. */
 	void (*device_failed)(void *user, const char *why);
 	void *user;
 	const char *hosts, *fetcher; /* whose pictures they may name, and the program that fetches these; NULL: none */
+	bool (*encode)(jit_image *image, struct error *err); /* NULL: image_encode(); another one is for tests */
 };
 struct sight_numbers {
 	uint64_t encoded, reused;           /* pictures; reused: their features were there */

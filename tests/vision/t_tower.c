@@ -174,17 +174,18 @@ static void test_plain(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_features),    cmocka_unit_test(test_own_tower),
-		cmocka_unit_test(test_refused),     cmocka_unit_test(test_see),
-		cmocka_unit_test(test_see_bits),    cmocka_unit_test(test_see_kept),
-		cmocka_unit_test(test_see_refused), cmocka_unit_test(test_see_files),
-		cmocka_unit_test(test_pairs),       cmocka_unit_test(test_pair_keys),
-		cmocka_unit_test(test_pair_found),  cmocka_unit_test(test_see_gguf),
-		cmocka_unit_test(test_images),      cmocka_unit_test(test_image_fields),
-		cmocka_unit_test(test_image_chats), cmocka_unit_test(test_image_sessions),
-		cmocka_unit_test(test_see_gemma4),  cmocka_unit_test(test_pair_damaged),
-		cmocka_unit_test(test_image_saved), cmocka_unit_test(test_image_damaged),
-		cmocka_unit_test(test_image_cut),   cmocka_unit_test(test_image_drafts),
+		cmocka_unit_test(test_features),      cmocka_unit_test(test_own_tower),
+		cmocka_unit_test(test_refused),       cmocka_unit_test(test_see),
+		cmocka_unit_test(test_see_bits),      cmocka_unit_test(test_see_kept),
+		cmocka_unit_test(test_see_refused),   cmocka_unit_test(test_see_files),
+		cmocka_unit_test(test_pairs),         cmocka_unit_test(test_pair_keys),
+		cmocka_unit_test(test_pair_found),    cmocka_unit_test(test_see_gguf),
+		cmocka_unit_test(test_images),        cmocka_unit_test(test_image_fields),
+		cmocka_unit_test(test_image_chats),   cmocka_unit_test(test_image_sessions),
+		cmocka_unit_test(test_image_pace),    cmocka_unit_test(test_see_gemma4),
+		cmocka_unit_test(test_pair_damaged),  cmocka_unit_test(test_image_saved),
+		cmocka_unit_test(test_image_damaged), cmocka_unit_test(test_image_cut),
+		cmocka_unit_test(test_image_drafts),  cmocka_unit_test(test_image_not_finite),
 	};
 	const struct CMUnitTest plain[] = { cmocka_unit_test(test_plain) };
 	if (getenv("JITRUN_TOWERS"))

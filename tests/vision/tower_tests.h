@@ -69,7 +69,9 @@ void test_images(void **state);
 void test_image_fields(void **state);
 void test_image_chats(void **state);
 void test_image_sessions(void **state);
-void test_see_gemma4(void **state); /* gemma4_tests.c */
+void test_image_pace(void **state);       /* paced_tests.c */
+void test_image_not_finite(void **state); /* there, too */
+void test_see_gemma4(void **state);       /* gemma4_tests.c */
 
 /* saved_tests.c: sessions with pictures in files, drafts, and texts that are cut */
 void test_image_saved(void **state);
