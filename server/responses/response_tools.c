@@ -12,6 +12,7 @@
 #include "server/talk/custom_tools.h"
 #include "server/request/fields.h"
 #include "server/request/tool_notes.h"
+#include "vision/prompt.h"
 
 /* Tools with a type of their own, whose form their makers say. */
 static const struct typed {
@@ -304,14 +305,24 @@ static json_t *spelled(json_t *value)
 	return o;
 }
 
+/* Texts, pictures and files, as in messages, where a shell's output has no types. */
+static bool is_content(const json_t *output)
+{
+	const json_t *part = json_array_get(output, 0);
+	const char *type = text_of(part, "type");
+
+	return json_is_string(json_object_get(part, "text")) ||
+	       (type && (prompt_is_picture(type) || strncmp(type, "input_", 6) == 0));
+}
+
 /* What a shell's call gave, for a model to read. */
 static json_t *output_of(const json_t *item)
 {
-	json_t *output = json_object_get(item, "output"), *part = json_array_get(output, 0);
+	json_t *output = json_object_get(item, "output");
 
 	if (!output || json_is_null(output))
 		return json_string("");
-	if (json_is_string(output) || (json_is_array(output) && json_is_string(json_object_get(part, "text"))))
+	if (json_is_string(output) || is_content(output))
 		return json_incref(output);
 	return spelled(json_incref(output));
 }

@@ -60,6 +60,8 @@ static bool is_http(const char *url) { return strncasecmp(url, "http:", 5) == 0 
 
 static bool refuse_url(const char *url, struct refusal *r)
 {
+	if (!*url)
+		return refuse(r, 400, "messages", "a picture has a URL that is empty, expected a data: URL");
 	if (is_http(url))
 		return refuse(r, 400, "messages",
 		              "a message has a picture at an http address, and nothing is fetched here "
@@ -165,9 +167,9 @@ static bool take_url(struct pictures *p, const char *url, size_t n, struct refus
 		return take_file(p, url + 5, r);
 	if (strncasecmp(url, "data:", 5) != 0)
 		return refuse_url(url, r);
-	const char *comma = memchr(url, ',', n),
-		   *base64 = comma ? memmem(url, (size_t)(comma - url), ";base64", 7) : NULL;
-	if (!base64)
+	const char *comma = memchr(url, ',', n);
+
+	if (!comma || comma - url < 7 || strncasecmp(comma - 7, ";base64", 7) != 0)
 		return refuse(r, 400, "messages",
 		              "a message has a picture whose data: URL is not in base64, expected "
 		              "data:image/png;base64,...");
@@ -225,6 +227,9 @@ static bool take(struct pictures *p, const json_t *part, struct refusal *r)
 	if (field_value(part, "file_id"))
 		return refuse(r, 400, "messages",
 		              "a picture has a file_id, and no files are kept here; send a data: URL");
+	if (!is_text(url) && source)
+		return refuse(r, 400, "messages", "a picture has a source that is %s, expected an object",
+		              json_kind(source));
 	if (!is_text(url))
 		return refuse(r, 400, "messages", "a picture has a URL that is %s, expected a data: URL",
 		              url ? json_kind(url) : "missing");

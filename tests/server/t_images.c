@@ -202,16 +202,16 @@ static void test_apis(void **state)
 	json_decref(o);
 	/* what a tool has seen */
 	body = malloc(BODY);
-	snprintf(body, BODY,
-	         "{\"max_tokens\":4,\"messages\":[{\"role\":\"user\",\"content\":\"look\"},{\"role\":\"assistant\","
-	         "\"content\":"
-	         "[{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"see\",\"input\":{}}]},{\"role\":\"user\","
-	         "\"content\":["
-	         "{\"type\":\"tool_result\",\"tool_use_id\":\"t1\",\"content\":[{\"type\":\"image\",\"source\":{"
-	         "\"type\":"
-	         "\"base64\",\"media_type\":\"image/png\",\"data\":\"%s\"}}]}]}]}",
-	         picture[0]);
-	json_decref(client_json(&server, "/v1/messages", body, 200));
+	json_int_t tokens[3];
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(body, BODY, "%s%s%s", tool_pictures[i].before, picture[0], tool_pictures[i].behind);
+		o = client_json(&server, tool_pictures[i].path, body, 200);
+		tokens[i] = json_integer_value(at(o, tool_pictures[i].count));
+		if (strcmp(tool_pictures[i].path, "/v1/messages") == 0)
+			tokens[i] += json_integer_value(at(o, "usage/cache_read_input_tokens"));
+		assert_int_equal(tokens[i], tokens[0]);
+		json_decref(o);
+	}
 	free(body);
 	json_decref(wanted);
 	json_decref(plain);
