@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "kernels-templates/formats/weight_format.h"
+#include "loaders/model/model_adapter.h"
 
 #define MATRIX(name, ...) [SLOT_##name] = MATRIX_##name,
 #define NO_MATRIX(name, ...) [SLOT_##name] = -1,
@@ -239,15 +240,40 @@ uint64_t train_group_row(const struct model *m, uint32_t layer, enum tensor_slot
 	return (begin_of(t) - g.offset) / unit_bytes(t, slot) + model_source_row(t, m->spec.head_dim, row);
 }
 
-/* A GGUF file has other matrices in one tensor than safetensors, for which no adapter has a name. */
+/* Whether files of safetensors have all matrices of a group in one tensor, too, and its rows in the same order. */
+static bool same_in_hf(const struct model *m, uint32_t layer, enum tensor_slot slot, const struct train_group *g)
+{
+	struct model_location own, hf, other;
+
+	if (!model_location_of(m, false, layer, slot, &hf))
+		return false;
+	for (int i = 0; i < TENSOR_SLOTS; i++) {
+		if (!g->has[i])
+			continue;
+		if (!model_location_of(m, true, layer, (enum tensor_slot)i, &own) ||
+		    !model_location_of(m, false, layer, (enum tensor_slot)i, &other) ||
+		    strcmp(other.name, hf.name) != 0 || other.all_rows != g->rows || own.all_rows != g->rows)
+			return false;
+		for (uint64_t r = 0; r < own.order.rows; r++)
+			if (own.first_row + model_source_row(&own.order, own.head_dim, r) !=
+			    other.first_row + model_source_row(&other.order, other.head_dim, r))
+				return false;
+	}
+	return true;
+}
+
+/* A file of GGUF, or of MLX, may have other matrices in one tensor than safetensors, for which no adapter has a name.
+ */
 static bool check_apart(const struct model *m, const char *path, uint32_t layer, struct error *err)
 {
 	for (int i = 0; i < TENSOR_SLOTS; i++) {
 		const struct model_tensor *t =
 			train_slot_is_matrix((enum tensor_slot)i) ? train_tensor_of(m, layer, (enum tensor_slot)i)
 								  : NULL;
-		if (t && !t->experts && (strncmp(t->name, "blk.", 4) == 0 || t->quants) &&
-		    train_group_of(m, layer, (enum tensor_slot)i).apart)
+		if (!t || t->experts || !(strncmp(t->name, "blk.", 4) == 0 || t->quants))
+			continue;
+		const struct train_group g = train_group_of(m, layer, (enum tensor_slot)i);
+		if (g.apart && (t->quants || !same_in_hf(m, layer, (enum tensor_slot)i, &g)))
 			return error_set(err, ERROR_UNSUPPORTED,
 			                 "%.200s: a model of %s cannot be trained yet: %.100s is several matrices",
 			                 path, m->spec.arch_name, t->name);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/math_host.h"
+#include "loaders/model/model_adapter.h"
 #include "loaders/model/model_arch.h"
 #include "train/each.h"
 #include "train/net_parts.h"
@@ -87,13 +88,18 @@ static void name_of(const struct net *n, uint32_t layer, enum tensor_slot slot, 
 	const struct model_tensor *t = train_tensor_of(n->m, layer, slot);
 	const bool is_hf = strncmp(t->name, "blk.", 4) != 0;
 	const struct arch_row *row = is_hf ? arch_of_hf(n->m->spec.arch_name) : NULL;
+	struct model_location at;
 	const char *layers = row && row->base && row->layers ? row->layers : NULL;
 
 	if (layers && strncmp(t->name, layers, strlen(layers)) == 0)
 		snprintf(out, size, "%s%s", row->base, t->name);
 	else if (is_hf)
 		snprintf(out, size, "%s", t->name);
-	else
+	else if (model_location_of(n->m, false, layer, slot, &at)) {
+		row = arch_of_gguf(n->m->spec.arch_name, strlen(n->m->spec.arch_name));
+		snprintf(out, size, "%s%s", row && row->base ? row->base : "model.", at.name);
+		return;
+	} else
 		snprintf(out, size, "model.layers.%u.%s", layer, train_slot_name(slot));
 	char *dot = strrchr(out, '.');
 	if (dot)

@@ -40,7 +40,7 @@ static json_t *targets(const jit_train *t)
 
 static bool write_config(const jit_train *t, const char *folder, struct error *err)
 {
-	const struct arch_row *row = train_is_gguf(t) ? NULL : train_arch(t);
+	const struct arch_row *row = train_arch(t);
 	json_t *o = json_object();
 	char path[4096];
 	struct train_file f;
@@ -96,11 +96,22 @@ static bool write_tensors(const jit_train *t, const char *folder, bool pairs, st
 	return ok;
 }
 
+/* Whether queries or keys of their own are trained, whose rows rotate in part: then files differ in their order. */
+static bool rotates_in_part(const jit_train *t)
+{
+	for (uint32_t i = 0; i < t->net->tensors; i++) {
+		const struct net_tensor *x = &t->net->tensor[i];
+		if (!x->by_file && (x->slot == SLOT_q || x->slot == SLOT_k))
+			return t->m.spec.rope.dims != t->m.spec.head_dim;
+	}
+	return false;
+}
+
 bool train_save_peft(const jit_train *t, const char *folder, struct error *err)
 {
 	const struct arch_row *row = train_arch(t);
 
-	if (train_is_gguf(t) && (!row || t->m.spec.rope.dims != t->m.spec.head_dim))
+	if (train_is_gguf(t) && (!row || rotates_in_part(t)))
 		return error_set(err, ERROR_UNSUPPORTED,
 		                 "%.200s: an adapter of this GGUF file cannot be saved as PEFT has it; save it as GGUF",
 		                 t->path);

@@ -475,17 +475,17 @@ static void test_torch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_known_losses),  cmocka_unit_test(test_tale),
-		cmocka_unit_test(test_torch),         cmocka_unit_test(test_setups),
-		cmocka_unit_test(test_packed),        cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_state),         cmocka_unit_test(test_saved),
-		cmocka_unit_test(test_gguf_order),    cmocka_unit_test(test_whole_model),
-		cmocka_unit_test(test_unchanged),     cmocka_unit_test(test_gpt2),
-		cmocka_unit_test(test_new),           cmocka_unit_test(test_formats),
-		cmocka_unit_test(test_served),        cmocka_unit_test(test_texts),
-		cmocka_unit_test(test_conversations), cmocka_unit_test(test_order),
-		cmocka_unit_test(test_frozen),        cmocka_unit_test(test_chunks),
-		cmocka_unit_test(test_differences)
+		cmocka_unit_test(test_known_losses), cmocka_unit_test(test_tale),
+		cmocka_unit_test(test_torch),        cmocka_unit_test(test_setups),
+		cmocka_unit_test(test_packed),       cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_state),        cmocka_unit_test(test_saved),
+		cmocka_unit_test(test_gguf_order),   cmocka_unit_test(test_gguf_fused),
+		cmocka_unit_test(test_whole_model),  cmocka_unit_test(test_unchanged),
+		cmocka_unit_test(test_gpt2),         cmocka_unit_test(test_new),
+		cmocka_unit_test(test_formats),      cmocka_unit_test(test_served),
+		cmocka_unit_test(test_texts),        cmocka_unit_test(test_conversations),
+		cmocka_unit_test(test_order),        cmocka_unit_test(test_frozen),
+		cmocka_unit_test(test_chunks),       cmocka_unit_test(test_differences)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,9 +30,11 @@ void test_frozen(void **state);
 void test_chunks(void **state);
 void test_differences(void **state);
 void test_saved(void **state);
-void test_gguf_order(void **state);
 void test_formats(void **state);
 void test_served(void **state);
+/* train_gguf.c */
+void test_gguf_order(void **state);
+void test_gguf_fused(void **state);
 /* train_whole.c */
 void test_whole_model(void **state);
 void test_unchanged(void **state);
