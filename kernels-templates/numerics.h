@@ -41,20 +41,22 @@
  *     dw of each format (f16 and bf16 are widened; dx is d of the activations):
  *       d                  Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, IQ4_NL, TQ1_0, TQ2_0, Q1_0, Q2_0, MLX4, MLX8, AWQ4
  *       d * (float)scale   Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_XS (exact)
+ *       d * (float)step    IQ4_KS, IQ5_KS, IQ2_KS (rounded; d is the row's)
  *       2^(e - 128)        MXFP4, whose q are doubled
  *       scale / 2          NVFP4, whose q are doubled
  *       d * n              IQ3_S and IQ1_S (exact), n = 2 * scale + 1
  *       d * n / 4          IQ3_XXS
  *       d * n / 8          IQ2_XXS, IQ2_XS, IQ2_S and IQ1_M, whose q are multiplied by 8
- *     q of IQ2 and IQ3 are signed levels; q of IQ1_S are digits + 1.
+ *     q of IQ2 and IQ3 are signed levels; q of IQ1_S are digits + 1; q of IQ2_KS, IQ4_KS and IQ5_KS are levels of the
+ *     list that the sub-block names.
  *     mw of each format:
  *       m                             Q4_1, Q5_1, MLX4, MLX8
  *       -(d * (float)zero)            AWQ4 (exact)
  *       -(dmin * (float)minimum)      Q2_K, Q4_K, Q5_K (exact)
  *       -dw +- dw / 8                 IQ1_S (exact)
- *     With f32 activations a quantised weight is the float dw * (float)q, or fma(dw, (float)q, mw). The products are
- *     exact, so it is rounded once. Rule 3 then holds. FP8 weights are always multiplied by f32 activations; such a
- *     weight is the f32 nearest to scale * number.
+ *     With f32 activations a quantised weight is the float dw * (float)q, or fma(dw, (float)q, mw), rounded once.
+ *     Rule 3 then holds. FP8 weights are always multiplied by f32 activations; such a weight is the f32 nearest to
+ *     scale * number.
  *
  *  5. Epilogue of a row, in this order: + bias; then one of
  *       act(first) * second     first: the result of the first of two matrices, or the destination

@@ -38,4 +38,18 @@ block_encoder block_encoder_256(enum dtype type);
 block_encoder block_encoder_levels(enum dtype type);
 block_encoder block_encoder_points(enum dtype type);
 
+/* A row of a type whose blocks share a scale: its numbers come multiplied by one power of two, their importances
+ * divided by one mean. */
+struct row {
+	const float *x, *importance; /* as they came */
+	uint64_t n;
+	int power;
+	double mean; /* 0: importances say nothing */
+};
+/* Numbers at..at + 255 of it, made ready. */
+void row_block(const struct row *r, uint64_t at, struct block *b);
+/* Writes all of the row. */
+typedef void (*row_encoder)(const struct row *r, uint8_t *out);
+row_encoder row_encoder_of(enum dtype type);
+
 #endif

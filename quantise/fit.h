@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { FIT_MAX_LEVELS = 16 };
+enum { FIT_MAX_LEVELS = 32 };
 
 /* Which levels there are: all integers between two, or a list in rising order. */
 struct fit_levels {

@@ -8,6 +8,7 @@
  *   blocks_32.c   types with one scale for 32 numbers, and plain floats
  *   super.c       two levels of scales for 256 numbers: the search
  *   blocks_256.c  the types that have them: how their bits lie
+ *   rows.c        types with a scale for a whole row and steps of it for 32 numbers
  *   blocks_levels.c  types of two, three or four levels
  *   points.c      points of a codebook: the search
  *   blocks_points.c  the types that name them: how their bits lie

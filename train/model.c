@@ -338,21 +338,25 @@ bool train_model_open(struct model *m, const char *path, struct error *err)
 
 /* ---- reading */
 
-static bool read_some(const struct model *m, const struct model_tensor *t, uint64_t offset, uint64_t n, uint8_t *raw,
-                      float *out, struct error *err)
+/* So many rows of n numbers. */
+static bool read_some(const struct model *m, const struct model_tensor *t, uint64_t offset, uint64_t rows, uint64_t n,
+                      uint8_t *raw, float *out, struct error *err)
 {
-	if (!model_read(m, t, offset, n / dtype_table[t->type].block * dtype_table[t->type].bytes, raw, err))
+	const uint64_t row_bytes = dtype_row_bytes(t->type, n);
+
+	if (!model_read(m, t, offset, rows * row_bytes, raw, err))
 		return false;
-	weight_format_find(t->type)->to_f32(out, raw, n);
+	for (uint64_t r = 0; r < rows; r++)
+		weight_format_find(t->type)->to_f32(out + r * n, raw + r * row_bytes, n);
 	return true;
 }
 
 bool train_read_row(const struct model *m, const struct model_tensor *t, uint64_t row, float *out, struct error *err)
 {
 	uint8_t *raw = malloc(t->row_bytes + (size_t)1);
-	const bool ok =
-		raw ? read_some(m, t, model_source_row(t, m->spec.head_dim, row) * t->row_bytes, t->cols, raw, out, err)
-		    : error_set(err, ERROR_MEMORY, "there is no memory for a row of %.100s", t->name);
+	const bool ok = raw ? read_some(m, t, model_source_row(t, m->spec.head_dim, row) * t->row_bytes, 1, t->cols,
+	                                raw, out, err)
+	                    : error_set(err, ERROR_MEMORY, "there is no memory for a row of %.100s", t->name);
 
 	free(raw);
 	return ok;
@@ -368,7 +372,7 @@ static bool read_vector(const struct model *m, const struct model_tensor *t, flo
 	float *own = malloc((n + 1) * sizeof *own);
 	uint8_t *raw = malloc(n * dtype_table[t->type].bytes + (size_t)1);
 	const bool ok = (own && raw) || error_set(err, ERROR_MEMORY, "there is no memory for %.100s", t->name);
-	const bool read = ok && (t->ones || read_some(m, t, 0, n, raw, own, err));
+	const bool read = ok && (t->ones || read_some(m, t, 0, 1, n, raw, own, err));
 
 	for (uint64_t i = 0; read && i < t->cols; i++)
 		out[i] = t->ones ? 1 : own[model_source_row(t, m->spec.head_dim, i)];
@@ -391,7 +395,7 @@ bool train_read(const struct model *m, const struct model_tensor *t, float *out,
 	ok = raw || error_set(err, ERROR_MEMORY, "there is no memory for rows of %.100s", t->name);
 	for (uint64_t r = 0; ok && r < train_rows(t); r += rows_at_once) {
 		const uint64_t n = train_rows(t) - r < rows_at_once ? train_rows(t) - r : rows_at_once;
-		ok = read_some(m, t, model_source_row(t, m->spec.head_dim, r) * t->row_bytes, n * t->cols, raw,
+		ok = read_some(m, t, model_source_row(t, m->spec.head_dim, r) * t->row_bytes, n, t->cols, raw,
 		               out + r * t->cols, err);
 	}
 	free(raw);

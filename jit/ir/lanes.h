@@ -290,14 +290,30 @@ static inline float dot2_bf16(uint32_t a, uint32_t b, float c)
 }
 
 /* The byte tables of ilut16: the 16 levels that IQ4_NL and IQ4_XS name by 4 bits; the numbers of FP4 (E2M1), doubled,
- * plus 12; the levels of the IQ2 formats by 2 bits, and 4 for a minus; the levels of IQ3_XXS by 3 bits, and 8 for one.
+ * plus 12; the levels of the IQ2 formats by 2 bits, and 4 for a minus; the levels of IQ3_XXS by 3 bits, and 8 for one;
+ * the 16 levels of IQ4 plus 128; the lower and the upper 16 of the 32 levels of IQ5_KS, plus 128; the levels of IQ2_KS
+ * by 2 bits, and 4 for its second list, plus 31.
  */
-enum { LANES_TABLE_IQ4, LANES_TABLE_FP4, LANES_TABLE_IQ2, LANES_TABLE_IQ3, LANES_TABLES };
+enum {
+	LANES_TABLE_IQ4,
+	LANES_TABLE_FP4,
+	LANES_TABLE_IQ2,
+	LANES_TABLE_IQ3,
+	LANES_TABLE_IQ4_RAISED,
+	LANES_TABLE_IQ5_LOWER,
+	LANES_TABLE_IQ5_UPPER,
+	LANES_TABLE_IQ2_KS,
+	LANES_TABLES
+};
 static const int8_t lanes_table[LANES_TABLES][16] = {
 	{ -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 },
 	{ 12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0 },
 	{ 8, 25, 43, 0, -8, -25, -43, 0 },
 	{ 4, 12, 20, 28, 36, 44, 52, 62, -4, -12, -20, -28, -36, -44, -52, -62 },
+	{ 1, 24, 45, 63, 79, 93, 106, 118, -127, -115, -103, -90, -75, -59, -39, -15 },
+	{ 2, 14, 25, 36, 45, 54, 63, 71, 78, 85, 92, 98, 104, 110, 116, 122 },
+	{ 127, -123, -117, -111, -105, -99, -92, -85, -77, -69, -60, -51, -41, -31, -19, -7 },
+	{ 0, 18, 32, 48, 5, 23, 37, 53 },
 };
 static inline int32_t ilut16_i8(int32_t a, int64_t table)
 {

@@ -127,6 +127,7 @@ struct weight_format {
 	 * vectors they are kept as such, in the head. */
 	bool six;
 	uint8_t six_bias;
+	bool float_head; /* heads are the 32 bits of an f32, as two arrays: the lower halves, then the upper ones */
 
 	/* f32 activations: load() yields the next `step` (at most WEIGHT_MAX_STEP) k's of row vector v as f32, from
 	 * number `index` (k / step) of the unit unit_disp after w. step divides unit_k. NULL: quants says it, step is
@@ -142,7 +143,7 @@ struct weight_format {
 	const struct weight_quants *quants;
 
 	/* Files to packed units, and to floats. Rows are as the file has them; no alignment, no padding. No row is
-	 * NULL; k elements of each. */
+	 * NULL; k elements of each. Where rows begin with a number for all their blocks, they do so here. */
 	void (*pack)(void *dst, const void *const row[32], uint64_t k);
 	void (*to_f32)(float *out, const void *row, uint64_t k);
 };
@@ -153,7 +154,7 @@ struct weight_format {
 	X(f32) X(f16) X(bf16) X(q8_0) X(q4_0) X(q4_1) X(q5_0) X(q5_1) X(q2_k) X(q3_k) X(q4_k) X(q5_k) \
 	X(q6_k) X(iq4_nl) X(iq4_xs) X(mxfp4) X(mlx4) X(nvfp4) X(iq1_s) X(iq1_m) X(iq2_xxs) X(iq2_xs) \
 	X(iq2_s) X(iq3_xxs) X(iq3_s) X(tq1_0) X(tq2_0) X(q1_0) X(q2_0) X(mlx8) X(mlx8_f16) X(awq4) \
-	X(awq4_bf16) X(fp8)
+	X(awq4_bf16) X(fp8) X(iq4_ks) X(iq5_ks) X(iq2_ks)
 /* clang-format on */
 #define X(name) extern const struct weight_format wf_##name;
 WEIGHT_FORMATS(X)
@@ -207,12 +208,18 @@ ir_f weight_float(struct ir *b, const struct weight_stream *w, int32_t disp,
 ir_f weight_upper_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);
 ir_f weight_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);
 ir_f weight_head_half(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);
+ir_f weight_head_float(struct ir *b, const struct weight_stream *w, unsigned v); /* of formats with float_head */
 ir_i weight_byte(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v); /* unsigned, not converted */
 ir_f weight_u8(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);
 ir_f weight_s8(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v);
 
 /* ---- packing, shared by the formats. Files are little-endian and so is the host. */
 
+/* Elements from..from + n - 1 of each row, as pack() reads them; a row that is NULL is zeros. Where rows begin with a
+ * number for all their blocks, copies of them go to `copies`, 32 * WEIGHT_PART_BYTES, and n is at most 256. */
+enum { WEIGHT_PART_BYTES = 256 };
+void weight_part(const struct weight_format *f, const void *const row[32], uint64_t from, uint64_t n, uint8_t *copies,
+                 const void *part[32]);
 /* Takes n 32-bit words (a multiple of 4) from each of 32 rows: dst[word * 32 + row]. */
 /* Quant i of 32 whose byte j holds quant j low and quant 16 + j high. */
 static inline int weight_nibble(const uint8_t *quants, uint64_t i)

@@ -397,6 +397,17 @@ ir_f weight_head_half(struct ir *b, const struct weight_stream *w, int32_t disp,
 	return w->contiguous ? weight_vectors_head_half(b, w->contiguous, disp) : ir_fload_h(b, w->head, disp);
 }
 
+ir_f weight_head_float(struct ir *b, const struct weight_stream *w, unsigned v)
+{
+	if (w->in_registers)
+		return w->in_registers->half[0][v];
+	if (w->contiguous)
+		return ir_fbits(b, w->contiguous->head);
+	ir_i low = ir_iload_u16(b, w->head, vector_disp(b, w, 0, v, 2)),
+	     high = ir_iload_u16(b, w->head, vector_disp(b, w, 64, v, 2));
+	return ir_fbits(b, ir_ior(b, low, ir_ishl(b, high, 16)));
+}
+
 ir_i weight_byte(struct ir *b, const struct weight_stream *w, int32_t disp, unsigned v)
 {
 	disp = vector_disp(b, w, disp, v, 1);

@@ -110,8 +110,7 @@ static void put_head(const struct weight_format *f, uint8_t *to, const uint8_t *
 void weight_vectors_pack(const struct weight_format *f, void *dst, const void *const row[32], uint64_t k)
 {
 	enum { STRETCH = NUMERICS_SEGMENT };
-	static const uint8_t zeros[STRETCH * 4];
-	const struct dtype_facts *facts = &dtype_table[f->type];
+	uint8_t copies[LANES * WEIGHT_PART_BYTES];
 	uint64_t units = numerics_pad(k) / VECTORS_UNIT_K, span_units = units / numerics_spans(k);
 	uint8_t *heads = (uint8_t *)dst + units * weight_vectors_unit(f);
 	_Alignas(64) uint8_t packed[STRETCH * LANES * 4];
@@ -119,9 +118,7 @@ void weight_vectors_pack(const struct weight_format *f, void *dst, const void *c
 	for (uint64_t at = 0; at < k; at += STRETCH) {
 		const void *part[LANES];
 		uint64_t n = k - at < STRETCH ? k - at : STRETCH;
-		for (unsigned r = 0; r < LANES; r++)
-			part[r] = row[r] ? (const void *)((const uint8_t *)row[r] + at / facts->block * facts->bytes)
-			                 : zeros;
+		weight_part(f, row, at, n, copies, part);
 		f->pack(packed, part, n);
 		if (f->head_bytes)
 			put_head(f, heads + at / STRETCH * weight_vectors_head(f) * LANES, packed);

@@ -67,20 +67,39 @@ void weight_to_f32(enum dtype t, float *out, const void *row, uint64_t k)
 	f->to_f32(out, row, k);
 }
 
+enum { STRETCH = 2048 };
+
+void weight_part(const struct weight_format *f, const void *const row[32], uint64_t from, uint64_t n, uint8_t *copies,
+                 const void *part[32])
+{
+	static const uint8_t zeros[STRETCH * 4];
+	const struct dtype_facts *facts = &dtype_table[f->type];
+	const uint64_t at = from / facts->block * facts->bytes, bytes = n / facts->block * facts->bytes;
+
+	assert(!facts->row || facts->row + bytes <= WEIGHT_PART_BYTES);
+	for (unsigned r = 0; r < 32; r++) {
+		const uint8_t *whole = row[r];
+		part[r] = whole ? whole + at : zeros;
+		if (!whole || !facts->row)
+			continue;
+		uint8_t *copy = copies + r * WEIGHT_PART_BYTES;
+		memcpy(copy, whole, facts->row);
+		memcpy(copy + facts->row, whole + facts->row + at, bytes);
+		part[r] = copy;
+	}
+}
+
 /* Rows of the last block that do not exist: packed from zeros, a stretch at a time, since a row may be of any
  * length. */
 static void pack_some(const struct weight_format *f, void *dst, const void *const row[32], uint64_t k)
 {
-	enum { STRETCH = 2048 };
-	static const uint8_t zeros[STRETCH * 4];
-	const struct dtype_facts *facts = &dtype_table[f->type];
+	const uint64_t stretch = dtype_table[f->type].row ? 256 : STRETCH;
+	uint8_t copies[32 * WEIGHT_PART_BYTES];
 
-	for (uint64_t at = 0; at < k; at += STRETCH) {
+	for (uint64_t at = 0; at < k; at += stretch) {
 		const void *part[32];
-		uint64_t n = k - at < STRETCH ? k - at : STRETCH;
-		for (unsigned r = 0; r < 32; r++)
-			part[r] = row[r] ? (const void *)((const uint8_t *)row[r] + at / facts->block * facts->bytes)
-			                 : zeros;
+		uint64_t n = k - at < stretch ? k - at : stretch;
+		weight_part(f, row, at, n, copies, part);
 		f->pack((uint8_t *)dst + weight_run_bytes(f, at), part, n);
 	}
 }

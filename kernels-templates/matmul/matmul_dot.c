@@ -148,7 +148,9 @@ static void dot_iteration(struct matmul *m, const struct weight_tile *t)
 
 static void load_head(const struct matmul *m, const struct weight_tile *t, struct weight_head *head)
 {
-	for (unsigned i = 0; i < m->format->head_bytes / 64; i++)
+	for (unsigned v = t->first_vector; m->format->float_head && v < t->first_vector + t->vectors; v++)
+		head->half[0][v] = weight_head_float(m->b, &t->w, v);
+	for (unsigned i = 0; !m->format->float_head && i < m->format->head_bytes / 64; i++)
 		for (unsigned v = t->first_vector; v < t->first_vector + t->vectors; v++)
 			head->half[i][v] = weight_head_half(m->b, &t->w, (int32_t)(i * 64), v);
 }

@@ -197,7 +197,9 @@ static bool tensor_bytes(struct parser *p, struct gguf_tensor *t, const char *na
 		return FORMAT_ERROR(
 			p, "%s: a row of tensor %s has %" PRIu64 " elements, expected a multiple of %u for type %s",
 			p->g->path, name, t->ne[0], f->block, f->name);
-	if (__builtin_mul_overflow(elements / f->block, (uint64_t)f->bytes, &bytes))
+	const uint64_t heads = t->ne[0] ? elements / t->ne[0] * f->row : 0; /* of all rows */
+	if (__builtin_mul_overflow(elements / f->block, (uint64_t)f->bytes, &bytes) ||
+	    __builtin_add_overflow(bytes, heads, &bytes))
 		return FORMAT_ERROR(p, "%s: tensor %s of %" PRIu64 " elements of type %s has more than 2^64 bytes",
 		                    p->g->path, name, elements, f->name);
 	t->bytes = t->ne[0] && t->ne[1] && t->ne[2] && t->ne[3] ? bytes : 0;

@@ -77,13 +77,13 @@ uint64_t gguf_put_padding(const struct gguf_out *o, uint64_t n)
 
 void gguf_put_tensor(struct gguf_out *o, struct gguf_str name, enum dtype type, uint32_t n_dims, const uint64_t *ne)
 {
-	uint64_t bytes = dtype_table[type].bytes;
+	uint64_t bytes = 0;
 
 	gguf_put_text(o, name.p, name.n);
 	put_u32(o, n_dims);
 	for (uint32_t d = 0; d < n_dims; d++) {
 		put_u64(o, ne[d]);
-		bytes *= d ? ne[d] : ne[d] / dtype_table[type].block;
+		bytes = d ? bytes * ne[d] : dtype_row_bytes(type, ne[d]);
 	}
 	put_u32(o, (uint32_t)dtype_table[type].gguf);
 	put_u64(o, o->data);

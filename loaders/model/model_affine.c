@@ -422,7 +422,7 @@ bool model_bind_affine(struct model_file *f, const char *name, const struct foun
 	if (!bind[f->quants.form](&b))
 		return false;
 	enum dtype type = block_type(q);
-	uint64_t row_bytes = shape->cols / dtype_table[type].block * dtype_table[type].bytes;
+	uint64_t row_bytes = dtype_row_bytes(type, shape->cols);
 	*out = (struct model_tensor){
 		.type = type,
 		.rows = shape->rows,

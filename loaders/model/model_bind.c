@@ -189,8 +189,8 @@ bool bind_tensor(struct binder *b, const char *name, uint64_t rows, uint64_t col
 	if (!bind_check_type(b, name, &t, vector))
 		return false;
 	assert(cols % type->block == 0); /* the parse has refused part blocks */
-	size_t row_bytes = (size_t)(cols / type->block * type->bytes);
-	assert(file_cols / type->block * type->bytes * file_rows == t.bytes);
+	size_t row_bytes = (size_t)dtype_row_bytes(t.type, cols);
+	assert(dtype_row_bytes(t.type, file_cols) * file_rows == t.bytes);
 	*out = (struct model_tensor){
 		.name = bind_keep_name(b->f, name),
 		.type = t.type,

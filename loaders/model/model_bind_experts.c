@@ -57,7 +57,7 @@ static bool bind_stack(struct binder *b, const char *name, const struct part_row
 	out->name = bind_keep_name(b->f, name);
 	out->type = t.type;
 	out->part = t.part;
-	out->row_bytes = (size_t)(out->cols / dtype_table[t.type].block * dtype_table[t.type].bytes);
+	out->row_bytes = (size_t)dtype_row_bytes(t.type, out->cols);
 	out->offset = t.offset + part->first * out->row_bytes;
 	out->expert_stride = rows * out->row_bytes;
 	b->f->used[t.entry] = true;

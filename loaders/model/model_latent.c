@@ -54,7 +54,7 @@ static bool bind_numbers(struct binder *b, const char *name, const struct found_
 		                 type->name);
 	t->type = found->type;
 	t->bytes = (size_t)found->bytes;
-	t->row_bytes = (size_t)(want[0] / type->block * type->bytes);
+	t->row_bytes = (size_t)dtype_row_bytes(found->type, want[0]);
 	assert(t->row_bytes * t->heads * t->own_file_rows == found->bytes);
 	b->m->tensor_bytes +=
 		apart ? found->bytes : found->bytes / t->own_file_rows * (t->transposed ? l->rest : l->value);

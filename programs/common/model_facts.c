@@ -7,9 +7,12 @@
 #include "base/json_read.h"
 #include "loaders/model/model_load.h"
 
-static void add_tensor(struct model_facts *f, enum dtype type, uint64_t bytes)
+/* cols: of a row, where the type's rows begin with a number for all of it. */
+static void add_tensor(struct model_facts *f, enum dtype type, uint64_t bytes, uint64_t cols)
 {
-	uint64_t n = bytes / dtype_table[type].bytes * dtype_table[type].block;
+	const struct dtype_facts *facts = &dtype_table[type];
+	uint64_t n =
+		facts->row && cols ? bytes / dtype_row_bytes(type, cols) * cols : bytes / facts->bytes * facts->block;
 
 	f->tensors++;
 	f->parameters += n;
@@ -52,7 +55,7 @@ static uint64_t take_number(const struct gguf *g, const char *architecture, cons
 static void see_gguf(struct model_facts *f, const struct gguf *g, bool first)
 {
 	for (uint64_t i = 0; i < g->n_tensors; i++)
-		add_tensor(f, g->tensor[i].type, g->tensor[i].bytes);
+		add_tensor(f, g->tensor[i].type, g->tensor[i].bytes, g->tensor[i].ne[0]);
 	if (!first)
 		return;
 	f->version = g->version;
@@ -84,7 +87,7 @@ static bool read_safetensors(struct model_facts *f, struct file *file, struct er
 	if (!safetensors_open(&st, file, true, err))
 		return false;
 	for (uint32_t i = 0; i < st.n_tensors; i++)
-		add_tensor(f, st.tensor[i].type, st.tensor[i].bytes);
+		add_tensor(f, st.tensor[i].type, st.tensor[i].bytes, 0);
 	safetensors_free(&st);
 	return true;
 }
@@ -172,7 +175,7 @@ bool model_facts_read(struct model_facts *f, const char *path, struct error *err
 static void add_used(struct model_facts *f, const struct model_tensor *t)
 {
 	if (t->bytes)
-		add_tensor(f, t->type, t->bytes);
+		add_tensor(f, t->type, t->bytes, t->cols);
 }
 
 void model_facts_of(struct model_facts *f, const struct model *m, const char *format)

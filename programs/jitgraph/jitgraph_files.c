@@ -177,7 +177,7 @@ static bool read_gguf(struct array *out, const char *path, const char *name, boo
 			out->extent[t->n_dims - 1 - d] = t->ne[d];
 		out->type = JIT_TYPE_U8;
 		if (facts->block > 1 && t->n_dims)
-			out->extent[t->n_dims - 1] = t->ne[0] / facts->block * facts->bytes;
+			out->extent[t->n_dims - 1] = dtype_row_bytes(t->type, t->ne[0]);
 		ok = (facts->block > 1 || set_type(out, t->type, path, err)) && read_at(&f, t->offset, out, err);
 	}
 	gguf_free(&g);

@@ -17,7 +17,7 @@ static const struct option_row rows[] = {
 	  .letter = 'q',
 	  .kind = OPTION_OPEN_CHOICE,
 	  .value = "f32|f16|bf16|q8_0|q6_k|q5_k_m|q5_k_s|q5_1|q5_0|q4_k_m|q4_k_s|q4_1|q4_0|iq4_nl|iq4_xs|mxfp4|q3_k_l|"
-	           "q3_k_m|q3_k_s|q2_k|q2_k_s",
+	           "q3_k_m|q3_k_s|q2_k|q2_k_s|iq5_ks|iq4_ks|iq2_ks",
 	  .help = "the type of the weights, or a mixture of types by its usual name; may also stand behind OUT",
 	  .target = &quant.type },
 	{ .name = "imatrix",

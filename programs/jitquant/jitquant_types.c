@@ -398,8 +398,8 @@ static bool settle(struct choosing *c, struct quant_plan *p, uint32_t i, struct 
 		                 "--tensor-type can leave it as it is",
 		                 p->gguf.path, error_quote(name, sizeof name, t->name.p, t->name.n),
 		                 dtype_table[t->type].name, dtype_table[q->to].name);
-	q->bytes = t->bytes / dtype_table[t->type].bytes * dtype_table[t->type].block / dtype_table[q->to].block *
-	           dtype_table[q->to].bytes;
+	const uint64_t rows = t->bytes ? t->bytes / dtype_row_bytes(t->type, t->ne[0]) : 0;
+	q->bytes = rows * dtype_row_bytes(q->to, t->ne[0]);
 	if (q->to != t->type)
 		q->importance = imatrix_find(&p->imatrix, t->name.p, t->name.n);
 	if (q->importance &&
@@ -412,7 +412,7 @@ static bool settle(struct choosing *c, struct quant_plan *p, uint32_t i, struct 
 		                 q->importance->columns, q->importance->rows);
 	p->bytes_before += t->bytes;
 	p->bytes_after += q->bytes;
-	p->elements += t->bytes / dtype_table[t->type].bytes * dtype_table[t->type].block;
+	p->elements += rows * t->ne[0];
 	return true;
 }
 

@@ -171,13 +171,13 @@ static bool make_batch(struct writing *w, struct batch *b, uint64_t first, uint6
 
 static bool quantise_tensor(struct writing *w, const struct quant_tensor *t)
 {
-	const struct dtype_facts *from = &dtype_table[t->from->type], *to = &dtype_table[t->to];
+	const struct dtype_facts *from = &dtype_table[t->from->type];
 	uint64_t columns = t->from->ne[0], rows = columns ? t->from->bytes / from->bytes / columns : 0;
 	struct batch b = { .tensor = t, .columns = columns };
 	bool ok = true;
 
 	b.in_bytes = columns * from->bytes;
-	b.out_bytes = columns / to->block * to->bytes;
+	b.out_bytes = dtype_row_bytes(t->to, columns);
 	uint64_t at_once = b.in_bytes < BATCH_BYTES && b.in_bytes ? BATCH_BYTES / b.in_bytes : 1;
 	at_once = at_once < rows ? at_once : rows;
 	b.in = malloc(at_once * b.in_bytes + 1);

@@ -252,13 +252,33 @@ static void put_same(struct out *o, uint64_t n, float one)
 		put(o, &one, sizeof one);
 }
 
-/* n bytes of the pool, from `at` on and around its end. */
+/* n bytes of the pool of blocks, from `at` on and around its end. */
 static void put_pool(struct out *o, const uint8_t *pool, uint64_t whole, uint64_t at, uint64_t n)
 {
 	for (uint64_t part; n; n -= part, at = 0) {
 		part = n < whole - at ? n : whole - at;
 		put(o, pool + at, part);
 	}
+}
+
+/* n bytes of rows, whose heads are no part of the pool. Where the next ones begin in it. */
+static uint64_t put_rows(struct out *o, const struct synth_tensor *t, const uint8_t *pool, uint64_t whole, uint64_t at,
+                         uint64_t n)
+{
+	const uint64_t head = dtype_table[t->type].row, row = dtype_row_bytes(t->type, t->cols);
+	uint8_t bytes[8];
+
+	if (!head) {
+		put_pool(o, pool, whole, at, n);
+		return (at + n) % whole;
+	}
+	synth_row_head(t->type, bytes);
+	for (uint64_t i = 0; i < n / row; i++) {
+		put(o, bytes, head);
+		put_pool(o, pool, whole, at, row - head);
+		at = (at + row - head) % whole;
+	}
+	return at;
 }
 
 /* From the pool of blocks, which starts elsewhere for each tensor, so that no two layers are the same. Blocks of zeros
@@ -270,13 +290,13 @@ static void put_random(struct out *o, const struct synth_tensor *t, uint32_t num
 
 	if (t->content == RANDOM_TOKENS) {
 		const uint64_t row = left / t->rows;
-		put_pool(o, pool[t->type], whole, at, ASCII * row);
+		at = put_rows(o, t, pool[t->type], whole, at, ASCII * row);
 		for (uint64_t i = 0; i < (BYTES - ASCII) * row; i++)
 			put(o, "", 1);
 		left -= BYTES * row;
-		at = (at + BYTES * row) % whole;
+		at = (at + (BYTES - ASCII) * row / size * size) % whole;
 	}
-	put_pool(o, pool[t->type], whole, at, left);
+	put_rows(o, t, pool[t->type], whole, at, left);
 }
 
 static bool is_random(const struct synth_tensor *t) { return t->content == RANDOM || t->content == RANDOM_TOKENS; }

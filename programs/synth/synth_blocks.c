@@ -44,6 +44,16 @@ static const struct {
 	{ .type = DTYPE_TQ2_0, .half = { { 64, 1.8e-2 } } },
 };
 
+/* What rows begin with. */
+static const struct {
+	enum dtype type;
+	float value;
+} row_scales[] = {
+	{ DTYPE_IQ4_KS, 4e-6f },
+	{ DTYPE_IQ5_KS, 4e-6f },
+	{ DTYPE_IQ2_KS, 1e-4f },
+};
+
 static uint64_t next(uint64_t *state)
 {
 	*state ^= *state << 13;
@@ -100,6 +110,18 @@ static void set_scales(enum dtype type, uint8_t *block, uint64_t *state)
 		for (int n = 0; n < scales[i].byte.count; n++)
 			block[scales[i].byte.at + n] =
 				(uint8_t)(scales[i].byte.min + (next(state) & scales[i].byte.more));
+	}
+}
+
+void synth_row_head(enum dtype type, uint8_t *out)
+{
+	for (size_t i = 0; i < sizeof row_scales / sizeof *row_scales; i++) {
+		if (row_scales[i].type != type)
+			continue;
+		if (dtype_table[type].row == 2)
+			put_half(out, row_scales[i].value);
+		else
+			memcpy(out, &row_scales[i].value, 4);
 	}
 }
 

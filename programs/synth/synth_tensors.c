@@ -6,8 +6,7 @@
 
 uint64_t synth_tensor_bytes(const struct synth_tensor *t)
 {
-	return (t->stack ? t->stack : 1) * t->rows * (t->cols / dtype_table[t->type].block) *
-	       dtype_table[t->type].bytes;
+	return (t->stack ? t->stack : 1) * t->rows * dtype_row_bytes(t->type, t->cols);
 }
 
 bool synth_is_gpt_oss(const struct model_shape *s) { return strcmp(s->arch, "gpt-oss") == 0; }

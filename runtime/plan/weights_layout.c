@@ -38,8 +38,7 @@ static void fill(uint8_t *p, size_t n)
 
 bool weights_format_id(enum dtype t, enum weight_layout layout, uint64_t *id, struct error *err)
 {
-	const struct dtype_facts *f = &dtype_table[t];
-	const size_t row_bytes = WIDEST / f->block * (size_t)f->bytes;
+	const size_t row_bytes = (size_t)dtype_row_bytes(t, WIDEST);
 	uint8_t *rows = malloc(32 * row_bytes), *packed = malloc(weight_block_bytes(t, layout, WIDEST));
 	const void *row[32];
 	bool ok = (rows && packed) || error_set(err, ERROR_MEMORY, "no memory to look at the layout of weights");

@@ -400,7 +400,7 @@ static void check_weights(enum dtype type, unsigned which, bool scaled)
 	snprintf(text, sizeof text,
 	         "input w u8[%d,%d]\ninput x f32[5,%u]\nf = dequantise w format=%s\n"
 	         "y = dot x f left=[1] right=[1]\noutput f\noutput y\n",
-	         ROWS, BLOCKS * f->bytes, m.k, f->name);
+	         ROWS, f->row + BLOCKS * f->bytes, m.k, f->name);
 	if (!graph_text_read(&g, f->name, text, strlen(text), NULL, 0, &err))
 		fail_msg("%s", err.text);
 	for (uint32_t i = 0; i < 2; i++)
@@ -435,7 +435,7 @@ static void test_weights(void **state)
 	const unsigned n = weight_types_all(type);
 	(void)state;
 
-	assert_true(n >= 34);
+	assert_true(n >= 37);
 	for (unsigned i = 0; i < n; i++) {
 		check_weights(type[i], test_quick() ? 33 | 2u << i % 4 : 63, true);
 		check_weights(type[i], test_quick() ? 33 | 2u << (i + 2) % 4 : 63, false);

@@ -90,6 +90,17 @@ static int level(int entry, int64_t table)
 	const int exponent = entry >> 1 & 3, mantissa = entry & 1,
 		  doubled = exponent ? (2 + mantissa) << (exponent - 1) : mantissa;
 
+	static const int lower[16] = { 126, 114, 103, 92, 83, 74, 65, 57, 50, 43, 36, 30, 24, 18, 12, 6 },
+			 upper[16] = { -1, 5, 11, 17, 23, 29, 36, 43, 51, 59, 68, 77, 87, 97, 109, 121 };
+
+	if (table == LANES_TABLE_IQ4_RAISED)
+		return levels[entry] + 128;
+	if (table == LANES_TABLE_IQ5_LOWER)
+		return 128 - lower[entry];
+	if (table == LANES_TABLE_IQ5_UPPER)
+		return 128 + upper[entry];
+	if (table == LANES_TABLE_IQ2_KS)
+		return (entry < 8) * ((int[]){ 0, 18, 32, 48 }[entry & 3] + (entry & 4 ? 5 : 0));
 	if (table == LANES_TABLE_IQ2)
 		return (int[]){ 8, 25, 43, 0 }[entry & 3] * (entry & 4 ? -1 : 1) * (entry < 8);
 	if (table == LANES_TABLE_IQ3)

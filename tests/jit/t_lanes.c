@@ -167,6 +167,10 @@ static void test_halves(void **unused)
 	assert_int_equal(ilut16_i8(0x0f080700, LANES_TABLE_FP4), pack(12, 24, 12, 0));
 	assert_int_equal(ilut16_i8(0x06050200, LANES_TABLE_IQ2), pack(8, 43, -25, -43));
 	assert_int_equal(ilut16_i8(0x0f080700, LANES_TABLE_IQ3), pack(4, 62, -4, -62));
+	assert_int_equal(ilut16_i8(0x0f080700, LANES_TABLE_IQ4_RAISED), pack(1, 118, 129, 241));
+	assert_int_equal(ilut16_i8(0x0f080700, LANES_TABLE_IQ5_LOWER), pack(2, 71, 78, 122));
+	assert_int_equal(ilut16_i8(0x0f080700, LANES_TABLE_IQ5_UPPER), pack(127, 171, 179, 249));
+	assert_int_equal(ilut16_i8(0x07040301, LANES_TABLE_IQ2_KS), pack(18, 48, 5, 53));
 }
 
 static void test_dot4(void **unused)

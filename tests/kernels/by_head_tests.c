@@ -59,7 +59,7 @@ static void expect_by_head(struct by_head *d, uint64_t row_bytes)
 static void make_by_head(struct by_head *d, const struct key *key, unsigned tiles)
 {
 	enum dtype type = key_dtype(key->weight);
-	uint64_t row_bytes = (uint64_t)key->k / dtype_table[type].block * dtype_table[type].bytes;
+	uint64_t row_bytes = dtype_row_bytes(type, key->k);
 	unsigned kp = pad32(key->k), blocks = pad32(key->rows) / 32;
 
 	*d = (struct by_head){ .key = *key,
@@ -77,7 +77,7 @@ static void make_by_head(struct by_head *d, const struct key *key, unsigned tile
 	else {
 		for (uint64_t i = 0; i < row_bytes * key->rows * key->heads; i++)
 			d->rows[i] = (uint8_t)draw(256);
-		plain_random_row(d->rows, type, key->k * key->rows * key->heads, draw);
+		plain_random_rows(d->rows, type, key->rows * key->heads, key->k, draw);
 	}
 	for (int l = WEIGHT_BY_VECTOR; l <= WEIGHT_LANE_CONTIGUOUS; l++) {
 		uint64_t one = weight_block_bytes(type, (enum weight_layout)l, key->k),

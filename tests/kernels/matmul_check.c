@@ -49,7 +49,7 @@ static enum dtype weight_type(const struct key *key) { return (enum dtype)(key->
 uint8_t *make_rows(const struct key *key)
 {
 	enum dtype type = weight_type(key);
-	uint64_t bytes = (uint64_t)key->k / dtype_table[type].block * dtype_table[type].bytes * key->rows;
+	uint64_t bytes = dtype_row_bytes(type, key->k) * key->rows;
 	uint8_t *p = malloc(bytes ? bytes : 1);
 
 	assert_non_null(p);
@@ -63,14 +63,16 @@ uint8_t *make_rows(const struct key *key)
 		p[i] = (uint8_t)(draw_number(2) << 7 | draw_number(0x40));
 	for (uint64_t i = 1; type == DTYPE_BF16 && i < bytes; i += 2)
 		p[i] = (uint8_t)(draw_number(2) << 7 | (draw_number(8) ? 0x3a + draw_number(7) : draw_number(0x20)));
-	return dtype_table[type].block > 1 ? plain_random_row(p, type, key->k * key->rows, draw_number) : p;
+	if (dtype_table[type].block > 1)
+		plain_random_rows(p, type, key->rows, key->k, draw_number);
+	return p;
 }
 
 void pack_rows(const struct key *key, enum weight_layout layout, const uint8_t *rows, uint8_t *dst, unsigned first,
                unsigned stride)
 {
 	enum dtype type = weight_type(key);
-	uint64_t row_bytes = (uint64_t)key->k / dtype_table[type].block * dtype_table[type].bytes;
+	uint64_t row_bytes = dtype_row_bytes(type, key->k);
 
 	for (uint32_t block = 0; block * 32 < key->rows; block++) {
 		const void *row[32];

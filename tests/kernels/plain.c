@@ -9,10 +9,7 @@
 #include "tests/kernels/plain_attention.h"
 #include "tests/kernels/plain_quants.h"
 
-uint64_t plain_row_bytes(const struct plain_matrix *m)
-{
-	return (uint64_t)m->k / dtype_table[m->type].block * dtype_table[m->type].bytes;
-}
+uint64_t plain_row_bytes(const struct plain_matrix *m) { return dtype_row_bytes(m->type, m->k); }
 
 static float half_at(const uint8_t *p) { return plain_f16_to_f32((uint16_t)(p[0] | p[1] << 8)); }
 

@@ -110,6 +110,46 @@ static void iq4_xs_block(struct plain_quant *w, const uint8_t *p, uint32_t i)
 	w->q = iq4_level[nibble(p + 8 + part * 16, i % 32)];
 }
 
+/* A row begins with the scale of all its blocks. Parts of 32 count steps of it, and name one of two lists, whose
+ * levels are a number apart. */
+static float float_at(const uint8_t *p)
+{
+	float f;
+
+	memcpy(&f, p, 4);
+	return f;
+}
+
+static void iq4_ks_block(struct plain_quant *w, const uint8_t *row, const uint8_t *p, uint32_t i)
+{
+	int step = p[i / 32];
+
+	w->scale = float_at(row) * (float)(step - step % 2 - 127);
+	w->q = iq4_level[nibble(p + 8 + i / 32 * 16, i % 32)] + step % 2 * 4;
+}
+
+static void iq5_ks_block(struct plain_quant *w, const uint8_t *row, const uint8_t *p, uint32_t i)
+{
+	static const int level[32] = {
+		-126, -114, -103, -92, -83, -74, -65, -57, -50, -43, -36, -30, -24, -18, -12, -6,
+		-1,   5,    11,   17,  23,  29,  36,  43,  51,  59,  68,  77,  87,  97,  109, 121
+	};
+	int step = p[i / 32], nibbles = p[8 + i / 64 * 32 + i % 32], four = i % 64 < 32 ? nibbles % 16 : nibbles / 16;
+
+	w->scale = float_at(row) * (float)(step - step % 2 - 127);
+	w->q = level[four + 16 * (p[136 + i % 32] >> i / 32 & 1)] + step % 2 * 2;
+}
+
+static void iq2_ks_block(struct plain_quant *w, const uint8_t *row, const uint8_t *p, uint32_t i)
+{
+	static const int level[4] = { -31, -13, 1, 17 };
+	uint32_t part = i / 32;
+	int four = part % 2 ? p[2 + part / 2] / 16 : p[2 + part / 2] % 16;
+
+	w->scale = half_at(row) * (float)(four + 16 * bit(p + 1, part) - 16);
+	w->q = level[pair(p + 6, i)] + 5 * bit(p, part);
+}
+
 /* Number i of a point of eight. The list is the one thing that is not read a second time: t_weights knows its sum. */
 static int digit(enum codebook_name name, uint32_t point, uint32_t i)
 {
@@ -250,7 +290,7 @@ static void fp8_block(struct plain_quant *w, const uint8_t *p, uint32_t i)
 struct plain_quant plain_quant(enum dtype type, const uint8_t *row, uint32_t k)
 {
 	const struct dtype_facts *f = &dtype_table[type];
-	const uint8_t *p = row + (uint64_t)(k / f->block) * f->bytes;
+	const uint8_t *p = row + f->row + (uint64_t)(k / f->block) * f->bytes;
 	struct plain_quant w = { 0 };
 	uint32_t i = k % f->block;
 
@@ -285,6 +325,9 @@ struct plain_quant plain_quant(enum dtype type, const uint8_t *row, uint32_t k)
 	case DTYPE_Q5_K: q4_k_block(&w, p, i, true); break;
 	case DTYPE_Q6_K: q6_k_block(&w, p, i); break;
 	case DTYPE_IQ4_XS: iq4_xs_block(&w, p, i); break;
+	case DTYPE_IQ4_KS: iq4_ks_block(&w, row, p, i); break;
+	case DTYPE_IQ5_KS: iq5_ks_block(&w, row, p, i); break;
+	case DTYPE_IQ2_KS: iq2_ks_block(&w, row, p, i); break;
 	default: assert(f->block == 32); small_block(&w, type, p, i);
 	}
 	return w;
@@ -308,7 +351,9 @@ uint8_t *plain_random_row(uint8_t *p, enum dtype type, uint32_t k, uint32_t (*dr
 	};
 	const struct dtype_facts *f = &dtype_table[type];
 	uint64_t blocks = k / f->block;
+	uint8_t *row = p;
 
+	p += f->row;
 	for (uint64_t i = 0; i < blocks * f->bytes; i++)
 		p[i] = (uint8_t)draw(256);
 	for (uint64_t n = 0; n < blocks; n++) {
@@ -325,5 +370,15 @@ uint8_t *plain_random_row(uint8_t *p, enum dtype type, uint32_t k, uint32_t (*dr
 		if (type == DTYPE_MXFP4)
 			p[n * f->bytes] = (uint8_t)(draw(8) ? 110 + draw(25) : draw(3));
 	}
-	return p;
+	for (unsigned i = 0; i < f->row; i++)
+		row[i] = (uint8_t)draw(256);
+	if (f->row) /* f16 of two bytes, f32 of four */
+		row[f->row - 1] = (uint8_t)(draw(2) << 7 | (f->row == 2 ? draw(0x2c) : 0x34 + draw(6)));
+	return row;
+}
+
+void plain_random_rows(uint8_t *p, enum dtype type, uint32_t rows, uint32_t k, uint32_t (*draw)(uint32_t n))
+{
+	for (uint32_t r = 0; r < rows; r++)
+		plain_random_row(p + r * dtype_row_bytes(type, k), type, k, draw);
 }

@@ -21,5 +21,7 @@ struct plain_quant plain_quant(enum dtype type, const uint8_t *row, uint32_t k);
 
 /* Fills k elements of a row of a quantised type with random bytes whose scales are small numbers. Returns p. */
 uint8_t *plain_random_row(uint8_t *p, enum dtype type, uint32_t k, uint32_t (*draw)(uint32_t n));
+/* So many rows, one behind the other. */
+void plain_random_rows(uint8_t *p, enum dtype type, uint32_t rows, uint32_t k, uint32_t (*draw)(uint32_t n));
 
 #endif

@@ -120,14 +120,13 @@ static void fill_weights(uint8_t *at, uint64_t bytes, const struct key *k)
 {
 	const enum dtype type = key_dtype(k->weight);
 	const enum weight_layout layout = weight_layout_of(&target_table[k->target]);
-	const uint64_t row_bytes = (uint64_t)k->k / dtype_table[type].block * dtype_table[type].bytes,
-		       block = weight_block_bytes(type, layout, k->k);
+	const uint64_t row_bytes = dtype_row_bytes(type, k->k), block = weight_block_bytes(type, layout, k->k);
 	uint8_t *rows = must(malloc(32 * row_bytes + 1));
 	const void *row[32];
 
 	for (uint64_t i = 0; i + block <= bytes; i += block) {
 		if (dtype_table[type].block > 1)
-			plain_random_row(rows, type, k->k * 32, trial_draw);
+			plain_random_rows(rows, type, 32, k->k, trial_draw);
 		else if (type == DTYPE_F32)
 			fill_floats(rows, 32 * row_bytes);
 		else

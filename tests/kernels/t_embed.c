@@ -25,7 +25,7 @@ static uint32_t draw(uint32_t n)
 
 static void pack(enum dtype type, enum weight_layout layout, uint8_t *packed, const uint8_t *rows, uint32_t k)
 {
-	uint64_t row_bytes = (uint64_t)k / dtype_table[type].block * dtype_table[type].bytes;
+	uint64_t row_bytes = dtype_row_bytes(type, k);
 
 	for (uint32_t block = 0; block * 32 < ROWS; block++) {
 		const void *row[32];
@@ -39,7 +39,7 @@ static void check(enum dtype type, uint32_t k)
 {
 	const struct kernel_way *ways;
 	unsigned n = kernel_ways_and_cards(&ways, KERNEL_ALL_CARDS);
-	uint64_t kp = numerics_pad(k), row_bytes = (uint64_t)k / dtype_table[type].block * dtype_table[type].bytes;
+	uint64_t kp = numerics_pad(k), row_bytes = dtype_row_bytes(type, k);
 	uint8_t *rows = malloc(ROWS * row_bytes),
 		*packed = malloc(weight_packed_bytes(type, WEIGHT_BY_VECTOR, ROWS, k));
 	float *out = kernel_buffer(COLUMNS * kp * 4, 0), *expected = kernel_buffer(COLUMNS * kp * 4, 0);
@@ -55,7 +55,7 @@ static void check(enum dtype type, uint32_t k)
 	for (uint64_t i = 0; i < ROWS * row_bytes; i++)
 		rows[i] = (uint8_t)draw(256) & 0xbf;
 	if (dtype_table[type].block > 1)
-		plain_random_row(rows, type, ROWS * k, draw);
+		plain_random_rows(rows, type, ROWS, k, draw);
 	plain_embed(&w, ids, COLUMNS, expected);
 	for (unsigned i = 0; i < n; i++) {
 		struct kernel kernel;

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +21,8 @@ static void vector_path(char out[1024], enum dtype type, const char *suffix)
 	char name[32], relative[64];
 
 	weight_type_name(name, type);
-	char *k = strstr(name, "_k");
-	if (k)
-		k[1] = 'K';
+	if (strlen(name) > 2 && strcmp(name + strlen(name) - 2, "_k") == 0)
+		name[strlen(name) - 1] = 'K';
 	snprintf(relative, sizeof relative, "data/quant-vectors/%s.%s", name, suffix);
 	if (shared_path(out, relative))
 		return;
@@ -40,7 +40,7 @@ static void check_vectors(enum dtype type)
 	uint8_t *q = file_bytes(path, &q_n);
 	vector_path(path, type, "f32");
 	uint8_t *f = file_bytes(path, &f_n);
-	uint64_t n = f_n / 4, row_bytes = 256u / dtype_table[type].block * dtype_table[type].bytes;
+	uint64_t n = f_n / 4, row_bytes = dtype_row_bytes(type, 256u);
 	assert_int_equal(n % 256, 0);
 	assert_int_equal(q_n, n / 256 * row_bytes);
 	for (uint64_t r = 0; r < n / 256; r++) {
@@ -62,8 +62,48 @@ static void test_vectors(void **unused)
 	if (!shared_path(path, "data/quant-vectors"))
 		skip();
 	for (unsigned i = 0; i < n; i++)
-		if (types[i] != DTYPE_F32)
+		if (types[i] != DTYPE_F32 && !dtype_table[types[i]].row)
 			check_vectors(types[i]);
+}
+
+/* Types of rows that begin with a scale: sums over the bytes of the floats that ik_llama.cpp's decoders make of 16 rows
+ * of 1024 numbers, whose bytes a rule gives. */
+static void test_row_scales(void **unused)
+{
+	enum { K = 1024, ROWS = 16 };
+	static const struct {
+		enum dtype type;
+		uint64_t sum;
+	} published[] = {
+		{ DTYPE_IQ4_KS, 0x038c0b7fb70d351e },
+		{ DTYPE_IQ5_KS, 0x32798ac18b774882 },
+		{ DTYPE_IQ2_KS, 0xdc46eb3f0bd7b409 },
+	};
+	unsigned found = 0;
+
+	for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
+		const enum dtype type = published[i].type;
+		uint64_t sum = 0xcbf29ce484222325, drawn = 1; /* FNV-1a */
+		uint8_t row[K];
+		float out[K];
+		for (unsigned r = 0; r < ROWS; r++) {
+			float d = (float)((r % 2 ? 1e-5 : -1e-5) * (r + 1));
+			uint16_t half = (uint16_t)((r % 2 ? 0 : 0x8000) | 0x1000 | r * 37);
+			for (uint64_t j = 0; j < dtype_row_bytes(type, K); j++) {
+				drawn = drawn * 6364136223846793005u + 1442695040888963407u;
+				row[j] = (uint8_t)(drawn >> 40);
+			}
+			memcpy(row, dtype_table[type].row == 4 ? (const void *)&d : &half, dtype_table[type].row);
+			weight_to_f32(type, out, row, K);
+			for (unsigned j = 0; j < sizeof out; j++)
+				sum = (sum ^ ((const uint8_t *)out)[j]) * 0x100000001b3;
+		}
+		if (sum != published[i].sum)
+			fail_msg("%s: the sum is 0x%016" PRIx64, dtype_table[type].name, sum);
+	}
+	for (int t = 0; t < DTYPE_COUNT; t++)
+		found += dtype_table[t].row > 0;
+	assert_int_equal(found, sizeof published / sizeof *published);
 }
 
 /* Every point of every codebook, as sums over the levels' bytes in order: of the lists that ggml publishes. */
@@ -152,8 +192,7 @@ static void check_element(enum dtype type, const uint8_t *packed, const uint8_t 
 /* Rows of exactly their bytes, at odd addresses; some missing. */
 static void check_packing(enum dtype type, uint64_t k, unsigned missing_from)
 {
-	uint64_t row_bytes = k / dtype_table[type].block * dtype_table[type].bytes,
-		 block_bytes = weight_block_bytes(type, WEIGHT_BY_VECTOR, k);
+	uint64_t row_bytes = dtype_row_bytes(type, k), block_bytes = weight_block_bytes(type, WEIGHT_BY_VECTOR, k);
 	uint8_t *own[32], *packed = malloc(block_bytes + 64);
 	const void *row[32];
 
@@ -229,8 +268,8 @@ static void check_arrays(const struct weight_format *f)
 static void check_vector_counts(enum dtype type, uint64_t k, unsigned lane)
 {
 	const struct weight_format *f = weight_format_find(type);
-	uint64_t bytes = weight_block_bytes(type, WEIGHT_LANE_CONTIGUOUS, k),
-		 row_bytes = k / dtype_table[type].block * dtype_table[type].bytes, count[2][256] = { 0 };
+	uint64_t bytes = weight_block_bytes(type, WEIGHT_LANE_CONTIGUOUS, k), row_bytes = dtype_row_bytes(type, k),
+		 count[2][256] = { 0 };
 	uint64_t max = weight_block_bytes(type, WEIGHT_BY_VECTOR, k);
 	uint64_t units = numerics_pad(k) / 32, span_units = units / numerics_spans(k),
 		 lane_bytes = weight_vectors_lane(f);
@@ -299,7 +338,7 @@ static void test_shares(void **unused)
 		{ DTYPE_F32, 100 },    { DTYPE_F16, 100 },  { DTYPE_BF16, 100 }, { DTYPE_Q8_0, 100 },
 		{ DTYPE_Q4_0, 100 },   { DTYPE_Q4_1, 100 }, { DTYPE_Q5_0, 100 }, { DTYPE_Q5_1, 100 },
 		{ DTYPE_IQ4_NL, 100 }, { DTYPE_Q2_K, 95 },  { DTYPE_Q3_K, 100 }, { DTYPE_Q4_K, 100 },
-		{ DTYPE_Q5_K, 100 },   { DTYPE_Q6_K, 99 },  { DTYPE_IQ1_S, 86 },
+		{ DTYPE_Q5_K, 100 },   { DTYPE_Q6_K, 99 },  { DTYPE_IQ1_S, 86 }, { DTYPE_IQ2_KS, 86 },
 	};
 
 	for (unsigned t = 0; t < DTYPE_COUNT; t++) {
@@ -319,7 +358,7 @@ static void test_shares(void **unused)
 }
 
 /* Bytes of a block as it is packed by vector, where that is more than one in twenty above the file's: points of a
- * codebook and digits of base three are taken apart when a model is loaded. */
+ * codebook and digits of base three are taken apart when a model is loaded, and what a row has once each block gets. */
 static unsigned larger_block(enum dtype type)
 {
 	switch (type) {
@@ -333,6 +372,9 @@ static unsigned larger_block(enum dtype type)
 	case DTYPE_TQ1_0: return 66;
 	case DTYPE_Q1_0: return 24;
 	case DTYPE_Q2_0: return 20;
+	case DTYPE_IQ4_KS: return 140;
+	case DTYPE_IQ5_KS: return 172;
+	case DTYPE_IQ2_KS: return 74;
 	default: return 0;
 	}
 }
@@ -369,9 +411,10 @@ static void test_sizes(void **unused)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_vectors),       cmocka_unit_test(test_codebooks),
-		                            cmocka_unit_test(test_plain),         cmocka_unit_test(test_packing),
-		                            cmocka_unit_test(test_sizes),         cmocka_unit_test(test_positions),
-		                            cmocka_unit_test(test_vector_counts), cmocka_unit_test(test_shares) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_vectors),   cmocka_unit_test(test_row_scales),
+		                            cmocka_unit_test(test_codebooks), cmocka_unit_test(test_plain),
+		                            cmocka_unit_test(test_packing),   cmocka_unit_test(test_sizes),
+		                            cmocka_unit_test(test_positions), cmocka_unit_test(test_vector_counts),
+		                            cmocka_unit_test(test_shares) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

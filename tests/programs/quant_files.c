@@ -205,8 +205,7 @@ static uint8_t *bytes_of(const struct file *f, const struct gguf_tensor *t)
 static double off(const float *x, const struct file *f, const struct gguf_tensor *t)
 {
 	uint8_t *bytes = bytes_of(f, t);
-	uint64_t columns = t->ne[0], rows = t->ne[1],
-		 stride = columns / dtype_table[t->type].block * dtype_table[t->type].bytes;
+	uint64_t columns = t->ne[0], rows = t->ne[1], stride = dtype_row_bytes(t->type, columns);
 	double sum = 0;
 
 	for (uint64_t r = 0; r < rows; r++)

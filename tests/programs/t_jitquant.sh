@@ -20,9 +20,10 @@ tests/quant_files "$dir" || exit 1
 in=$dir/in.gguf
 
 # ---- each type: written, as large as announced, and it runs
-some="q8_0 q4_k_m q4_0 iq4_xs q2_k iq2_xs tq1_0"
+some="q8_0 q4_k_m q4_0 iq4_xs q2_k iq2_xs tq1_0 iq4_ks"
 [ -n "${JITRUN_TEST_QUICK-}" ] || some="$some f32 f16 q6_k q5_k_m q5_k_s q5_1 q5_0 q4_k_s q4_1 iq4_nl mxfp4 \
-	q3_k_l q3_k_m q3_k_s q2_k_s iq1_s iq1_m iq2_xxs iq2_xs iq2_s iq2_m iq3_xxs iq3_s tq1_0 tq2_0 nvfp4 q1_0 q2_0"
+	q3_k_l q3_k_m q3_k_s q2_k_s iq1_s iq1_m iq2_xxs iq2_xs iq2_s iq2_m iq3_xxs iq3_s tq1_0 tq2_0 nvfp4 q1_0 q2_0
+	iq5_ks iq2_ks"
 for type in $some; do
 	is 0 "$in" "$dir/o.gguf" --type $type
 	check "$type: a summary on stderr alone: $(cat "$dir/err")" err \

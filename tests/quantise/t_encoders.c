@@ -55,6 +55,9 @@ static const struct type_row {
 	{ DTYPE_IQ2_S, 1.0 / 2, false, 0xbff09925 },
 	{ DTYPE_IQ3_XXS, 1.0 / 5, false, 0x5de2f249 },
 	{ DTYPE_IQ3_S, 1.0 / 5, false, 0x7325b147 },
+	{ DTYPE_IQ4_KS, 1.0 / 10, false, 0x7390b259 },
+	{ DTYPE_IQ5_KS, 1.0 / 20, false, 0x5e895793 },
+	{ DTYPE_IQ2_KS, 1.0 / 3, false, 0xd6926d87 },
 };
 enum { N_TYPES = sizeof types / sizeof *types };
 
@@ -228,8 +231,7 @@ static void test_importance(void **unused)
 			}
 			quantise_row(types[t].type, x, NULL, N, plain);
 			quantise_row(types[t].type, x, same, N, row);
-			assert_memory_equal(plain, row,
-			                    N / dtype_table[types[t].type].block * dtype_table[types[t].type].bytes);
+			assert_memory_equal(plain, row, dtype_row_bytes(types[t].type, N));
 			decode(types[t].type, plain, y);
 			without += error_of(x, y, w);
 			quantise_row(types[t].type, x, w, N, row);
@@ -252,7 +254,7 @@ static void test_importance(void **unused)
 /* FNV-1a over rows of many contents: the same whatever compiled this, on whatever machine. */
 static uint32_t sum_of_type(enum dtype type)
 {
-	uint32_t sum = 2166136261u, bytes = N / dtype_table[type].block * dtype_table[type].bytes;
+	uint32_t sum = 2166136261u, bytes = dtype_row_bytes(type, N);
 	uint8_t row[BYTES];
 	float x[N], w[N];
 
@@ -282,6 +284,34 @@ static void test_bits(void **unused)
 	assert_true(same);
 }
 
+/* The same of types whose rows begin with a scale: the sums of the rows' mean squares of errors that ik_llama.cpp's
+ * encoders leave of these numbers. */
+static void check_row_errors(const float *source, size_t rows)
+{
+	static const struct {
+		enum dtype type;
+		double theirs;
+	} published[] = {
+		{ DTYPE_IQ4_KS, 0.0010552954719965542 },
+		{ DTYPE_IQ5_KS, 0.00025275043590091973 },
+		{ DTYPE_IQ2_KS, 0.02179601206113539 },
+	};
+
+	for (size_t i = 0; i < sizeof published / sizeof *published; i++) {
+		double ours = 0;
+		uint8_t row[BYTES];
+		float y[N];
+		for (size_t r = 0; r < rows; r++) {
+			quantise_row(published[i].type, source + r * N, NULL, N, row);
+			decode(published[i].type, row, y);
+			ours += error_of(source + r * N, y, NULL);
+		}
+		if (ours > published[i].theirs)
+			fail_msg("%s: sum of errors %g, ik_llama.cpp's %g", dtype_table[published[i].type].name, ours,
+			         published[i].theirs);
+	}
+}
+
 /* ggml encoded the same numbers: our errors are not above its, and where the type leaves no choice the bytes are its.
  */
 static void test_vectors(void **unused)
@@ -297,7 +327,9 @@ static void test_vectors(void **unused)
 	size_t rows = n / sizeof(float) / N;
 	for (int t = 1; t < N_TYPES; t++) {
 		enum dtype type = types[t].type;
-		size_t bytes = N / dtype_table[type].block * dtype_table[type].bytes;
+		if (dtype_table[type].row)
+			continue;
+		size_t bytes = dtype_row_bytes(type, N);
 		double ours = 0, theirs = 0;
 		weight_type_name(name, type);
 		if (strlen(name) == 4 && name[3] == 'k') /* "q4_K" */
@@ -323,7 +355,41 @@ static void test_vectors(void **unused)
 			         theirs / (double)rows);
 		free(blocks);
 	}
+	check_row_errors(source, rows);
 	free(source);
+}
+
+/* A row of several blocks has one scale, which its largest part decides: errors stay small beside each part's largest
+ * number, where parts are at most 30 times apart. */
+static void test_rows(void **unused)
+{
+	enum { BLOCKS = 5, PART = 32 };
+	static float x[BLOCKS * N], y[BLOCKS * N];
+	static uint8_t row[BLOCKS * BYTES];
+
+	for (int t = 0; t < N_TYPES; t++) {
+		const enum dtype type = types[t].type;
+		if (!dtype_table[type].row)
+			continue;
+		for (int i = 0; i < BLOCKS * N; i++)
+			x[i] = draw_normal() * (float)(1 + i / PART * 7 % 30);
+		memset(row, 0x55, sizeof row);
+		quantise_row(type, x, NULL, BLOCKS * N, row);
+		assert_int_equal(row[dtype_row_bytes(type, BLOCKS * N)], 0x55);
+		for (uint32_t k = 0; k < BLOCKS * N; k++) {
+			struct plain_quant w = plain_quant(type, row, k);
+			y[k] = w.scale * (float)w.q;
+		}
+		for (int p = 0; p < BLOCKS * N / PART; p++) {
+			double sum = 0, max = largest(x + p * PART, PART);
+			for (int i = p * PART; i < (p + 1) * PART; i++)
+				sum += ((double)x[i] - y[i]) * ((double)x[i] - y[i]);
+			/* Steps of IQ2_KS are few. */
+			if (sqrt(sum / PART) > types[t].off * max * (type == DTYPE_IQ2_KS ? 2 : 1))
+				fail_msg("%s: part %d is off by %g of %g", dtype_table[type].name, p, sqrt(sum / PART),
+				         max);
+		}
+	}
 }
 
 static void test_all_formats(void **unused)
@@ -376,6 +442,7 @@ int main(void)
 		cmocka_unit_test(test_zeros_stay),  cmocka_unit_test(test_fixed_point),
 		cmocka_unit_test(test_importance),  cmocka_unit_test(test_bits),
 		cmocka_unit_test(test_vectors),     cmocka_unit_test(test_halves),
+		cmocka_unit_test(test_rows),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

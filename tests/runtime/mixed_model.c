@@ -25,14 +25,20 @@ struct mixed_types mixed_pair(enum dtype one, enum dtype other)
 static void put_random(struct gguf_writer *w, const char *name, enum dtype type, uint64_t rows, uint64_t k)
 {
 	uint64_t blocks = rows * k / dtype_table[type].block, size = dtype_table[type].bytes, skip = w->n_tensors;
-	uint8_t *p = malloc((blocks + skip) * size);
+	uint64_t row = dtype_row_bytes(type, k), head = dtype_table[type].row;
+	uint8_t *p = malloc((blocks + skip) * size), *out = malloc(rows * row);
 
-	assert_non_null(p);
+	assert_true(p && out);
 	synth_fill(type, p, blocks + skip);
 	for (uint64_t i = 0; type == DTYPE_MXFP4 && i < blocks + skip; i++)
 		p[i * size] = 120; /* the exponent of a block's scale, 2^-7 */
-	gguf_write_tensor(w, name, type, 2, (const uint64_t[]){ k, rows }, p + skip * size, blocks * size);
+	for (uint64_t r = 0; r < rows; r++) {
+		synth_row_head(type, out + r * row);
+		memcpy(out + r * row + head, p + skip * size + r * (row - head), row - head);
+	}
+	gguf_write_tensor(w, name, type, 2, (const uint64_t[]){ k, rows }, out, rows * row);
 	free(p);
+	free(out);
 }
 
 static void put_ones(struct gguf_writer *w, const char *name)

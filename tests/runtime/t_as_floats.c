@@ -42,7 +42,8 @@ static void put_data(struct gguf_out *o, const struct gguf_tensor *t, const uint
 	}
 	float *as = malloc(n * sizeof *as);
 	assert_non_null(as);
-	weight_to_f32(t->type, as, bytes, n);
+	for (uint64_t r = 0; r < n / t->ne[0]; r++)
+		weight_to_f32(t->type, as + r * t->ne[0], bytes + r * dtype_row_bytes(t->type, t->ne[0]), t->ne[0]);
 	gguf_put_raw(o, as, n * sizeof *as);
 	gguf_put_raw(o, zeros, gguf_put_padding(o, n * sizeof *as));
 	free(as);

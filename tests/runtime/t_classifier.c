@@ -62,7 +62,7 @@ static void test_floats(void **state)
 
 	for (int type = 0; type < DTYPE_COUNT; type++) {
 		const struct dtype_facts *f = &dtype_table[type];
-		const size_t n = (size_t)N / f->block * f->bytes;
+		const size_t n = (size_t)dtype_row_bytes((enum dtype)type, N);
 		uint8_t *bytes = malloc(n);
 		float got[N];
 		if (!model_floats_known((enum dtype)type)) {
@@ -113,8 +113,7 @@ static float dense_held[HIDDEN * HIDDEN], out_held[CLASSES * HIDDEN];
 /* A matrix in a type, and the numbers that it then holds. */
 static void *in_type(enum dtype type, const float *x, uint64_t rows, float *held)
 {
-	const struct dtype_facts *f = &dtype_table[type];
-	const size_t row = (size_t)HIDDEN / f->block * f->bytes;
+	const size_t row = (size_t)dtype_row_bytes(type, HIDDEN);
 	uint8_t *bytes = malloc(rows * row);
 	const struct plain_matrix m = { type, (uint32_t)rows, HIDDEN, bytes };
 

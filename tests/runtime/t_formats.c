@@ -400,7 +400,8 @@ static void test_made_up(void **state)
 		double sum = 0, squares = 0;
 		if (!m || m->matrices != types[i] || !strstr(mixture_names, name))
 			fail_msg("%s: no mixture has the type's name", name);
-		synth_fill(types[i], bytes, ELEMENTS / dtype_table[types[i]].block);
+		synth_row_head(types[i], bytes);
+		synth_fill(types[i], bytes + dtype_table[types[i]].row, ELEMENTS / dtype_table[types[i]].block);
 		weight_to_f32(types[i], weight, bytes, ELEMENTS);
 		for (int k = 0; k < ELEMENTS; k++) {
 			sum += (double)weight[k];

@@ -14,7 +14,7 @@ static uint64_t bytes_of(const struct rank_tensor *t)
 {
 	const uint64_t rows = t->n_dims > 1 ? t->ne[1] : 1;
 
-	return t->ne[0] * rows / dtype_table[t->type].block * dtype_table[t->type].bytes;
+	return dtype_row_bytes(t->type, t->ne[0]) * rows;
 }
 
 static void put_data(const struct gguf_out *o, const void *p, uint64_t n)
