@@ -12,12 +12,26 @@ static struct vulkan *vulkan_of(struct device *d) { return (struct vulkan *)d; }
 
 bool vulkan_failed(struct vulkan *d, int result, const char *what, struct error *err)
 {
-	if ((result == VULKAN_DEVICE_LOST || result == VULKAN_TIMEOUT) && !d->lost) {
+	pthread_mutex_lock(&d->lock);
+	if ((result == VULKAN_DEVICE_LOST || d->pending) && !d->lost) {
 		snprintf(d->lost_by, sizeof d->lost_by, "%.100s: %s", what, vulkan_result_text(result));
 		d->lost = true;
 	}
+	pthread_mutex_unlock(&d->lock);
 	return error_set(err, ERROR_DEVICE, "%s: %s failed: %s (%d)", d->is.name, what, vulkan_result_text(result),
 	                 result);
+}
+
+bool vulkan_idle(struct vulkan *d, double seconds)
+{
+	const uint64_t fence = d->pending;
+
+	if (!fence)
+		return true;
+	if (d->api.wait_fences(d->logical, 1, &fence, 1, (uint64_t)(seconds * 1e9)) == VULKAN_TIMEOUT)
+		return false;
+	d->pending = 0;
+	return true;
 }
 
 bool vulkan_alive(struct device *device, struct error *err)
@@ -95,11 +109,18 @@ static bool check_subgroups(const struct vulkan_properties_11 *p, const struct v
 {
 	enum { OPERATIONS = VULKAN_SUBGROUP_BASIC | VULKAN_SUBGROUP_VOTE | VULKAN_SUBGROUP_SHUFFLE };
 
-	is->sizes_subgroups = sizes->min_subgroup != sizes->max_subgroup;
-	is->target = choose_target(p->subgroup_size, sizes->min_subgroup, sizes->max_subgroup);
+	is->sizes_subgroups =
+		sizes->min_subgroup != sizes->max_subgroup && sizes->subgroup_size_stages & VULKAN_STAGE_COMPUTE;
+	is->target = is->sizes_subgroups ? choose_target(p->subgroup_size, sizes->min_subgroup, sizes->max_subgroup)
+	                                 : choose_target(p->subgroup_size, p->subgroup_size, p->subgroup_size);
+	if (!is->target && !is->sizes_subgroups)
+		return error_set(err, ERROR_DEVICE, "its subgroups have %u lanes; 8, 16 or 32 are needed",
+		                 p->subgroup_size);
 	if (!is->target)
 		return error_set(err, ERROR_DEVICE, "its subgroups have %u to %u lanes; 8, 16 or 32 are needed",
 		                 sizes->min_subgroup, sizes->max_subgroup);
+	if (!(p->subgroup_stages & VULKAN_STAGE_COMPUTE))
+		return error_set(err, ERROR_DEVICE, "its subgroups do nothing together where it computes");
 	return (p->subgroup_operations & OPERATIONS) == OPERATIONS ||
 	       error_set(err, ERROR_DEVICE, "its subgroups have no votes or no exchange of values");
 }
@@ -154,7 +175,7 @@ static bool read_facts(const struct vulkan_library *l, void *physical, struct vu
 	snprintf(driver, sizeof driver, "%.70s %.70s", p12.driver_name, p12.driver_info);
 	copy_name(is->driver, sizeof is->driver, driver);
 	is->device_type = p.device_type;
-	is->allocation_bytes = p11.allocation_bytes;
+	vulkan_read_limits(&is->limits, &p, &p11, &p13);
 	for (unsigned k = 0; k < 2; k++) {
 		is->rounds_to_even[k] = p12.rounds_to_even[k + 1];
 		is->preserves_nan[k] = p12.preserves_nan[k + 1];
@@ -162,7 +183,7 @@ static bool read_facts(const struct vulkan_library *l, void *physical, struct vu
 	}
 	read_memory(l, physical, is);
 	return check_features(l, physical, is, err) && check_subgroups(&p11, &p13, is, err) &&
-	       find_family(l, physical, is, err);
+	       vulkan_check_limits(&is->limits, is->target, err) && find_family(l, physical, is, err);
 }
 
 /* ---- opening */
@@ -171,25 +192,35 @@ static bool read_facts(const struct vulkan_library *l, void *physical, struct vu
  * have its loops (SPIRV_ITERATIONS). */
 enum { GROUPS_OF_CARD = 512, GROUPS_OF_PROCESSOR = 4096 };
 #define USUAL_PATIENCE 600.0
+/* How long closing waits for work that did not end in time. */
+#define CLOSING_SECONDS 10.0
+
+/* What work uses that still runs stays until the process ends: the logical device, too. */
+static void close_logical(struct vulkan *d)
+{
+	const bool idle = vulkan_idle(d, d->patience < CLOSING_SECONDS ? d->patience : CLOSING_SECONDS);
+
+	vulkan_free_pipelines(d);
+	vulkan_free_region(d, d->stage);
+	if (!idle)
+		return;
+	if (d->fence)
+		d->api.destroy_fence(d->logical, d->fence, NULL);
+	if (d->pool)
+		d->api.destroy_pool(d->logical, d->pool, NULL);
+	if (d->cache)
+		d->api.destroy_cache(d->logical, d->cache, NULL);
+	if (d->layout)
+		d->api.destroy_layout(d->logical, d->layout, NULL);
+	d->api.destroy_device(d->logical, NULL);
+}
 
 static void close_device(struct device *device)
 {
 	struct vulkan *d = vulkan_of(device);
 
-	if (d->logical && d->api.wait_idle) {
-		d->api.wait_idle(d->logical);
-		vulkan_free_pipelines(d);
-		vulkan_free_region(d, d->stage);
-		if (d->fence)
-			d->api.destroy_fence(d->logical, d->fence, NULL);
-		if (d->pool)
-			d->api.destroy_pool(d->logical, d->pool, NULL);
-		if (d->cache)
-			d->api.destroy_cache(d->logical, d->cache, NULL);
-		if (d->layout)
-			d->api.destroy_layout(d->logical, d->layout, NULL);
-		d->api.destroy_device(d->logical, NULL);
-	}
+	if (d->logical && d->api.destroy_device)
+		close_logical(d);
 	pthread_mutex_destroy(&d->lock);
 	free(d);
 }
@@ -231,7 +262,7 @@ static bool open_objects(struct vulkan *d, struct error *err)
 		result = d->api.create_fence(d->logical, &fence, NULL, &d->fence);
 	if (result)
 		return vulkan_failed(d, result, "opening the device", err);
-	return (d->stage = vulkan_map_region(d, 8 << 20, "copies", err)) != NULL;
+	return (d->stage = vulkan_map_region(d, vulkan_stage_bytes(d), "copies", err)) != NULL;
 }
 
 static bool open_at(struct vulkan *d, struct error *err)
@@ -241,6 +272,8 @@ static bool open_at(struct vulkan *d, struct error *err)
 	if (!read_facts(d->library, d->physical, &d->is, &why))
 		return error_set(err, why.code, "%s cannot be used: %s", d->is.name, why.text);
 	d->groups = d->is.device_type == VULKAN_TYPE_CPU ? GROUPS_OF_PROCESSOR : GROUPS_OF_CARD;
+	if (d->groups > d->is.limits.groups)
+		d->groups = d->is.limits.groups;
 	d->stages = getenv("JITRUN_VULKAN_STAGES") != NULL;
 	d->device.facts.target = d->is.target;
 	d->device.facts.overlaps = d->is.target->lane_bytes != 0;
@@ -275,6 +308,7 @@ struct vulkan *vulkan_open(unsigned number, struct error *err)
 		                     .alive = vulkan_alive,
 		                     .close = close_device };
 	vulkan_set_memory(d);
+	vulkan_set_copies(d);
 	if (open_at(d, err))
 		return d;
 	close_device(&d->device);

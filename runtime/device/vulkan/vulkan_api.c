@@ -20,6 +20,7 @@ const char *vulkan_result_text(int result)
 	case VULKAN_LAYER_NOT_PRESENT: return "a layer is missing";
 	case VULKAN_EXTENSION_NOT_PRESENT: return "an extension is missing";
 	case VULKAN_FEATURE_NOT_PRESENT: return "a feature is missing";
+	case VULKAN_TOO_MANY_OBJECTS: return "more of them are not possible";
 	case VULKAN_INCOMPATIBLE_DRIVER: return "there is no driver of Vulkan";
 	default: return "an error that has no name here";
 	}

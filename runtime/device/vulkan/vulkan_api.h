@@ -25,7 +25,8 @@ enum vulkan_result {
 	VULKAN_LAYER_NOT_PRESENT = -6,
 	VULKAN_EXTENSION_NOT_PRESENT = -7,
 	VULKAN_FEATURE_NOT_PRESENT = -8,
-	VULKAN_INCOMPATIBLE_DRIVER = -9
+	VULKAN_INCOMPATIBLE_DRIVER = -9,
+	VULKAN_TOO_MANY_OBJECTS = -10
 };
 
 enum vulkan_structure {
@@ -107,7 +108,10 @@ struct vulkan_properties {
 	uint32_t api_version, driver_version, vendor, device, device_type;
 	char name[256];
 	uint8_t cache_uuid[16];
-	uint64_t limits[96]; /* limits, and properties of sparse memory: 524 bytes */
+	uint32_t hole;
+	uint32_t other_limits[8], push_bytes, allocations, other_counts[44]; /* of limits, which begin here */
+	uint32_t shared_bytes, groups[3], invocations, group_sizes[3];
+	uint64_t more[64]; /* the rest of them, and properties of sparse memory */
 };
 struct vulkan_properties_11 {
 	uint32_t type;
@@ -133,7 +137,10 @@ struct vulkan_properties_13 {
 	uint32_t type;
 	void *next;
 	uint32_t min_subgroup, max_subgroup, max_subgroups, subgroup_size_stages;
-	uint64_t more[64];
+	uint32_t inline_blocks[6], fast_dots[30];
+	uint64_t texel_alignments[4];
+	uint64_t buffer_bytes;
+	uint64_t more[8];
 };
 /* Features are bools; their places in the lists of the specification. */
 enum { VULKAN_FLOAT64 = 39, VULKAN_INT64 = 40, VULKAN_FEATURES_N = 55 };
@@ -325,7 +332,6 @@ struct vulkan_copy {
 #define VULKAN_DEVICE_FUNCTIONS(X) \
 	X(destroy_device, "vkDestroyDevice", void, (void *d, const void *)) \
 	X(queue, "vkGetDeviceQueue", void, (void *d, uint32_t family, uint32_t number, void **out)) \
-	X(wait_idle, "vkDeviceWaitIdle", int, (void *d)) \
 	X(create_buffer, "vkCreateBuffer", int, \
 	  (void *d, const struct vulkan_buffer_info *info, const void *, uint64_t *out)) \
 	X(destroy_buffer, "vkDestroyBuffer", void, (void *d, uint64_t buffer, const void *)) \

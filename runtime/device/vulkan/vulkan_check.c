@@ -57,6 +57,7 @@ enum { NUMBERS = 1024, FLOATS = NUMBERS * 4, DOUBLES = NUMBERS * 8, OPERAND = FL
 struct checked {
 	uint8_t in[OPERANDS * OPERAND], out[OPERATIONS * DOUBLES];
 	uint64_t arg[3];
+	uint32_t cut; /* what the kernel says of its loops: nothing that it reads */
 };
 /* Of the last unit's loop, more than SPIRV_ITERATIONS even where a body is written several times. */
 enum { LONG_LOOP = 300000 };
@@ -255,7 +256,8 @@ static void set_arguments(struct checked *c, uint64_t address)
 static int dispatch(struct vulkan *d, uint64_t pipeline, uint64_t address)
 {
 	const struct vulkan_commands_info info = { .type = VULKAN_COMMANDS_INFO, .pool = d->pool, .count = 1 };
-	struct spirv_launch l = { .arg = address + offsetof(struct checked, arg), .cut = address };
+	struct spirv_launch l = { .arg = address + offsetof(struct checked, arg),
+		                  .cut = address + offsetof(struct checked, cut) };
 	const struct vulkan_memory_barrier barrier = {
 		.type = VULKAN_MEMORY_BARRIER, .from = VULKAN_SHADER_WRITE, .to = VULKAN_HOST_READ
 	};
@@ -265,16 +267,16 @@ static int dispatch(struct vulkan *d, uint64_t pipeline, uint64_t address)
 
 	if (!result)
 		result = d->api.begin(commands, &(struct vulkan_begin_info){ .type = VULKAN_BEGIN_INFO });
-	if (result)
-		return result;
-	d->api.bind_pipeline(commands, 1, pipeline);
-	d->api.push(commands, d->layout, VULKAN_STAGE_COMPUTE, 0, sizeof l, &l);
-	d->api.dispatch(commands, groups, 1, 1);
-	d->api.barrier(commands, VULKAN_AT_COMPUTE, VULKAN_AT_HOST, 0, 1, &barrier, 0, NULL, 0, NULL);
-	result = d->api.end(commands);
+	if (!result) {
+		d->api.bind_pipeline(commands, 1, pipeline);
+		d->api.push(commands, d->layout, VULKAN_STAGE_COMPUTE, 0, sizeof l, &l);
+		d->api.dispatch(commands, groups, 1, 1);
+		d->api.barrier(commands, VULKAN_AT_COMPUTE, VULKAN_AT_HOST, 0, 1, &barrier, 0, NULL, 0, NULL);
+		result = d->api.end(commands);
+	}
 	if (!result)
 		result = vulkan_run_commands(d, commands, d->fence);
-	if (result != VULKAN_TIMEOUT)
+	if (commands && vulkan_idle(d, 0))
 		d->api.free_commands(d->logical, d->pool, 1, &commands);
 	return result;
 }
@@ -291,7 +293,8 @@ static bool compute(struct vulkan *d, const struct object *o, struct vulkan_regi
 	memcpy(r->mapped, got, sizeof *got);
 	const int result = dispatch(d, pipeline, r->address);
 	memcpy(got, r->mapped, sizeof *got);
-	d->api.destroy_pipeline(d->logical, pipeline, NULL);
+	if (vulkan_idle(d, 0))
+		d->api.destroy_pipeline(d->logical, pipeline, NULL);
 	return !result || vulkan_failed(d, result, "the comparison of its arithmetic", err);
 }
 

@@ -158,9 +158,12 @@ const struct vulkan_pipeline *vulkan_pipeline(struct vulkan *d, struct registry 
 
 void vulkan_free_pipelines(struct vulkan *d)
 {
+	const bool idle = vulkan_idle(d, 0);
+
 	for (struct vulkan_pipeline *p = d->pipelines, *next; p; p = next) {
 		next = p->next;
-		d->api.destroy_pipeline(d->logical, p->pipeline, NULL);
+		if (idle)
+			d->api.destroy_pipeline(d->logical, p->pipeline, NULL);
 		free(p);
 	}
 	d->pipelines = NULL;

@@ -1,12 +1,14 @@
-/* runtime/device/vulkan/vulkan_memory.c - a device's buffers, what the host shares, and copies. See vulkan.h.
+/* runtime/device/vulkan/vulkan_memory.c - a device's buffers, and what the host shares. See vulkan.h.
  *
- * Where a driver offers memory of the device that the host reaches, that is used for all, and copies are the host's.
- * Else copies go through a buffer that both reach, a part at a time.
+ * Where a driver offers memory of the device that the host reaches, that is used for all. Weights that are more than a
+ * buffer may have lie in several, which are cut between two matrices and have names in one row.
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "runtime/device/vulkan/vulkan.h"
+#include "runtime/plan/cut.h"
 
 static struct vulkan *vulkan_of(struct device *d) { return (struct vulkan *)d; }
 
@@ -15,8 +17,6 @@ static const char *const memory_names[] = {
 	[DEVICE_CACHE] = "the KV cache",         [DEVICE_BUFFERS] = "the activations of a session",
 	[DEVICE_SHARED] = "ids and logits",      [DEVICE_ARRAYS] = "the arrays of a kernel"
 };
-
-enum { STAGE_BYTES = 8 << 20 };
 
 /* The first type that has all of the flags, among those that are possible. Drivers list faster ones first. */
 static bool find_type(const struct vulkan *d, uint32_t possible, uint32_t flags, uint32_t *out)
@@ -43,6 +43,17 @@ static bool choose_type(const struct vulkan *d, uint32_t possible, bool mapped, 
 	       find_type(d, possible, VULKAN_MEMORY_LOCAL, type) || find_type(d, possible, 0, type);
 }
 
+/* As many allocations as the driver allows, at most. */
+static int take_memory(struct vulkan *d, const struct vulkan_allocate_info *info, uint64_t *out)
+{
+	if (d->allocations >= d->is.limits.allocations)
+		return VULKAN_TOO_MANY_OBJECTS;
+	const int result = d->api.allocate(d->logical, info, NULL, out);
+	if (!result)
+		d->allocations++;
+	return result;
+}
+
 static int allocate(struct vulkan *d, struct vulkan_region *r, bool mapped)
 {
 	const struct vulkan_allocate_flags_info flags = { .type = VULKAN_ALLOCATE_FLAGS_INFO,
@@ -54,7 +65,10 @@ static int allocate(struct vulkan *d, struct vulkan_region *r, bool mapped)
 	info.bytes = needs.bytes;
 	if (!choose_type(d, needs.types, mapped, &info.memory_type))
 		return VULKAN_NO_DEVICE_MEMORY;
-	int result = d->api.allocate(d->logical, &info, NULL, &r->memory);
+	const uint32_t heap = d->is.memory.memory_type[info.memory_type].heap;
+	if (needs.bytes > d->is.limits.allocation_bytes || needs.bytes > d->is.memory.heap[heap].bytes)
+		return VULKAN_NO_DEVICE_MEMORY;
+	int result = take_memory(d, &info, &r->memory);
 	if (!result)
 		result = d->api.bind(d->logical, r->buffer, r->memory, 0);
 	const bool reached = d->is.memory.memory_type[info.memory_type].flags & VULKAN_MEMORY_COHERENT;
@@ -66,48 +80,56 @@ static int allocate(struct vulkan *d, struct vulkan_region *r, bool mapped)
 	return result;
 }
 
+/* Work that may still run may still use it. */
 static void give_back(struct vulkan *d, struct vulkan_region *r)
 {
-	if (r->buffer)
+	const bool idle = vulkan_idle(d, 0);
+
+	if (r->buffer && idle)
 		d->api.destroy_buffer(d->logical, r->buffer, NULL);
-	if (r->memory)
+	if (r->memory && idle) {
 		d->api.free_memory(d->logical, r->memory, NULL);
+		d->allocations--;
+	}
 	free(r);
 }
 
-static bool zero(struct vulkan *d, struct vulkan_region *r, struct error *err);
+static bool make_buffer(struct vulkan *d, struct vulkan_region *r, bool mapped, const char *what, struct error *err)
+{
+	const struct vulkan_buffer_info info = {
+		.type = VULKAN_BUFFER_INFO,
+		.bytes = r->bytes,
+		.usage = VULKAN_USAGE_COPY_FROM | VULKAN_USAGE_COPY_TO | VULKAN_USAGE_STORAGE | VULKAN_USAGE_ADDRESS
+	};
+	int result = d->api.create_buffer(d->logical, &info, NULL, &r->buffer);
+
+	if (!result)
+		result = allocate(d, r, mapped);
+	if (result == VULKAN_DEVICE_LOST)
+		return vulkan_failed(d, result, what, err);
+	if (result == VULKAN_TOO_MANY_OBJECTS)
+		return error_set(err, ERROR_MEMORY, "%s: %s has %u allocations already, which is all it may have", what,
+		                 d->is.name, d->allocations);
+	if (result)
+		return error_set(err, ERROR_MEMORY, "%s: %llu bytes could not be had of %s: %s", what,
+		                 (unsigned long long)r->bytes, d->is.name, vulkan_result_text(result));
+	r->address = r->name = d->api.address(
+		d->logical, &(struct vulkan_address_info){ .type = VULKAN_ADDRESS_INFO, .buffer = r->buffer });
+	return vulkan_zero(d, r, err);
+}
 
 struct vulkan_region *vulkan_make_region(struct vulkan *d, uint64_t bytes, bool mapped, const char *what,
                                          struct error *err)
 {
+	if (!vulkan_alive(&d->device, err) || !vulkan_check_bytes(d, bytes, what, err))
+		return NULL;
 	struct vulkan_region *r = calloc(1, sizeof *r);
-	const struct vulkan_buffer_info info = {
-		.type = VULKAN_BUFFER_INFO,
-		.bytes = bytes ? (bytes + 255) / 256 * 256 : 256,
-		.usage = VULKAN_USAGE_COPY_FROM | VULKAN_USAGE_COPY_TO | VULKAN_USAGE_STORAGE | VULKAN_USAGE_ADDRESS
-	};
-
 	if (!r) {
 		error_set(err, ERROR_MEMORY, "no memory for a device's list of its own");
 		return NULL;
 	}
-	r->bytes = info.bytes;
-	int result = r->bytes > d->is.allocation_bytes ? VULKAN_NO_DEVICE_MEMORY
-	                                               : d->api.create_buffer(d->logical, &info, NULL, &r->buffer);
-	if (!result)
-		result = allocate(d, r, mapped);
-	if (result) {
-		if (result == VULKAN_DEVICE_LOST)
-			vulkan_failed(d, result, what, err);
-		else
-			error_set(err, ERROR_MEMORY, "%s: %llu bytes could not be had of %s: %s", what,
-			          (unsigned long long)bytes, d->is.name, vulkan_result_text(result));
-		give_back(d, r);
-		return NULL;
-	}
-	r->address = d->api.address(d->logical,
-	                            &(struct vulkan_address_info){ .type = VULKAN_ADDRESS_INFO, .buffer = r->buffer });
-	if (zero(d, r, err))
+	r->bytes = bytes ? (bytes + 255) / 256 * 256 : 256;
+	if (make_buffer(d, r, mapped, what, err))
 		return r;
 	give_back(d, r);
 	return NULL;
@@ -119,66 +141,20 @@ void vulkan_free_region(struct vulkan *d, struct vulkan_region *r)
 		give_back(d, r);
 }
 
-/* ---- commands that copy, one at a time, under the lock */
-
-int vulkan_run_commands(struct vulkan *d, void *commands, uint64_t fence)
-{
-	const struct vulkan_submit_info info = { .type = VULKAN_SUBMIT_INFO, .buffers = 1, .buffer = &commands };
-	int result = d->api.reset_fences(d->logical, 1, &fence);
-
-	if (!result)
-		result = d->api.submit(d->queue, 1, &info, fence);
-	return result ? result : d->api.wait_fences(d->logical, 1, &fence, 1, (uint64_t)(d->patience * 1e9));
-}
-
-enum copy_kind { COPY_FILL, COPY_TO, COPY_FROM };
-
-static int copy_part(struct vulkan *d, const struct vulkan_region *r, enum copy_kind kind, uint64_t offset,
-                     uint64_t bytes)
-{
-	const struct vulkan_commands_info info = { .type = VULKAN_COMMANDS_INFO, .pool = d->pool, .count = 1 };
-	const struct vulkan_copy to = { 0, offset, bytes }, from = { offset, 0, bytes };
-	void *commands = NULL;
-	int result = d->api.allocate_commands(d->logical, &info, &commands);
-
-	if (result)
-		return result;
-	result = d->api.begin(commands, &(struct vulkan_begin_info){ .type = VULKAN_BEGIN_INFO });
-	if (kind == COPY_FILL)
-		d->api.fill(commands, r->buffer, offset, bytes, 0);
-	else if (kind == COPY_TO)
-		d->api.copy(commands, d->stage->buffer, r->buffer, 1, &to);
-	else
-		d->api.copy(commands, r->buffer, d->stage->buffer, 1, &from);
-	const struct vulkan_memory_barrier barrier = {
-		.type = VULKAN_MEMORY_BARRIER,
-		.from = VULKAN_TRANSFER_WRITE,
-		.to = VULKAN_SHADER_READ | VULKAN_SHADER_WRITE | VULKAN_HOST_READ | VULKAN_TRANSFER_READ
-	};
-	d->api.barrier(commands, VULKAN_AT_TRANSFER, VULKAN_AT_COMPUTE | VULKAN_AT_HOST | VULKAN_AT_TRANSFER, 0, 1,
-	               &barrier, 0, NULL, 0, NULL);
-	if (!result)
-		result = d->api.end(commands);
-	if (!result)
-		result = vulkan_run_commands(d, commands, d->fence);
-	if (result != VULKAN_TIMEOUT) /* else it may still be at work */
-		d->api.free_commands(d->logical, d->pool, 1, &commands);
-	return result;
-}
-
-static bool zero(struct vulkan *d, struct vulkan_region *r, struct error *err)
-{
-	if (r->mapped) {
-		memset(r->mapped, 0, r->bytes);
-		return true;
-	}
-	pthread_mutex_lock(&d->lock);
-	const int result = copy_part(d, r, COPY_FILL, 0, r->bytes);
-	pthread_mutex_unlock(&d->lock);
-	return !result || vulkan_failed(d, result, "clearing memory", err);
-}
-
 /* ---- what device.h asks for */
+
+/* Puts a chain of regions in front of the list. */
+static void keep(struct vulkan *d, struct vulkan_region *first)
+{
+	struct vulkan_region *last = first;
+
+	while (last->next)
+		last = last->next;
+	pthread_mutex_lock(&d->lock);
+	last->next = d->regions;
+	d->regions = first;
+	pthread_mutex_unlock(&d->lock);
+}
 
 static void *vulkan_alloc(struct device *device, size_t bytes, enum device_memory what, struct error *err)
 {
@@ -187,41 +163,123 @@ static void *vulkan_alloc(struct device *device, size_t bytes, enum device_memor
 
 	if (!r)
 		return NULL;
-	r->shared = what == DEVICE_SHARED;
-	pthread_mutex_lock(&d->lock);
-	r->next = d->regions;
-	d->regions = r;
-	pthread_mutex_unlock(&d->lock);
-	return r->shared ? (void *)r->mapped : (void *)(uintptr_t)r->address;
+	if (what == DEVICE_SHARED)
+		r->name = (uint64_t)(uintptr_t)r->mapped;
+	const uint64_t name = r->name;
+	keep(d, r);
+	return (void *)(uintptr_t)name;
 }
 
-static uint64_t name_of(const struct vulkan_region *r)
+/* A region for what lies between two places, behind which kernels may read as far as behind the last one. */
+static bool add_part(struct vulkan *d, struct vulkan_region **first, uint64_t from, uint64_t to, struct error *err)
 {
-	return r->shared ? (uint64_t)(uintptr_t)r->mapped : r->address;
+	struct vulkan_region *r =
+		vulkan_make_region(d, to - from + WEIGHTS_SLACK, false, memory_names[DEVICE_WEIGHTS], err);
+
+	if (!r)
+		return false;
+	r->name = from;
+	r->bytes = to - from;
+	r->next = *first;
+	*first = r;
+	return true;
+}
+
+/* The parts of so many bytes, each as many matrices as fit. Until they are named, names count from 0. */
+static bool make_parts(struct vulkan *d, uint64_t bytes, const struct cut_share *share, size_t n,
+                       struct vulkan_region **first, struct error *err)
+{
+	const uint64_t max = vulkan_max_bytes(d) - WEIGHTS_SLACK - 256;
+	uint64_t begin = 0, last = 0;
+
+	for (size_t k = 0; k <= 2 * n; k++) {
+		const struct cut_share *s = &share[k / 2];
+		const uint64_t at = k == 2 * n ? bytes : k % 2 ? s->at + s->bytes * s->units : s->at;
+		if (at - begin > max && last > begin) {
+			if (!add_part(d, first, begin, last, err))
+				return false;
+			begin = last;
+		}
+		if (at - begin > max)
+			return vulkan_check_bytes(d, at - begin + WEIGHTS_SLACK + 256,
+			                          "weights that must lie in one piece", err);
+		last = at;
+	}
+	return add_part(d, first, begin, bytes, err);
+}
+
+static void *alloc_shares(struct device *device, size_t bytes, const struct cut_share *share, size_t n,
+                          struct error *err)
+{
+	struct vulkan *d = vulkan_of(device);
+	struct vulkan_region *first = NULL, *next;
+
+	if (bytes <= vulkan_max_bytes(d))
+		return vulkan_alloc(device, bytes, DEVICE_WEIGHTS, err);
+	/* the names: addresses that are nobody else's */
+	void *const range = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (range == MAP_FAILED) {
+		error_set(err, ERROR_MEMORY, "no room for the addresses of %zu bytes of weights", bytes);
+		return NULL;
+	}
+	const bool ok = make_parts(d, bytes, share, n, &first, err);
+	for (struct vulkan_region *r = first; r; r = next) {
+		next = r->next;
+		r->name += (uint64_t)(uintptr_t)range;
+		r->range = (uint64_t)(uintptr_t)range;
+		r->range_bytes = bytes;
+		if (!ok)
+			give_back(d, r);
+	}
+	if (ok) {
+		keep(d, first);
+		return range;
+	}
+	munmap(range, bytes);
+	return NULL;
+}
+
+/* What a card must have: all of it. */
+static uint64_t share_bytes(struct device *device, size_t bytes, const struct cut_share *share, size_t n)
+{
+	return bytes;
+}
+
+/* Takes one out of the list that has the name, or whose range has. NULL: there is none. */
+static struct vulkan_region *take_out(struct vulkan *d, uint64_t name)
+{
+	struct vulkan_region *r = NULL;
+
+	pthread_mutex_lock(&d->lock);
+	for (struct vulkan_region **at = &d->regions; *at && !r; at = r ? at : &(*at)->next)
+		if (((*at)->range_bytes ? (*at)->range : (*at)->name) == name) {
+			r = *at;
+			*at = r->next;
+		}
+	pthread_mutex_unlock(&d->lock);
+	return r;
 }
 
 static void vulkan_release(struct device *device, void *p, size_t bytes)
 {
 	struct vulkan *d = vulkan_of(device);
-	struct vulkan_region *r = NULL;
+	uint64_t range_bytes = 0;
 
-	pthread_mutex_lock(&d->lock);
-	for (struct vulkan_region **at = &d->regions; p && *at; at = &(*at)->next)
-		if (name_of(*at) == (uint64_t)(uintptr_t)p) {
-			r = *at;
-			*at = r->next;
-			break;
-		}
-	pthread_mutex_unlock(&d->lock);
-	vulkan_free_region(d, r);
+	for (struct vulkan_region *r; p && (r = take_out(d, (uint64_t)(uintptr_t)p));) {
+		range_bytes = r->range_bytes;
+		give_back(d, r);
+		if (!range_bytes)
+			return;
+	}
+	if (range_bytes)
+		munmap(p, range_bytes);
 }
 
-/* The region in which an address lies. Under the lock. */
-static struct vulkan_region *region_of(struct vulkan *d, uint64_t address)
+struct vulkan_region *vulkan_region_of(struct vulkan *d, uint64_t name)
 {
 	struct vulkan_region *r = d->regions;
 
-	while (r && address - name_of(r) >= r->bytes)
+	while (r && name - r->name >= r->bytes)
 		r = r->next;
 	return r;
 }
@@ -230,60 +288,11 @@ uint64_t vulkan_argument(struct vulkan *d, uint64_t value)
 {
 	pthread_mutex_lock(&d->lock);
 	const struct vulkan_region *r = d->regions;
-	while (r && (!r->shared || value - name_of(r) >= r->bytes))
+	while (r && (r->name == r->address || value - r->name >= r->bytes))
 		r = r->next;
-	value = r ? value - name_of(r) + r->address : value;
+	value = r ? value - r->name + r->address : value;
 	pthread_mutex_unlock(&d->lock);
 	return value;
-}
-
-/* Through the buffer that both reach. Under the lock. */
-static int copy_staged(struct vulkan *d, const struct vulkan_region *r, uint64_t offset, void *to, const void *from,
-                       size_t bytes)
-{
-	int result = 0;
-
-	for (size_t done = 0; !result && done < bytes; done += STAGE_BYTES) {
-		const size_t part = bytes - done < STAGE_BYTES ? bytes - done : STAGE_BYTES;
-		if (from)
-			memcpy(d->stage->mapped, (const uint8_t *)from + done, part);
-		result = copy_part(d, r, from ? COPY_TO : COPY_FROM, offset + done, part);
-		if (!from && !result)
-			memcpy((uint8_t *)to + done, d->stage->mapped, part);
-	}
-	return result;
-}
-
-static bool copy_with(struct vulkan *d, uint64_t there, void *to, const void *from, size_t bytes, struct error *err)
-{
-	pthread_mutex_lock(&d->lock);
-	struct vulkan_region *r = region_of(d, there);
-	const uint64_t offset = r ? there - name_of(r) : 0;
-	const bool copies = r && !r->mapped;
-	int result = 0;
-	if (copies)
-		result = copy_staged(d, r, offset, to, from, bytes);
-	pthread_mutex_unlock(&d->lock);
-	if (!r)
-		return error_set(err, ERROR_ARGUMENT, "0x%llx is no address of %s", (unsigned long long)there,
-		                 d->is.name);
-	if (result)
-		return vulkan_failed(d, result, "a copy", err);
-	if (!copies && from)
-		memcpy(r->mapped + offset, from, bytes);
-	else if (!copies)
-		memcpy(to, r->mapped + offset, bytes);
-	return true;
-}
-
-static bool vulkan_upload(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
-{
-	return !bytes || copy_with(vulkan_of(device), (uint64_t)(uintptr_t)to, NULL, from, bytes, err);
-}
-
-static bool vulkan_read(struct device *device, void *to, const void *from, size_t bytes, struct error *err)
-{
-	return !bytes || copy_with(vulkan_of(device), (uint64_t)(uintptr_t)from, to, NULL, bytes, err);
 }
 
 struct vulkan_region *vulkan_map_region(struct vulkan *d, uint64_t bytes, const char *what, struct error *err)
@@ -294,7 +303,7 @@ struct vulkan_region *vulkan_map_region(struct vulkan *d, uint64_t bytes, const 
 void vulkan_set_memory(struct vulkan *d)
 {
 	d->device.alloc = vulkan_alloc;
+	d->device.alloc_shares = alloc_shares;
+	d->device.share_bytes = share_bytes;
 	d->device.release = vulkan_release;
-	d->device.upload = vulkan_upload;
-	d->device.read = vulkan_read;
 }

@@ -47,7 +47,7 @@ static void forget(struct vulkan_stream *s, struct vulkan_plan *p)
 {
 	struct vulkan *d = device_of(s);
 
-	if (p->commands && p->n && p->commands[0])
+	if (p->commands && p->n && p->commands[0] && vulkan_idle(d, 0))
 		d->api.free_commands(d->logical, s->pool, (uint32_t)p->n, p->commands);
 	free(p->commands);
 	vulkan_free_region(d, p->args);
@@ -137,7 +137,7 @@ static bool fill(struct vulkan_stream *s, struct vulkan_plan *c, struct plan *p,
 	if (!c->args)
 		return false;
 	c->cut = (uint32_t *)(void *)(c->args->mapped + p->n_args * sizeof *p->args);
-	return make_scratch(s, c, p, err) && record(s, c, p, err);
+	return vulkan_check_units(d, p, err) && make_scratch(s, c, p, err) && record(s, c, p, err);
 }
 
 static bool prepare(struct stream *stream, struct plan *p, struct pool *pool, struct error *err)
@@ -263,9 +263,10 @@ static void close_stream(struct stream *stream)
 		next = p->next;
 		forget(s, p);
 	}
-	if (s->fence)
+	const bool idle = vulkan_idle(d, 0);
+	if (s->fence && idle)
 		d->api.destroy_fence(d->logical, s->fence, NULL);
-	if (s->pool)
+	if (s->pool && idle)
 		d->api.destroy_pool(d->logical, s->pool, NULL);
 	free(s);
 }
