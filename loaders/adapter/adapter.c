@@ -74,53 +74,6 @@ static struct adapter_pair *find_pair(const struct adapter_file *f, const char *
 	return adapter_find_pair(f, name, &(size_t){ 0 });
 }
 
-/* An embedding's tensors have tokens where others have inputs; in GGUF files its A lies transposed. */
-static bool check_embedding(const struct adapter_file *f, const struct adapter_part *p, struct error *err)
-{
-	const struct adapter_pair *pair = &f->pair[p->pair];
-	const uint64_t tokens = f->is_gguf ? pair->a.rows : pair->a.cols;
-
-	if (tokens != p->rows)
-		return error_set(err, ERROR_FORMAT,
-		                 "%s: tensor %s is of %" PRIu64 " tokens, and the model has %" PRIu64, f->weights.label,
-		                 pair->a.name, tokens, p->rows);
-	return pair->b.rows == p->cols ||
-	       error_set(err, ERROR_FORMAT,
-	                 "%s: tensor %s has %" PRIu64 " rows, expected %" PRIu64 ", the width of the embedding",
-	                 f->weights.label, pair->b.name, pair->b.rows, p->cols);
-}
-
-bool adapter_check_part(const struct adapter_file *f, const struct adapter_part *p, struct error *err)
-{
-	const struct adapter_tensor *a = &f->pair[p->pair].a, *b = &f->pair[p->pair].b;
-	const struct adapter_tensor *const each[] = { &f->pair[p->pair].magnitude, &f->pair[p->pair].bias };
-
-	if (a->experts != p->experts || b->experts != p->experts)
-		return error_set(err, ERROR_FORMAT,
-		                 "%s: tensor %s is of %" PRIu32 " experts, expected %" PRIu32 ", as the model's %s",
-		                 f->weights.label, a->experts != p->experts ? a->name : b->name,
-		                 a->experts != p->experts ? a->experts : b->experts, p->experts, p->location.name);
-	for (int i = 0; i < 2; i++)
-		if (each[i]->name && (each[i]->rows != 1 || each[i]->cols != p->location.all_rows))
-			return error_set(err, ERROR_FORMAT,
-			                 "%s: tensor %s has %" PRIu64 " numbers, expected %" PRIu64
-			                 ", as the model's %s has rows",
-			                 f->weights.label, each[i]->name, each[i]->rows * each[i]->cols,
-			                 p->location.all_rows, p->location.name);
-	if (f->pair[p->pair].parameter && a->rows != f->pair[p->pair].rank)
-		return error_set(err, ERROR_FORMAT, "%s: tensor %s has %" PRIu64 " rows, expected %" PRIu32,
-		                 f->weights.label, a->name, a->rows, f->pair[p->pair].rank);
-	if (a->cols != p->cols)
-		return error_set(err, ERROR_FORMAT,
-		                 "%s: tensor %s has %" PRIu64 " columns, expected %" PRIu64 ", as the model's %s has",
-		                 f->weights.label, a->name, a->cols, p->cols, p->location.name);
-	if (b->rows != p->location.all_rows)
-		return error_set(err, ERROR_FORMAT,
-		                 "%s: tensor %s has %" PRIu64 " rows, expected %" PRIu64 ", as the model's %s has",
-		                 f->weights.label, b->name, b->rows, p->location.all_rows, p->location.name);
-	return true;
-}
-
 static enum tensor_slot slot_of(enum matrix_slot m)
 {
 	static const enum tensor_slot slot[MATRIX_SLOTS] = {
@@ -129,11 +82,6 @@ static enum tensor_slot slot_of(enum matrix_slot m)
 #undef X
 	};
 	return slot[m];
-}
-
-static uint64_t rank_of(const struct adapter_file *f, const struct adapter_pair *p)
-{
-	return f->is_gguf && p->embeds ? p->a.cols : p->a.rows;
 }
 
 bool adapter_append_part(struct adapter_file *f, const struct adapter_part *p, size_t *room, struct error *err)
@@ -167,7 +115,7 @@ static bool match_layer(struct adapter_file *f, const struct model *m, uint32_t 
 		p.pair = (uint32_t)(pair - f->pair);
 		p.rows = p.location.order.rows;
 		p.cols = p.location.order.cols;
-		p.rank = (uint32_t)pair->a.rows;
+		p.rank = pair->a.name ? (uint32_t)pair->a.rows : 1;
 		if (!adapter_check_part(f, &p, err) || !add_part(f, &p, room, err))
 			return false;
 	}
@@ -189,7 +137,7 @@ static bool match_once(struct adapter_file *f, const struct model *m, enum adapt
 	if (!pair)
 		return true;
 	p.pair = (uint32_t)(pair - f->pair);
-	p.rank = (uint32_t)rank_of(f, pair);
+	p.rank = (uint32_t)adapter_rank_of(f, pair);
 	p.location.all_rows = t->rows;
 	snprintf(p.location.name, sizeof p.location.name, "%s", name);
 	if (m->spec.tied && f->merges)
@@ -209,10 +157,10 @@ static bool match_once(struct adapter_file *f, const struct model *m, enum adapt
 	if (pair->magnitude.name && (pair->embeds || !f->merges))
 		return error_set(err, ERROR_UNSUPPORTED, "%s: tensor %s: magnitudes (DoRA) of %s are not done",
 		                 f->weights.label, pair->magnitude.name, pair->path);
-	if (pair->bias.name)
+	if (pair->bias.name || pair->own_bias.name)
 		return error_set(err, ERROR_UNSUPPORTED, "%s: tensor %s: biases of %s are not done", f->weights.label,
-		                 pair->bias.name, pair->path);
-	return (pair->embeds ? check_embedding(f, &p, err) : adapter_check_part(f, &p, err)) &&
+		                 pair->bias.name ? pair->bias.name : pair->own_bias.name, pair->path);
+	return (pair->embeds ? adapter_check_embedding(f, &p, err) : adapter_check_part(f, &p, err)) &&
 	       add_part(f, &p, room, err);
 }
 
@@ -272,28 +220,6 @@ static bool match_whole(struct adapter_file *f, const struct model *m, bool outp
 	return true;
 }
 
-/* Every pair is whole, and of sizes that agree. */
-static bool check_pairs(const struct adapter_file *f, struct error *err)
-{
-	if (f->n_pairs == 0 && f->n_whole == 0)
-		return error_set(err, ERROR_FORMAT, "%s: the adapter has no tensors", f->weights.label);
-	for (size_t i = 0; i < f->n_pairs; i++) {
-		const struct adapter_pair *p = &f->pair[i];
-		if (!p->a.name || !p->b.name)
-			return error_set(err, ERROR_FORMAT, "%s: tensor %s has no partner, expected both of %s",
-			                 f->weights.label, p->a.name ? p->a.name : p->b.name, p->path);
-		const uint64_t rank = rank_of(f, p);
-		if (rank != p->b.cols)
-			return error_set(err, ERROR_FORMAT,
-			                 "%s: the rank of %s is %" PRIu64 ", but that of %s is %" PRIu64,
-			                 f->weights.label, p->a.name, rank, p->b.name, p->b.cols);
-		if (rank < 1 || (rank > ADAPTER_MAX_RANK && !p->parameter))
-			return error_set(err, ERROR_UNSUPPORTED, "%s: the rank of %s is %" PRIu64 ", expected 1 to %d",
-			                 f->weights.label, p->a.name, rank, ADAPTER_MAX_RANK);
-	}
-	return true;
-}
-
 static bool match(struct adapter_file *f, const struct model *m, struct error *err)
 {
 	size_t room = 0;
@@ -301,7 +227,7 @@ static bool match(struct adapter_file *f, const struct model *m, struct error *e
 	if (m->spec.encodes)
 		return error_set(err, ERROR_UNSUPPORTED, "%s: models that encode texts take no adapters",
 		                 f->weights.label);
-	if (!check_pairs(f, err))
+	if (!adapter_check_pairs(f, err))
 		return false;
 	for (uint32_t i = 0; i < m->spec.layers; i++)
 		if (!match_layer(f, m, i, &room, err))
@@ -320,7 +246,9 @@ static bool match(struct adapter_file *f, const struct model *m, struct error *e
 			return error_set(err, ERROR_UNSUPPORTED,
 			                 "%s: tensor %s is of the module %s, which the model does not have or to which "
 			                 "nothing can be added here",
-			                 f->weights.label, f->pair[i].a.name, f->pair[i].path);
+			                 f->weights.label,
+			                 f->pair[i].a.name ? f->pair[i].a.name : f->pair[i].own_bias.name,
+			                 f->pair[i].path);
 	return true;
 }
 
@@ -376,6 +304,7 @@ void adapter_close(struct adapter_file *f)
 		free((char *)(uintptr_t)f->pair[i].b.name);
 		free((char *)(uintptr_t)f->pair[i].magnitude.name);
 		free((char *)(uintptr_t)f->pair[i].bias.name);
+		free((char *)(uintptr_t)f->pair[i].own_bias.name);
 	}
 	for (size_t i = 0; i < f->n_whole; i++) {
 		free(f->whole[i].path);
@@ -462,11 +391,21 @@ bool adapter_read_bias(const struct adapter_file *f, const struct adapter_part *
 	return read_rows(f, p, &f->pair[p->pair].bias, out, err);
 }
 
+bool adapter_read_own_bias(const struct adapter_file *f, const struct adapter_part *p, float *out, struct error *err)
+{
+	return read_rows(f, p, &f->pair[p->pair].own_bias, out, err);
+}
+
 bool adapter_read(const struct adapter_file *f, const struct adapter_part *p, float *a, float *b, struct error *err)
 {
 	if (p->experts)
 		return adapter_read_experts(f, p, a, b, err);
 	const struct adapter_pair *pair = &f->pair[p->pair];
+	if (!pair->a.name) { /* a bias alone */
+		memset(a, 0, p->rank * p->cols * sizeof *a);
+		memset(b, 0, p->rank * p->rows * sizeof *b);
+		return true;
+	}
 	float *first = adapter_read_tensor(f, &pair->a, err),
 	      *second = first ? adapter_read_tensor(f, &pair->b, err) : NULL;
 	const size_t row = p->rank * sizeof *b;

@@ -32,6 +32,7 @@ struct adapter_pair {
 	struct adapter_tensor a, b;
 	struct adapter_tensor magnitude; /* of DoRA: a row of numbers, one for each of B's; name NULL: none */
 	struct adapter_tensor bias;      /* of B, which lies as that */
+	struct adapter_tensor own_bias;  /* that lies as that, in place of the model's */
 	const char *parameter;           /* of target_parameters: "down_proj"; NULL: it is a module's */
 	uint32_t rank;                   /* ... as the configuration says it */
 	double scale;                    /* sessions compute with what it rounds to */
@@ -100,6 +101,7 @@ bool adapter_read_whole(const struct adapter_file *f, const struct adapter_part 
 /* A number for each of B's rows, where its pair has such: its magnitudes, and its biases. False: err. */
 bool adapter_read_magnitude(const struct adapter_file *f, const struct adapter_part *p, float *out, struct error *err);
 bool adapter_read_bias(const struct adapter_file *f, const struct adapter_part *p, float *out, struct error *err);
+bool adapter_read_own_bias(const struct adapter_file *f, const struct adapter_part *p, float *out, struct error *err);
 /* Nothing more is read: whether it was the file that adapter_open() saw. */
 bool adapter_read_done(const struct adapter_file *f, struct error *err);
 
@@ -108,8 +110,12 @@ bool adapter_read_done(const struct adapter_file *f, struct error *err);
 /* adapter.c: the pair whose path is that name or ends in it behind a dot, from *hint on; *hint: behind it. NULL: none.
  */
 struct adapter_pair *adapter_find_pair(const struct adapter_file *f, const char *name, size_t *hint);
-/* Whether a pair's tensors have the part's sizes. False: err. */
+/* adapter_check.c: every pair is whole, and of sizes that agree; whether a pair's tensors have the part's sizes, and an
+ * embedding's. False: err. */
+uint64_t adapter_rank_of(const struct adapter_file *f, const struct adapter_pair *p);
+bool adapter_check_pairs(const struct adapter_file *f, struct error *err);
 bool adapter_check_part(const struct adapter_file *f, const struct adapter_part *p, struct error *err);
+bool adapter_check_embedding(const struct adapter_file *f, const struct adapter_part *p, struct error *err);
 bool adapter_append_part(struct adapter_file *f, const struct adapter_part *p, size_t *room, struct error *err);
 /* All of a tensor's numbers, malloc'ed. NULL: err. */
 float *adapter_read_tensor(const struct adapter_file *f, const struct adapter_tensor *t, struct error *err);

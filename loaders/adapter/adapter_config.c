@@ -142,8 +142,12 @@ static bool check_bias(const struct adapter_config *c, struct error *err)
 {
 	const json_t *v = json_object_get(c->root, "bias");
 
-	return !v || json_is_null(v) || (json_is_string(v) && strcmp(json_string_value(v), "none") == 0) ||
-	       refuse_value(c, "bias", v, "none", err);
+	static const char *const may[] = { "none", "all", "lora_only" };
+
+	for (size_t i = 0; json_is_string(v) && i < sizeof may / sizeof *may; i++)
+		if (strcmp(json_string_value(v), may[i]) == 0)
+			return true;
+	return !v || json_is_null(v) || refuse_value(c, "bias", v, "none, all or lora_only", err);
 }
 
 /* An object whose keys are expressions that name modules and whose values are numbers. */
@@ -197,6 +201,8 @@ bool adapter_config_read(struct adapter_config *c, const struct file *text, bool
 	c->dora = json_is_true(json_object_get(c->root, "use_dora"));
 	c->ties = json_is_true(json_object_get(c->root, "ensure_weight_tying"));
 	c->biases = json_is_true(json_object_get(c->root, "lora_bias"));
+	v = json_object_get(c->root, "bias");
+	c->own_biases = json_is_string(v) && strcmp(json_string_value(v), "none") != 0;
 	return read_number(c, "r", 1, ADAPTER_MAX_RANK, &c->r, err) &&
 	       read_number(c, "lora_alpha", -1e6, 1e6, &c->alpha, err) && check_beginning(c, err) &&
 	       check_bias(c, err) && check_parameters(c, err) && check_pattern(c, "rank_pattern", err) &&
@@ -409,6 +415,8 @@ bool adapter_config_whole(const struct adapter_config *c, struct adapter_file *f
 
 bool adapter_config_pair(const struct adapter_config *c, struct adapter_pair *p, struct error *err)
 {
+	if (c->own_biases && p->own_bias.name && !p->a.name && !p->b.name)
+		return true;
 	char named[600]; /* a longer one is no module's */
 	const bool weight = p->parameter && strcmp(p->parameter, "weight") == 0;
 	snprintf(named, sizeof named, "%s%s", p->path, weight ? ".weight" : "");
@@ -429,6 +437,9 @@ bool adapter_config_pair(const struct adapter_config *c, struct adapter_pair *p,
 	if (c->biases != (p->bias.name != NULL))
 		return error_set(err, ERROR_FORMAT, "%s: lora_bias is %s, but %s has %s bias", c->label,
 		                 c->biases ? "true" : "false", p->path, c->biases ? "no" : "a");
+	if (p->own_bias.name && !c->own_biases)
+		return error_set(err, ERROR_FORMAT, "%s: bias is none, but there is tensor %s", c->label,
+		                 p->own_bias.name);
 	p->scale = alpha / (c->rslora ? sqrt(r) : r);
 	return p->parameter || (check_targets(c, p->path, err) && check_layers(c, p->path, err));
 }

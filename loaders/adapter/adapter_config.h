@@ -9,7 +9,7 @@ struct adapter_config {
 	const char *label;
 	json_t *root;
 	double r, alpha;
-	bool rslora, dora, biases, ties;
+	bool rslora, dora, biases, own_biases, ties;
 	bool merges; /* adapter_file.merges */
 };
 

@@ -27,9 +27,11 @@ static bool check_pair(const struct adapter_file *f, const struct adapter_part *
 
 	one.pair = (uint32_t)(pair - f->pair);
 	one.experts = f->is_gguf ? p->experts : 0;
-	if (pair->magnitude.name || pair->bias.name)
+	if (pair->magnitude.name || pair->bias.name || pair->own_bias.name)
 		return error_set(err, ERROR_UNSUPPORTED, "%s: tensor %s: %s of experts are not done", f->weights.label,
-		                 pair->magnitude.name ? pair->magnitude.name : pair->bias.name,
+		                 pair->magnitude.name ? pair->magnitude.name
+		                 : pair->bias.name    ? pair->bias.name
+		                                      : pair->own_bias.name,
 		                 pair->magnitude.name ? "magnitudes (DoRA)" : "biases");
 	if (p->rank && pair->scale != f->pair[p->pair].scale) /* ranks may differ, and alphas with them */
 		return error_set(err, ERROR_UNSUPPORTED,

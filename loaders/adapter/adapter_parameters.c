@@ -267,9 +267,11 @@ static bool find_direction(struct adapter_file *f, const struct model *m, struct
 static bool check_parameter(const struct adapter_file *f, const struct adapter_part *p, const struct adapter_pair *pair,
                             struct error *err)
 {
-	if (pair->magnitude.name || pair->bias.name)
+	if (pair->magnitude.name || pair->bias.name || pair->own_bias.name)
 		return error_set(err, ERROR_UNSUPPORTED, "%s: tensor %s: %s of experts are not done", f->weights.label,
-		                 pair->magnitude.name ? pair->magnitude.name : pair->bias.name,
+		                 pair->magnitude.name ? pair->magnitude.name
+		                 : pair->bias.name    ? pair->bias.name
+		                                      : pair->own_bias.name,
 		                 pair->magnitude.name ? "magnitudes (DoRA)" : "biases");
 	if (fits(pair, &p->location) == ADAPTER_UNKNOWN)
 		return error_set(err, ERROR_FORMAT,

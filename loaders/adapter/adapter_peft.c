@@ -19,6 +19,8 @@ static const char *const embedding_ends[][2] = { { ".lora_embedding_A", ".lora_e
 static const char *const bias_ends[] = { ".lora_B.bias", ".lora_B.default.bias" };
 static const char *const magnitude_ends[] = { ".lora_magnitude_vector", ".lora_magnitude_vector.weight",
 	                                      ".lora_magnitude_vector.default.weight" };
+/* Of a module's own bias, in place of the model's. */
+static const char *const own_bias_ends[] = { ".base_layer.bias", ".bias" };
 /* A module itself, and the model's own one. */
 static const char whole_end[] = ".weight", base_end[] = ".base_layer.weight";
 static const char *const begins[] = { "base_model.model.", "" };
@@ -37,6 +39,7 @@ enum kind {
 	KIND_EMBEDDING_B,
 	KIND_MAGNITUDE,
 	KIND_BIAS,
+	KIND_OWN_BIAS,
 	KIND_BASE,
 	KIND_WHOLE,
 	KIND_NONE
@@ -54,6 +57,9 @@ static enum kind kind_of(const struct name_ref *name, bool merges, const char **
 	for (size_t i = 0; !merges && i < sizeof bias_ends / sizeof *bias_ends; i++)
 		if (ends_in(name, *end = bias_ends[i]))
 			return KIND_BIAS;
+	for (size_t i = 0; !merges && i < sizeof own_bias_ends / sizeof *own_bias_ends; i++)
+		if (ends_in(name, *end = own_bias_ends[i]))
+			return KIND_OWN_BIAS;
 	for (size_t i = 0; i < sizeof magnitude_ends / sizeof *magnitude_ends; i++)
 		if (ends_in(name, *end = magnitude_ends[i]))
 			return KIND_MAGNITUDE;
@@ -88,6 +94,7 @@ static struct adapter_tensor *tensor_of(struct adapter_pair *p, enum kind kind)
 	switch (kind) {
 	case KIND_MAGNITUDE: return &p->magnitude;
 	case KIND_BIAS: return &p->bias;
+	case KIND_OWN_BIAS: return &p->own_bias;
 	case KIND_B:
 	case KIND_EMBEDDING_B: return &p->b;
 	default: return &p->a;
@@ -127,7 +134,8 @@ static bool take_tensor(struct adapter_file *f, const struct safetensors_tensor 
 		                 f->weights.label, shown);
 	if (kind == KIND_WHOLE || kind == KIND_BASE)
 		return take_whole(f, s, &path, shown, kind == KIND_BASE, err);
-	const bool is_row = kind == KIND_MAGNITUDE || kind == KIND_BIAS, row = is_row && s->rank == 1;
+	const bool is_row = kind == KIND_MAGNITUDE || kind == KIND_BIAS || kind == KIND_OWN_BIAS,
+		   row = is_row && s->rank == 1;
 	if (s->rank != 2 && !row)
 		return error_set(err, ERROR_UNSUPPORTED, "%s: tensor %s has %u dimensions, expected %d",
 		                 f->weights.label, shown, s->rank, is_row ? 1 : 2);

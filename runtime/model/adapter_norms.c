@@ -5,6 +5,7 @@
 
 #include "kernels-templates/formats/weight_format.h"
 #include "runtime/model/adapter_update.h"
+#include "runtime/model/load_weights.h"
 
 enum matrix_slot update_matrix_slot(enum tensor_slot slot)
 {
@@ -95,21 +96,65 @@ static bool fill_norms(const struct update *p, const jit_model *m, double scale,
 	return ok;
 }
 
+/* The vector that is added to a matrix's results. NULL: it has none. */
+static const struct model_tensor *bias_of(const jit_model *m, const struct adapter_part *p)
+{
+	static const enum vector_slot of[MATRIX_SLOTS] = {
+		[MATRIX_q_gate] = VECTOR_q_gate_bias, [MATRIX_q] = VECTOR_q_bias,      [MATRIX_k] = VECTOR_k_bias,
+		[MATRIX_v] = VECTOR_v_bias,           [MATRIX_o] = VECTOR_o_bias,      [MATRIX_gate] = VECTOR_gate_bias,
+		[MATRIX_up] = VECTOR_up_bias,         [MATRIX_down] = VECTOR_down_bias
+	};
+	const enum vector_slot slot = of[update_matrix_slot(p->slot)];
+	const struct model_tensor *t = &m->file.spec.layer[p->layer].vector[slot];
+
+	return slot && t->bytes && t->cols == p->rows ? t : NULL; /* the first vector is a norm */
+}
+
+/* A bias in place of the model's is added as what it has more, which the scale makes nothing of. */
+static bool read_own_bias(const struct update *p, const struct adapter_file *f, const jit_model *m, struct error *err)
+{
+	const struct adapter_pair *pair = &f->pair[p->part->pair];
+	const uint64_t rp = numerics_pad(p->part->rows);
+	const struct model_tensor *t = bias_of(m, p->part);
+	float *biases = p->extra + ADAPT_BIASES * rp, *own, *model;
+
+	if (!t)
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "%s: tensor %s is a bias, and the model has none of %s that can change",
+		                 f->weights.label, pair->own_bias.name, p->part->location.name);
+	if (p->fact.scale == 0)
+		return error_set(err, ERROR_UNSUPPORTED,
+		                 "%s: tensor %s is the bias of a module whose alpha is 0: that is not done",
+		                 f->weights.label, pair->own_bias.name);
+	own = malloc(rp * sizeof *own);
+	model = malloc(rp * sizeof *model);
+	bool ok = (own && model) || error_set(err, ERROR_MEMORY, "no memory for a bias of an adapter");
+	ok = ok && adapter_read_own_bias(f, p->part, own, err) && load_read_vector(model, &m->file, t, err);
+	for (uint64_t r = 0; ok && r < p->part->rows; r++)
+		biases[r] += (float)(((double)own[r] - (double)model[r]) / (double)p->fact.scale);
+	free(own);
+	free(model);
+	return ok;
+}
+
 /* The vectors behind its second matrix. Pads have the magnitude and the norm 1. */
 bool update_read_extras(struct update *p, const struct adapter_file *f, const jit_model *m, struct error *err)
 {
 	const struct adapter_pair *pair = &f->pair[p->part->pair];
 	const uint64_t rp = numerics_pad(p->part->rows);
 
-	if (!pair->magnitude.name && !pair->bias.name)
+	if (!pair->magnitude.name && !pair->bias.name && !pair->own_bias.name)
 		return true;
 	if (!(p->extra = calloc(ADAPT_EXTRAS * rp, sizeof *p->extra)))
 		return error_set(err, ERROR_MEMORY, "no memory for the matrices of an adapter");
 	for (uint64_t r = 0; r < rp; r++)
 		p->extra[ADAPT_MAGNITUDE * rp + r] = p->extra[ADAPT_NORM * rp + r] = 1;
-	p->fact.extras = (pair->magnitude.name ? ADAPT_DORA : 0) | (pair->bias.name ? ADAPT_BIAS : 0);
+	p->fact.extras =
+		(pair->magnitude.name ? ADAPT_DORA : 0) | (pair->bias.name || pair->own_bias.name ? ADAPT_BIAS : 0);
 	if (pair->magnitude.name && (!adapter_read_magnitude(f, p->part, p->extra + ADAPT_MAGNITUDE * rp, err) ||
 	                             !fill_norms(p, m, (double)p->fact.scale, err)))
 		return false;
-	return !pair->bias.name || adapter_read_bias(f, p->part, p->extra + ADAPT_BIASES * rp, err);
+	if (pair->bias.name && !adapter_read_bias(f, p->part, p->extra + ADAPT_BIASES * rp, err))
+		return false;
+	return !pair->own_bias.name || read_own_bias(p, f, m, err);
 }

@@ -212,6 +212,8 @@ static bool take_updates(jit_adapter *a, struct update *update, const struct ada
 		a->scaled |= p->extra != NULL;
 		a->rank = p->part->rank > a->rank ? p->part->rank : a->rank;
 		a->whole |= p->part->target == ADAPTER_WHOLE_OUTPUT ? ADAPTER_WHOLE_HEAD : 0;
+		if (p->part->target == ADAPTER_LAYER && f->pair[p->part->pair].own_bias.name)
+			a->whole |= ADAPTER_WHOLE_BIASES;
 	}
 	a->ranks = (a->rank + ADAPT_RANKS - 1) / ADAPT_RANKS * ADAPT_RANKS;
 	a->bytes = used;

@@ -16,7 +16,7 @@ struct adapters {
 	_Atomic uint64_t version;
 };
 
-enum { ADAPTER_WHOLE_ROWS = 1, ADAPTER_WHOLE_HEAD = 2 };
+enum { ADAPTER_WHOLE_ROWS = 1, ADAPTER_WHOLE_HEAD = 2, ADAPTER_WHOLE_BIASES = 4 };
 
 struct jit_adapter {
 	jit_model *model;
@@ -34,7 +34,7 @@ struct jit_adapter {
 		float scale;
 	} embed;
 	uint64_t key;         /* of its numbers and scales */
-	unsigned whole;       /* ADAPTER_WHOLE_ROWS and _HEAD: matrices that it has in place of the model's */
+	unsigned whole;       /* ADAPTER_WHOLE_ROWS, _HEAD and _BIASES: what it has in place of the model's */
 	struct {              /* the embedding that it has in place of the model's */
 		uint8_t *row; /* [tokens][width] of a type of floats; NULL: none */
 		enum dtype type;

@@ -156,13 +156,14 @@ static bool check_whole(const jit_adapter *a, size_t i, float scale, unsigned *w
 {
 	if (!a->whole || scale == 0)
 		return true;
+	const bool biases = a->whole == ADAPTER_WHOLE_BIASES, both = (*whole & a->whole) == ADAPTER_WHOLE_BIASES;
 	if (scale != 1)
-		return error_set(err, ERROR_ARGUMENT,
-		                 "adapter %zu has whole modules (modules_to_save), and its scale is %g, expected 1", i,
+		return error_set(err, ERROR_ARGUMENT, "adapter %zu has %s, and its scale is %g, expected 1", i,
+		                 biases ? "biases in place of the model's (bias)" : "whole modules (modules_to_save)",
 		                 (double)scale);
 	if (*whole & a->whole)
-		return error_set(err, ERROR_ARGUMENT,
-		                 "adapter %zu has a whole module (modules_to_save) that another one has, too", i);
+		return error_set(err, ERROR_ARGUMENT, "adapter %zu has %s that another one has, too", i,
+		                 both ? "biases in place of the model's (bias)" : "a whole module (modules_to_save)");
 	*whole |= a->whole;
 	return true;
 }

@@ -67,6 +67,16 @@ static bool convert_vector(float *out, void *raw, const struct model *m, const s
 	return true;
 }
 
+bool load_read_vector(float *out, const struct model *m, const struct model_tensor *t, struct error *err)
+{
+	void *raw = malloc(t->bytes + 1);
+	const bool ok = raw ? convert_vector(out, raw, m, t, err)
+	                    : error_set(err, ERROR_MEMORY, "no memory for %.100s", t->name);
+
+	free(raw);
+	return ok;
+}
+
 size_t load_longest_vector(const struct model_spec *s)
 {
 	size_t longest = 0;

@@ -29,6 +29,8 @@ bool weights_open(struct weights *w, const struct model *m, const struct weights
 
 /* How many bytes the longest takes in its file. */
 size_t load_longest_vector(const struct model_spec *s);
+/* One of a layer's that is there, as kernels read it. False: err. */
+bool load_read_vector(float *out, const struct model *m, const struct model_tensor *t, struct error *err);
 /* All vectors of a part, or all; converted: as they lie at w->vectors; raw has room for the longest. False: err. */
 bool load_convert_all(const struct weights *w, float *converted, void *raw, const struct model *m,
                       const struct weights_part *part, struct error *err);

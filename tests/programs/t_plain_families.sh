@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE=1
 "$python" "$srcdir/tests/sweep/adapters.py" --jitrun ./jitrun --number $((cases * 2))
 golden=${JITRUN_SHARED:-$srcdir/../shared}/golden
 [ -d "$golden" ] || exit 0
-models=qwen3moe-a,mixtral-a,gptoss-a,granitemoe-a
+models=qwen3moe-a,mixtral-a,gptoss-a,granitemoe-a,seedoss-a
 [ -z "${JITRUN_TEST_QUICK:-}" ] || models=qwen3moe-a,gptoss-a
 [ -z "${JITRUN_TEST_FULL:-}" ] || models=
 exec "$python" "$srcdir/tests/sweep/adapters_merged.py" --jitrun ./jitrun --golden "$golden" \

@@ -45,7 +45,7 @@ static void test_refused_files(void **unused)
 		{ ", \"layer_replication\": [[0, 2]]", "layer_replication is set" },
 		{ ", \"alora_invocation_tokens\": [3, -4]", "alora_invocation_tokens is [3,-4], expected a list" },
 		{ ", \"alora_invocation_tokens\": \"x\"", "alora_invocation_tokens is \"x\", expected a list" },
-		{ ", \"bias\": \"all\"", "bias is \"all\"" },
+		{ ", \"bias\": true", "bias is true, expected none, all or lora_only" },
 		{ ", \"made_up\": 3", "the field made_up is not known" },
 		{ ", \"lora_alpha\": \"x\"", "lora_alpha is \"x\", expected a number" },
 		{ ", \"init_lora_weights\": \"pissa\"", "init_lora_weights is \"pissa\"" },

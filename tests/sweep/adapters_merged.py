@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""tests/sweep/adapters_merged.py - adapters of parameters beside models that the same change is merged into.
+"""tests/sweep/adapters_merged.py - adapters of parameters, and of biases, beside models with the same change in them.
 
   tests/sweep/adapters_merged.py --jitrun build/jitrun --golden DIR [--model NAME,...] [--seed S]
 
 For each small mixture of experts in DIR random pairs of target_parameters are written as peft writes them, in both
 layouts that its versions have; the same change is added to the weights by einsum of numpy, and log probabilities of
-jitrun with the adapter and with the changed model are compared. Exit status 1: something differs.
+jitrun with the adapter and with the changed model are compared. So are adapters that have biases of modules in place of
+the model's (bias: "all", "lora_only"). Exit status 1: something differs.
 """
 import argparse
 import json
@@ -23,6 +24,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import sweep  # noqa: E402
 from adapters import write_safetensors  # noqa: E402
 
+# With biases of queries, keys, values and perhaps results.
+BIASES = ("qwen2moe-a", "gptoss-a", "seedoss-a", "glm4-a")
 FAR = 2e-5
 UNSAID = "peft_version does not say which"
 MOST = 256  # log probabilities of a token that jitrun lists
@@ -168,13 +171,46 @@ def one_case(golden, model, crossed, which, r, folder):
         json.dump({"peft_type": "LORA", "peft_version": "0.18.1" if crossed else "0.20.0", "r": rank,
                    "lora_alpha": alpha, "target_modules": [], "target_parameters": sorted(set(targets)),
                    "rank_pattern": {r".*\." + re.escape(leaf): low}}, f)
-    return vocab, columns
+    return vocab
+
+
+def bias_case(golden, model, everything, r, folder):
+    """Biases in place of the model's: of all modules that have one, with a pair or without, or of those with one."""
+    like = os.path.join(golden, model)
+    rng = np.random.default_rng(r.randrange(1 << 31))
+    w = read_safetensors(os.path.join(like, "model.safetensors"))
+    vocab = write_model(os.path.join(folder, "plain"), w, like)
+    files, pairs = {}, ("q_proj", "o_proj", "v_proj")
+    rank, alpha = r.choice((1, 3, 8)), r.choice((1.0, 5.0, 16.0))
+    for name in sorted(n for n in w if n.endswith("_proj.bias")):
+        at, paired = name[:-len(".bias")], name.split(".")[-2] in pairs
+        if not paired and not everything:
+            continue
+        w[name] = (w[name] + 0.3 * rng.standard_normal(w[name].shape)).astype("<f4")
+        files["base_model.model." + at + (".base_layer.bias" if paired else ".bias")] = w[name]
+    for name in sorted(n for n in w if re.search(r"self_attn\.(%s)\.weight$" % "|".join(pairs), n)):
+        out, columns = w[name].shape
+        a = (rng.standard_normal((rank, columns)) / np.sqrt(columns)).astype("<f4")
+        b = (rng.standard_normal((out, rank)) * 0.2).astype("<f4")
+        at = "base_model.model." + name[:-len(".weight")]
+        files[at + ".lora_A.weight"], files[at + ".lora_B.weight"] = a, b
+        w[name] = (w[name] + alpha / rank * (b.astype("f8") @ a.astype("f8"))).astype("<f4")
+    write_model(os.path.join(folder, "merged"), w, like)
+    os.mkdir(os.path.join(folder, "adapter"))
+    write_safetensors(os.path.join(folder, "adapter", "adapter_model.safetensors"), files)
+    with open(os.path.join(folder, "adapter", "adapter_config.json"), "w", encoding="utf-8") as f:
+        json.dump({"peft_type": "LORA", "r": rank, "lora_alpha": alpha, "target_modules": pairs,
+                   "bias": "all" if everything else "lora_only"}, f)
+    return vocab
 
 
 def compare(golden, model, crossed, which, seed):
     r = random.Random("merged:%s:%s:%s:%d" % (model, crossed, which, seed))
     with tempfile.TemporaryDirectory(prefix="merged-") as folder:
-        vocab, columns = one_case(golden, model, crossed, which, r, folder)
+        if which in ("all biases", "biases of pairs"):
+            vocab = bias_case(golden, model, which == "all biases", r, folder)
+        else:
+            vocab = one_case(golden, model, crossed, which, r, folder)
         ids = [r.randrange(vocab) for _ in range(r.randint(5, 30))]
         said = {}
         gguf = os.path.join(golden, model, "model-bf16.gguf")
@@ -189,6 +225,13 @@ def compare(golden, model, crossed, which, seed):
             said[what], failed = sweep.run_jitrun(path, ids, min(vocab, MOST))
             if failed:
                 return "%s: exit status %d: %s" % ((what,) + failed)
+        if which in ("all biases", "biases of pairs"):
+            for option, says in ((["--lora", adapted[1] + ":0.5"], "and its scale is 0.5, expected 1"),
+                                 (adapted * 2, "that another one has, too")):
+                sweep.options.option = option
+                run, failed = sweep.run_jitrun(os.path.join(folder, "plain"), ids, min(vocab, MOST))
+                if run or "biases in place of the model's (bias)" not in failed[1] or says not in failed[1]:
+                    return "%s: expected a refusal, %s" % (" ".join(option), failed)
         if distance(said["plain"], said["merged"]) < 1e-3:
             return "the adapter changes nothing"
         worst = distance(said["merged"], said["adapter"])
@@ -201,7 +244,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--jitrun", default="build/jitrun")
     parser.add_argument("--golden", required=True)
-    parser.add_argument("--model", default=",".join(MODELS))
+    parser.add_argument("--model", default=",".join(list(MODELS) + [m for m in BIASES if m not in MODELS]))
     parser.add_argument("--seed", type=int, default=1)
     sweep.options = parser.parse_args()
     bad = cases = 0
@@ -209,17 +252,17 @@ def main():
         if not os.path.exists(os.path.join(sweep.options.golden, model)):
             print("skipped: no " + model)
             continue
-        for crossed in (False, True):
-            for which in ("both", 0, 1):
-                result = compare(sweep.options.golden, model, crossed, which, sweep.options.seed)
-                # gpt-oss: only the transformers that was there says which, so neither may be taken for the other
-                unsaid = model == "gptoss-a" and which == 0
-                wrong = (UNSAID not in str(result)) if unsaid else isinstance(result, str) or not result < FAR
-                cases, bad = cases + 1, bad + wrong
-                result = "refused" if unsaid and not wrong else result
-                print("%s %s, %s, %s: %s" % ("DIFFERS" if wrong else "equal", model,
-                                             "crossed" if crossed else "straight", which,
-                                             result if isinstance(result, str) else "%.1e" % result), flush=True)
+        ways = [(crossed, which) for crossed in (False, True) for which in ("both", 0, 1) if model in MODELS]
+        ways += [(False, which) for which in ("all biases", "biases of pairs") if model in BIASES]
+        for crossed, which in ways:
+            result = compare(sweep.options.golden, model, crossed, which, sweep.options.seed)
+            # gpt-oss: only the transformers that was there says which, so neither may be taken for the other
+            unsaid = model == "gptoss-a" and which == 0
+            wrong = (UNSAID not in str(result)) if unsaid else isinstance(result, str) or not result < FAR
+            cases, bad = cases + 1, bad + wrong
+            result = "refused" if unsaid and not wrong else result
+            print("%s %s, %s, %s: %s" % ("DIFFERS" if wrong else "equal", model, "crossed" if crossed else "straight",
+                                         which, result if isinstance(result, str) else "%.1e" % result), flush=True)
     print("%d cases, %d differ" % (cases, bad))
     return bad > 0
 
