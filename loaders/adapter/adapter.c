@@ -233,7 +233,8 @@ static bool match(struct adapter_file *f, const struct model *m, struct error *e
 		if (!match_layer(f, m, i, &room, err))
 			return false;
 	if (!match_once(f, m, ADAPTER_EMBEDDING, &room, err) || !match_once(f, m, ADAPTER_OUTPUT, &room, err) ||
-	    !match_whole(f, m, false, &room, err) || !match_whole(f, m, true, &room, err))
+	    !match_whole(f, m, false, &room, err) || !match_whole(f, m, true, &room, err) ||
+	    (f->merges && !adapter_match_norms(f, m, &room, err)))
 		return false;
 	for (size_t i = 0; i < f->n_whole; i++)
 		if (!f->whole[i].used)

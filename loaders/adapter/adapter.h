@@ -48,8 +48,15 @@ struct adapter_whole {
 	bool used;
 };
 
-/* What a part is for: a matrix of a layer, or one that the model has once; that one whole. */
-enum adapter_target { ADAPTER_LAYER, ADAPTER_EMBEDDING, ADAPTER_OUTPUT, ADAPTER_WHOLE_EMBEDDING, ADAPTER_WHOLE_OUTPUT };
+/* What a part is for: a matrix of a layer, or one that the model has once; that one whole, or a norm. */
+enum adapter_target {
+	ADAPTER_LAYER,
+	ADAPTER_EMBEDDING,
+	ADAPTER_OUTPUT,
+	ADAPTER_WHOLE_EMBEDDING,
+	ADAPTER_WHOLE_OUTPUT,
+	ADAPTER_WHOLE_NORM
+};
 
 /* What that comes to for one matrix of the model: B's rows in the kernels' order are row_of() the file's. */
 struct adapter_part {
@@ -119,6 +126,8 @@ bool adapter_check_embedding(const struct adapter_file *f, const struct adapter_
 bool adapter_append_part(struct adapter_file *f, const struct adapter_part *p, size_t *room, struct error *err);
 /* All of a tensor's numbers, malloc'ed. NULL: err. */
 float *adapter_read_tensor(const struct adapter_file *f, const struct adapter_tensor *t, struct error *err);
+/* adapter_norms.c: adds a part for each norm of the model that the files have whole. False: err. */
+bool adapter_match_norms(struct adapter_file *f, const struct model *m, size_t *room, struct error *err);
 /* adapter_experts.c: adds a part for experts' matrices of a layer. False: err. */
 bool adapter_match_experts(struct adapter_file *f, const struct model *m, uint32_t layer, enum tensor_slot slot,
                            size_t *room, struct error *err);

@@ -104,7 +104,9 @@ static struct adapter_tensor *tensor_of(struct adapter_pair *p, enum kind kind)
 static bool take_whole(struct adapter_file *f, const struct safetensors_tensor *s, const struct name_ref *path,
                        const char *shown, bool is_base, struct error *err)
 {
-	if (s->rank != 2)
+	const bool vector = s->rank == 1 && f->merges;
+
+	if (s->rank != 2 && !vector)
 		return error_set(err, ERROR_UNSUPPORTED,
 		                 "%s: tensor %s is a whole module, which is done of embed_tokens and lm_head alone",
 		                 f->weights.label, shown);
@@ -113,8 +115,8 @@ static bool take_whole(struct adapter_file *f, const struct safetensors_tensor *
 		&(struct adapter_whole){ .path = strndup(path->p, path->n),
 	                                 .t = { .name = strdup(shown),
 	                                        .type = s->type,
-	                                        .rows = s->dim[0],
-	                                        .cols = s->dim[1],
+	                                        .rows = vector ? 1 : s->dim[0],
+	                                        .cols = s->dim[vector ? 0 : 1],
 	                                        .offset = s->offset },
 	                                 .is_base = is_base },
 		err);

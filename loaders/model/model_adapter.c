@@ -143,4 +143,36 @@ bool model_parameter_location_of(const struct model *m, uint32_t layer, enum ten
 	return true;
 }
 
+bool model_norm_location_of(const struct model *m, bool gguf, uint32_t layer, enum tensor_slot slot,
+                            struct model_location *out)
+{
+	static const char end[] = ".weight";
+	const bool last = slot == TENSOR_SLOTS;
+	const struct model_tensor *t = last ? &m->spec.final_norm : tensor_of(m, layer, slot);
+	struct model_file f = as_format(m, gguf ? MODEL_GGUF : MODEL_HF);
+	struct model seen = *m;
+	const struct binder b = { .m = &seen, .f = &f, .base = "", .head = "" };
+	/* As a norm before attention has them: a number for each of the stream's. */
+	const struct bind_slot_row *row = &bind_slots[last ? SLOT_attn_norm : slot];
+
+	if (!t->bytes || t->ones || t->given || t->each_times || m->spec.encodes || !row->vector)
+		return false;
+	*out = (struct model_location){ .all_rows = 1, .order = { .rows = 1, .cols = t->cols, .bytes = 1 } };
+	bind_note_order(&b, last ? 0 : layer, row, &out->order);
+	out->head_dim = out->order.rope_head ? out->order.rope_head : m->spec.head_dim;
+	const char *others = gguf ? "output_norm.weight" : "model.norm.weight", *own = f.arch->final_norm[f.format],
+		   *name = !last ? bind_own_name(&f, slot)
+	                   : own ? own
+	                         : others;
+	const size_t n = strlen(name), ends = sizeof end - 1;
+	if (n <= ends || strcmp(name + n - ends, end) != 0)
+		return false;
+	if (last) {
+		snprintf(out->name, sizeof out->name, "%.*s", (int)(n - ends), name);
+		return true;
+	}
+	snprintf(out->name, sizeof out->name, "%s%" PRIu32 ".%.*s", bind_layers_name(&f), layer, (int)(n - ends), name);
+	return true;
+}
+
 const char *model_gguf_name(const struct model *m) { return m->file->arch->gguf; }

@@ -30,6 +30,10 @@ bool model_experts_location_of(const struct model *m, bool gguf, uint32_t layer,
  * where files have another name. False: there is no such name. */
 bool model_parameter_location_of(const struct model *m, uint32_t layer, enum tensor_slot slot, bool newer,
                                  struct model_location *out);
+/* The same of a norm, whose order's plus_one says that files of that kind have it less 1; slot TENSOR_SLOTS: of the one
+ * behind the last layer. False: the model has none there, or none with weights in files. */
+bool model_norm_location_of(const struct model *m, bool gguf, uint32_t layer, enum tensor_slot slot,
+                            struct model_location *out);
 /* "llama": what GGUF calls the architecture; NULL: nothing. */
 const char *model_gguf_name(const struct model *m);
 

@@ -90,7 +90,11 @@ static struct quant_tensor *tensor_of(const struct quant_plan *p, const struct m
 	char name[MODEL_LOCATION_NAME + 16];
 
 	*location = (struct model_location){ 0 };
-	if (part->target != ADAPTER_LAYER)
+	if (part->target == ADAPTER_WHOLE_NORM) {
+		name[0] = 0;
+		if (model_norm_location_of(m, true, part->layer, part->slot, location))
+			snprintf(name, sizeof name, "%s.weight", location->name);
+	} else if (part->target != ADAPTER_LAYER)
 		snprintf(name, sizeof name, "%s",
 		         part->target == ADAPTER_OUTPUT || part->target == ADAPTER_WHOLE_OUTPUT
 		                 ? "output.weight"
@@ -147,16 +151,35 @@ static bool fill(struct quant_merge *m, const struct adapter_file *f, const stru
 	return adapter_read(f, part, m->a, m->b, err) && (!dora || adapter_read_magnitude(f, part, m->magnitude, err));
 }
 
+/* A norm in the order of GGUF files, where it may be 1 more than in safetensors. */
+static bool order_norm(float *x, const struct adapter_part *part, const struct model_location *at, struct error *err)
+{
+	const struct model_tensor *to = &at->order, *from = &part->location.order;
+	const float more = from->plus_one && !to->plus_one ? 1 : 0;
+	float *own = malloc(part->cols * sizeof *own);
+
+	if (!own)
+		return error_set(err, ERROR_MEMORY, "no memory for a norm of an adapter");
+	memcpy(own, x, part->cols * sizeof *own);
+	for (uint64_t i = 0; i < part->cols; i++)
+		x[model_source_row(to, at->head_dim, i)] =
+			own[model_source_row(from, part->location.head_dim, i)] + more;
+	free(own);
+	return true;
+}
+
 static bool fill_whole(struct quant_merge *m, const struct adapter_file *f, const struct adapter_part *part,
-                       float scale, struct error *err)
+                       const struct model_location *at, float scale, struct error *err)
 {
 	if (scale != 1)
 		return error_set(err, ERROR_ARGUMENT,
 		                 "%s: the adapter has whole modules (modules_to_save), and its scale is %g, expected 1",
 		                 f->weights.label, (double)scale);
 	m->whole = malloc(part->rows * part->cols * sizeof *m->whole);
-	return m->whole ? adapter_read_whole(f, part, 0, part->rows, m->whole, err)
-	                : error_set(err, ERROR_MEMORY, "no memory for the matrices of an adapter");
+	if (!m->whole)
+		return error_set(err, ERROR_MEMORY, "no memory for the matrices of an adapter");
+	return adapter_read_whole(f, part, 0, part->rows, m->whole, err) &&
+	       (part->target != ADAPTER_WHOLE_NORM || order_norm(m->whole, part, at, err));
 }
 
 static bool add_part(struct quant_plan *p, const struct model *model, const struct adapter_file *f,
@@ -177,7 +200,7 @@ static bool add_part(struct quant_plan *p, const struct model *model, const stru
 	for (last = &t->merge; *last;)
 		last = &(*last)->next;
 	*last = m;
-	return part->rank ? fill(m, f, part, &location, err) : fill_whole(m, f, part, scale, err);
+	return part->rank ? fill(m, f, part, &location, err) : fill_whole(m, f, part, &location, scale, err);
 }
 
 static bool add_adapter(struct quant_plan *p, const struct model *model, const char *value, struct error *err)

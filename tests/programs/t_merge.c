@@ -124,6 +124,17 @@ static void write_whole(const char *name)
 	close_writer(&w, name, ",\"modules_to_save\":[\"embed_tokens\",\"lm_head\"]");
 }
 
+/* The norm before attention of a layer, and the last one; numbers: of the first. */
+static void write_norms(const char *name, size_t numbers)
+{
+	struct writer w = { 0 };
+
+	open_writer(&w);
+	put(&w, "model.layers.1.input_layernorm", ".weight", numbers, 1, WHOLE, 100);
+	put(&w, "model.norm", ".weight", HIDDEN, 1, WHOLE, 101);
+	close_writer(&w, name, ",\"modules_to_save\":[\"input_layernorm\",\"norm\"]");
+}
+
 static void write_adapter(const char *name, unsigned seed, size_t from, size_t to, bool dora, const char *more)
 {
 	struct writer w = { 0 };
@@ -283,6 +294,8 @@ static int begin(void **state)
 	write_adapter("late", 4, 2, 4, false, ", \"alora_invocation_tokens\": [3]");
 	write_adapter("embeds", 5, MODULES - 1, MODULES, false, "");
 	write_whole("whole");
+	write_norms("norms", HIDDEN);
+	write_norms("short", HIDDEN - 1);
 	return 0;
 }
 
@@ -293,6 +306,20 @@ static int end(void **state)
 
 	snprintf(line, sizeof line, "rm -rf '%s'", dir);
 	return system(line);
+}
+
+static void refused(const char *in, const char *options, const char *words)
+{
+	char line[600], said[2000];
+
+	snprintf(line, sizeof line, "./jitquant %s/%s %s/made.gguf --quiet %s 2>&1", dir, in, dir, options);
+	FILE *f = popen(line, "r");
+	assert_non_null(f);
+	said[fread(said, 1, sizeof said - 1, f)] = 0;
+	if (pclose(f) == 0 || !strstr(said, words))
+		fail_msg("%s: \"%s\" is not in: %s", options, words, said);
+	snprintf(line, sizeof line, "%s/made.gguf", dir);
+	assert_int_not_equal(access(line, F_OK), 0);
 }
 
 static void test_merged(void **state)
@@ -332,6 +359,29 @@ static void test_whole(void **state)
 	}
 }
 
+static void test_norms(void **state)
+{
+	static const char *const names[] = { "blk.1.attn_norm.weight", "output_norm.weight" };
+	char options[300], said[2000];
+	size_t n;
+	(void)state;
+
+	snprintf(options, sizeof options, "--type f32 --lora %s/norms", dir);
+	if (quantise("norms.gguf", options, said))
+		fail_msg("%s", said);
+	for (unsigned i = 0; i < 2; i++) {
+		float *made = (float *)(void *)tensor_of("norms.gguf", names[i], &n);
+		assert_int_equal(n, HIDDEN * sizeof *made);
+		for (size_t k = 0; k < HIDDEN; k++)
+			assert_true(made[k] == magnitude_of(WHOLE, i, k));
+		free(made);
+	}
+	snprintf(options, sizeof options, "--type f32 --lora %s/short", dir);
+	refused("in.gguf", options, "is of 1 x 95 numbers, expected 96, as the model's layers.1.input_layernorm has");
+	snprintf(options, sizeof options, "--type f32 --lora %s/norms:0.5", dir);
+	refused("in.gguf", options, "whole modules (modules_to_save), and its scale is 0.5, expected 1");
+}
+
 /* Smaller types are made of the merged numbers; what has no adapter stays byte by byte. */
 static void test_types(void **state)
 {
@@ -358,20 +408,6 @@ static void test_types(void **state)
 	assert_true(n == k && memcmp(a, b, n) == 0);
 	free(a);
 	free(b);
-}
-
-static void refused(const char *in, const char *options, const char *words)
-{
-	char line[600], said[2000];
-
-	snprintf(line, sizeof line, "./jitquant %s/%s %s/made.gguf --quiet %s 2>&1", dir, in, dir, options);
-	FILE *f = popen(line, "r");
-	assert_non_null(f);
-	said[fread(said, 1, sizeof said - 1, f)] = 0;
-	if (pclose(f) == 0 || !strstr(said, words))
-		fail_msg("%s: \"%s\" is not in: %s", options, words, said);
-	snprintf(line, sizeof line, "%s/made.gguf", dir);
-	assert_int_not_equal(access(line, F_OK), 0);
 }
 
 static void test_refused(void **state)
@@ -405,7 +441,8 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_merged), cmocka_unit_test(test_whole),
-		                            cmocka_unit_test(test_types), cmocka_unit_test(test_refused) };
+		                            cmocka_unit_test(test_norms), cmocka_unit_test(test_types),
+		                            cmocka_unit_test(test_refused) };
 
 	return cmocka_run_group_tests(tests, begin, end);
 }

@@ -5,8 +5,9 @@
 
 For each small mixture of experts in DIR random pairs of target_parameters are written as peft writes them, in both
 layouts that its versions have; the same change is added to the weights by einsum of numpy, and log probabilities of
-jitrun with the adapter and with the changed model are compared. So are adapters that have biases of modules in place of
-the model's (bias: "all", "lora_only"). Exit status 1: something differs.
+jitrun with the adapter and with the changed model are compared. So are adapters that have
+biases of modules in place of the model's (bias: "all", "lora_only"), and norms, which jitquant beside jitrun merges.
+Exit status 1: something differs.
 """
 import argparse
 import json
@@ -15,6 +16,7 @@ import random
 import re
 import shutil
 import struct
+import subprocess
 import sys
 import tempfile
 
@@ -26,6 +28,8 @@ from adapters import write_safetensors  # noqa: E402
 
 # With biases of queries, keys, values and perhaps results.
 BIASES = ("qwen2moe-a", "gptoss-a", "seedoss-a", "glm4-a")
+# With norms of several kinds: of heads, of rows, behind layers, kept less 1.
+NORMS = ("llama-a", "gemma3-a", "qwen3moe-a", "olmo2-a", "glm4-a")
 FAR = 2e-5
 UNSAID = "peft_version does not say which"
 MOST = 256  # log probabilities of a token that jitrun lists
@@ -204,6 +208,61 @@ def bias_case(golden, model, everything, r, folder):
     return vocab
 
 
+def norm_case(golden, model, r, folder):
+    """Norms whole, and pairs of queries. What jitquant merges them into is compared, and sessions refuse them."""
+    like = os.path.join(golden, model)
+    rng = np.random.default_rng(r.randrange(1 << 31))
+    w = read_safetensors(os.path.join(like, "model.safetensors"))
+    vocab = write_model(os.path.join(folder, "plain"), w, like)
+    files, saved = {}, set()
+    for name in sorted(w):
+        at = "base_model.model." + name[:-len(".weight")]
+        if "norm" in name.split(".")[-2]:
+            w[name] = (w[name] * rng.uniform(0.6, 1.5, w[name].shape) + 0.1).astype("<f4")
+            files[at + ".weight"] = w[name]
+            saved.add(name.split(".")[-2])
+        elif name.endswith("q_proj.weight"):
+            out, columns = w[name].shape
+            a = (rng.standard_normal((3, columns)) / np.sqrt(columns)).astype("<f4")
+            b = (rng.standard_normal((out, 3)) * 0.2).astype("<f4")
+            files[at + ".lora_A.weight"], files[at + ".lora_B.weight"] = a, b
+            w[name] = (w[name] + 2.0 * (b.astype("f8") @ a.astype("f8"))).astype("<f4")
+    write_model(os.path.join(folder, "merged"), w, like)
+    os.mkdir(os.path.join(folder, "adapter"))
+    write_safetensors(os.path.join(folder, "adapter", "adapter_model.safetensors"), files)
+    with open(os.path.join(folder, "adapter", "adapter_config.json"), "w", encoding="utf-8") as f:
+        json.dump({"peft_type": "LORA", "r": 3, "lora_alpha": 6, "target_modules": ["q_proj"],
+                   "modules_to_save": sorted(saved)}, f)
+    return vocab
+
+
+def compare_norms(golden, model, seed):
+    r = random.Random("norms:%s:%d" % (model, seed))
+    with tempfile.TemporaryDirectory(prefix="merged-") as folder:
+        vocab = norm_case(golden, model, r, folder)
+        ids = [r.randrange(vocab) for _ in range(r.randint(5, 30))]
+        made, adapter = os.path.join(folder, "made.gguf"), os.path.join(folder, "adapter")
+        quantise = os.path.join(os.path.dirname(sweep.options.jitrun), "jitquant")
+        done = subprocess.run([quantise, os.path.join(golden, model, "model-bf16.gguf"), made, "--type", "f32",
+                               "--lora", adapter], capture_output=True, text=True)
+        if done.returncode:
+            return "jitquant: " + done.stderr.strip()
+        said = {}
+        for what, path in (("plain", os.path.join(folder, "plain")), ("merged", os.path.join(folder, "merged")),
+                           ("made", made)):
+            sweep.options.option = []
+            said[what], failed = sweep.run_jitrun(path, ids, min(vocab, MOST))
+            if failed:
+                return "%s: exit status %d: %s" % ((what,) + failed)
+        sweep.options.option = ["--lora", adapter]
+        run, failed = sweep.run_jitrun(os.path.join(folder, "plain"), ids, min(vocab, MOST))
+        if run or "is a whole module" not in failed[1]:
+            return "a session has norms of an adapter"
+        if distance(said["plain"], said["merged"]) < 1e-3:
+            return "the adapter changes nothing"
+        return distance(said["merged"], said["made"])
+
+
 def compare(golden, model, crossed, which, seed):
     r = random.Random("merged:%s:%s:%s:%d" % (model, crossed, which, seed))
     with tempfile.TemporaryDirectory(prefix="merged-") as folder:
@@ -244,7 +303,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--jitrun", default="build/jitrun")
     parser.add_argument("--golden", required=True)
-    parser.add_argument("--model", default=",".join(list(MODELS) + [m for m in BIASES if m not in MODELS]))
+    parser.add_argument("--model", default=",".join(dict.fromkeys(list(MODELS) + list(BIASES) + list(NORMS))))
     parser.add_argument("--seed", type=int, default=1)
     sweep.options = parser.parse_args()
     bad = cases = 0
@@ -254,8 +313,12 @@ def main():
             continue
         ways = [(crossed, which) for crossed in (False, True) for which in ("both", 0, 1) if model in MODELS]
         ways += [(False, which) for which in ("all biases", "biases of pairs") if model in BIASES]
+        ways += [(False, "norms")] if model in NORMS else []
         for crossed, which in ways:
-            result = compare(sweep.options.golden, model, crossed, which, sweep.options.seed)
+            if which == "norms":
+                result = compare_norms(sweep.options.golden, model, sweep.options.seed)
+            else:
+                result = compare(sweep.options.golden, model, crossed, which, sweep.options.seed)
             # gpt-oss: only the transformers that was there says which, so neither may be taken for the other
             unsaid = model == "gptoss-a" and which == 0
             wrong = (UNSAID not in str(result)) if unsaid else isinstance(result, str) or not result < FAR
