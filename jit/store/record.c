@@ -67,23 +67,48 @@ static uint64_t tail_word(const uint8_t *p, size_t n)
 	return v;
 }
 
-uint64_t record_checksum(const void *bytes, size_t n, uint64_t seed)
+void record_sum_begin(struct record_sum *s, size_t n, uint64_t seed)
+{
+	s->h[0] = seed ^ prime_a;
+	s->h[1] = seed + prime_b;
+	s->h[2] = seed - prime_a;
+	s->h[3] = seed ^ (uint64_t)n * prime_b;
+}
+
+void record_sum_add(struct record_sum *s, const void *bytes, size_t n)
 {
 	const uint8_t *p = bytes;
-	uint64_t h[4] = { seed ^ prime_a, seed + prime_b, seed - prime_a, seed ^ (uint64_t)n * prime_b };
-	size_t left = n;
+	uint64_t h[4];
 
-	for (; left >= 32; left -= 32, p += 32) /* four chains, because one waits for its own multiplication */
-		for (int i = 0; i < 4; i++)
+	memcpy(h, s->h, sizeof h);
+	for (; n >= RECORD_SUM_STEP; n -= RECORD_SUM_STEP, p += RECORD_SUM_STEP)
+		for (int i = 0; i < 4; i++) /* four chains, because one waits for its own multiplication */
 			h[i] = mix(h[i], record_get64(p + 8 * i));
-	uint64_t all = h[0];
+	memcpy(s->h, h, sizeof h);
+}
+
+uint64_t record_sum_end(const struct record_sum *s, const void *bytes, size_t left)
+{
+	const uint8_t *p = bytes;
+	uint64_t all = s->h[0];
+
 	for (int i = 1; i < 4; i++)
-		all = mix(all, h[i]);
+		all = mix(all, s->h[i]);
 	for (; left >= 8; left -= 8, p += 8)
 		all = mix(all, record_get64(p));
 	all = mix(all, tail_word(p, left));
 	all = (all ^ all >> 32) * prime_b;
 	return all ^ all >> 29;
+}
+
+uint64_t record_checksum(const void *bytes, size_t n, uint64_t seed)
+{
+	const size_t whole = n / RECORD_SUM_STEP * RECORD_SUM_STEP;
+	struct record_sum s;
+
+	record_sum_begin(&s, n, seed);
+	record_sum_add(&s, bytes, whole);
+	return record_sum_end(&s, (const uint8_t *)bytes + whole, n - whole);
 }
 
 static uint64_t record_sum(const uint8_t *record, const uint8_t *body, uint32_t body_bytes)

@@ -39,6 +39,15 @@ struct record {
 /* 64 bits over n bytes, eight at a time. Every step is one-to-one in the word it takes, so no change within one word
  * goes unseen. */
 uint64_t record_checksum(const void *bytes, size_t n, uint64_t seed);
+/* The same of n bytes that come in pieces, each but the last a multiple of RECORD_SUM_STEP; end: those that are left,
+ * fewer than that. */
+enum { RECORD_SUM_STEP = 32 };
+struct record_sum {
+	uint64_t h[4];
+};
+void record_sum_begin(struct record_sum *s, size_t n, uint64_t seed);
+void record_sum_add(struct record_sum *s, const void *bytes, size_t n);
+uint64_t record_sum_end(const struct record_sum *s, const void *bytes, size_t left);
 
 /* Compresses o's code to a malloc'ed body and fills the record's 96 bytes, for a body at offset. NULL and err: out of
  * range, or no memory. */

@@ -47,7 +47,9 @@
 	{ \
 		.name = "ranks", .kind = OPTION_TEXT, .value = "CARRIER", \
 		.help = "several processes compute the model together, each a part of it, with the same bits; " \
-			"fork:N: N processes of this machine; mpi: those that mpirun started (docs/cluster.md)", \
+			"fork:N: N processes of this machine; mpi: those that mpirun started; delay:US:fork:N: " \
+			"messages " \
+			"arrive so many microseconds later, to try a slow network (docs/cluster.md)", \
 		.target = &(to) \
 	}
 #define ROW_SPLIT(to) \
@@ -55,7 +57,7 @@
 		.name = "split", .kind = OPTION_TEXT, .value = "SPLIT", \
 		.help = "with --ranks, what each has; pipeline: layers, by the bytes that a token reads; " \
 			"pipeline:12,16: so many layers for each; rows: the same share of all matrices' rows; " \
-			"rows:1,7: in that proportion (pipeline)", \
+			"rows:1,7: in that proportion; auto: measures messages and memory, and says why (pipeline)", \
 		.target = &(to) \
 	}
 #define ROW_BATCH(help_, to) \

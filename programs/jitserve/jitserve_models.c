@@ -218,7 +218,7 @@ static bool read_fingerprint(struct served *m, jit_error *err)
 {
 	struct error e = { 0 };
 
-	if (serve.no_replay || serve.ranks || serve_fingerprint(m->model, &m->fingerprint, &e))
+	if (serve.no_replay || serve_fingerprint(m->model, &m->fingerprint, &e))
 		return true;
 	snprintf(err->message, sizeof err->message, "%s", e.text);
 	return false;

@@ -9,6 +9,7 @@
 #include "kernels-templates/numerics.h"
 #include "runtime/engine/engine_ranks.h"
 #include "runtime/model/adapters_ranks.h"
+#include "runtime/model/fingerprint.h"
 
 struct follower {
 	struct follower *next;
@@ -247,6 +248,9 @@ static bool obey(struct following *f, const struct ranks_command *c, struct erro
 	case RANKS_ADAPTERS:
 	case RANKS_ADAPTER:
 	case RANKS_ADAPTER_CLOSE: return adapters_follow(f->model, c, err);
+	case RANKS_FINGERPRINT: return model_fingerprint_follow(f->model, err);
+	case RANKS_COLLECT:
+	case RANKS_SPREAD: return engine_kept_follow(f->model, c, err);
 	case RANKS_END: return true;
 	}
 	return error_set(err, ERROR_FORMAT, "command %u is not known", c->what);

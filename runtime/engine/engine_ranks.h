@@ -34,6 +34,19 @@ struct engine_span {
 	ranks_address before, behind;
 };
 
+/* A piece of a session's cache, which is a layer's keys and its values behind them, or a state of all layers. */
+struct engine_kept {
+	ranks_address at;
+	uint64_t bytes;
+	uint32_t layer; /* as many as there are: a state */
+	uint32_t reserved;
+};
+/* Rank 0. RANKS_COLLECT: it has all of these pieces then, as one process would; RANKS_SPREAD: the others have their
+ * parts of what it has. False: err. */
+bool engine_move_kept(const jit_model *m, enum ranks_what what, struct engine_kept *kept, size_t n, struct error *err);
+/* On other ranks: one of these two. False: err. */
+bool engine_kept_follow(const jit_model *m, const struct ranks_command *c, struct error *err);
+
 /* Rank 0: the others open and close theirs. False: err. */
 bool engine_tell_open(struct engine *e, int threads, struct error *err);
 void engine_tell_close(struct engine *e);

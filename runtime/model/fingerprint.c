@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "jit/store/record.h"
+#include "runtime/ranks/ranks.h"
 
-enum { BLOCK = 1 << 20 };
+enum { BLOCK = FINGERPRINT_BLOCK };
 
 struct reading {
 	struct device *device;
@@ -18,7 +19,8 @@ struct reading {
 	struct error err;
 };
 
-static uint64_t blocks_of(const struct reading *r) { return (r->bytes + BLOCK - 1) / BLOCK; }
+static uint64_t blocks_in(uint64_t bytes) { return (bytes + BLOCK - 1) / BLOCK; }
+static uint64_t blocks_of(const struct reading *r) { return blocks_in(r->bytes); }
 
 static void read_failed(struct reading *r, const struct error *why)
 {
@@ -182,6 +184,31 @@ static uint64_t sum_dense(const struct model *m, uint64_t sum)
 	return sum;
 }
 
+/* Of the weights, as several ranks have them together. */
+static bool sum_ranks(const jit_model *m, uint64_t *sum, struct error *err)
+{
+	const uint64_t matrices = blocks_in(m->weights.packed_bytes), vectors = blocks_in(m->weights.vectors_bytes);
+	uint64_t *all = NULL;
+
+	ranks_begin(m->ranks);
+	const bool ok = ranks_tell(m->ranks, &(struct ranks_command){ .what = RANKS_FINGERPRINT }, NULL, err) &&
+	                fingerprint_blocks(m, &all, err);
+	ranks_end(m->ranks);
+	if (ok) {
+		*sum = record_checksum(all, matrices * sizeof *all, *sum);
+		*sum = record_checksum(all + matrices, vectors * sizeof *all, *sum);
+	}
+	free(all);
+	return ok;
+}
+
+bool model_fingerprint_follow(const jit_model *m, struct error *err)
+{
+	uint64_t *none;
+
+	return fingerprint_blocks(m, &none, err);
+}
+
 bool model_fingerprint(jit_model *m, struct pool *pool, uint64_t *out, struct error *err)
 {
 	const struct weights *w = &m->weights;
@@ -190,10 +217,10 @@ bool model_fingerprint(jit_model *m, struct pool *pool, uint64_t *out, struct er
 	*out = atomic_load(&m->fingerprint);
 	if (*out)
 		return true;
-	if (!model_is_alone(m, "a checksum of all weights", err))
-		return false;
-	if (!sum_memory(w->device, pool, w->arena, w->packed_bytes, &sum, err) ||
-	    !sum_memory(w->device, pool, w->vectors, w->vectors_bytes, &sum, err))
+	/* Of a packed model each rank has all. */
+	if (m->ranks && !m->packed ? !sum_ranks(m, &sum, err)
+	                           : !sum_memory(w->device, pool, w->arena, w->packed_bytes, &sum, err) ||
+	                                     !sum_memory(w->device, pool, w->vectors, w->vectors_bytes, &sum, err))
 		return false;
 	sum = sum_dense(&m->file, sum);
 	*out = sum ? sum : 1;

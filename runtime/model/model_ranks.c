@@ -2,7 +2,10 @@
 #include "runtime/model/model_ranks.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "runtime/ranks/choose.h"
 
 bool model_leads(const jit_model *m) { return m->ranks && m->ranks->carrier->rank == 0; }
 
@@ -60,6 +63,24 @@ bool model_ranks_device(jit_model *m, struct error *err)
 	return true;
 }
 
+/* As is best by what is measured now. */
+static bool split_best(const jit_model *m, const jit_model_options *o, struct error *err)
+{
+	static const enum dtype kv[] = { DTYPE_F16, DTYPE_F32, DTYPE_Q8_0 };
+	struct ranks *r = m->ranks;
+	struct ranks_machine machine;
+	struct ranks_choice choice;
+
+	if (!ranks_measure(r, &machine, err) ||
+	    !ranks_choose(&m->file.spec, m->target, kv[o->session ? o->session->kv % 3 : 0], r->carrier->size, &machine,
+	                  &choice, err) ||
+	    !ranks_split(r, &m->file.spec, choice.by_rows ? "rows" : "pipeline", err))
+		return false;
+	const size_t n = strlen(r->about);
+	snprintf(r->about + n, sizeof r->about - n, "; %s", choice.why);
+	return true;
+}
+
 bool model_ranks_greet(jit_model *m, const jit_model_options *o, struct error *err)
 {
 	struct ranks_greeting own = { .layers = m->file.spec.layers, .kv = o->session ? (uint32_t)o->session->kv : 0 };
@@ -69,7 +90,8 @@ bool model_ranks_greet(jit_model *m, const jit_model_options *o, struct error *e
 	snprintf(own.split, sizeof own.split, "%s", o->split ? o->split : "pipeline");
 	snprintf(own.numerics, sizeof own.numerics, "%s", m->f32_activations ? "f32 activations" : "exact");
 	return ranks_model_hash(&m->file, m->packed != NULL, &own.model, err) && ranks_greet(m->ranks, &own, err) &&
-	       ranks_split(m->ranks, &m->file.spec, o->split, err);
+	       (o->split && strcmp(o->split, "auto") == 0 ? split_best(m, o, err)
+	                                                  : ranks_split(m->ranks, &m->file.spec, o->split, err));
 }
 
 bool model_ranks_ready(jit_model *m, struct error *err)

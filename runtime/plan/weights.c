@@ -47,8 +47,7 @@ size_t weights_list(struct weights_entry *e, const struct model_spec *s, struct 
 	return n;
 }
 
-/* The layer that a tensor belongs to; as many as there are: to none. */
-static uint32_t layer_of(const struct model_spec *s, const struct model_tensor *t)
+uint32_t weights_layer_of(const struct model_spec *s, const struct model_tensor *t)
 {
 	uint32_t i = 0;
 
@@ -62,7 +61,7 @@ size_t weights_keep_part(struct weights_entry *e, size_t n, const struct model_s
 	size_t kept = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		const uint32_t layer = part ? layer_of(s, e[i].tensor) : 0;
+		const uint32_t layer = part ? weights_layer_of(s, e[i].tensor) : 0;
 		if (part && (layer == s->layers ? !part->ends : layer < part->first || layer >= part->end))
 			continue;
 		e[kept++] = e[i];

@@ -103,6 +103,8 @@ struct weights_entry {
 /* e: layers * MATRIX_SLOTS + WEIGHTS_OUTSIDE. Returns how many. */
 enum { WEIGHTS_OUTSIDE = 6 };
 size_t weights_list(struct weights_entry *e, const struct model_spec *s, struct weights *w);
+/* The layer that a tensor belongs to; as many as there are: to none. */
+uint32_t weights_layer_of(const struct model_spec *s, const struct model_tensor *t);
 /* Keeps the entries of a part (NULL: all), in their order. Returns how many. */
 size_t weights_keep_part(struct weights_entry *e, size_t n, const struct model_spec *s,
                          const struct weights_part *part);

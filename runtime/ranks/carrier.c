@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct carrier_driver *const drivers[] = { &carrier_fork, &carrier_mpi };
+static const struct carrier_driver *const drivers[] = { &carrier_fork, &carrier_mpi, &carrier_delay };
 enum { DRIVERS = sizeof drivers / sizeof *drivers };
 
 struct carrier *carrier_open(const char *name, struct error *err)

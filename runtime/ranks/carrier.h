@@ -38,9 +38,10 @@ struct carrier_driver {
 	void (*abort)(struct carrier *c, const char *why);
 	void (*close)(struct carrier *c);
 };
-extern const struct carrier_driver carrier_fork, carrier_mpi;
+extern const struct carrier_driver carrier_fork, carrier_mpi, carrier_delay;
 
-/* name: "fork:2", or "mpi" in a process that mpirun started. NULL: err. */
+/* name: "fork:2", "mpi" in a process that mpirun started, or "delay:200:fork:2", whose messages arrive 200 microseconds
+ * later. NULL: err. */
 struct carrier *carrier_open(const char *name, struct error *err);
 /* Every rank calls it when the others need nothing of it any more. Rank 0 waits a while for the others' processes to
  * end, and ends those that do not. NULL is fine. */

@@ -66,15 +66,18 @@ bool ranks_meet(struct ranks *r, struct error *err);
 
 enum ranks_what {
 	RANKS_END,
-	RANKS_ENGINE,       /* numbers of it behind the command */
-	RANKS_ENGINE_CLOSE, /* number */
-	RANKS_MEMORY,       /* number, bytes */
-	RANKS_MEMORY_CLOSE, /* number */
-	RANKS_COPY,         /* bytes, from one address to another */
-	RANKS_PASS,         /* number of the engine; bytes behind the command say which */
-	RANKS_ADAPTERS,     /* number: ranks that adapters may have together */
-	RANKS_ADAPTER,      /* number; bytes behind the command say which */
-	RANKS_ADAPTER_CLOSE /* number */
+	RANKS_ENGINE,        /* numbers of it behind the command */
+	RANKS_ENGINE_CLOSE,  /* number */
+	RANKS_MEMORY,        /* number, bytes */
+	RANKS_MEMORY_CLOSE,  /* number */
+	RANKS_COPY,          /* bytes, from one address to another */
+	RANKS_PASS,          /* number of the engine; bytes behind the command say which */
+	RANKS_ADAPTERS,      /* number: ranks that adapters may have together */
+	RANKS_ADAPTER,       /* number; bytes behind the command say which */
+	RANKS_ADAPTER_CLOSE, /* number */
+	RANKS_FINGERPRINT,   /* all go through their weights together */
+	RANKS_COLLECT,       /* bytes behind the command say of which memory the others send rank 0 what they keep */
+	RANKS_SPREAD         /* the same, and they get it */
 };
 struct ranks_command {
 	uint32_t what, number;

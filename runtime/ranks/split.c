@@ -184,8 +184,11 @@ bool split_layers(const struct model_spec *s, unsigned ranks, const char *split,
 		return in_proportion(s, ranks, range, err);
 	if (strncmp(split, name, n) == 0 && split[n] == ':')
 		return given(s, ranks, split + n + 1, range, err);
+	if (strcmp(split, "auto") == 0) /* who opens a model has chosen by now */
+		return error_set(err, ERROR_ARGUMENT,
+		                 "split: auto measures the ranks, which are not there; expected pipeline or rows");
 	return error_set(err, ERROR_ARGUMENT,
 	                 "split: \"%.64s\" is not known; expected pipeline, pipeline:12,16 with the layers of each "
-	                 "rank, rows, or rows:1,7 with their shares (auto is not built yet)",
+	                 "rank, rows, rows:1,7 with their shares, or auto",
 	                 split);
 }

@@ -27,6 +27,7 @@
 #include "kernels-templates/numerics.h"
 #include "runtime/session/session_file.h"
 #include "runtime/session/session_kv.h"
+#include "runtime/session/session_ranks.h"
 #include "runtime/session/session_state.h"
 #include "runtime/model/sized.h"
 
@@ -131,6 +132,8 @@ static bool make_parts(struct saving *v, struct error *err)
 	    !(v->extent = kv_extents(&s->memory, spec, s->computed, s->memory.window_first, err)))
 		return false;
 	v->n_extents = kv_extents_count(spec, s->computed, s->memory.window_first);
+	if (!session_gather(&s->memory, s->model, v->extent, v->n_extents, err))
+		return false;
 	copies = s->model->device->facts.host_reaches && v->n_extents > spec->layers ? spec->layers : v->n_extents;
 	v->ids = calloc(1, ids_bytes(s->length) + 4);
 	v->copied = malloc(copies * kv_extent_max(&s->memory.kv, spec) + 1);
@@ -215,7 +218,7 @@ int jit_session_save(jit_session *s, const char *path, jit_error *err)
 	struct saving v = { .session = s };
 	struct error e = { 0 };
 
-	if (!NEEDED(s, &e) || !NEEDED(path, &e) || !model_is_alone(s->model, "saved sessions", &e))
+	if (!NEEDED(s, &e) || !NEEDED(path, &e))
 		return model_report(err, &e);
 	if (!*path || path[strlen(path) - 1] == '/')
 		error_set(&e, ERROR_ARGUMENT, "the session's file has no name");
@@ -356,6 +359,20 @@ static bool read_extents(struct restoring *r, struct error *err)
 	return ok;
 }
 
+/* To the ranks that keep it. */
+static bool give_extents(const struct restoring *r, struct error *err)
+{
+	const jit_session *s = r->session;
+	const struct model_spec *spec = &s->model->file.spec;
+	struct kv_extent *extent = kv_extents(&s->memory, spec, r->computed, r->first, err);
+	const bool ok =
+		extent &&
+		session_give_out(&s->memory, s->model, extent, kv_extents_count(spec, r->computed, r->first), err);
+
+	free(extent);
+	return ok;
+}
+
 /* How many tokens are before each state: ascending, and no more than are computed. */
 static bool read_positions(struct restoring *r, struct error *err)
 {
@@ -410,7 +427,8 @@ static bool restore(struct restoring *r, struct error *err)
 		return false;
 	session_memory_begin_window(&s->memory, &s->model->file.spec, r->computed, r->first);
 	if (read_extents(r, err) && read_states(r, err) && read_pictures(r, err) &&
-	    (r->sum == record_get64(header + AT_SUM) || damaged(r, "the checksum of its contents is wrong", err))) {
+	    (r->sum == record_get64(header + AT_SUM) || damaged(r, "the checksum of its contents is wrong", err)) &&
+	    give_extents(r, err)) {
 		s->length = r->length;
 		s->computed = computed_again(r->length, r->computed);
 		return true;
@@ -427,7 +445,7 @@ int jit_session_restore(jit_session *s, const char *path, jit_error *err)
 	struct error e = { 0 };
 	struct stat st;
 
-	if (!NEEDED(s, &e) || !NEEDED(path, &e) || !model_is_alone(s->model, "saved sessions", &e))
+	if (!NEEDED(s, &e) || !NEEDED(path, &e))
 		return model_report(err, &e);
 	if (s->length)
 		error_set(&e, ERROR_ARGUMENT, "the session has %zu tokens; only one that has none can be restored",

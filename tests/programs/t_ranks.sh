@@ -17,6 +17,10 @@ generate --quiet --ranks fork:3 --split pipeline:1,4,1 > "$dir/three" 2> "$dir/e
 check "three with layers as given do" cmp "$dir/alone" "$dir/three"
 generate --quiet --ranks fork:3 --split rows:1,4,2 > "$dir/three" 2> "$dir/err"
 check "three with rows of each matrix do" cmp "$dir/alone" "$dir/three"
+generate --ranks fork:2 --split auto > "$dir/two" 2> "$dir/err"
+check "the split that is chosen gives them, too" cmp "$dir/alone" "$dir/two"
+check "it says why: $(head -c 400 "$dir/err")" \
+	grep -q 'auto: .* us a message, .* Gbit/s, weights read at .*; predicted for a token: .* by rows, ' "$dir/err"
 check "no process is left" [ -z "$(ps -eo args | grep "[-]-cache $dir/cache")" ]
 
 fails() { # SENTENCE ARGUMENT...
@@ -28,7 +32,6 @@ fails() { # SENTENCE ARGUMENT...
 }
 fails 'fork:9 *' --ranks fork:9x
 fails '9 are too many for a model of 6 layers' --ranks fork:9
-fails 'auto is not built yet' --ranks fork:2 --split auto
 fails 'nothing is split without ranks' --split pipeline
 fails 'no launcher of MPI started this process' --ranks mpi
 fails 'is no carrier' --ranks udp:2
@@ -71,7 +74,8 @@ check "of each, and what they exchange: $(tail -n 20 "$dir/out")" \
 	sh -c "tr -s ' \n' ' ' < '$dir/out' | grep -q 'ranks 3, by rows rank 0: weights .* rank 2: .* exchanges of '"
 ./jitrun info "$model" --ranks fork:2 --json > "$dir/out" 2> "$dir/err"
 check "as JSON, too: $(cat "$dir/err" "$dir/out")" grep -q '"exchanged_bytes": *2048' "$dir/out"
-for refused in '--ranks fork' '--split rows' '--ranks fork:99' '--ranks fork:2 --split rows:1'; do
+for refused in '--ranks fork' '--split rows' '--ranks fork:99' '--ranks fork:2 --split rows:1' \
+	'--ranks fork:2 --split auto'; do
 	./jitrun info "$model" $refused > "$dir/out" 2> "$dir/err"
 	check "info refuses $refused: $(cat "$dir/err")" [ $? = 1 ]
 done
@@ -110,9 +114,24 @@ serve() { # COMMAND BEFORE jitserve... -- OPTION...
 	server=$!
 	wait_ready $server
 }
+# An answer with what makes it again.
+request='{"model":"m","prompt":"Once","max_tokens":24,"temperature":0.8,"seed":5,"ignore_eos":true}'
+keep() { # NAME
+	curl -s -m 30 -D "$dir/head" "http://127.0.0.1:$port/v1/completions" -d "$request" > "$dir/$1.answer"
+	field=$(tr -d '\r' < "$dir/head" | sed -n 's/^[Xx]-[Jj]itrun-[Rr]eplay: //p')
+	printf '{"path": "/v1/completions", "request": %s, "replay": "%s", "answer": %s}\n' "$request" "$field" \
+		"$(cat "$dir/$1.answer")" > "$dir/$1.json"
+}
+replay() { # FILE OPTION...
+	kept=$dir/$1
+	shift
+	timeout 60 ./jitserve "$model" --alias m --cache "$dir/cache" --quiet --replay "$kept" "$@" \
+		> "$dir/out" 2> "$dir/err"
+}
 if serves; then
 	serve --
 	ask "$dir/answer"
+	keep alone
 	kill $server
 	wait $server
 	text_of "$dir/answer" > "$dir/alone"
@@ -128,12 +147,23 @@ if serves; then
 		text_of "$dir/answer$i" | cmp -s - "$dir/alone"
 		check "three ranks give a server's clients the same: $(head -c 300 "$dir/answer$i")" [ $? = 0 ]
 	done
+	keep three
 	curl -s -m 30 "http://127.0.0.1:$port/models/unload" -d '{"model":"m"}' > "$dir/out"
 	check "no request makes the model leave: $(cat "$dir/out")" \
 		grep -q 'computed by several ranks and stays' "$dir/out"
 	kill $server
 	wait $server
 	check "SIGTERM ends it: $(cat "$dir/err")" [ $? = 0 ]
+
+	replay three.json
+	check "one process makes the answer of three ranks again: $(head -c 300 "$dir/err" "$dir/out")" [ $? = 0 ]
+	for split in pipeline rows:1,2; do
+		replay alone.json --ranks fork:2 --split $split
+		check "two ranks ($split) make that of one process: $(head -c 300 "$dir/err" "$dir/out")" [ $? = 0 ]
+	done
+	sed 's/replay": "\(.*model=\)./replay": "\1x/' "$dir/alone.json" > "$dir/other.json"
+	replay other.json --ranks fork:2
+	check "ranks refuse the answer of another model: $(head -c 300 "$dir/err" "$dir/out")" [ $? = 1 ]
 
 	JITRUN_RANK_PATIENCE=1
 	serve -- --ranks fork:2

@@ -14,6 +14,9 @@ const char *tale(char path[1024]);
 void test_ranks_killed(void **state);
 void test_ranks_killed_anywhere(void **state);
 void test_ranks_bytes(void **state);
+void test_ranks_saved(void **state);
+void test_ranks_choose(void **state);
+void test_ranks_auto(void **state);
 void test_ranks_seconds(void **state);
 
 #endif

@@ -362,7 +362,10 @@ static void test_refusals(void **state)
 	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "tcp:2"), "\"tcp:2\" is no carrier");
 	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "fork:7"), "7 are too many for a model of 6 layers");
 	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .split = "pipeline"), "nothing is split without ranks");
-	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "fork:2", .split = "auto"), "auto is not built");
+	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "delay:fork:2"), "expected as in delay:200:fork:2");
+	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "delay:9:mpi"), "expected as in delay:200:fork:2");
+	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "delay:2000000:fork:2"), "microseconds up to 1000000");
+	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "delay:9:fork:1"), "a number from 2 to 64");
 	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "fork:2", .split = "rowsx"), "\"rowsx\" is not known");
 	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "fork:2", .split = "rows:1"),
 	        "no share from 0 to 1000 for rank 1");
@@ -379,21 +382,6 @@ static void test_refusals(void **state)
 	refuses(&JIT_MODEL_OPTIONS(.cache_dir = cache, .ranks = "fork:2",
 	                           .bounded_numerics = JIT_NUMERICS_ALWAYS_BOUNDED),
 	        "bounded_numerics");
-}
-
-static void test_not_yet(void **state)
-{
-	char path[1024];
-	jit_error err = { 0 };
-	jit_model *m = must_open(tale(path), "fork:2", NULL);
-	jit_session *s = must_session(m, JIT_SPECULATE_OFF);
-
-	must(jit_session_feed(s, (const int32_t[]){ 1, 2, 3 }, 3, &err), &err);
-	assert_int_equal(jit_session_save(s, "/nonexistent/state", &err), JIT_ERROR_UNSUPPORTED);
-	assert_non_null(strstr(err.message, "saved sessions: not yet where several ranks"));
-	assert_int_equal(jit_session_restore(s, "/nonexistent/state", &err), JIT_ERROR_UNSUPPORTED);
-	jit_session_close(s);
-	jit_model_close(m);
 }
 
 static int set_up(void **state)
@@ -417,7 +405,8 @@ int main(void)
 		cmocka_unit_test(test_carrier_ends),  cmocka_unit_test(test_splits),
 		cmocka_unit_test(test_choices),       cmocka_unit_test(test_batches),
 		cmocka_unit_test(test_ranks_bytes),   cmocka_unit_test(test_ranks_seconds),
-		cmocka_unit_test(test_refusals),      cmocka_unit_test(test_not_yet),
+		cmocka_unit_test(test_refusals),      cmocka_unit_test(test_ranks_saved),
+		cmocka_unit_test(test_ranks_choose),  cmocka_unit_test(test_ranks_auto),
 		cmocka_unit_test(test_ranks_killed),  cmocka_unit_test(test_ranks_killed_anywhere),
 		cmocka_unit_test(test_families)
 	};
