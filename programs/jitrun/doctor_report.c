@@ -2,7 +2,6 @@
  * people. */
 #include "programs/jitrun/doctor_report.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,7 +165,9 @@ static bool tell_card(struct report *r)
 		return report_stop(r, "looking for the card", &err);
 	char size[FACTS_SIZE];
 	json_object_set_new(r->object, "card", card_member(c));
+	json_object_set_new(r->object, "drivers", report_card_drivers(c));
 	r->bandwidth = c->bandwidth;
+	r->units = c->units;
 	report_line("device", "%s, %s, %u compute units, %s of memory", c->name, c->target->name, c->units,
 	            facts_size(size, c->vram_bytes));
 	return true;
@@ -197,14 +198,13 @@ static bool follow(jit_session *device, jit_session *cpu, size_t vocab, unsigned
 	}
 }
 
-static bool report_model(struct report *r)
+bool report_logits(struct report *r, const char *member, const char *shape, const char *mixture)
 {
-	static const char shape[] = "arch=llama,hidden=512,layers=4,heads=8,kv_heads=2,head_dim=64,ffn=1024,vocab=1024";
 	struct trial_model a, b = { .fd = -1 };
 	jit_error err = { 0 };
 	unsigned wrong = 0;
-	bool ok = trial_open(&a, shape, "q4_k_m", r->device, NULL, &err) &&
-	          trial_open(&b, shape, "q4_k_m", "cpu", NULL, &err);
+	bool ok = trial_open(&a, shape, mixture, r->device, NULL, &err) &&
+	          trial_open(&b, shape, mixture, "cpu", NULL, &err);
 	jit_session *x = ok ? trial_session(&a, JIT_KV_F16, &err) : NULL,
 		    *y = x ? trial_session(&b, JIT_KV_F16, &err) : NULL;
 
@@ -213,16 +213,23 @@ static bool report_model(struct report *r)
 	jit_session_close(y);
 	trial_close(&a);
 	trial_close(&b);
-	json_object_set_new(r->object, "model",
+	json_object_set_new(r->object, member,
 	                    json_pack("{s:b, s:i, s:i}", "done", ok, "logits", CHOSEN + 1, "differ", (int)wrong));
 	if (!ok)
 		return report_stop_public(r, "a whole model ran", &err);
-	r->differences += wrong;
+	rung_tried(r, CHOSEN + 1, wrong);
 	if (wrong)
-		report_line("model", "the logits of %u of %d tokens are not the CPU's", wrong, CHOSEN + 1);
+		report_line(member, "the logits of %u of %d tokens are not the CPU's", wrong, CHOSEN + 1);
 	else
-		report_line("model", "the logits of all %d tokens are the CPU's", CHOSEN + 1);
+		report_line(member, "the logits of all %d tokens are the CPU's", CHOSEN + 1);
 	return true;
+}
+
+bool report_model(struct report *r)
+{
+	return report_logits(r, "model",
+	                     "arch=llama,hidden=512,layers=4,heads=8,kv_heads=2,head_dim=64,ffn=1024,vocab=1024",
+	                     "q4_k_m");
 }
 
 /* ---- all of it */
@@ -232,61 +239,41 @@ static const char *guide(const char *device)
 	return strstr(device, "cuda") || strstr(device, ":sm") ? "docs/nvidia.md" : "docs/amd.md";
 }
 
-static void say_end(const struct report *r, const char *path)
+static void say_end(struct report *r, const char *path)
 {
 	if (r->stopped) {
 		report_line("stopped", "%s", r->stop.text);
 		if (r->began)
 			report_line("what to do",
 			            "send the file as it is; end other programs that use the card; if it does not "
-			            "answer any more, restart the machine, and read %s before another try",
+			            "answer any more, restart the machine, and go on with --from; %s has more",
 			            guide(r->device));
 		else
 			report_line("what to do", "%s says how a card is set up", guide(r->device));
 	}
-	report_line("verdict", r->stopped       ? "the device cannot be used like this; nothing was tried after that"
-	                       : r->differences ? "the device computes, but not all bits are right: do not use it"
-	                                        : "the device gives the CPU's bits");
+	ladder_verdict(r);
 	char quoted[1024];
 	printf("%-*s%s\n", FACTS_NAME, "file", error_quote(quoted, sizeof quoted, path, strlen(path)));
 }
 
-/* ok: the trials were all made, or the reason why not is in the file. */
-static bool write_file(const struct report *r, const char *path, struct error *err)
+int doctor_report(const char *device, const char *path, unsigned from)
 {
-	char *text = json_dumps(r->object, JSON_INDENT(1) | JSON_PRESERVE_ORDER | JSON_ENSURE_ASCII);
-	FILE *f = text ? fopen(path, "we") : NULL;
-
-	if (!text)
-		return error_set(err, ERROR_MEMORY, "no memory for the report");
-	bool ok = f && fputs(text, f) >= 0 && fputc('\n', f) != EOF;
-	int e = errno;
-	if (f && fclose(f) != 0 && ok) {
-		e = errno;
-		ok = false;
-	}
-	free(text);
-	return ok || error_set(err, ERROR_IO, "%s: cannot be written: %s", path, strerror(e));
-}
-
-int doctor_report(const char *device, const char *path)
-{
-	struct report r = { .device = device, .object = json_object() };
+	struct report r = { .device = device, .object = json_object(), .path = path };
 	struct error err = { 0 };
 
-	if (!write_file(&r, path, &err)) { /* better known now than after the trials */
+	if (!ladder_open(&r, from, &err) || !report_write(&r, &err)) { /* better known now than after the trials */
 		json_decref(r.object);
 		return jitrun_fail_with(&err);
 	}
 	tell_machine(&r);
 	r.began = tell_card(&r);
-	if (r.began && report_memory(&r) && report_kernels(&r) && report_model(&r))
-		report_speed(&r);
+	bool ok = !r.began || ladder_climb(&r, from, &err);
 	json_object_set_new(r.object, "stopped", r.stopped ? json_string(r.stop.text) : json_null());
 	json_object_set_new(r.object, "differences", json_integer((json_int_t)r.differences));
-	bool ok = write_file(&r, path, &err);
 	if (ok)
 		say_end(&r, path);
+	ok = ok && report_write(&r, &err);
+	const bool lost = r.stopped || ladder_has(&r, "did not come back"), differs = ladder_has(&r, "differs");
 	json_decref(r.object);
-	return !ok ? jitrun_fail_with(&err) : r.stopped ? 1 : r.differences ? EXIT_NO : 0;
+	return !ok ? jitrun_fail_with(&err) : lost ? 1 : differs ? EXIT_NO : 0;
 }

@@ -21,9 +21,10 @@
 
 static struct {
 	const char *device, *report;
+	long from;
 	bool json;
 	struct option_about about;
-} arg;
+} arg = { .from = 1 };
 
 static const struct option_row rows[] = {
 	{ .name = "json", .kind = OPTION_FLAG, .help = "print one JSON line instead of a table", .target = &arg.json },
@@ -39,12 +40,21 @@ static const struct option_row rows[] = {
 	          "write "
 	          "all of it to FILE, as JSON without a path or a name of yours",
 	  .target = &arg.report },
+	{ .name = "from",
+	  .kind = OPTION_INT,
+	  .value = "N",
+	  .help = "go on with rung N of the ten that --report tries, after a machine that did not come back; FILE "
+	          "keeps "
+	          "what it says of those below (1)",
+	  .low = 1,
+	  .high = 10,
+	  .target = &arg.from },
 	OPTION_ABOUT(arg.about),
 };
 
 static struct option_program program = {
 	.name = "jitrun doctor",
-	.usage = "[--json | --device NAME --report FILE]",
+	.usage = "[--json | --device NAME --report FILE [--from N]]",
 	.purpose = "say what this machine offers jitrun, what of it is used, and what would help",
 	.description =
 		"Reads what the system tells of processors, memory and cards, and measures for a moment how fast "
@@ -317,12 +327,14 @@ int jitrun_doctor(int argc, char **argv)
 		return jitrun_usage("to try the device, say where its report goes: --report FILE.json");
 	if (arg.report && !arg.device)
 		return jitrun_usage("which device is the report of? Give --device, such as --device amd");
+	if (arg.from != 1 && !arg.report)
+		return jitrun_usage("--from goes with --device and --report");
 	if (arg.report && arg.json)
 		return jitrun_usage("--json is for doctor without --report, whose file is JSON anyway");
 	if (arg.report && strncmp(arg.device, "vulkan", 6) == 0)
 		return jitrun_usage("doctor does not try devices of Vulkan yet");
 	if (arg.report)
-		return doctor_report(arg.device, arg.report);
+		return doctor_report(arg.device, arg.report, (unsigned)arg.from);
 	struct doctor d = { .json = arg.json, .object = json_object(), .advice = json_array() };
 	doctor_tell(&d, "jitrun", "version", json_string(jit_version()), "%s", jit_version());
 	tell_processor(&d);

@@ -31,7 +31,7 @@ void doctor_advise(struct doctor *d, const char *format, ...) __attribute__((for
 void doctor_cards(struct doctor *d);
 /* Whether the driver, "amd" or "cuda", has no card at all, and why. */
 bool doctor_no_cards(const char *driver, struct error *why_not);
-/* Tries a device and writes the findings to a file; the exit status. */
-int doctor_report(const char *device, const char *path);
+/* Tries a device from that rung on, of ten, and writes the findings to a file; the exit status. */
+int doctor_report(const char *device, const char *path, unsigned from);
 
 #endif

@@ -271,7 +271,7 @@ static struct stream *open_stream(struct device *device, const struct stream_opt
 /* ---- the device */
 
 /* What stays of a card that does not answer is the driver's to clear away, when the process ends. */
-static void close_card(struct device *device)
+void amd_close_card(struct device *device)
 {
 	struct amd *d = (struct amd *)device;
 
@@ -297,12 +297,6 @@ static bool check_facts(const struct amd_card *c, struct error *err)
 	                 TARGET_SIMD_WAVES, TARGET_UNIT_LDS);
 }
 
-static bool open_parts(struct amd *d, struct error *err)
-{
-	return check_facts(&d->card, err) && device_patience(1, &d->patience, err) &&
-	       kfd_open_card(&d->card, &d->kfd, err) && amd_lock_open(d, err) && amd_queue_open(d, err) &&
-	       amd_memory_open(d, err);
-}
 
 static bool find_card(struct amd_card *out, const char *which, struct error *err)
 {
@@ -317,6 +311,14 @@ static bool find_card(struct amd_card *out, const char *which, struct error *err
 	return c != NULL;
 }
 
+bool amd_open_queue(struct amd *d, const char *which, struct error *err)
+{
+	d->lock_file = d->queue_file = -1;
+	pthread_mutex_init(&d->lock, NULL);
+	return find_card(&d->card, which, err) && check_facts(&d->card, err) && device_patience(1, &d->patience, err) &&
+	       kfd_open_card(&d->card, &d->kfd, err) && amd_lock_open(d, err) && amd_queue_open(d, err);
+}
+
 static struct device *open_card(const char *which, const char *isa, struct error *err)
 {
 	struct amd *d = NULL;
@@ -329,9 +331,7 @@ static struct device *open_card(const char *which, const char *isa, struct error
 		error_set(err, ERROR_MEMORY, "no memory for a card");
 		return NULL;
 	}
-	d->lock_file = d->queue_file = -1;
-	pthread_mutex_init(&d->lock, NULL);
-	if (find_card(&d->card, which, err) && open_parts(d, err)) {
+	if (amd_open_queue(d, which, err) && amd_memory_open(d, err)) {
 		d->device = (struct device){
 			.facts = { .target = d->card.target,
 			           .host_reaches = d->in_place,
@@ -347,11 +347,11 @@ static struct device *open_card(const char *which, const char *isa, struct error
 			.available = amd_available,
 			.alive = amd_alive,
 			.stream = open_stream,
-			.close = close_card
+			.close = amd_close_card
 		};
 		return &d->device;
 	}
-	close_card(&d->device);
+	amd_close_card(&d->device);
 	return NULL;
 }
 

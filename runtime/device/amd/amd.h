@@ -43,6 +43,7 @@ struct amd_queue {
 struct amd_kernel {
 	uint64_t descriptor;
 	uint32_t vgprs, lds, kernarg_bytes;
+	uint32_t waves; /* of a workgroup; 0: RDNA_PROGRAM_WAVES */
 };
 struct amd_code {
 	struct kfd_buffer buffer;
@@ -95,7 +96,8 @@ struct amd {
 /* What a launch is, for the sentence if it goes wrong. */
 struct amd_launch {
 	const struct card_stream *stream;
-	const struct card_plan *plan; /* NULL: a copy */
+	const struct card_plan *plan; /* NULL: it is `what`, or a copy */
+	const char *what;
 	size_t first, end;
 	double seconds; /* predicted */
 };
@@ -155,6 +157,10 @@ void amd_put_copy(struct amd *d, uint64_t to, uint64_t from, uint64_t bytes, boo
 bool amd_flush(struct amd *d, struct error *err);
 /* The name of the memory an address is in, or nearest to. */
 const struct amd_region *amd_region_near(const struct amd *d, uint64_t address, bool *inside);
+
+/* amd.c: what opens before the card runs anything. False: err; in any case *d is to be closed by amd_close_card(). */
+bool amd_open_queue(struct amd *d, const char *which, struct error *err);
+void amd_close_card(struct device *device);
 
 /* amd_predict.c: seconds. */
 double amd_predict(const struct amd_card *card, const struct plan *p, size_t op);

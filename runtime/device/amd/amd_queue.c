@@ -241,7 +241,7 @@ void amd_queue_put(struct amd *d, const struct amd_kernel *k, uint32_t workgroup
 {
 	struct amd_queue *q = &d->queue;
 	struct aql_dispatch *packet = (struct aql_dispatch *)q->ring.address + q->written % AMD_QUEUE_PACKETS;
-	const uint16_t items = RDNA_PROGRAM_WAVES * 32;
+	const uint16_t items = (uint16_t)((k->waves ? k->waves : RDNA_PROGRAM_WAVES) * 32);
 	struct aql_dispatch p = { .setup = 1,
 		                  .workgroup = { items, 1, 1 },
 		                  .grid = { workgroups * items, 1, 1 },

@@ -48,7 +48,7 @@ static const char *where(const struct amd *d, const struct amd_launch *l, char t
 	char key[KEY_TEXT_MAX];
 
 	if (!l->plan) {
-		snprintf(text, WHERE_MAX, "a copy");
+		snprintf(text, WHERE_MAX, "%s", l->what ? l->what : "a copy");
 		return text;
 	}
 	size_t at = l->first;
