@@ -14,7 +14,6 @@ import json
 import os
 import random
 import re
-import shutil
 import struct
 import subprocess
 import sys
