@@ -72,7 +72,8 @@ static void read_part(const struct adapter_file *f, const struct adapter_part *p
 		abort();
 	bool ok = adapter_read(f, p, a, b, &err);
 	ok = ok && (!pair->magnitude.name || adapter_read_magnitude(f, p, row, &err)) &&
-	     (!pair->bias.name || adapter_read_bias(f, p, row, &err));
+	     (!pair->bias.name || adapter_read_bias(f, p, row, &err)) &&
+	     (!pair->own_bias.name || adapter_read_own_bias(f, p, row, &err));
 	if (!ok && !err.text[0])
 		abort();
 	free(a);
