@@ -70,8 +70,11 @@ static bool split_best(const jit_model *m, const jit_model_options *o, struct er
 	struct ranks *r = m->ranks;
 	struct ranks_machine machine;
 	struct ranks_choice choice;
+	uint64_t bytes = split_ends_bytes(&m->file.spec).token;
 
-	if (!ranks_measure(r, &machine, err) ||
+	for (uint32_t i = 0; i < m->file.spec.layers; i++)
+		bytes += split_layer_bytes(&m->file.spec, i).token;
+	if (!ranks_measure(r, bytes / r->carrier->size, &machine, err) ||
 	    !ranks_choose(&m->file.spec, m->target, kv[o->session ? o->session->kv % 3 : 0], r->carrier->size, &machine,
 	                  &choice, err) ||
 	    !ranks_split(r, &m->file.spec, choice.by_rows ? "rows" : "pipeline", err))

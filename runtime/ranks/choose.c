@@ -10,7 +10,7 @@
 #include "runtime/host/system.h"
 
 enum { ROUNDS = 64, LARGE_ROUNDS = 4, LARGE = 1 << 20 /* bytes of a rank */ };
-enum { READ_BYTES = 128 << 20 /* more than caches have */, READ_ROUNDS = 3 };
+enum { READ_MIN = 1 << 20, READ_MAX = 128 << 20 /* more than caches have */, READ_ROUNDS = 5 };
 #define MIN_SECONDS 1e-7 /* that can be told apart */
 enum { CONTEXT = 4096 /* the time of a token does not depend on it */ };
 
@@ -62,21 +62,22 @@ static void read_share(void *user, int worker, int workers)
 	atomic_fetch_add(&r->sum, sum);
 }
 
-/* Bytes a second, on all cores that this rank may use. */
-static bool time_reading(double *rate, struct error *err)
+/* Bytes a second, on all cores that this rank may use; of as many bytes as it will read, which perhaps a cache has. */
+static bool time_reading(uint64_t wanted, double *rate, struct error *err)
 {
+	const size_t bytes = wanted < READ_MIN ? READ_MIN : wanted > READ_MAX ? READ_MAX : (size_t)wanted;
 	struct pool *pool = pool_open(system_default_threads(), err);
-	uint64_t *from = malloc(READ_BYTES);
-	struct reading r = { .from = from, .words = READ_BYTES / sizeof *from };
+	uint64_t *from = malloc(bytes);
+	struct reading r = { .from = from, .words = bytes / sizeof *from };
 	bool ok = pool && (from || error_set(err, ERROR_MEMORY, "no memory to measure how fast it is read"));
 
 	*rate = 0;
 	if (ok)
-		memset(from, 1, READ_BYTES);
+		memset(from, 1, bytes);
 	for (int i = 0; ok && i < READ_ROUNDS; i++) {
 		const double began = system_seconds();
 		pool_run(pool, read_share, &r);
-		const double now = READ_BYTES / (system_seconds() - began + 1e-9);
+		const double now = (double)bytes / (system_seconds() - began + 1e-9);
 		*rate = now > *rate ? now : *rate;
 	}
 	if (pool)
@@ -87,7 +88,7 @@ static bool time_reading(double *rate, struct error *err)
 
 /* ---- all ranks together */
 
-bool ranks_measure(struct ranks *r, struct ranks_machine *out, struct error *err)
+bool ranks_measure(struct ranks *r, uint64_t reads, struct ranks_machine *out, struct error *err)
 {
 	const unsigned size = r->carrier->size;
 	struct ranks_machine all[CARRIER_RANKS_MAX], own = { 0 };
@@ -97,7 +98,7 @@ bool ranks_measure(struct ranks *r, struct ranks_machine *out, struct error *err
 
 	bool ok = bytes || error_set(err, ERROR_MEMORY, "no memory to measure how fast messages are");
 	ok = ok && time_messages(r, bytes, 1, ROUNDS, &small, err) &&
-	     time_messages(r, bytes, LARGE, LARGE_ROUNDS, &large, err) && time_reading(&own.read, err);
+	     time_messages(r, bytes, LARGE, LARGE_ROUNDS, &large, err) && time_reading(reads, &own.read, err);
 	free(bytes);
 	if (!ok)
 		return false;

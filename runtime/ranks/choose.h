@@ -9,8 +9,9 @@
 #include "runtime/ranks/ranks.h"
 
 /* How fast messages and weights are here: the shortest delay of many, bits of large messages, and the slowest rank's
- * reading, while all read. All ranks call it at the same time, and have the same numbers. False: err. */
-bool ranks_measure(struct ranks *r, struct ranks_machine *out, struct error *err);
+ * reading of so many bytes, while all read. All ranks call it at the same time, and have the same numbers. False: err.
+ */
+bool ranks_measure(struct ranks *r, uint64_t reads, struct ranks_machine *out, struct error *err);
 
 struct ranks_choice {
 	bool by_rows;
