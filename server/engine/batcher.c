@@ -234,12 +234,35 @@ static void fail_everyone(struct batcher *e, const char *why)
 	} while (c);
 }
 
+/* Whatever failed: whether the device computes no more. Nobody waits for it then. Who wants to know is told first: a
+ * client that asks again at once finds what was done about it. */
+static void check_device(struct batcher *e)
+{
+	jit_error why = { 0 };
+
+	if (e->dead || jit_model_alive(e->o.model, &why) == JIT_OK)
+		return;
+	e->dead = true;
+	pthread_mutex_lock(&e->lock);
+	e->failure = why;
+	const uint64_t failed_before = e->numbers.failed;
+	pthread_mutex_unlock(&e->lock);
+	if (e->o.device_failed)
+		e->o.device_failed(e->o.user, why.message);
+	fail_everyone(e, why.message);
+	pthread_mutex_lock(&e->lock);
+	e->numbers.lost += e->numbers.failed - failed_before;
+	pthread_mutex_unlock(&e->lock);
+}
+
 static void step(struct batcher *e)
 {
 	jit_error err = { 0 };
 	size_t n = 0;
 
 	if (jit_batch_step(e->batch, e->ready, 2 * e->o.parallel, &n, &err) != JIT_OK) {
+		if (err.code == JIT_ERROR_DEVICE)
+			check_device(e);
 		struct choice *last = fairness_victim(NULL, e->running, e->n_running);
 		/* Memory that is missing now may be there once somebody has left: the last of who has the most. */
 		if (err.code == JIT_ERROR_MEMORY && e->n_running > 1)
@@ -279,26 +302,6 @@ static void keep_kernels(struct batcher *e)
 	e->numbers.kernels_awaited = stats.kernel_stalls;
 	e->numbers.code_bytes = stats.code_bytes;
 	pthread_mutex_unlock(&e->lock);
-}
-
-/* Whatever failed: whether the device computes no more. Nobody waits for it then. */
-static void check_device(struct batcher *e)
-{
-	jit_error why = { 0 };
-
-	if (e->dead || jit_model_alive(e->o.model, &why) == JIT_OK)
-		return;
-	e->dead = true;
-	pthread_mutex_lock(&e->lock);
-	e->failure = why;
-	const uint64_t failed_before = e->numbers.failed;
-	pthread_mutex_unlock(&e->lock);
-	fail_everyone(e, why.message);
-	pthread_mutex_lock(&e->lock);
-	e->numbers.lost += e->numbers.failed - failed_before;
-	pthread_mutex_unlock(&e->lock);
-	if (e->o.device_failed)
-		e->o.device_failed(e->o.user, why.message);
 }
 
 static void keep_numbers(struct batcher *e)
