@@ -57,7 +57,8 @@ static ir_i iq5_bytes(struct ir *b, const struct weight_stream *w, int32_t unit_
 	     upper = ir_isub(b, ir_ishl(b, fifth, 8), fifth); /* 255 times */
 	ir_i raised = ir_ibsel(b, upper, ir_ilut16(b, nibbles, LANES_TABLE_IQ5_UPPER),
 	                       ir_ilut16(b, nibbles, LANES_TABLE_IQ5_LOWER));
-	return level_bytes(b, raised, in_second_list(b, w, unit_disp, v, IQ5_APART));
+	/* By the constant that takes the fifth bits: one register less. */
+	return level_bytes(b, raised, ir_ishl(b, in_second_list(b, w, unit_disp, v, 1), IQ5_APART / 2));
 }
 
 static ir_i iq2_bytes(struct ir *b, const struct weight_stream *w, int32_t unit_disp, unsigned v, unsigned g)
@@ -229,10 +230,10 @@ static void iq2_to_f32(float *out, const void *row, uint64_t k)
 }
 
 static const struct weight_quants iq4_quants = {
-	.is_signed = true, .registers = 8, .bytes = iq4_bytes, .scale = float_scale
+	.is_signed = true, .registers = 10, .bytes = iq4_bytes, .scale = float_scale
 };
 static const struct weight_quants iq5_quants = {
-	.is_signed = true, .registers = 9, .bytes = iq5_bytes, .scale = float_scale
+	.is_signed = true, .registers = 11, .bytes = iq5_bytes, .scale = float_scale
 };
 static const struct weight_quants iq2_quants = {
 	.max = 53, .offset = IQ2_OFFSET, .registers = 8, .bytes = iq2_bytes, .scale = half_scale
