@@ -45,8 +45,8 @@ void pool_work(struct pool *p, const struct pool_work *w);
 /* Calls fn as often as there are threads, each by a worker that is free; returns when all calls have. worker: the
  * number of the one that calls. */
 void pool_run(struct pool *p, pool_fn fn, void *user);
-/* Workers but the caller, whose thread is not the pool's, have that niceness (system.h) from their next work on. It can
- * only rise. While nothing runs. */
+/* Workers but the caller, whose thread is not the pool's, have that niceness (system.h) from their next work on. While
+ * nothing runs. */
 void pool_set_niceness(struct pool *p, int niceness);
 /* How often workers, the caller too, have gone to sleep for want of work. While nothing runs. */
 uint64_t pool_sleeps(const struct pool *p);

@@ -316,4 +316,8 @@ int system_thread_start(void *(*run)(void *user), void *user)
 }
 
 /* On Linux a thread has a niceness of its own, and 0 names the calling one. */
-void system_thread_set_niceness(int niceness) { setpriority(PRIO_PROCESS, 0, niceness); }
+void system_thread_set_niceness(int niceness)
+{
+	if (getpriority(PRIO_PROCESS, 0) < niceness)
+		setpriority(PRIO_PROCESS, 0, niceness);
+}

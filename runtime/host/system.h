@@ -51,7 +51,8 @@ double system_seconds(void); /* monotonic */
 void system_thread_began(void);
 /* Starts a thread that nobody joins. Returns 0, or a value of errno. */
 int system_thread_start(void *(*run)(void *user), void *user);
-/* The calling thread's niceness, 0 to 19: the higher, the less it gets of a core that other threads want, too. */
+/* The calling thread's niceness, 0 to 19: the higher, the less it gets of a core that other threads want, too. It never
+ * falls. */
 void system_thread_set_niceness(int niceness);
 extern void (*system_thread_begins)(void);
 

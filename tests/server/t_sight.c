@@ -254,19 +254,16 @@ static void test_beside(void **state)
 	assert_int_equal(n.reused, 1);
 }
 
-/* All threads that encode give way to those of answers, which have kept theirs. */
+/* All threads that encode give way to those of answers, which have kept theirs. A process that has a niceness of its
+ * own keeps that where it is higher. */
 static void test_niceness(void **state)
 {
-	const int own = getpriority(PRIO_PROCESS, 0);
+	const int own = getpriority(PRIO_PROCESS, 0), expected = own < 5 ? 5 : own;
 	(void)state;
 
-	if (own > 5) {
-		print_message("# skipped: this process has a niceness of its own\n");
-		skip();
-	}
-	assert_int_equal(hook.nice, 10);
+	assert_int_equal(hook.nice, expected);
 	for (int i = 0; i < THREADS; i++)
-		assert_int_equal(hook.worker[i], 10);
+		assert_int_equal(hook.worker[i], expected);
 }
 
 /* The picture's client leaves while it is encoded: that ends, nothing is kept, and who asks next gets the picture. */
