@@ -8,8 +8,8 @@
  * NAME.weight_packed or NAME.weight, NAME.weight_scale, perhaps NAME.weight_zero_point (integers of rows, eight in a
  * word) and NAME.weight_g_idx; scale * (q - zero). FP8: scale * number. NAME.weight_shape says again what the model
  * says. FP8 of others: NAME.weight and NAME.weight_scale_inv, which is a scale all the same. GPTQ, AWQ: NAME.qweight,
- * NAME.qzeros, NAME.scales, all of them transposed; GPTQ's NAME.g_idx is the group of each column. model_affine_read.c
- * makes blocks of them: what a larger group has is there again in each.
+ * NAME.qzeros, NAME.scales, all of them transposed; BitNet: NAME.weight and NAME.weight_scale; GPTQ's NAME.g_idx is the
+ * group of each column. model_affine_read.c makes blocks of them: what a larger group has is there again in each.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -88,7 +88,8 @@ bool model_is_quants(const struct model_file *f, enum dtype type)
 {
 	return (f->quants.form == QUANTS_MLX && type == DTYPE_U32) ||
 	       (f->quants.form == QUANTS_BYTES && type == DTYPE_I8) ||
-	       (f->quants.form == QUANTS_FLOAT8 && type == DTYPE_F8_E4M3);
+	       (f->quants.form == QUANTS_FLOAT8 && type == DTYPE_F8_E4M3) ||
+	       (f->quants.form == QUANTS_TERNARY && type == DTYPE_U8);
 }
 
 /* Experts' rows are one behind the other. */
@@ -381,11 +382,41 @@ static bool bind_words(struct binding *b)
 	return awq || take_order(b, ".g_idx");
 }
 
+/* BitNet: -1, 0 and 1, and one scale. */
+static bool bind_ternary(struct binding *b)
+{
+	enum { COLUMNS = 256 };
+	static const char end[] = ".weight_scale";
+	const uint64_t rows = b->shape->all_rows, cols = b->shape->cols;
+	struct found_tensor scale;
+	char beside[NAME_CAP];
+
+	if (rows % 4 || cols % COLUMNS || rows > UINT32_MAX)
+		return error_set(b->err, ERROR_UNSUPPORTED,
+		                 "%s: tensor %s has %" PRIu64 " x %" PRIu64
+		                 " ternary weights, expected multiples of 4 rows and %d columns",
+		                 b->quants->label, b->name, rows, cols, COLUMNS);
+	if (!check_shape(b, ".weight", b->quants, rows / 4, cols) || !find_beside(b, end, &scale, &b->q->scales) ||
+	    !check_number(b, end, &scale, true))
+		return false;
+	b->q->order = QUANTS_BY_QUARTERS;
+	b->q->bits = 2;
+	b->q->number = scale.type;
+	b->q->group_rows = (uint32_t)rows;
+	b->q->group = (uint32_t)cols;
+	b->q->groups = 1;
+	return scale.rank == 0 || (scale.rank == 1 && scale.dim[0] == 1) ||
+	       error_set(b->err, ERROR_FORMAT, "%s: tensor %s has %" PRIu64 " numbers, expected one", scale.label,
+	                 beside_name(beside, b->name, end), scale.dim[0]);
+}
+
 /* The type that holds such weights exactly. */
 static enum dtype block_type(const struct model_quants *q)
 {
 	bool half = q->number == DTYPE_F16;
 
+	if (q->order == QUANTS_BY_QUARTERS)
+		return DTYPE_TQ2_0;
 	if (q->is_float && q->bits == 4)
 		return q->group == 16 ? DTYPE_NVFP4 : DTYPE_MXFP4;
 	if (q->is_float)
@@ -406,8 +437,9 @@ bool model_bind_affine(struct model_file *f, const char *name, const struct foun
 	struct found_tensor rows = *quants;
 	struct binding b = { .f = f, .name = name, .quants = &rows, .shape = shape, .q = q, .err = err };
 	static bool (*const bind[])(struct binding *) = {
-		[QUANTS_MLX] = bind_mlx,       [QUANTS_PACKED] = bind_integers, [QUANTS_BYTES] = bind_integers,
-		[QUANTS_FLOAT8] = bind_float8, [QUANTS_GPTQ] = bind_words,      [QUANTS_AWQ] = bind_words
+		[QUANTS_MLX] = bind_mlx,        [QUANTS_PACKED] = bind_integers, [QUANTS_BYTES] = bind_integers,
+		[QUANTS_FLOAT8] = bind_float8,  [QUANTS_GPTQ] = bind_words,      [QUANTS_AWQ] = bind_words,
+		[QUANTS_TERNARY] = bind_ternary
 	};
 
 	if (!ends_in_weight(name))

@@ -17,7 +17,8 @@ enum quants_form {
 	QUANTS_BYTES,  /* of compressed-tensors: signed bytes */
 	QUANTS_FLOAT8, /* of compressed-tensors, and as DeepSeek and Qwen write FP8 */
 	QUANTS_GPTQ,
-	QUANTS_AWQ
+	QUANTS_AWQ,
+	QUANTS_TERNARY /* BitNet's */
 };
 struct quants_config {
 	enum quants_form form;
@@ -28,8 +29,9 @@ struct quants_config {
 };
 
 /* The order in which quants lie: a row's one after the other, the first in the lowest bits; words of eight columns of a
- * row, or of four, row beside row; words of eight rows of a column, column after column, in AWQ's order. */
-enum quants_order { QUANTS_IN_ROWS, QUANTS_BY_COLUMNS, QUANTS_BY_EIGHT_ROWS };
+ * row, or of four, row beside row; words of eight rows of a column, column after column, in AWQ's order; bytes of four
+ * rows, each a quarter of the rows behind the one before it. */
+enum quants_order { QUANTS_IN_ROWS, QUANTS_BY_COLUMNS, QUANTS_BY_EIGHT_ROWS, QUANTS_BY_QUARTERS };
 /* What the numbers count from: half of 2^bits; a number that is added; a small integer. */
 enum quants_offset { OFFSET_HALF, OFFSET_MINIMA, OFFSET_ZEROS };
 
@@ -62,6 +64,10 @@ bool model_is_quants(const struct model_file *f, enum dtype type);
 bool model_bind_affine(struct model_file *f, const char *name, const struct found_tensor *quants,
                        const struct affine_shape *shape, struct model_tensor *out, struct model_quants *q,
                        struct error *err);
+/* The bits of a scale as F16; false: that would be another number, or one with fewer bits. model_ternary.c */
+bool ternary_scale(uint32_t f32, uint32_t *f16);
+/* A block of TQ2_0: of each 128 columns byte i has, from its low bits on, columns i, 32 + i, 64 + i and 96 + i. */
+void ternary_put(uint8_t *out, const uint8_t quant[256], uint32_t scale);
 /* Room for n descriptions, which lives as long as the file. */
 struct model_quants *model_keep_quants(struct model_file *f, size_t n, struct error *err);
 void model_free_quants(struct model_file *f);

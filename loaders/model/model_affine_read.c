@@ -47,7 +47,10 @@ static uint64_t raw_bytes(const struct model_tensor *t, const struct model_quant
 	return (max > order ? max : order) + 64;
 }
 
-bool model_rows_lie_apart(const struct model_tensor *t) { return t->quants && t->quants->order != QUANTS_IN_ROWS; }
+bool model_rows_lie_apart(const struct model_tensor *t)
+{
+	return t->quants && t->quants->order != QUANTS_IN_ROWS && t->quants->order != QUANTS_BY_QUARTERS;
+}
 
 /* ---- quants */
 
@@ -127,6 +130,28 @@ static bool quants_by_rows(const struct rows *r)
 	return true;
 }
 
+/* Pairs of bits, of which 3 means nothing. */
+static bool quants_by_quarters(const struct rows *r)
+{
+	const uint64_t quarter = r->q->all_rows / 4;
+
+	for (uint64_t i = 0; i < r->n; i++) {
+		const uint64_t row = r->first + i;
+		if (!fetch(r, &r->q->quants, row % quarter * r->cols, r->cols))
+			return false;
+		for (uint64_t k = 0; k < r->cols; k++) {
+			const uint8_t q = r->raw[k] >> 2 * (row / quarter) & 3;
+			r->quant[i * r->cols + k] = q;
+			if (q == 3)
+				return error_set(r->err, ERROR_FORMAT,
+				                 "%s: tensor %s has the bits 11 in row %" PRIu64 ", column %" PRIu64
+				                 ", expected 00, 01 or 10",
+				                 label_of(r), r->t->name, row, k);
+		}
+	}
+	return true;
+}
+
 static bool check_floats(const struct rows *r)
 {
 	for (uint64_t i = 0; i < r->n * r->cols; i++)
@@ -143,6 +168,7 @@ static bool read_quants(const struct rows *r)
 	switch (r->q->order) {
 	case QUANTS_BY_COLUMNS: return quants_by_columns(r);
 	case QUANTS_BY_EIGHT_ROWS: return quants_by_rows(r);
+	case QUANTS_BY_QUARTERS: return quants_by_quarters(r);
 	default: return quants_in_rows(r) && (!r->q->is_float || r->q->bits == 4 || check_floats(r));
 	}
 }
@@ -287,8 +313,21 @@ static bool check_byte_scales(const struct rows *r)
 	return true;
 }
 
+static bool halve_scales(const struct rows *r)
+{
+	for (uint64_t i = 0; i < r->n * r->q->groups; i++)
+		if (!ternary_scale(widened(r->q->number, r->scale[i]), &r->scale[i]))
+			return error_set(r->err, ERROR_UNSUPPORTED,
+			                 "%s: tensor %s has the scale %.9g, expected one that F16 holds exactly, from "
+			                 "6.1e-5 to 65504",
+			                 label_of(r), r->t->name, (double)as_float(widened(r->q->number, r->scale[i])));
+	return true;
+}
+
 static bool check_scales(const struct rows *r)
 {
+	if (r->q->order == QUANTS_BY_QUARTERS)
+		return halve_scales(r);
 	if (r->q->is_float && r->q->bits == 4)
 		return check_byte_scales(r);
 	for (uint64_t i = 0; r->q->is_float && i < r->n * r->q->groups; i++) {
@@ -399,7 +438,9 @@ static void put_rows(const struct rows *r, uint8_t *out)
 
 	for (uint64_t i = 0; r->t->type == DTYPE_NVFP4 && i < r->n * r->cols / 64; i++)
 		put_nvfp4(out + i * bytes, r->quant + i * 64, r->scale + i * 4);
-	for (uint64_t i = 0; r->t->type != DTYPE_NVFP4 && i < r->n; i++)
+	for (uint64_t i = 0; r->t->type == DTYPE_TQ2_0 && i < r->n * r->cols / 256; i++)
+		ternary_put(out + i * bytes, r->quant + i * 256, r->scale[i * 256 / r->cols]);
+	for (uint64_t i = 0; r->t->type != DTYPE_NVFP4 && r->t->type != DTYPE_TQ2_0 && i < r->n; i++)
 		for (uint64_t b = 0; b < blocks; b++) {
 			uint64_t g = i * r->q->groups + b * BLOCK_K / r->q->group;
 			put_block(out + (i * blocks + b) * bytes, r->t->type, r->q,
@@ -411,7 +452,7 @@ static void put_rows(const struct rows *r, uint8_t *out)
 static bool read_rows(struct rows *r, uint8_t *out)
 {
 	const struct model_quants *q = r->q;
-	bool in_columns = q->order != QUANTS_IN_ROWS;
+	bool in_columns = q->order != QUANTS_IN_ROWS && q->order != QUANTS_BY_QUARTERS;
 
 	if (!check_order(r) || !read_quants(r) ||
 	    !(in_columns ? scales_in_columns(r) : numbers_in_rows(r, &q->scales, true)) || !check_scales(r) ||

@@ -152,7 +152,8 @@ struct arch_row {
 	uint32_t switches;             /* enum arch_switch */
 	uint32_t gguf_fused, hf_fused; /* enum arch_fused */
 	enum model_act act;
-	bool gelu_said; /* config.json says whether it is GELU or its approximation; GGUF files mean `act` */
+	bool gguf_act_said; /* GGUF files say which function it is by hidden_act, or mean SiLU */
+	bool gelu_said;     /* config.json says whether it is GELU or its approximation; GGUF files mean `act` */
 	/* With WINDOW_BY_TYPE: every so many layers one has no window, the last of them, or the first. */
 	uint32_t window_period;
 	bool full_first;

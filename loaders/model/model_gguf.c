@@ -56,6 +56,26 @@ static bool read_arch(struct gguf_reader *r)
 	return f->arch_name || error_set(r->err, ERROR_MEMORY, "%s: no memory for the model's description", r->g->path);
 }
 
+/* The activation function, where a family's files say it. */
+static bool read_act(struct gguf_reader *r)
+{
+	struct gguf_str name;
+	char text[60];
+	bool found;
+
+	if (!r->row->gguf_act_said)
+		return true;
+	r->m->spec.act = MODEL_SILU;
+	if (!gguf_string(r->g, gguf_key(r, "hidden_act"), &name, &found, r->err))
+		return false;
+	if (!found || gguf_str_is(&name, "silu"))
+		return true;
+	r->m->spec.act = MODEL_RELU2;
+	return gguf_str_is(&name, "relu2") ||
+	       error_set(r->err, ERROR_UNSUPPORTED, "%s: key %s is \"%s\", expected silu or relu2", r->g->path, r->key,
+	                 error_quote(text, sizeof text, name.p, name.n));
+}
+
 /* What kind of file it is, for those that are no model that runs alone. */
 static bool check_kind(struct gguf_reader *r)
 {
@@ -359,9 +379,10 @@ bool model_read_gguf(struct model *m, struct error *err)
 	r.read = calloc(r.g->n_kv ? r.g->n_kv : 1, sizeof *r.read);
 	if (!r.read)
 		return error_set(err, ERROR_MEMORY, "%s: no memory for %" PRIu64 " keys", r.g->path, r.g->n_kv);
-	bool ok = check_kind(&r) && read_arch(&r) && read_name(&r) && read_sizes(&r) && gguf_read_mixers(&r) &&
-	          gguf_read_experts(&r) && gguf_read_rope(&r) && gguf_read_switches(&r) && gguf_read_encoder(&r) &&
-	          check_offs(&r) && check_unread(&r) && gguf_read_factors(&r) && check_token_count(&r);
+	bool ok = check_kind(&r) && read_arch(&r) && read_act(&r) && read_name(&r) && read_sizes(&r) &&
+	          gguf_read_mixers(&r) && gguf_read_experts(&r) && gguf_read_rope(&r) && gguf_read_switches(&r) &&
+	          gguf_read_encoder(&r) && check_offs(&r) && check_unread(&r) && gguf_read_factors(&r) &&
+	          check_token_count(&r);
 	free(r.read);
 	return ok;
 }

@@ -185,6 +185,18 @@ static bool take_awq(struct hf_reader *r, const json_t *o)
 	return true;
 }
 
+static bool take_ternary(struct hf_reader *r, const json_t *o)
+{
+	if (!has_text(o, "linear_class", "autobitlinear"))
+		return refuse(r, o, "linear_class", "autobitlinear");
+	if (has_value(o, "quantization_mode") && !has_text(o, "quantization_mode", "offline"))
+		return refuse(r, o, "quantization_mode", "offline");
+	if (json_is_true(json_object_get(o, "use_rms_norm")))
+		return refuse(r, o, "use_rms_norm", "false");
+	r->m->file->quants.form = QUANTS_TERNARY;
+	return true;
+}
+
 static bool take_method(struct hf_reader *r, json_t *o, const char *field)
 {
 	const char *method = NULL;
@@ -200,13 +212,15 @@ static bool take_method(struct hf_reader *r, json_t *o, const char *field)
 		return take_gptq(r, o);
 	if (method && strcmp(method, "awq") == 0)
 		return take_awq(r, o);
+	if (method && strcmp(method, "bitnet") == 0)
+		return take_ternary(r, o);
 	/* Experts alone, whose tensors say it too. */
 	if (method && strcmp(method, "mxfp4") == 0 && r->row && r->row->hf_fused & FUSED_BY_COLUMNS)
 		return true;
 	return error_set(
 		r->err, ERROR_UNSUPPORTED,
 		"%s: has a %s%s%s, expected unquantised weights, or one of the methods compressed-tensors, fp8, "
-		"gptq and awq; other quantised models are read from GGUF files",
+		"gptq, awq and bitnet; other quantised models are read from GGUF files",
 		r->label, field, method ? " of method " : "",
 		method ? error_quote(text, sizeof text, method, strlen(method)) : "");
 }
