@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json_read.h"
+#include "loaders/files/file.h"
 #include "programs/common/output.h"
 #include "programs/jitrun/doctor_report.h"
 #include "runtime/host/system.h"
@@ -107,11 +109,22 @@ bool report_write(const struct report *r, struct error *err)
 	return ok;
 }
 
+static json_t *read_report(const char *path)
+{
+	struct file file = { 0 };
+	struct error ignored = { 0 };
+	json_t *o = file_open(&file, path, &ignored) && file_text(&file, JSON_MAX_INDEX, &ignored)
+	                    ? json_read(file.base, file.size, JSON_MAX_INDEX, file.label, &ignored)
+	                    : NULL;
+
+	file_close(&file);
+	return o;
+}
+
 /* What an earlier run left of the rungs below. A rung that it had begun and not ended took the machine with it. */
 static bool take_earlier(struct report *r, unsigned from, struct error *err)
 {
-	json_error_t why;
-	json_t *old = access(r->path, F_OK) ? NULL : json_load_file(r->path, 0, &why);
+	json_t *old = access(r->path, F_OK) ? NULL : read_report(r->path);
 	const json_t *list = json_object_get(old, "ladder");
 	const char *device = json_string_value(json_object_get(old, "device"));
 

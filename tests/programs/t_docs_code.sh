@@ -9,6 +9,8 @@ for program in $programs; do
 	./$program --help-all > "$dir/$program" 2>&1
 	check "$program --help-all" [ $? = 0 ]
 done
+./jitrun doctor --help-all >> "$dir/jitrun" 2>&1
+check "jitrun doctor --help-all" [ $? = 0 ]
 set -- "$top"/README.md "$top"/docs/*.md "$top"/docs/performance/*.md
 echo 'int main(void) { return 0; }' > "$dir/one.c"
 if $cc -fsyntax-only "$dir/one.c" 2> /dev/null; then

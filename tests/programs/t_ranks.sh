@@ -51,6 +51,7 @@ fi
 # ---- adapters
 
 shared=${JITRUN_SHARED:-$top/../shared}/models
+[ ! -d "$shared" ] || shared=$(cd "$shared" && pwd) # ranks begin in folders of their own
 if [ -r "$shared/tale-llama-shout/adapter_config.json" ]; then
 	own_model=$model
 	model=$shared/tale-llama/tale-llama-q8_0.gguf
@@ -255,6 +256,7 @@ try_mpi() { # MODULE LAUNCHER OPTION...
 			--lora worn --temp 0 --print-ids --quiet) | tr -d '\r\n' > "$dir/out"
 		check "$name: two ranks with an adapter give the tokens of one: $(head -c 300 "$dir/err")" \
 			cmp "$dir/out" "$dir/mpi"
+		check "$name: which are some" [ -s "$dir/out" ]
 	fi
 	if [ -x ./jitbench ]; then
 		$run -n 2 ./jitbench "$model" --ranks mpi --split rows --cache "$dir/cache" -p 16 -n 4 --repetitions 1 \

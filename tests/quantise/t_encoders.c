@@ -254,7 +254,7 @@ static void test_importance(void **unused)
 /* FNV-1a over rows of many contents: the same whatever compiled this, on whatever machine. */
 static uint32_t sum_of_type(enum dtype type)
 {
-	uint32_t sum = 2166136261u, bytes = dtype_row_bytes(type, N);
+	uint32_t sum = 2166136261u, bytes = (uint32_t)dtype_row_bytes(type, N);
 	uint8_t row[BYTES];
 	float x[N], w[N];
 
